@@ -1,0 +1,47 @@
+/*
+ * err.h - how a function says what went wrong.
+ *
+ * Every function that can fail returns 0 (or a count) when it worked and one of the negative codes below when it did not, and
+ * fills the struct err that is its last argument. The text is one line, without a newline, fit to be shown to the operator as
+ * it is: what, where, and what to do next. It never contains a password or a task's body. Only programs print it.
+ */
+#ifndef DQ_BASE_ERR_H
+#define DQ_BASE_ERR_H
+
+#include <stdarg.h>
+
+enum err_code {
+    ERR_NONE = 0,
+    ERR_NOT_FOUND = -1,   /* no such thing, or nothing matched */
+    ERR_STATE = -2,       /* it exists, but not in a state that allows this */
+    ERR_USAGE = -3,       /* the command line is wrong */
+    ERR_DATA = -4,        /* input data is malformed, too long, or refused by the server as such */
+    ERR_UNAVAILABLE = -5, /* no connection could be made (absent, refused, too many connections, read-only server) */
+    ERR_LOST = -6,        /* the connection broke; the outcome of a write that was under way is unknown */
+    ERR_TRANSIENT = -7,   /* deadlock, lock wait timeout, changed record: rolled back, the same call may succeed now */
+    ERR_DUPLICATE = -8,   /* a unique key is taken */
+    ERR_DENIED = -9,      /* wrong password or missing privilege */
+    ERR_CONFIG = -10,     /* configuration or handlers file, unknown database, schema missing or of another version */
+    ERR_BUSY = -11,       /* another one is doing this now (lock held) */
+    ERR_SYSTEM = -12,     /* the operating system refused something */
+    ERR_FATAL = -13,      /* anything else: a bug here, or a server error nobody expected */
+};
+
+struct err {
+    int code;       /* one of enum err_code; 0 when nothing was set */
+    char text[512]; /* NUL-terminated; cut with "..." when too long */
+};
+
+/* Sets code and text, returns code, so that callers write `return err_set(err, ERR_DATA, "...")`. err may be NULL. Control
+ * characters in the result are replaced by '?'. */
+int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int err_vset(struct err *err, int code, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
+
+/* Puts "prefix: " before a text that is already set; keeps and returns its code. */
+int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data and duplicate, 69 unavailable
+ * and lost, 70 fatal, 71 system, 75 transient and busy, 77 denied, 78 config. These are the numbers of sysexits(3). */
+int err_exit_status(int code);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * task.h - what a task is, the states it can be in, and the only ways from one to another.
+ */
+#ifndef DQ_BASE_TASK_H
+#define DQ_BASE_TASK_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TASK_TAG_MAX 128      /* characters (code points), as in the column */
+#define TASK_KEY_MAX 255      /* characters */
+#define TASK_TOKEN_SIZE 16    /* bytes of a claim token */
+#define TASK_TIME_NONE INT64_MIN /* "no such instant": SQL NULL */
+
+/* The numbers are those of the column `status`. */
+enum task_status { TASK_PENDING = 0, TASK_DONE = 1, TASK_FAILED = 2, TASK_RUNNING = 3, TASK_CANCELLED = 4, TASK_STATUS_COUNT };
+
+#define TASK_BIT(status) (1u << (status))
+#define TASK_LIVE (TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_RUNNING))
+#define TASK_FINISHED (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED))
+#define TASK_ANY (TASK_LIVE | TASK_FINISHED)
+
+/* "pending", "done", "failed", "running", "cancelled"; "?" for a number that is none of them. */
+const char *task_status_name(int status);
+/* The status of that name (also "canceled"), or -1. */
+int task_status_parse(const char *name);
+
+/* Everything that moves a task. One row of the transition table each. */
+enum task_event {
+    TASK_CLAIM,      /* pending -> running: attempt + 1 */
+    TASK_SUCCEED,    /* running -> done */
+    TASK_TRY_LATER,  /* running -> pending at a later time: the attempt failed and others are left */
+    TASK_GIVE_UP,    /* running -> failed: exhausted, or a permanent failure */
+    TASK_RELEASE,    /* running -> pending, the attempt given back: it was never started */
+    TASK_TAKE_BACK,  /* running -> pending, due now: the owner is gone (lease expired, runner died); the attempt counts */
+    TASK_CANCEL,     /* pending or running -> cancelled */
+    TASK_RETRY,      /* failed, cancelled or done -> pending: a new ladder, attempt = 0 */
+    TASK_RESCHEDULE, /* pending -> pending with another expected time */
+    TASK_EVENT_COUNT
+};
+
+struct task_transition {
+    enum task_event event;
+    unsigned from;          /* mask of TASK_BIT() */
+    enum task_status to;
+    int attempt_change;     /* +1, 0, -1 */
+    bool needs_owner;       /* the UPDATE must also check claim_token */
+    const char *verb;       /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
+};
+/* The row of an event; never NULL. */
+const struct task_transition *task_transition(enum task_event event);
+
+/* A row of dq_task in memory. Strings are NUL-terminated, body and output may contain NULs. Heap memory, freed by task_done. */
+struct task {
+    uint64_t id;
+    char *tag;
+    char *key;               /* NULL: none */
+    void *body;              /* NULL: not loaded */
+    size_t body_size;        /* bytes; SIZE_MAX: unknown until the body is loaded */
+    int status;              /* enum task_status */
+    uint64_t version;        /* +1 on every transition */
+    uint32_t attempt;        /* attempts started so far */
+    uint32_t max_attempts;   /* 0: the handler's ladder decides (set for good at the first claim) */
+    unsigned char claim_token[TASK_TOKEN_SIZE];
+    bool claimed;            /* claim_token is set: of the last owner */
+    char *host;              /* of the last owner; NULL: never claimed */
+    uint32_t pid;            /* dqd's pid on that host */
+    int64_t lease_until_at;  /* all instants: ms since the epoch, UTC, by the database's clock; TASK_TIME_NONE for NULL */
+    int64_t delay_ms;        /* as asked by the producer */
+    int64_t expected_at;     /* when it is due */
+    int64_t execution_at;    /* start of the last attempt */
+    int64_t finish_at;       /* when it became done, failed or cancelled */
+    int exit_code;           /* of the last attempt; -1: none */
+    int signal;              /* that ended the last attempt; 0: none */
+    char *error;             /* column error_stack: why the last attempt failed; NULL: it did not */
+    void *output;            /* tail of the last attempt's output; NULL: none or not loaded */
+    size_t output_size;
+    int64_t create_at, update_at;
+};
+void task_init(struct task *t); /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
+void task_done(struct task *t); /* frees what it points to; t itself stays the caller's */
+
+/* How an attempt ended, as stored in dq_attempt.outcome (these very names). */
+enum task_outcome {
+    OUTCOME_DONE,          /* "done" */
+    OUTCOME_EXIT,          /* "exit": a non-zero exit status */
+    OUTCOME_SIGNAL,        /* "signal" */
+    OUTCOME_TIMEOUT,       /* "timeout" */
+    OUTCOME_LEASE_EXPIRED, /* "lease-expired": taken back from an owner that stopped renewing */
+    OUTCOME_RUNNER_DIED,   /* "runner-died": the runner process went away, its handlers were killed */
+    OUTCOME_CANCELLED,     /* "cancelled": while it ran */
+    OUTCOME_RELEASED,      /* "released": given back, it was never started */
+    OUTCOME_VERDICT,       /* "verdict": a batch handler said retry or fail */
+    OUTCOME_KILLED,        /* "killed": by dqd itself (second SIGTERM, drain timeout, lease about to end) */
+    OUTCOME_COUNT
+};
+const char *task_outcome_name(int outcome);
+int task_outcome_parse(const char *name); /* -1: none of them */
+
+/* A tag: 1 to 128 characters of valid UTF-8, no control characters (C0, DEL, C1), not beginning with '-'. A key: 1 to 255
+ * characters, same rules but '-' is fine anywhere. ERR_DATA with a text that names the rule and the byte position. */
+int task_check_tag(const char *tag, size_t len, struct err *err) __attribute__((warn_unused_result));
+int task_check_key(const char *key, size_t len, struct err *err) __attribute__((warn_unused_result));
+
+/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no escapes. */
+bool task_tag_glob(const char *pattern, const char *tag);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * conf.h - the settings of dq and dqd, read from an INI file.
+ *
+ * Which file: the one named (--config), else $DQ_CONFIG, else $XDG_CONFIG_HOME/dq/dq.ini (or ~/.config/dq/dq.ini), else
+ * /etc/dq/dq.ini. A file that somebody other than root or the reading user owns, or that group or others can write, is refused.
+ * A setting `poll_interval` of section [dqd] is the field dqd.poll_interval_ms, one row of conf_keys, and one heading in
+ * dq.ini(5).
+ */
+#ifndef DQ_CONF_CONF_H
+#define DQ_CONF_CONF_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum conf_tls { CONF_TLS_DISABLED, CONF_TLS_PREFERRED, CONF_TLS_REQUIRED, CONF_TLS_VERIFY_CA, CONF_TLS_VERIFY_IDENTITY };
+enum conf_history { CONF_HISTORY_FAILED, CONF_HISTORY_ALL }; /* which attempts are kept in dq_attempt */
+
+struct conf_mysql {
+    char *host;          /* "db1, db2:3307, [::1]:3306": tried in this order; empty: socket */
+    int port;            /* for hosts that name none */
+    char *socket;
+    char *user;
+    char *password_file; /* first line is the password; refused when others can read it */
+    char *defaults_file; /* a MySQL option file, group [client] and [dq]; values here win over it */
+    char *database;
+    enum conf_tls tls;
+    char *tls_ca, *tls_cert, *tls_key;
+    int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms;
+    char *init_command;  /* one statement run on every new connection */
+};
+
+struct conf_dqd {
+    char *handlers;           /* path of the YAML file; relative: to the INI file's directory */
+    int slots;                /* handler processes at a time */
+    int64_t poll_interval_ms; /* how long new work may go unnoticed */
+    int64_t lease_ms;         /* a silent owner loses its tasks after this */
+    int64_t heartbeat_ms;     /* how often a poller says that it lives */
+    int64_t steal_after_ms;   /* others' share of a tag is taken when overdue by this */
+    int64_t drain_timeout_ms; /* after SIGTERM, running handlers get this long */
+    int claim_batch;          /* most tasks in one claim */
+    char *user;               /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
+    char *lock_file;          /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and database */
+    int log_level;            /* enum log_level */
+    enum conf_history history;
+};
+
+struct conf_retention { /* 0: kept for ever */
+    int64_t done_ms, failed_ms, cancelled_ms;
+    int64_t interval_ms; /* pause between sweeps */
+};
+
+struct conf_dq {
+    char *output;     /* default of -o: table, json, ndjson, tsv, id */
+    char *time_zone;  /* "local" or "utc": how tables show times */
+};
+
+struct conf {
+    char *path; /* the file it came from, absolute */
+    struct conf_mysql mysql;
+    struct conf_dqd dqd;
+    struct conf_retention retention;
+    struct conf_dq dq;
+};
+
+/* One row a setting. */
+enum conf_type { CONF_STRING, CONF_PATH, CONF_INT, CONF_DURATION, CONF_ENUM };
+struct conf_key {
+    const char *section, *name;
+    enum conf_type type;
+    size_t offset;              /* in struct conf */
+    const char *default_text;   /* as one would write it */
+    int64_t min, max;           /* CONF_INT: value; CONF_DURATION: ms */
+    const char *const *choices; /* CONF_ENUM: names, NULL-terminated, index = value (log_level: mapped) */
+    bool reloadable;            /* takes effect at SIGHUP */
+    const char *help;           /* one line */
+};
+extern const struct conf_key conf_keys[];
+extern const size_t conf_key_count;
+
+/* Finds and reads the file; explicit_path may be NULL. Every key not given has its default. *ret_conf is the caller's, to be freed
+ * with conf_free. Errors are ERR_CONFIG, "FILE:LINE: ..." with the key and, for a misspelt one, the nearest name. */
+int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err) __attribute__((warn_unused_result));
+void conf_free(struct conf *c);
+
+/* Reads a secret from a file: its first line. Refused unless a regular file owned by root or the caller that group and others
+ * cannot read. *ret_secret is heap memory: wipe with conf_wipe_secret. */
+int conf_read_secret(const char *path, char **ret_secret, struct err *err) __attribute__((warn_unused_result));
+void conf_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
+
+/* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no race): regular file, owned by
+ * root or the effective user, not writable by group or others. Symbolic links are followed; what counts is the file. A descriptor, or
+ * ERR_CONFIG. `what` names the file's role in the text. Used by conf_load and handlers_load. */
+int conf_open_trusted(const char *path, const char *what, struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * runner.h - the runner process as its poller sees it: a link over which jobs go one way and reports the other.
+ *
+ * A job is one handler process: one task, or a batch of them. The runner knows no SQL and holds no credentials; it never waits for
+ * the database, and it trusts nobody's word for what to execute but its own copy of the handlers file. It enforces: timeouts; the
+ * deadline of each job (the lease, on the steady clock of the host): a job whose deadline comes without a renewal is killed with
+ * KILL before it; the death of the poller (end of file on the link): every handler is killed (TERM, grace bounded by the deadline, KILL).
+ */
+#ifndef DQ_RUNNER_RUNNER_H
+#define DQ_RUNNER_RUNNER_H
+
+#include "base/err.h"
+#include "base/task.h"
+#include "conf/handlers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct runner_link;
+
+struct runner_options {
+    const char *handlers_path;
+    const struct handlers *handlers; /* the table to begin with; the child keeps its own copy (it is forked) */
+    int slots;                       /* handler processes at a time */
+    const char *default_user;        /* started as root: account of handlers without `user:`; NULL or "": stay */
+    int log_level;
+};
+
+/* Forks the runner. Call before any credential was read and before threads or connections exist. The child never returns from here. The parent
+ * gets the link; signals TERM, INT and HUP are ignored in the child: the poller alone decides. */
+int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err) __attribute__((warn_unused_result));
+
+int runner_fd(const struct runner_link *l);  /* to poll(2) for reading; also for writing while runner_wants_write */
+pid_t runner_pid(const struct runner_link *l);
+bool runner_wants_write(const struct runner_link *l);
+
+struct runner_job {
+    uint32_t job;             /* the caller's number, unique while it lives */
+    uint64_t digest;          /* of the handlers table that `handler` indexes */
+    uint32_t handler;
+    const char *tag;          /* max_running is counted by tag */
+    int64_t deadline_at;      /* steady clock, ms: killed before this unless renewed */
+    int stdin_fd;             /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it */
+    const uint64_t *ids;      /* the tasks, in the order of the lines */
+    uint32_t count;
+    /* of the single task; unused for a batch (what it needs is in the lines) */
+    const char *key;          /* NULL: DQ_KEY is empty */
+    uint32_t attempt, max_attempts;
+    int64_t expected_at;
+    uint64_t token;           /* DQ_TOKEN: grows with every attempt of a task */
+};
+/* Queues a job: it starts at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the last
+ * quarter of the slots is kept for tags that have nothing running. Never blocks: what does not fit into the
+ * socket waits in memory (runner_flush). */
+void runner_send_job(struct runner_link *l, const struct runner_job *j);
+void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
+enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };
+/* TERM, then KILL after the handler's kill_grace (or its deadline). A queued job is simply returned. The job's reports still come; a task's outcome in them is
+ * OUTCOME_CANCELLED or OUTCOME_KILLED. */
+void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
+void runner_send_return(struct runner_link *l);  /* give back every job that has not started */
+void runner_send_reload(struct runner_link *l);  /* read the handlers file again; jobs name the table by digest */
+void runner_send_ping(struct runner_link *l, uint64_t n);
+int runner_flush(struct runner_link *l, struct err *err) __attribute__((warn_unused_result)); /* 0 all sent, 1 some waits, ERR_SYSTEM: the runner is gone */
+
+enum runner_event_type {
+    RUNNER_STARTED,   /* job, pid, at */
+    RUNNER_RESULT,    /* one task of a job has ended (before the process has, for a batch verdict) */
+    RUNNER_ENDED,     /* job: the process is gone and reaped, every task of it was reported by RESULT */
+    RUNNER_RETURNED,  /* job: never started; given back. error says why where it is a fault (cannot start) */
+    RUNNER_RELOADED,  /* digest of the table now in use; error where the file was refused (old one kept) */
+    RUNNER_PONG,      /* n */
+    RUNNER_GONE,      /* end of file: the runner died */
+};
+struct runner_event {
+    enum runner_event_type type;
+    uint32_t job;
+    pid_t pid;                 /* STARTED: also the process group */
+    int64_t at_us;             /* STARTED: steady clock, microseconds */
+    /* RESULT */
+    uint64_t id;
+    enum task_outcome outcome; /* DONE, EXIT, SIGNAL, TIMEOUT, CANCELLED, KILLED, VERDICT */
+    bool permanent;            /* not to be retried, whatever the ladder says */
+    int64_t retry_after_ms;    /* a verdict's `after`; -1: by the ladder */
+    int exit_code, signal;
+    int64_t finish_us;         /* steady clock, microseconds */
+    const char *error;         /* NULL: none. Valid until the next call of runner_next */
+    const void *output;
+    size_t output_size;
+    /* RETURNED */
+    bool cannot_start;         /* 126, 127, EMFILE, ...: the tag should rest on this host */
+    /* RELOADED: the digest. PONG: the number asked with */
+    uint64_t n;
+};
+/* The next report: 1, or 0 when there is none yet (never blocks). After RUNNER_GONE: always 0. */
+int runner_next(struct runner_link *l, struct runner_event *ret);
+
+/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then KILL. */
+void runner_stop(struct runner_link *l, int64_t timeout_ms);
+
+#endif

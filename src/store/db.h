@@ -1,0 +1,73 @@
+/*
+ * db.h - one connection to the server. The only place that knows the client library.
+ *
+ * A connection is made when it is first needed and again after it broke, never behind a statement's back: a statement whose
+ * connection breaks returns ERR_LOST, and its outcome is unknown until the caller has looked. Sessions are autocommit, READ COMMITTED, utf8mb4,
+ * with a lock wait of 2 s, CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL INFILE, no automatic reconnect, no
+ * multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere else.
+ */
+#ifndef DQ_STORE_DB_H
+#define DQ_STORE_DB_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "conf/conf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct db;
+
+/* A handle, not yet connected. conf must outlive it. The password is read (password_file) at the first connect and kept, so that a
+ * process may give up its rights afterwards; `db_load_secret` does that at once. db_free closes and wipes. */
+struct db *db_new(const struct conf_mysql *conf);
+void db_free(struct db *db);
+int db_load_secret(struct db *db, struct err *err) __attribute__((warn_unused_result));
+
+/* Makes sure of a connection: none yet, or broken: tries the hosts in order. Blocks up to connect_timeout per host. A server that is read-only is passed
+ * over while another host is left. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS). */
+int db_connect(struct db *db, struct err *err) __attribute__((warn_unused_result));
+bool db_connected(const struct db *db);
+void db_close(struct db *db);             /* keeps the handle: the next db_connect starts anew */
+const char *db_server(const struct db *db); /* "MariaDB 10.11.19 at db1:3306" for messages; "not connected" */
+
+/* Short-running programs that make one statement may skip the session set-up that costs round trips (isolation, lock wait):
+ * call before connecting. */
+void db_set_brief(struct db *db);
+
+/* One statement without a result set. sql is sent as it is: numbers formatted by us, everything else through db_put_*. *ret_rows,
+ * where not NULL, gets the matched rows. After ERR_TRANSIENT a ROLLBACK has been done. */
+int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err) __attribute__((warn_unused_result));
+uint64_t db_insert_id(const struct db *db);       /* of the last db_exec */
+uint64_t db_duplicates(const struct db *db);      /* "Duplicates" of the last multi-row INSERT ... ON DUPLICATE KEY UPDATE */
+
+/* A statement with a result set, read row by row. `stream` true: rows are fetched as they are asked for (nothing else may use the
+ * connection meanwhile), else the whole result is in memory. */
+struct db_rows;
+int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err) __attribute__((warn_unused_result));
+/* The next row: 1, 0 at the end, negative on error. Cells are valid until the next call. */
+int db_rows_next(struct db_rows *r, struct err *err) __attribute__((warn_unused_result));
+void db_rows_free(struct db_rows *r);             /* drains what is left; NULL is fine */
+bool db_is_null(const struct db_rows *r, unsigned col);
+const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len); /* NULL for SQL NULL; NUL-terminated */
+uint64_t db_u64(const struct db_rows *r, unsigned col);   /* 0 for NULL */
+int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null);
+int64_t db_time(const struct db_rows *r, unsigned col);   /* DATETIME(3) -> ms, TASK_TIME_NONE for NULL */
+
+/* Literals, appended to a statement. Safe in every sql_mode. */
+void db_put_text(struct db *db, struct buf *sql, const char *s);                  /* utf8mb4 string; NULL: NULL */
+void db_put_bytes(struct db *db, struct buf *sql, const void *p, size_t len);     /* binary string; p NULL: NULL */
+void db_put_time(struct buf *sql, int64_t at);                                    /* DATETIME(3) literal; TASK_TIME_NONE: NULL */
+
+/* Transactions of a few statements. db_begin/db_commit may return ERR_LOST: unknown. db_rollback never fails (it may close). */
+int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));
+int db_commit(struct db *db, struct err *err) __attribute__((warn_unused_result));
+void db_rollback(struct db *db);
+
+/* The server's max_allowed_packet, asked once per connection. */
+int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err) __attribute__((warn_unused_result));
+bool db_is_mariadb(const struct db *db);
+unsigned db_server_version(const struct db *db); /* 101119 for 10.11.19 */
+
+#endif

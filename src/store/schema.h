@@ -1,0 +1,26 @@
+/*
+ * schema.h - the tables, their version, and the numbered migrations of sql/ (built into the program).
+ */
+#ifndef DQ_STORE_SCHEMA_H
+#define DQ_STORE_SCHEMA_H
+
+#include "store/db.h"
+
+struct schema_migration {
+    int number;       /* 1, 2, ... without gaps */
+    const char *name; /* "0001_base" */
+    const char *sql;  /* the file's text: statements end with ";" at the end of a line */
+};
+extern const struct schema_migration schema_migrations[];
+extern const int schema_latest; /* number of the last one */
+
+/* The version the database has: 0 when it has no dq_meta. ERR_CONFIG when newer than schema_latest ("made by a newer dq"). */
+int schema_version(struct db *db, int *ret_version, struct err *err) __attribute__((warn_unused_result));
+/* ERR_CONFIG "run dq init" unless the version is schema_latest. Cheap: one read of one row. */
+int schema_check(struct db *db, struct err *err) __attribute__((warn_unused_result));
+/* Applies what is missing, in order, telling `done` after each. Concurrent callers wait for each other (GET_LOCK, 60 s, plus idempotent
+ * statements, as that lock is per node in a cluster). Creates the database when it is missing and the account may. A migration that broke off is taken up again by the next call. */
+int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from,
+                   struct err *err) __attribute__((warn_unused_result));
+
+#endif
