@@ -7,6 +7,16 @@
 #include "base/buf.h"
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret, or 0 when no well-formed UTF-8 begins
+ * there (overlong, surrogate, above U+10FFFF, cut off, or len 0). */
+size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
+
+/* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1. Independent of the locale. */
+int text_char_width(uint32_t c);
+/* Columns of a whole text; a byte that is not valid UTF-8 counts 1. */
+size_t text_width(const char *p, size_t len);
 
 /* Appends p made harmless for a terminal: control characters (C0, DEL, C1), bidirectional and zero-width formatting characters,
  * U+2028/2029 and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where max_chars

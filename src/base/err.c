@@ -1,0 +1,109 @@
+/*
+ * err.c - fills a struct err.
+ *
+ * Invariant: text is always one NUL-terminated line without control characters, whatever was formatted into it, and arguments may
+ * point into the very struct that is being filled.
+ */
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A newline or an escape sequence from data must not reach the operator's terminal. C1 controls are two bytes in UTF-8. */
+static void err_disarm(char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+        if (c < 0x20 || c == 0x7f) {
+            *s = '?';
+        } else if (c == 0xc2 && next >= 0x80 && next <= 0x9f) {
+            *s++ = '?';
+            *s = '?';
+        }
+    }
+}
+
+/* Moves s into err->text, cutting at a character's boundary. `cut`: s is already only a part. */
+static void err_store(struct err *err, char *s, bool cut)
+{
+    size_t len = strlen(s), max = sizeof err->text - 1;
+    if (len > max || cut) {
+        len = len < max - 3 ? len : max - 3;
+        while (len && ((unsigned char)s[len] & 0xc0) == 0x80)
+            len--;
+        memcpy(s + len, "...", 4);
+        len += 3;
+    }
+    err_disarm(s);
+    memcpy(err->text, s, len + 1);
+}
+
+int err_vset(struct err *err, int code, const char *fmt, va_list ap)
+{
+    char text[2 * sizeof err->text];
+
+    if (!err)
+        return code;
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    if (n < 0)
+        memcpy(text, "?", 2);
+    err->code = code;
+    err_store(err, text, n >= (int)sizeof text);
+    return code;
+}
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    err_vset(err, code, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int err_prefix(struct err *err, const char *fmt, ...)
+{
+    char text[3 * sizeof err->text];
+
+    if (!err)
+        return ERR_FATAL;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, 2 * sizeof err->text, fmt, ap);
+    va_end(ap);
+    size_t len = n < 0 ? 0 : strlen(text);
+    snprintf(text + len, sizeof text - len, ": %s", err->text);
+    err_store(err, text, false);
+    return err->code;
+}
+
+int err_exit_status(int code)
+{
+    switch (code) {
+    case ERR_NONE:
+        return 0;
+    case ERR_NOT_FOUND:
+    case ERR_STATE:
+        return 1;
+    case ERR_USAGE:
+        return 64;
+    case ERR_DATA:
+    case ERR_DUPLICATE:
+        return 65;
+    case ERR_UNAVAILABLE:
+    case ERR_LOST:
+        return 69;
+    case ERR_SYSTEM:
+        return 71;
+    case ERR_TRANSIENT:
+    case ERR_BUSY:
+        return 75;
+    case ERR_DENIED:
+        return 77;
+    case ERR_CONFIG:
+        return 78;
+    default:
+        return 70;
+    }
+}

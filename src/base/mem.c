@@ -1,0 +1,76 @@
+/*
+ * mem.c - malloc and friends that never return NULL.
+ *
+ * Invariant: a caller that gets control back has its memory; sizes that would overflow count as exhaustion.
+ */
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Noreturn void mem_die(void)
+{
+    static const char line[] = ": out of memory\n";
+
+    /* No stdio here: it may want memory itself. */
+    if (write(STDERR_FILENO, program_invocation_short_name, strlen(program_invocation_short_name)) < 0 ||
+        write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        abort();
+    abort();
+}
+
+static void *mem_check(void *p)
+{
+    if (!p)
+        mem_die();
+    return p;
+}
+
+void *mem_alloc(size_t size)
+{
+    return mem_check(malloc(size ? size : 1));
+}
+
+void *mem_zero(size_t count, size_t size)
+{
+    return mem_check(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *mem_resize(void *p, size_t count, size_t size)
+{
+    return mem_check(reallocarray(p, count ? count : 1, size ? size : 1));
+}
+
+char *mem_strdup(const char *s)
+{
+    return s ? mem_dup(s, strlen(s)) : NULL;
+}
+
+void *mem_dup(const void *p, size_t len)
+{
+    if (len == SIZE_MAX)
+        mem_die();
+    char *copy = mem_alloc(len + 1);
+    if (len)
+        memcpy(copy, p, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        mem_die();
+    return s;
+}

@@ -1,0 +1,171 @@
+/*
+ * task.c - the states of a task and the ways between them.
+ *
+ * Invariant: the tables here are the only place that knows which event leads from where to where, and which names stand for what.
+ */
+#include "base/task.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const task_status_names[TASK_STATUS_COUNT] = {
+    [TASK_PENDING] = "pending", [TASK_DONE] = "done",           [TASK_FAILED] = "failed",
+    [TASK_RUNNING] = "running", [TASK_CANCELLED] = "cancelled",
+};
+
+static const char *const task_outcome_names[OUTCOME_COUNT] = {
+    [OUTCOME_DONE] = "done",
+    [OUTCOME_EXIT] = "exit",
+    [OUTCOME_SIGNAL] = "signal",
+    [OUTCOME_TIMEOUT] = "timeout",
+    [OUTCOME_LEASE_EXPIRED] = "lease-expired",
+    [OUTCOME_RUNNER_DIED] = "runner-died",
+    [OUTCOME_CANCELLED] = "cancelled",
+    [OUTCOME_RELEASED] = "released",
+    [OUTCOME_VERDICT] = "verdict",
+    [OUTCOME_KILLED] = "killed",
+};
+
+#define PENDING TASK_BIT(TASK_PENDING)
+#define RUNNING TASK_BIT(TASK_RUNNING)
+
+static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
+    [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, +1, false, "claim"},
+    [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, 0, true, "finish"},
+    [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, 0, true, "put off"},
+    [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, 0, true, "give up"},
+    [TASK_RELEASE] = {TASK_RELEASE, RUNNING, TASK_PENDING, -1, true, "release"},
+    [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, 0, false, "take back"},
+    [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, "cancel"},
+    [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, false, "retry"},
+    [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, 0, false, "reschedule"},
+};
+
+static int name_index(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
+const char *task_status_name(int status)
+{
+    return status >= 0 && status < TASK_STATUS_COUNT ? task_status_names[status] : "?";
+}
+
+int task_status_parse(const char *name)
+{
+    if (!strcmp(name, "canceled"))
+        return TASK_CANCELLED;
+    return name_index(task_status_names, TASK_STATUS_COUNT, name);
+}
+
+const char *task_outcome_name(int outcome)
+{
+    return outcome >= 0 && outcome < OUTCOME_COUNT ? task_outcome_names[outcome] : "?";
+}
+
+int task_outcome_parse(const char *name)
+{
+    return name_index(task_outcome_names, OUTCOME_COUNT, name);
+}
+
+const struct task_transition *task_transition(enum task_event event)
+{
+    return &task_transitions[event];
+}
+
+void task_init(struct task *t)
+{
+    *t = (struct task){
+        .body_size = SIZE_MAX,
+        .lease_until_at = TASK_TIME_NONE,
+        .expected_at = TASK_TIME_NONE,
+        .execution_at = TASK_TIME_NONE,
+        .finish_at = TASK_TIME_NONE,
+        .exit_code = -1,
+        .create_at = TASK_TIME_NONE,
+        .update_at = TASK_TIME_NONE,
+    };
+}
+
+void task_done(struct task *t)
+{
+    free(t->tag);
+    free(t->key);
+    free(t->body);
+    free(t->host);
+    free(t->error);
+    free(t->output);
+    task_init(t);
+}
+
+static int check_name(const char *what, const char *s, size_t len, size_t max_chars, struct err *err)
+{
+    size_t chars = 0;
+
+    if (!len)
+        return err_set(err, ERR_DATA, "a %s must not be empty", what);
+    for (size_t at = 0; at < len; chars++) {
+        uint32_t c;
+        size_t n = text_utf8_next(s + at, len - at, &c);
+        if (!n)
+            return err_set(err, ERR_DATA, "a %s must be valid UTF-8: byte %zu is not", what, at + 1);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+            return err_set(err, ERR_DATA, "a %s must not contain control characters: byte %zu is U+%04X", what, at + 1, c);
+        at += n;
+    }
+    if (chars > max_chars)
+        return err_set(err, ERR_DATA, "a %s may have at most %zu characters, this one has %zu", what, max_chars, chars);
+    return 0;
+}
+
+int task_check_tag(const char *tag, size_t len, struct err *err)
+{
+    if (len && tag[0] == '-')
+        return err_set(err, ERR_DATA, "a tag must not begin with \"-\" (byte 1)");
+    return check_name("tag", tag, len, TASK_TAG_MAX, err);
+}
+
+int task_check_key(const char *key, size_t len, struct err *err)
+{
+    return check_name("key", key, len, TASK_KEY_MAX, err);
+}
+
+/* The next character of valid UTF-8. */
+static const char *skip_char(const char *s)
+{
+    do
+        s++;
+    while (((unsigned char)*s & 0xc0) == 0x80);
+    return s;
+}
+
+bool task_tag_glob(const char *pattern, const char *tag)
+{
+    const char *star = NULL, *resume = NULL;
+
+    /* Only the last '*' need be reconsidered: what an earlier one could take, the last one can take too. */
+    while (*tag) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = tag;
+        } else if (*pattern == '?') {
+            pattern++;
+            tag = skip_char(tag);
+        } else if (*pattern == *tag) {
+            pattern++;
+            tag++;
+        } else if (star) {
+            pattern = star;
+            tag = resume = skip_char(resume);
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern;
+}
