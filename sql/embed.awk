@@ -1,0 +1,44 @@
+# Turns sql/NNNN_name.sql into the C table of store/schema.h. Usage: awk -f embed.awk FILE...
+# The numbers must be 1, 2, 3, ... in the order given: a gap is refused here, not at a user's database.
+
+function fail(text)
+{
+    print "embed.awk: " FILENAME ": " text >"/dev/stderr"
+    failed = 1
+    exit 1
+}
+
+BEGIN {
+    print "/* Made by sql/embed.awk from sql/: edit the files there. */"
+    print "#include \"store/schema.h\"\n"
+    print "const struct schema_migration schema_migrations[] = {"
+}
+
+FNR == 1 {
+    if (count)
+        print "    },"
+    count++
+    name = FILENAME
+    sub(/.*\//, "", name)
+    if (name !~ /^[0-9][0-9][0-9][0-9]_[a-z0-9_]+\.sql$/)
+        fail("the name is not NNNN_name.sql")
+    sub(/\.sql$/, "", name)
+    if (substr(name, 1, 4) + 0 != count)
+        fail("migration " count " is missing")
+    print "    {" count ", \"" name "\","
+}
+
+{
+    gsub(/[\\"?]/, "\\\\&")
+    gsub(/\t/, "\\t")
+    print "     \"" $0 "\\n\""
+}
+
+END {
+    if (failed)
+        exit 1
+    if (count)
+        print "    },"
+    print "};\n"
+    print "const int schema_latest = " count + 0 ";"
+}
