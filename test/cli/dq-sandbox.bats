@@ -1,0 +1,144 @@
+# dq-sandbox: what it starts, what it refuses, what it leaves. No schema: dq itself is not needed here.
+load ../lib/sandbox
+
+setup_file() { :; }
+teardown_file() { :; }
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    unset DQ_SANDBOX
+    sandbox=$DQ_TOP/bin/dq-sandbox
+}
+
+teardown()
+{
+    local dir
+    for dir in "$BATS_TEST_TMPDIR"/*/.dq-sandbox; do
+        [ ! -e "$dir" ] || "$sandbox" destroy --force "${dir%/*}"
+    done
+}
+
+start() { "$sandbox" start --no-schema "$@" 3>&-; }
+
+@test 'start makes a server that answers on a socket only, and start again does nothing' {
+    start box
+    run "$sandbox" sql box -- -N -B -e 'SELECT @@skip_networking, @@innodb_flush_log_at_trx_commit, DATABASE()'
+    [ "$output" = $'1\t1\tdq' ]
+    run start box
+    [ "$status" -eq 0 ]
+    [[ $output == *'already running'* ]]
+}
+
+@test 'the default directory is ./sandbox, and DQ_SANDBOX names another' {
+    start
+    [ -s sandbox/dq.ini ]
+    DQ_SANDBOX=other start
+    [ -s other/dq.ini ]
+}
+
+@test 'dq.ini is for its owner only and names the account of dq, which has no right outside of its databases' {
+    start box
+    [ "$(stat -c %a box/dq.ini)" = 600 ]
+    grep -qx 'user = dq' box/dq.ini
+    socket=$(sed -n 's/^socket = //p' box/dq.ini)
+    run mariadb --no-defaults -S "$socket" -u dq -e 'SELECT user FROM mysql.user'
+    [ "$status" -ne 0 ]
+    mariadb --no-defaults -S "$socket" -u dq dq -e 'CREATE TABLE t (a int); CREATE DATABASE dq_other'
+}
+
+@test 'the server does not run as root and lives in a directory that only it can enter' {
+    start box
+    [ "$(stat -L -c %a box/server)" = 700 ]
+    pid=$(cat box/server/pid)
+    [ "$(stat -c %u "/proc/$pid")" -ne 0 ]
+}
+
+@test 'a path too long for a socket is no obstacle' {
+    long=$(printf 'x%.0s' {1..120})
+    start "$long"
+    "$sandbox" status "$long"
+    real=$(readlink -f "$long/server")
+    "$sandbox" destroy "$long"
+    [ ! -e "$real" ]
+}
+
+@test 'stop waits for the end, data survive it, and a second stop is fine' {
+    start box
+    "$sandbox" sql box -- -e 'CREATE TABLE kept (a int)'
+    pid=$(cat box/server/pid)
+    "$sandbox" stop box
+    [ ! -e "/proc/$pid" ]
+    "$sandbox" stop box
+    run "$sandbox" status box
+    [ "$status" -eq 3 ]
+    start box
+    run "$sandbox" sql box -- -N -B -e 'SHOW TABLES'
+    [ "$output" = kept ]
+}
+
+@test 'a killed server is noticed and started again' {
+    start box
+    kill -KILL "$(cat box/server/pid)"
+    wait_until not_running box
+    start box
+    "$sandbox" status box
+}
+not_running() { ! "$sandbox" status "$1" >/dev/null; }
+
+@test 'two starts at once make one server' {
+    start box &
+    start box
+    wait "$!"
+    "$sandbox" status box
+}
+
+@test 'a moved sandbox works in its new place' {
+    start box
+    "$sandbox" stop box
+    mv box 'new box'
+    start 'new box'
+    grep -qxF "lock_file = $PWD/new box/dqd.lock" 'new box/dq.ini'
+    grep -qxF "socket = $(readlink -f 'new box/server')/mysql.sock" 'new box/dq.ini'
+}
+
+@test 'env prints what a shell can evaluate, spaces or not' {
+    start 'a box'
+    eval "$("$sandbox" env 'a box')"
+    [ "$DQ_CONFIG" = "$PWD/a box/dq.ini" ]
+    [ "$DQ_SANDBOX" = "$PWD/a box" ]
+}
+
+@test 'a server that cannot start says why' {
+    run start --options --no-such-option box
+    [ "$status" -eq 69 ]
+    [[ $output == *"unknown option '--no-such-option'"* ]]
+}
+
+@test 'destroy deletes what start made and keeps the files of others' {
+    start box
+    echo mine >box/notes
+    "$sandbox" destroy box
+    [ "$(cat box/notes)" = mine ]
+    [ ! -e box/server ]
+    "$sandbox" destroy --force box
+    [ ! -e box ]
+}
+
+@test 'a directory that it did not make is neither used nor destroyed' {
+    mkdir other
+    echo mine >other/file
+    for verb in start stop status env sql destroy; do
+        run "$sandbox" "$verb" other
+        [ "$status" -eq 78 ]
+    done
+    [ "$(cat other/file)" = mine ]
+}
+
+@test 'bad command lines are usage errors' {
+    for line in '' frobnicate 'start --frob' 'stop --force' 'start a b'; do
+        run "$sandbox" $line
+        [ "$status" -eq 64 ]
+    done
+    [ -z "$(ls)" ]
+}

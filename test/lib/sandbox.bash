@@ -1,0 +1,71 @@
+# Helpers for bats tests that need a database: `load ../lib/sandbox` gives a test file a sandbox of its own, started before its
+# first test and destroyed after its last. A file that needs another start defines setup_file itself (and calls sandbox_start).
+#
+#   dq, dqd ARG...      the programs under test, configured for the sandbox
+#   sql TEXT            runs SQL, prints rows without headings, cells separated by tabs
+#   sandbox_clear       empties every table: `setup() { sandbox_clear; }`
+#   write_handlers      stdin becomes the handlers file
+#   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
+#   dqd_stop            sends TERM, waits for its end, returns its exit status
+#   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
+
+DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
+DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
+export DQ_TOP DQ_BIN
+
+dq() { "$DQ_BIN/dq" "$@"; }
+dqd() { "$DQ_BIN/dqd" "$@"; }
+
+sandbox_start()
+{
+    export DQ_SANDBOX=$BATS_FILE_TMPDIR/sandbox
+    export DQ_CONFIG=$DQ_SANDBOX/dq.ini
+    export DQ_HANDLERS=$DQ_SANDBOX/handlers.yaml
+    "$DQ_TOP/bin/dq-sandbox" start "$@" 3>&-
+}
+
+sandbox_destroy() { "$DQ_TOP/bin/dq-sandbox" destroy --force; }
+
+setup_file() { sandbox_start; }
+teardown_file() { sandbox_destroy; }
+
+sql()
+{
+    mariadb --no-defaults --batch --skip-column-names --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
+        --database=dq --execute="$1"
+}
+
+sandbox_clear() { sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'; }
+
+write_handlers() { cat >"$DQ_HANDLERS"; }
+
+dqd_start()
+{
+    export DQD_LOG=$BATS_TEST_TMPDIR/dqd.log
+    "$DQ_BIN/dqd" "$@" >"$DQD_LOG" 2>&1 3>&- &
+    DQD_PID=$!
+}
+
+dqd_stop()
+{
+    local pid=$DQD_PID
+    DQD_PID=''
+    kill "$pid" 2>/dev/null
+    wait "$pid"
+}
+
+# A test that fails midway must not leave its dqd behind. A file with a teardown of its own calls this one's body: dqd_reap.
+dqd_reap() { [ -z "${DQD_PID:-}" ] || dqd_stop || true; }
+teardown() { dqd_reap; }
+
+wait_until()
+{
+    local end=$((SECONDS + 60))
+    until "$@"; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "wait_until: after a minute still not true: $*" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
