@@ -4,13 +4,11 @@
  * Invariant: a pure function of its arguments; a delay is never shorter than its step.
  */
 #include "base/retry.h"
-
-#define SECOND INT64_C(1000)
-#define MINUTE (60 * SECOND)
-#define HOUR (60 * MINUTE)
+#include "base/when.h"
 
 const struct retry_policy retry_default = {
-    .step_ms = {5 * SECOND, 30 * SECOND, 60 * SECOND, 10 * MINUTE, 30 * MINUTE, 1 * HOUR, 6 * HOUR, 24 * HOUR, 48 * HOUR},
+    .step_ms = {5 * WHEN_SECOND, 30 * WHEN_SECOND, 60 * WHEN_SECOND, 10 * WHEN_MINUTE, 30 * WHEN_MINUTE, 1 * WHEN_HOUR,
+                6 * WHEN_HOUR, 24 * WHEN_HOUR, 48 * WHEN_HOUR},
     .steps = 9,
 };
 
