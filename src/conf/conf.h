@@ -19,8 +19,8 @@ enum conf_tls { CONF_TLS_DISABLED, CONF_TLS_PREFERRED, CONF_TLS_REQUIRED, CONF_T
 enum conf_history { CONF_HISTORY_FAILED, CONF_HISTORY_ALL }; /* which attempts are kept in dq_attempt */
 
 struct conf_mysql {
-    char *host;          /* "db1, db2:3307, [::1]:3306": tried in this order; empty: socket */
-    int port;            /* for hosts that name none */
+    char *host; /* "db1, db2:3307, [::1]:3306": tried in this order; empty: socket */
+    int port;   /* for hosts that name none */
     char *socket;
     char *user;
     char *password_file; /* first line is the password; refused when others can read it */
@@ -29,7 +29,7 @@ struct conf_mysql {
     enum conf_tls tls;
     char *tls_ca, *tls_cert, *tls_key;
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms;
-    char *init_command;  /* one statement run on every new connection */
+    char *init_command; /* one statement run on every new connection */
 };
 
 struct conf_dqd {
@@ -42,8 +42,8 @@ struct conf_dqd {
     int64_t drain_timeout_ms; /* after SIGTERM, running handlers get this long */
     int claim_batch;          /* most tasks in one claim */
     char *user;               /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
-    char *lock_file;          /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and database */
-    int log_level;            /* enum log_level */
+    char *lock_file; /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and database */
+    int log_level;   /* enum log_level */
     enum conf_history history;
 };
 
@@ -53,8 +53,8 @@ struct conf_retention { /* 0: kept for ever */
 };
 
 struct conf_dq {
-    char *output;     /* default of -o: table, json, ndjson, tsv, id */
-    char *time_zone;  /* "local" or "utc": how tables show times */
+    char *output;    /* default of -o: table, json, ndjson, tsv, id */
+    char *time_zone; /* "local" or "utc": how tables show times */
 };
 
 struct conf {
@@ -66,14 +66,21 @@ struct conf {
 };
 
 /* One row a setting. */
-enum conf_type { CONF_STRING, CONF_PATH, CONF_INT, CONF_DURATION, CONF_ENUM };
+enum conf_type {
+    CONF_STRING,
+    CONF_PATH, /* made absolute: relative to the INI file's directory; empty stays empty */
+    CONF_INT,
+    CONF_DURATION,
+    CONF_AGE,  /* a duration, or "never", which is 0 */
+    CONF_ENUM, /* the field is an int */
+};
 struct conf_key {
     const char *section, *name;
     enum conf_type type;
     size_t offset;              /* in struct conf */
     const char *default_text;   /* as one would write it */
-    int64_t min, max;           /* CONF_INT: value; CONF_DURATION: ms */
-    const char *const *choices; /* CONF_ENUM: names, NULL-terminated, index = value (log_level: mapped) */
+    int64_t min, max;           /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min) */
+    const char *const *choices; /* CONF_ENUM, CONF_STRING: names, NULL-terminated, index = value (log_level: mapped); NULL: any */
     bool reloadable;            /* takes effect at SIGHUP */
     const char *help;           /* one line */
 };
@@ -91,8 +98,8 @@ int conf_read_secret(const char *path, char **ret_secret, struct err *err) __att
 void conf_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
 
 /* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no race): regular file, owned by
- * root or the effective user, not writable by group or others. Symbolic links are followed; what counts is the file. A descriptor, or
- * ERR_CONFIG. `what` names the file's role in the text. Used by conf_load and handlers_load. */
+ * root or the effective user, not writable by group or others. Symbolic links are followed; what counts is the file. A descriptor,
+ * or ERR_CONFIG. `what` names the file's role in the text. Used by conf_load and handlers_load. */
 int conf_open_trusted(const char *path, const char *what, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -18,31 +18,31 @@
 enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
 struct handler {
-    char *name;              /* exact tag, or a glob when it contains * or ? */
+    char *name; /* exact tag, or a glob when it contains * or ? */
     bool is_glob;
-    char *run;               /* a shell line; NULL when argv is given */
-    char **argv;             /* exec'd directly, NULL-terminated; NULL when run is given */
-    char *shell;             /* absolute path, default /bin/sh: started as SHELL -c RUN */
-    int batch;               /* 1: one task a process, body on stdin; more: up to so many, JSON lines */
-    int64_t timeout_ms;      /* of one process; default 60 s */
-    int64_t kill_grace_ms;   /* from TERM to KILL; default 5 s */
+    char *run;             /* a shell line; NULL when argv is given */
+    char **argv;           /* exec'd directly, NULL-terminated; NULL when run is given */
+    char *shell;           /* absolute path, default /bin/sh: started as SHELL -c RUN */
+    int batch;             /* 1: one task a process, body on stdin; more: up to so many, JSON lines */
+    int64_t timeout_ms;    /* of one process; default 60 s */
+    int64_t kill_grace_ms; /* from TERM to KILL; default 5 s */
     struct retry_policy retry;
-    int max_running;         /* processes of one tag on this host; default 8 */
-    int global_max_running;  /* running tasks of one tag on all hosts; 0: no limit */
-    char **env;              /* "NAME=value", NULL-terminated, in addition to the base environment */
-    char *cwd;               /* absolute; default / */
-    char *user;              /* account to run as; NULL: dqd's own. Needs root */
-    int nice;                /* added to dqd's; -20..19, default 0 */
-    int umask;               /* default 022 */
-    size_t output_limit;     /* bytes of output tail kept per attempt; default 8 KiB, at most 1 MiB */
-    bool permanent_exit[256];/* exit statuses that are never retried; default 64 65 70 76 77 78 100 112 */
+    int max_running;          /* processes of one tag on this host; default 8 */
+    int global_max_running;   /* running tasks of one tag on all hosts; 0: no limit */
+    char **env;               /* "NAME=value", NULL-terminated, in addition to the base environment */
+    char *cwd;                /* absolute; default / */
+    char *user;               /* account to run as; NULL: dqd's own. Needs root */
+    int nice;                 /* added to dqd's; -20..19, default 0 */
+    int umask;                /* default 022 */
+    size_t output_limit;      /* bytes of output tail kept per attempt; default 8 KiB, at most 1 MiB */
+    bool permanent_exit[256]; /* exit statuses that are never retried; default 64 65 70 76 77 78 100 112 */
     enum handler_expiry on_lease_expiry;
-    unsigned line;           /* where it stands in the file */
+    unsigned line; /* where it stands in the file */
 };
 
 struct handlers {
     char *path;
-    uint64_t digest;          /* of the file's bytes: two equal digests mean the same table */
+    uint64_t digest; /* of the file's bytes: two equal digests mean the same table */
     struct handler *items;
     size_t count;
 };

@@ -1,0 +1,174 @@
+/*
+ * conf_file.c - opens and reads the files that decide what dq does.
+ *
+ * Invariant: owner and mode are checked on the descriptor that is then read, so nothing can be exchanged in between; a secret
+ * leaves no copy behind but the one the caller gets.
+ */
+#include "conf/conf_file.h"
+
+#include "base/mem.h"
+#include "conf/conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET_MAX 1024
+
+static int fail_open(const char *path, const char *what, int error, struct err *err)
+{
+    switch (error) {
+    case ENOENT:
+        return err_set(err, ERR_CONFIG, "%s: there is no such %s", path, what);
+    case EACCES:
+        return err_set(err, ERR_CONFIG, "%s: user id %u may not read the %s; change its owner or run as another user", path,
+                       (unsigned)geteuid(), what);
+    default:
+        return err_set(err, ERR_CONFIG, "%s: cannot open the %s: %s", path, what, strerror(error));
+    }
+}
+
+static int check_kind_and_owner(const struct stat *st, const char *path, const char *what, struct err *err)
+{
+    if (S_ISDIR(st->st_mode))
+        return err_set(err, ERR_CONFIG, "%s: this is a directory; name the %s itself", path, what);
+    if (!S_ISREG(st->st_mode))
+        return err_set(err, ERR_CONFIG, "%s: the %s must be a regular file", path, what);
+    if (st->st_uid != 0 && st->st_uid != geteuid())
+        return err_set(err, ERR_CONFIG,
+                       "%s: the %s belongs to user id %u, who could change it at will; give it to root or to user id %u", path,
+                       what, (unsigned)st->st_uid, (unsigned)geteuid());
+    return 0;
+}
+
+/* Opens without blocking on a FIFO and without following the file into a terminal. */
+static int open_checked(const char *path, const char *what, mode_t forbidden, const char *complaint, const char *remedy,
+                        struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fail_open(path, what, errno, err);
+    struct stat st;
+    int rc;
+    if (fstat(fd, &st) != 0)
+        rc = fail_open(path, what, errno, err);
+    else
+        rc = check_kind_and_owner(&st, path, what, err);
+    if (rc == 0 && (st.st_mode & forbidden) != 0)
+        rc = err_set(err, ERR_CONFIG, "%s: others can %s the %s (mode %04o); run: chmod %s %s", path, complaint, what,
+                     (unsigned)(st.st_mode & 07777), remedy, path);
+    if (rc != 0) {
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+int conf_open_trusted(const char *path, const char *what, struct err *err)
+{
+    return open_checked(path, what, S_IWGRP | S_IWOTH, "write to", "go-w", err);
+}
+
+int conf_file_read(const char *path, const char *what, size_t max, struct buf *ret, struct err *err)
+{
+    int fd = conf_open_trusted(path, what, err);
+    if (fd < 0)
+        return fd;
+    int rc = 0;
+    size_t start = ret->len;
+    for (;;) {
+        char chunk[8192];
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            rc = err_set(err, ERR_CONFIG, "%s: cannot read the %s: %s", path, what, strerror(errno));
+        if (n <= 0)
+            break;
+        buf_add(ret, chunk, (size_t)n);
+        if (ret->len - start > max) {
+            rc = err_set(err, ERR_CONFIG, "%s: the %s is longer than %zu KiB; is it the right file?", path, what, max / 1024);
+            break;
+        }
+    }
+    close(fd);
+    return rc;
+}
+
+/* The first line of bytes[0..len-1] as a password. */
+static int take_secret(const char *path, const char *bytes, size_t len, char **ret_secret, struct err *err)
+{
+    const char *newline = memchr(bytes, '\n', len);
+    size_t line = newline ? (size_t)(newline - bytes) : len;
+    if (!newline && len == SECRET_MAX)
+        return err_set(err, ERR_CONFIG, "%s: the first line of the password file is longer than %d bytes; is it the right file?",
+                       path, SECRET_MAX - 1);
+    if (line > 0 && bytes[line - 1] == '\r')
+        line--;
+    if (line == 0)
+        return err_set(err, ERR_CONFIG, "%s: the first line of the password file is empty; write the password there", path);
+    if (memchr(bytes, '\0', line))
+        return err_set(err, ERR_CONFIG, "%s: the password contains a NUL byte; is it the right file?", path);
+    *ret_secret = mem_dup(bytes, line);
+    return 0;
+}
+
+int conf_read_secret(const char *path, char **ret_secret, struct err *err)
+{
+    int fd = open_checked(path, "password file", S_IRWXG | S_IRWXO, "read or change", "600", err);
+    if (fd < 0)
+        return fd;
+    char bytes[SECRET_MAX];
+    size_t len = 0;
+    ssize_t n = 0;
+    while (len < sizeof bytes && ((n = read(fd, bytes + len, sizeof bytes - len)) > 0 || (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    int rc;
+    if (n < 0)
+        rc = err_set(err, ERR_CONFIG, "%s: cannot read the password file: %s", path, strerror(errno));
+    else
+        rc = take_secret(path, bytes, len, ret_secret, err);
+    explicit_bzero(bytes, sizeof bytes);
+    close(fd);
+    return rc;
+}
+
+void conf_wipe_secret(char *secret)
+{
+    if (!secret)
+        return;
+    explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+char *conf_file_absolute(const char *path)
+{
+    char cwd[PATH_MAX];
+    if (path[0] == '/' || !getcwd(cwd, sizeof cwd))
+        return mem_strdup(path);
+    return conf_file_resolve(cwd, path);
+}
+
+char *conf_file_directory(const char *absolute)
+{
+    const char *slash = strrchr(absolute, '/');
+    if (!slash)
+        return mem_strdup(".");
+    return slash == absolute ? mem_strdup("/") : mem_dup(absolute, (size_t)(slash - absolute));
+}
+
+char *conf_file_resolve(const char *dir, const char *path)
+{
+    if (path[0] == '/')
+        return mem_strdup(path);
+    while (path[0] == '.' && path[1] == '/')
+        for (path += 2; *path == '/';)
+            path++;
+    if (path[0] == '\0' || strcmp(path, ".") == 0)
+        return mem_strdup(dir);
+    return mem_printf("%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", path);
+}
