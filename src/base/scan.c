@@ -24,7 +24,7 @@ int scan_fault(const struct scan *s, const char *at, const char *hint, const cha
     bool cut = shown > 80;
 
     if (cut)
-        for (shown = 80; is_continuation(s->text[shown]); shown--)
+        for (shown = 80; shown && is_continuation(s->text[shown]); shown--)
             ;
     if (at) {
         for (const char *c = s->text; c < at; c++)
@@ -48,7 +48,7 @@ int scan_word_length(const char *p)
 {
     size_t n = strcspn(p, " \t0123456789");
     if (n > 40)
-        for (n = 40; is_continuation(p[n]); n--)
+        for (n = 40; n && is_continuation(p[n]); n--)
             ;
     return (int)n;
 }
