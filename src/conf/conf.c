@@ -451,3 +451,16 @@ void conf_free(struct conf *c)
     free(c->path);
     free(c);
 }
+
+void conf_take_reloadable(struct conf *to, const struct conf *from)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct conf_key *key = &conf_keys[i];
+        if (!key->reloadable)
+            continue;
+        if (key->type == CONF_DURATION || key->type == CONF_AGE)
+            memcpy(field(to, key), (const char *)from + key->offset, sizeof(int64_t));
+        else if (key->type == CONF_INT || key->type == CONF_ENUM)
+            memcpy(field(to, key), (const char *)from + key->offset, sizeof(int));
+    }
+}

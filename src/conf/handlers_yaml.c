@@ -34,26 +34,26 @@ __attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, si
     return err_prefix(r->err, "%s:%zu:%zu", r->file, line, column);
 }
 
-/* libyaml's most frequent complaints in the words of somebody who has the file open. */
-static const struct {
-    const char *problem, *context, *advice;
+/* libyaml's most frequent complaints in the words of somebody who has the file open. at_start: the fault is where the thing that
+ * libyaml was in the middle of begins, not where it noticed. */
+static const struct advice {
+    const char *problem, *context, *text;
+    bool at_start;
 } advices[] = {
-    {"found unexpected end of stream", "while scanning a quoted scalar", "this quote is never closed"},
-    {"found unexpected document indicator", "while scanning a quoted scalar", "this quote is never closed"},
-    {"did not find expected alphabetic", "while scanning an alias", "a name or value that begins with * must be in quotes"},
-    {"did not find expected alphabetic", "while scanning an anchor", "a value that begins with & must be in quotes"},
+    {"found unexpected end of stream", "while scanning a quoted scalar", "this quote is never closed", true},
+    {"found unexpected document indicator", "while scanning a quoted scalar", "this quote is never closed", true},
+    {"did not find expected alphabetic", "while scanning an alias", "a name or value that begins with * must be in quotes", true},
+    {"did not find expected alphabetic", "while scanning an anchor", "a value that begins with & must be in quotes", true},
+    {"could not find expected ':'", "", "a key without its \":\"; write KEY: VALUE", true},
     {"mapping values are not allowed", "",
-     "unexpected \": \"; put a value that contains it in quotes, and indent keys of one mapping alike"},
-    {"found character that cannot start any token", "",
-     "unexpected character; indent with spaces, not tabs, and put a value that begins with @ ` or % in quotes"},
-    {"found a tab character", "", "a tab; indent with spaces"},
-    {"could not find expected ':'", "", "a key without its \":\"; write KEY: VALUE"},
+     "unexpected \": \"; put a value that contains it in quotes, and indent keys of one mapping alike", false},
+    {"found character that cannot start any token", "", "put a value that begins with this character in quotes", false},
     {"did not find expected key", "while parsing a block mapping",
-     "this does not belong to the mapping above it; check indentation and quotes"},
-    {"did not find expected ',' or '}'", "", "a { is not closed; check for a missing comma or }"},
-    {"did not find expected ',' or ']'", "", "a [ is not closed; check for a missing comma or ]"},
-    {"did not find expected '-' indicator", "", "this does not belong to the list above it; check the indentation"},
-    {"found unknown escape character", "", "unknown \\ escape in double quotes; use single quotes or write \\\\"},
+     "this does not belong to the mapping above; check indentation and quotes", false},
+    {"did not find expected '-' indicator", "", "this does not belong to the list above; check the indentation", false},
+    {"did not find expected ',' or '}'", "", "a { is not closed; check for a missing comma or }", false},
+    {"did not find expected ',' or ']'", "", "a [ is not closed; check for a missing comma or ]", false},
+    {"found unknown escape character", "", "unknown \\ escape in double quotes; use single quotes or write \\\\", false},
 };
 
 /* Bytes that are not text: libyaml gives their offset only. */
@@ -71,20 +71,40 @@ static int fail_encoding(const struct reader *r)
     return fail(r, line, column, "not valid UTF-8 text, or a control character; save the file as UTF-8");
 }
 
+/* Whether a tab stands at a place; libyaml itself says "cannot start any token". */
+static bool is_tab(const struct reader *r, const yaml_mark_t *at)
+{
+    const char *p = r->text, *end = r->text + r->len;
+    for (size_t line = 0; line < at->line && p; line++) {
+        p = memchr(p, '\n', (size_t)(end - p));
+        p = p ? p + 1 : NULL;
+    }
+    size_t blanks = 0;
+    while (p && p + blanks < end && (p[blanks] == ' ' || p[blanks] == '\t'))
+        blanks++;
+    return at->column < blanks && p[at->column] == '\t';
+}
+
 static int fail_syntax(const struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "out of memory", *context = p->context ? p->context : "";
+    const yaml_mark_t *at = &p->problem_mark;
     if (p->error == YAML_READER_ERROR)
         return fail_encoding(r);
+    if (is_tab(r, at))
+        return fail(r, at->line + 1, at->column + 1, "a tab; indent with spaces");
     for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++) {
-        if (!strstr(problem, advices[i].problem) || strncmp(context, advices[i].context, strlen(advices[i].context)) != 0)
+        const struct advice *a = &advices[i];
+        if (!strstr(problem, a->problem) || strncmp(context, a->context, strlen(a->context)) != 0)
             continue;
-        bool unclosed = strstr(context, "quoted scalar") && !strstr(problem, "escape");
-        const yaml_mark_t *at = unclosed ? &p->context_mark : &p->problem_mark;
-        return fail(r, at->line + 1, at->column + 1, "%s", advices[i].advice);
+        if (a->at_start)
+            return fail(r, p->context_mark.line + 1, p->context_mark.column + 1, "%s", a->text);
+        if (*context != '\0' && p->context_mark.line != at->line)
+            return fail(r, at->line + 1, at->column + 1, "%s (begun on line %zu)", a->text, p->context_mark.line + 1);
+        return fail(r, at->line + 1, at->column + 1, "%s", a->text);
     }
-    return fail(r, p->problem_mark.line + 1, p->problem_mark.column + 1, "YAML syntax: %s %s", problem, context);
+    return fail(r, at->line + 1, at->column + 1, "YAML syntax: %s%s%s", problem, *context != '\0' ? " " : "", context);
 }
 
 static int next_event(struct reader *r, yaml_event_t *ret)
@@ -265,7 +285,7 @@ int handlers_yaml_parse(const char *file, const char *text, size_t len, struct h
     if (!yaml_parser_initialize(&r.parser))
         return err_set(err, ERR_FATAL, "%s: the YAML library is out of memory", file);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(len > 0 ? text : ""), len);
     struct handlers_node root = {0};
     int rc = read_stream(&r, &root);
     yaml_parser_delete(&r.parser);
