@@ -1,0 +1,223 @@
+/*
+ * dqd.c - the poller's command line: what to run, with which files. The work is in src/poller.
+ */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "conf/conf.h"
+#include "conf/handlers.h"
+#include "poller/lock.h"
+#include "poller/poller.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
+
+struct command_line {
+    enum action action;
+    bool allow_overlap, mode_given;
+    struct poller_options o;
+    const char **tags;
+    size_t tag_count;
+};
+
+static const char usage[] = "usage: dqd [--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N]\n"
+                            "           [--log-level LEVEL] [--allow-overlap]\n"
+                            "       dqd --check-config | --list-handlers [--config FILE]\n"
+                            "       dqd --help | --version\n";
+static const char help[] = "\nRuns due tasks through the handlers of their tags.\n\n"
+                           "  --once             until nothing is due and nothing runs, then exit (the default; for timers)\n"
+                           "  --for DURATION     keep on for so long (55s for a crontab's minute), let running handlers finish\n"
+                           "  --resident         until SIGTERM (for a service)\n"
+                           "  --config FILE      settings; else $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
+                           "  --tag GLOB         only tags that match; may be given several times\n"
+                           "  --slots N          handler processes at a time, instead of [dqd] slots\n"
+                           "  --log-level LEVEL  error, warn, notice, info or debug, instead of [dqd] log_level\n"
+                           "  --allow-overlap    run even when another --once or --for run of this host is at work\n"
+                           "  --check-config     read both files, say what is wrong, exit 0 or 78\n"
+                           "  --list-handlers    show the handlers as read\n\n"
+                           "SIGTERM ends: no new tasks, running handlers finish; a second one kills them. SIGHUP reads the files\n"
+                           "again. See dqd(8), dq.ini(5), dq-handlers(5).\n";
+
+static const struct option options[] = {{"once", no_argument, NULL, 'o'},
+                                        {"for", required_argument, NULL, 'f'},
+                                        {"resident", no_argument, NULL, 'r'},
+                                        {"config", required_argument, NULL, 'c'},
+                                        {"tag", required_argument, NULL, 't'},
+                                        {"slots", required_argument, NULL, 's'},
+                                        {"log-level", required_argument, NULL, 'l'},
+                                        {"allow-overlap", no_argument, NULL, 'a'},
+                                        {"check-config", no_argument, NULL, 'C'},
+                                        {"list-handlers", no_argument, NULL, 'L'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {"version", no_argument, NULL, 'V'},
+                                        {NULL, 0, NULL, 0}};
+
+/* Says what went wrong; returns the exit status. */
+static int complain(const struct err *err)
+{
+    fprintf(stderr, "dqd: %s\n", err->text);
+    return err_exit_status(err->code);
+}
+
+static int unknown_option(const char *given, struct err *err)
+{
+    const char *names[sizeof options / sizeof options[0]], *nearest;
+    size_t n = 0;
+
+    for (; options[n].name; n++)
+        names[n] = options[n].name;
+    nearest = strncmp(given, "--", 2) == 0 ? text_nearest(given + 2, names, n) : NULL;
+    if (nearest)
+        return err_set(err, ERR_USAGE, "unknown option %s; did you mean --%s?", given, nearest);
+    return err_set(err, ERR_USAGE, "unknown option %s; see dqd --help", given);
+}
+
+static int set_mode(struct command_line *c, enum poller_mode mode, struct err *err)
+{
+    if (c->mode_given)
+        return err_set(err, ERR_USAGE, "--once, --for and --resident exclude each other");
+    c->mode_given = true;
+    c->o.mode = mode;
+    return 0;
+}
+
+static int take_slots(struct command_line *c, const char *text, struct err *err)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end || n < 1 || n > 4096)
+        return err_set(err, ERR_USAGE, "--slots %s: give a whole number from 1 to 4096", text);
+    c->o.slots = (int)n;
+    return 0;
+}
+
+static int take_for(struct command_line *c, const char *text, struct err *err)
+{
+    if (when_parse_duration(text, &c->o.for_ms, err) < 0) {
+        err_prefix(err, "--for");
+        return err->code = ERR_USAGE;
+    }
+    return set_mode(c, POLLER_FOR, err);
+}
+
+static int take_option(struct command_line *c, int opt, char *const *argv, struct err *err)
+{
+    switch (opt) {
+    case 'o':
+        return set_mode(c, POLLER_ONCE, err);
+    case 'r':
+        return set_mode(c, POLLER_RESIDENT, err);
+    case 'f':
+        return take_for(c, optarg, err);
+    case 'c':
+        c->o.conf_path = optarg;
+        return 0;
+    case 't':
+        c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
+        c->tags[c->tag_count++] = optarg;
+        c->tags[c->tag_count] = NULL;
+        return 0;
+    case 's':
+        return take_slots(c, optarg, err);
+    case 'l':
+        c->o.log_level = log_level_parse(optarg);
+        return c->o.log_level > 0 ? 0 : err_set(err, ERR_USAGE, "--log-level %s: give error, warn, notice, info or debug", optarg);
+    case 'a':
+        c->allow_overlap = true;
+        return 0;
+    case 'C':
+        c->action = CHECK_CONFIG;
+        return 0;
+    case 'L':
+        c->action = LIST_HANDLERS;
+        return 0;
+    case ':':
+        return err_set(err, ERR_USAGE, "option %s needs a value; see dqd --help", argv[optind - 1]);
+    default:
+        return unknown_option(argv[optind - 1], err);
+    }
+}
+
+static int parse(struct command_line *c, int argc, char **argv, struct err *err)
+{
+    int opt;
+
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "+:c:hV", options, NULL)) != -1) {
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            fputs(help, stdout);
+            exit(0);
+        }
+        if (opt == 'V') {
+            puts("dqd " PACKAGE_VERSION);
+            exit(0);
+        }
+        if (take_option(c, opt, argv, err) < 0)
+            return err->code;
+    }
+    if (optind < argc)
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\"; dqd takes only options, see dqd --help", argv[optind]);
+    c->o.tags = c->tags;
+    c->o.argv = argv;
+    return 0;
+}
+
+static void list_handlers(const struct handlers *h)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        const struct handler *k = &h->items[i];
+        char timeout[WHEN_TEXT_SIZE];
+
+        printf("%s\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t%s\n", k->name, k->line,
+               when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry), k->max_running, k->batch,
+               k->user ? k->user : "-", k->run ? k->run : k->argv[0]);
+    }
+}
+
+/* 0: go on; 1: another run is at work, which is fine for a timer. */
+static int guard(struct command_line *c, struct err *err)
+{
+    int rc;
+
+    c->o.lock_fd = -1;
+    if (c->o.mode == POLLER_RESIDENT || c->allow_overlap)
+        return 0;
+    rc = lock_take(c->o.conf, &c->o.lock_fd, err);
+    if (rc != ERR_BUSY)
+        return rc;
+    log_event(LOG_INFO, "not started", "reason=%s", log_quote(err->text));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line c = {.o = {.lock_fd = -1}};
+    struct err err = {0};
+    int rc;
+
+    log_open("dqd", LOG_INFO);
+    if (parse(&c, argc, argv, &err) < 0 || conf_load(c.o.conf_path, &c.o.conf, &err) < 0 ||
+        handlers_load(c.o.conf->dqd.handlers, &c.o.handlers, &err) < 0)
+        return complain(&err);
+    log_set_level(c.o.log_level ? c.o.log_level : c.o.conf->dqd.log_level);
+    if (c.action == LIST_HANDLERS)
+        list_handlers(c.o.handlers);
+    if (c.action == CHECK_CONFIG)
+        printf("%s and %s are fine: %zu handlers\n", c.o.conf->path, c.o.handlers->path, c.o.handlers->count);
+    if (c.action != RUN)
+        return 0;
+    rc = guard(&c, &err);
+    if (rc == 0)
+        rc = poller_run(&c.o, &err);
+    free(c.tags);
+    return rc < 0 ? complain(&err) : 0;
+}

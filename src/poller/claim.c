@@ -1,0 +1,219 @@
+/*
+ * claim.c - looking what is due and taking it. Invariant: a tag is asked for no more than its handler and the slots can take soon,
+ * and a tag that cannot be claimed (no handler, paused, at its limit, resting) costs the others nothing but its line in the peek.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int64_t poll_us(const struct poller *p)
+{
+    return p->conf->dqd.poll_interval_ms * 1000;
+}
+
+/* The steady time from which on tasks of the tag are due, as far as is known. */
+static int64_t due_us(const struct poller *p, const struct tag_state *t)
+{
+    if (t->more)
+        return 0;
+    return t->next_at == TASK_TIME_NONE || !p->clock.known ? NEVER_US : dbclock_reached_us(&p->clock, t->next_at);
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t claim_next(const struct poller *p)
+{
+    int64_t next;
+
+    if (p->phase != PHASE_RUN || p->runner_gone || p->recover)
+        return NEVER_US;
+    next = p->peek_us ? p->peek_us + poll_us(p) : 0;
+    for (size_t i = 0; i < p->tag_count; i++) {
+        const struct tag_state *t = p->tags[i];
+        int64_t at = due_us(p, t);
+
+        if (t->handler < 0 || t->paused || at == NEVER_US)
+            continue;
+        at = most(at, most(t->hold_until_us, t->rest_until_us));
+        if (at < next && tags_want(p, t) > 0)
+            next = at;
+    }
+    return next;
+}
+
+static int peek(struct poller *p, struct err *err)
+{
+    int64_t sent_us = when_steady_us(), now_us;
+    int rc = claim_store_peek(p->db, &p->peek, err);
+
+    if (rc < 0)
+        return rc;
+    now_us = when_steady_us();
+    dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_at);
+    p->peek_us = now_us;
+    tags_take_peek(p, now_us);
+    return 0;
+}
+
+static bool started_before(const struct task_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].attempt > 1)
+            return true;
+    return false;
+}
+
+/* What the claim's outcome says about the next one. */
+static void learn(struct poller *p, struct tag_state *t, size_t want, size_t seen, const struct task_list *won)
+{
+    int64_t now_us = when_steady_us();
+
+    t->more = seen == want;
+    t->wary = started_before(won);
+    if (!t->more)
+        t->next_at = TASK_TIME_NONE;
+    if (seen == 0)
+        t->hold_until_us = now_us + poll_us(p); /* what is due is not for us: another poller's share, or the limit is reached */
+    else if (won->count == 0)
+        t->hold_until_us = now_us + 1000 + (int64_t)(poller_random() % 4000); /* lost the race: step aside */
+    else if (!t->more)
+        p->peek_us = 0; /* when is the next one due? */
+}
+
+/* Claimed tasks whose lease was eaten up by a slow statement are not begun. */
+static void take(struct poller *p, struct tag_state *t, struct task_list *won, int64_t sent_us)
+{
+    if (when_steady_us() - sent_us > p->conf->dqd.lease_ms * 1000 / 3) {
+        log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu", log_quote(t->name), won->count);
+        flight_release(p, won, "the claim took a third of the lease");
+    } else if (t->handler < 0) {
+        flight_release(p, won, "no handler");
+    } else {
+        flight_take(p, t, won, sent_us);
+    }
+}
+
+static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t *ret_seen, struct err *err)
+{
+    const struct handler *h = &p->table->handlers->items[t->handler];
+    struct task_list won = {0};
+    struct claim_ask ask = {.tag = t->name,
+                            .limit = want,
+                            .share = p->share,
+                            .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
+                            .steal_after_ms = p->conf->dqd.steal_after_ms,
+                            .max_attempts = retry_max_attempts(&h->retry),
+                            .lease_ms = p->conf->dqd.lease_ms,
+                            .global_limit = (uint32_t)h->global_max_running};
+    size_t lost = 0;
+    int rc;
+
+    p->claim_sent_us = when_steady_us();
+    rc = claim_store_claim(p->db, &p->owner, &ask, &won, ret_seen, &lost, err);
+    if (rc < 0) {
+        p->recover = rc == ERR_LOST;
+        task_list_done(&won);
+        return rc;
+    }
+    learn(p, t, want, *ret_seen, &won);
+    if (won.count || lost)
+        log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
+    take(p, t, &won, p->claim_sent_us);
+    return 0;
+}
+
+int claim_run(struct poller *p, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    bool peeked = p->peek_us == 0 || now_us >= p->peek_us + poll_us(p), seen_any = false;
+    int rc = peeked ? peek(p, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    now_us = when_steady_us();
+    for (size_t i = 0; i < p->tag_count; i++) {
+        struct tag_state *t = p->tags[(p->tag_turn + i) % p->tag_count];
+        size_t seen = 0, want;
+
+        if (!tags_claimable(t, now_us) || due_us(p, t) > now_us)
+            continue;
+        want = tags_want(p, t);
+        if (want == 0)
+            continue;
+        rc = claim_tag(p, t, want, &seen, err);
+        if (rc < 0)
+            return rc;
+        seen_any |= seen > 0;
+    }
+    if (p->tag_count)
+        p->tag_turn = (p->tag_turn + 1) % p->tag_count;
+    p->pass_empty = peeked && !seen_any;
+    return 0;
+}
+
+int64_t claim_recover_next(const struct poller *p)
+{
+    return p->recover ? 0 : NEVER_US;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Ids that carry our token and that we know of: in flight, or ended and not settled yet. Sorted. */
+static uint64_t *known_ids(const struct poller *p, size_t *ret_count)
+{
+    size_t n = p->result_count, at = 0;
+    uint64_t *ids;
+
+    for (size_t i = 0; i < p->job_cap; i++)
+        n += p->jobs[i] ? p->jobs[i]->count : 0;
+    ids = mem_alloc((n + 1) * sizeof *ids);
+    for (size_t i = 0; i < p->job_cap; i++)
+        for (uint32_t k = 0; p->jobs[i] && k < p->jobs[i]->count; k++)
+            ids[at++] = p->jobs[i]->flight[k].id;
+    for (size_t i = 0; i < p->result_count; i++)
+        ids[at++] = p->results[i].s.id;
+    qsort(ids, at, sizeof *ids, by_value);
+    *ret_count = at;
+    return ids;
+}
+
+int claim_recover(struct poller *p, struct err *err)
+{
+    struct task_list found = {0};
+    size_t n;
+    uint64_t *known = known_ids(p, &n);
+    int rc = claim_store_recover(p->db, &p->owner, known, n, &found, err);
+
+    free(known);
+    if (rc < 0)
+        goto out;
+    p->recover = false;
+    if (found.count)
+        log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu", found.count);
+    for (size_t i = 0; i < found.count; i++) {
+        struct task_list one = {0};
+        struct tag_state *t = tags_get(p, found.items[i].tag);
+
+        one.items = mem_alloc(sizeof *one.items);
+        one.items[0] = found.items[i];
+        one.count = one.cap = 1;
+        task_init(&found.items[i]);
+        take(p, t, &one, p->claim_sent_us);
+    }
+out:
+    task_list_done(&found);
+    return rc;
+}

@@ -1,0 +1,47 @@
+/*
+ * dbclock.c - see dbclock.h. Invariant: low_us <= high_us whenever known.
+ */
+#include "poller/dbclock.h"
+
+/* Two quartz clocks part by at most this many microseconds a second. */
+#define DRIFT_PPM 200
+
+static void widen(struct dbclock *c, int64_t now_us)
+{
+    int64_t drift = (now_us - c->sampled_us) * DRIFT_PPM / 1000000;
+
+    c->low_us -= drift;
+    c->high_us += drift;
+    c->sampled_us = now_us;
+}
+
+void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_at)
+{
+    int64_t low = now_at * 1000 - answered_us, high = now_at * 1000 + 999 - sent_us;
+
+    if (c->known) {
+        widen(c, answered_us);
+        if (low < c->low_us)
+            low = c->low_us;
+        if (high > c->high_us)
+            high = c->high_us;
+        if (low > high) { /* one of the clocks was set: believe the newest alone */
+            low = now_at * 1000 - answered_us;
+            high = now_at * 1000 + 999 - sent_us;
+        }
+    }
+    c->low_us = low;
+    c->high_us = high;
+    c->sampled_us = answered_us;
+    c->known = true;
+}
+
+int64_t dbclock_at(const struct dbclock *c, int64_t steady_us)
+{
+    return (steady_us + c->low_us + (c->high_us - c->low_us) / 2) / 1000;
+}
+
+int64_t dbclock_reached_us(const struct dbclock *c, int64_t at)
+{
+    return at * 1000 - c->low_us;
+}

@@ -1,0 +1,496 @@
+/*
+ * flight.c - tasks on their way: claimed, handed to the runner, started, ended. Invariant: every task that was claimed either has
+ * an open entry in exactly one job, or a settlement in the queue, or is known to be lost.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/retry.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
+#define SENT_BYTES_MOST ((size_t)16 << 20)
+
+static const struct handler *handler_of(const struct job *j)
+{
+    return &j->table->handlers->items[j->handler];
+}
+
+static struct job *job_new(struct poller *p, struct tag_state *t, uint32_t count)
+{
+    struct job *j = mem_zero(1, sizeof *j);
+
+    while (p->job_free < p->job_cap && p->jobs[p->job_free])
+        p->job_free++;
+    if (p->job_free == p->job_cap) {
+        size_t cap = p->job_cap ? 2 * p->job_cap : 64;
+
+        p->jobs = mem_resize(p->jobs, cap, sizeof *p->jobs);
+        memset(p->jobs + p->job_cap, 0, (cap - p->job_cap) * sizeof *p->jobs);
+        p->job_cap = cap;
+    }
+    j->number = (uint32_t)p->job_free++;
+    j->tag = t;
+    j->table = p->table;
+    j->table->users++;
+    j->handler = (uint32_t)t->handler;
+    j->count = j->open = count;
+    j->flight = mem_zero(count, sizeof *j->flight);
+    j->tasks = mem_zero(count, sizeof *j->tasks);
+    p->jobs[j->number] = j;
+    p->job_count++;
+    t->queued++;
+    return j;
+}
+
+static void drop_tasks(struct job *j)
+{
+    if (!j->tasks)
+        return;
+    for (uint32_t i = 0; i < j->count; i++)
+        task_done(&j->tasks[i]);
+    free(j->tasks);
+    j->tasks = NULL;
+}
+
+void flight_job_free(struct poller *p, struct job *j)
+{
+    if (j->state == JOB_STARTED) {
+        j->tag->running--;
+        p->started--;
+    } else {
+        j->tag->queued--;
+        if (j->state == JOB_SENT)
+            p->sent_bytes -= j->body_bytes;
+    }
+    p->jobs[j->number] = NULL;
+    p->job_count--;
+    if (j->number < p->job_free)
+        p->job_free = j->number;
+    if (--j->table->users == 0) {
+        handlers_free(j->table->handlers);
+        free(j->table);
+    }
+    drop_tasks(j);
+    free(j->flight);
+    free(j);
+}
+
+static void end_task(struct job *j, struct flight_task *f)
+{
+    if (!f->ended)
+        j->open--;
+    f->ended = true;
+}
+
+static void release_task(struct poller *p, struct job *j, struct flight_task *f, const char *why)
+{
+    struct settlement s = {.id = f->id, .version = f->version, .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1};
+
+    s.start_at = TASK_TIME_NONE;
+    s.finish_at = dbclock_at(&p->clock, when_steady_us());
+    s.error = why;
+    if (!f->ended && !f->lost)
+        settle_queue(p, &s);
+    end_task(j, f);
+}
+
+static void release_job(struct poller *p, struct job *j, const char *why)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        release_task(p, j, &j->flight[i], why);
+    flight_job_free(p, j);
+}
+
+void flight_release(struct poller *p, struct task_list *won, const char *why)
+{
+    struct settlement s = {
+        .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1, .start_at = TASK_TIME_NONE, .error = why};
+
+    s.finish_at = dbclock_at(&p->clock, when_steady_us());
+    for (size_t i = 0; i < won->count; i++) {
+        s.id = won->items[i].id;
+        s.version = won->items[i].version;
+        settle_queue(p, &s);
+    }
+    task_list_done(won);
+}
+
+static void hold(struct poller *p, struct job *j)
+{
+    if (p->held_count == p->held_cap) {
+        p->held_cap = p->held_cap ? 2 * p->held_cap : 16;
+        p->held = mem_resize(p->held, p->held_cap, sizeof *p->held);
+    }
+    p->held[p->held_count++] = j;
+}
+
+/* Gives the job to the runner. Its bodies are loaded. */
+static void hand_over(struct poller *p, struct job *j)
+{
+    struct err err = {0};
+    const struct task *t = &j->tasks[0];
+    bool single = handler_of(j)->batch <= 1;
+    uint64_t *ids = mem_alloc(j->count * sizeof *ids);
+    struct runner_job r = {.job = j->number,
+                           .digest = j->table->handlers->digest,
+                           .handler = j->handler,
+                           .tag = j->tag->name,
+                           .deadline_at = j->deadline_us / 1000,
+                           .ids = ids,
+                           .count = j->count};
+
+    for (uint32_t i = 0; i < j->count; i++)
+        ids[i] = j->flight[i].id;
+    if (single) {
+        r.key = t->key;
+        r.attempt = t->attempt;
+        r.max_attempts = t->max_attempts;
+        r.expected_at = t->expected_at;
+        r.token = t->version;
+    }
+    r.stdin_fd = single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
+    if (r.stdin_fd < 0) {
+        tags_rest(p, j->tag, err.text, when_steady_us());
+        release_job(p, j, err.text);
+    } else {
+        drop_tasks(j);
+        j->state = JOB_SENT;
+        p->sent_bytes += j->body_bytes;
+        runner_send_job(p->link, &r);
+    }
+    free(ids);
+}
+
+static bool bodies_loaded(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->tasks[i].body)
+            return false;
+    return true;
+}
+
+static bool has_room(const struct poller *p, const struct job *j)
+{
+    return p->sent_bytes == 0 || p->sent_bytes + j->body_bytes <= SENT_BYTES_MOST;
+}
+
+static size_t body_bytes(const struct task *t)
+{
+    return t->body_size == SIZE_MAX ? SENT_BYTES_MOST : t->body_size; /* not known: take it for long */
+}
+
+/* How many of the tasks from `from` on make one job. */
+static uint32_t job_length(const struct handler *h, const struct task_list *won, size_t from)
+{
+    size_t bytes = 0;
+    uint32_t n = 0;
+
+    while (from + n < won->count && n < (uint32_t)h->batch) {
+        bytes += body_bytes(&won->items[from + n]);
+        if (n > 0 && bytes > SENT_BYTES_MOST)
+            break;
+        n++;
+    }
+    return n;
+}
+
+void flight_take(struct poller *p, struct tag_state *t, struct task_list *won, int64_t sent_us)
+{
+    const struct handler *h = &p->table->handlers->items[t->handler];
+
+    for (size_t at = 0; at < won->count;) {
+        uint32_t n = job_length(h, won, at);
+        struct job *j = job_new(p, t, n);
+
+        j->leased_us = sent_us;
+        j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
+        for (uint32_t i = 0; i < n; i++) {
+            struct task *k = &won->items[at + i];
+
+            j->flight[i] = (struct flight_task){.id = k->id,
+                                                .version = k->version,
+                                                .attempt = k->attempt,
+                                                .max_attempts = k->max_attempts,
+                                                .expected_at = k->expected_at};
+            j->body_bytes += body_bytes(k);
+            j->tasks[i] = *k;
+            task_init(k);
+        }
+        at += n;
+        if (p->held_count == 0 && bodies_loaded(j) && has_room(p, j))
+            hand_over(p, j);
+        else
+            hold(p, j);
+    }
+    task_list_done(won);
+}
+
+int64_t flight_next(const struct poller *p)
+{
+    return p->held_count && !p->runner_gone && has_room(p, p->held[0]) ? 0 : NEVER_US;
+}
+
+static void unhold_first(struct poller *p)
+{
+    memmove(p->held, p->held + 1, --p->held_count * sizeof *p->held);
+}
+
+/* Loads what is missing. A row that is gone was deleted or is not ours any more: it is lost. */
+static int load_bodies(struct poller *p, struct job *j, struct err *err)
+{
+    struct task **missing = mem_alloc(j->count * sizeof *missing);
+    size_t n = 0, at = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->tasks[i].body)
+            missing[n++] = &j->tasks[i];
+    while (at < n) {
+        size_t loaded = 0;
+
+        rc = claim_store_load_bodies(p->db, missing + at, n - at, SENT_BYTES_MOST, &loaded, err);
+        if (rc < 0)
+            break;
+        if (loaded == 0) { /* the first of them is gone */
+            at++;
+            continue;
+        }
+        at += loaded;
+    }
+    free(missing);
+    return rc;
+}
+
+static bool still_ours(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->flight[i].lost)
+            return true;
+    return false;
+}
+
+int flight_load(struct poller *p, struct err *err)
+{
+    struct job *j = p->held[0];
+    int rc = 0;
+
+    if (!bodies_loaded(j)) {
+        rc = load_bodies(p, j, err);
+        if (rc < 0)
+            return rc;
+    }
+    unhold_first(p);
+    if (!still_ours(j) || !bodies_loaded(j))
+        release_job(p, j, "the body could not be read");
+    else
+        hand_over(p, j);
+    return 0;
+}
+
+void flight_return_held(struct poller *p, const char *why)
+{
+    while (p->held_count) {
+        struct job *j = p->held[0];
+
+        unhold_first(p);
+        release_job(p, j, why);
+    }
+}
+
+/* What becomes of a task whose attempt ended like this. */
+static void decide(const struct job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
+{
+    int64_t delay_ms;
+
+    if (e->outcome == OUTCOME_DONE) {
+        s->event = TASK_SUCCEED;
+        return;
+    }
+    if (e->outcome == OUTCOME_KILLED) { /* not the handler's fault: whoever is free takes it over */
+        s->event = TASK_TAKE_BACK;
+        return;
+    }
+    delay_ms = retry_delay_ms(&handler_of(j)->retry, f->attempt, f->max_attempts, poller_random());
+    if (e->permanent || delay_ms < 0) {
+        s->event = TASK_GIVE_UP;
+        return;
+    }
+    s->event = TASK_TRY_LATER;
+    s->retry_delay_ms = e->retry_after_ms >= 0 ? e->retry_after_ms : delay_ms;
+}
+
+static struct flight_task *find_task(struct job *j, uint64_t id)
+{
+    for (uint32_t i = 0; i < j->count; i++) {
+        uint32_t at = (j->cursor + i) % j->count;
+
+        if (j->flight[at].id == id) {
+            j->cursor = at + 1;
+            return &j->flight[at];
+        }
+    }
+    return NULL;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void on_result(struct poller *p, struct job *j, const struct runner_event *e)
+{
+    struct flight_task *f = find_task(j, e->id);
+    struct settlement s = {.id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
+    char took[WHEN_TEXT_SIZE];
+
+    if (!f || f->ended)
+        return;
+    s.version = f->version;
+    s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
+    s.finish_at = later(dbclock_at(&p->clock, e->finish_us), s.start_at);
+    s.error = e->error;
+    s.output = e->output;
+    s.output_size = e->output_size;
+    decide(j, f, e, &s);
+    log_event(s.event == TASK_SUCCEED ? LOG_DEBUG : LOG_INFO, s.event == TASK_SUCCEED ? "task done" : "attempt failed",
+              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id, log_quote(j->tag->name), f->attempt,
+              task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at),
+              task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
+    if (!f->lost && e->outcome != OUTCOME_CANCELLED)
+        settle_queue(p, &s);
+    end_task(j, f);
+}
+
+static void on_started(struct poller *p, struct job *j, const struct runner_event *e)
+{
+    j->state = JOB_STARTED;
+    j->start_us = e->at_us;
+    j->pid = e->pid;
+    j->tag->queued--;
+    j->tag->running++;
+    p->started++;
+    p->sent_bytes -= j->body_bytes;
+    log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
+              j->count, (int)e->pid);
+}
+
+static void on_job_event(struct poller *p, const struct runner_event *e)
+{
+    struct job *j = e->job < p->job_cap ? p->jobs[e->job] : NULL;
+
+    if (!j)
+        return;
+    switch (e->type) {
+    case RUNNER_STARTED:
+        on_started(p, j, e);
+        break;
+    case RUNNER_RESULT:
+        on_result(p, j, e);
+        break;
+    case RUNNER_RETURNED:
+        if (e->cannot_start)
+            tags_rest(p, j->tag, e->error, when_steady_us());
+        release_job(p, j, e->error);
+        break;
+    case RUNNER_ENDED:
+        tags_job_ended(j->tag, when_steady_us() - j->start_us);
+        release_job(p, j, "the runner did not say how it ended");
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_reloaded(struct poller *p, const struct runner_event *e)
+{
+    struct table *t;
+
+    if (!p->incoming || e->n != p->incoming->digest) {
+        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
+                  log_quote(e->error ? e->error : "it changed while it was read: send HUP again"));
+        handlers_free(p->incoming);
+        p->incoming = NULL;
+        return;
+    }
+    t = mem_zero(1, sizeof *t);
+    t->handlers = p->incoming;
+    t->users = 1;
+    p->incoming = NULL;
+    if (--p->table->users == 0) {
+        handlers_free(p->table->handlers);
+        free(p->table);
+    }
+    p->table = t;
+    tags_rematch(p);
+    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(t->handlers->path), t->handlers->count);
+}
+
+void flight_events(struct poller *p)
+{
+    struct runner_event e;
+
+    while (!p->runner_gone && runner_next(p->link, &e)) {
+        if (e.type == RUNNER_GONE)
+            flight_handlers_gone(p);
+        else if (e.type == RUNNER_RELOADED)
+            on_reloaded(p, &e);
+        else if (e.type == RUNNER_PONG)
+            p->ping_answered = e.n;
+        else
+            on_job_event(p, &e);
+    }
+}
+
+/* The kernel has killed what the runner had started (the leaders); what they left behind in their groups is killed here as far as
+ * we may. What had started counts as an attempt, the rest is given back. */
+void flight_handlers_gone(struct poller *p)
+{
+    p->runner_gone = true;
+    p->held_count = 0;
+    log_event(LOG_ERROR, "the runner died, its handlers are killed and their tasks taken back", "jobs=%zu", p->job_count);
+    for (size_t i = 0; i < p->job_cap; i++) {
+        struct job *j = p->jobs[i];
+
+        if (!j)
+            continue;
+        if (j->state == JOB_STARTED) {
+            if (j->pid > 1)
+                kill(-j->pid, SIGKILL);
+            for (uint32_t k = 0; k < j->count; k++) {
+                struct flight_task *f = &j->flight[k];
+                struct settlement s = {.id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
+
+                if (f->ended || f->lost)
+                    continue;
+                s.event = f->attempt >= f->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
+                s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
+                s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
+                s.error = "dqd's runner process died while the handler ran";
+                settle_queue(p, &s);
+                end_task(j, f);
+            }
+            flight_job_free(p, j);
+        } else {
+            release_job(p, j, "dqd's runner process died before the start");
+        }
+    }
+}
+
+void flight_free(struct poller *p)
+{
+    for (size_t i = 0; i < p->job_cap; i++)
+        if (p->jobs[i])
+            flight_job_free(p, p->jobs[i]);
+    free(p->jobs);
+    free(p->held);
+    p->jobs = NULL;
+    p->held = NULL;
+    p->job_cap = p->job_count = p->held_count = p->held_cap = 0;
+}

@@ -1,0 +1,78 @@
+/*
+ * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or block, and nobody can change it
+ * under the handler's eyes.
+ */
+#include "poller/state.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/when.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int input_body(const void *body, size_t size, struct err *err)
+{
+    const char *p = body;
+    off_t at = 0;
+    int fd = memfd_create("dq-body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, "cannot make the handler's stdin: %s", strerror(errno));
+    while ((size_t)at < size) {
+        ssize_t n = pwrite(fd, p + at, size - (size_t)at, at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            goto fail;
+        at += n;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+        return fd;
+fail:
+    err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));
+    close(fd);
+    return -1;
+}
+
+static void put_line(struct buf *b, const struct task *t)
+{
+    char when[WHEN_TEXT_SIZE];
+
+    buf_str(b, "{\"id\":");
+    buf_u64(b, t->id);
+    buf_str(b, ",\"tag\":");
+    json_put_string(b, t->tag, strlen(t->tag));
+    if (t->key) {
+        buf_str(b, ",\"key\":");
+        json_put_string(b, t->key, strlen(t->key));
+    }
+    buf_str(b, ",\"attempt\":");
+    buf_u64(b, t->attempt);
+    buf_str(b, ",\"max_attempts\":");
+    buf_u64(b, t->max_attempts);
+    buf_str(b, ",\"expected_time\":\"");
+    buf_str(b, when_format_utc(when, t->expected_at));
+    buf_str(b, "\",\"token\":");
+    buf_u64(b, t->version);
+    buf_chr(b, ',');
+    json_put_bytes(b, "body", t->body, t->body_size);
+    buf_str(b, "}\n");
+}
+
+int input_batch(const struct task *tasks, size_t count, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int fd;
+
+    for (size_t i = 0; i < count; i++)
+        put_line(&b, &tasks[i]);
+    fd = input_body(b.data, b.len, err);
+    buf_done(&b);
+    return fd;
+}

@@ -1,0 +1,178 @@
+/*
+ * lease.c - keeping what was claimed. Invariant: a job's deadline, here and in the runner, is never later than the end of its
+ * lease by the database's clock, as it counts from before the statement was sent.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Work younger than this is not looked after yet: most of it is gone before it would be our turn. */
+static int64_t check_age_us(const struct poller *p)
+{
+    return p->conf->dqd.poll_interval_ms * 500;
+}
+
+static int64_t renew_age_us(const struct poller *p)
+{
+    return p->conf->dqd.lease_ms * 1000 / 3;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, sorted by id, so that every poller locks
+ * rows in the same order. */
+static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us, size_t *ret_count)
+{
+    struct claim_ref *refs;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->job_cap; i++)
+        if (p->jobs[i])
+            n += p->jobs[i]->open;
+    refs = mem_alloc((n ? n : 1) * sizeof *refs);
+    n = 0;
+    for (size_t i = 0; i < p->job_cap; i++) {
+        const struct job *j = p->jobs[i];
+
+        if (!j || now_us - j->leased_us < age_us)
+            continue;
+        for (uint32_t k = 0; k < j->count; k++)
+            if (!j->flight[k].ended && !j->flight[k].lost)
+                refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
+    }
+    qsort(refs, n, sizeof *refs, by_id);
+    *ret_count = n;
+    return refs;
+}
+
+static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, uint64_t id)
+{
+    struct claim_ref key = {id, 0};
+    const struct claim_ref *at = bsearch(&key, refs, n, sizeof *refs, by_id);
+
+    return at && lost[at - refs];
+}
+
+/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is left. */
+static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool *lost, size_t n)
+{
+    for (size_t i = 0; i < p->job_cap; i++) {
+        struct job *j = p->jobs[i];
+        uint32_t ours = 0;
+
+        if (!j)
+            continue;
+        for (uint32_t k = 0; k < j->count; k++) {
+            struct flight_task *f = &j->flight[k];
+
+            if (!f->lost && !f->ended && is_lost(refs, lost, n, f->id)) {
+                f->lost = true;
+                log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped", "id=%" PRIu64 " tag=%s", f->id,
+                          log_quote(j->tag->name));
+            }
+            ours += !f->lost && !f->ended;
+        }
+        if (ours == 0 && j->open > 0 && !j->killed && j->state != JOB_HELD) {
+            j->killed = true;
+            runner_send_kill(p->link, j->number, RUNNER_KILL_CANCELLED);
+        }
+    }
+}
+
+static bool any(const bool *lost, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lost[i])
+            return true;
+    return false;
+}
+
+static int64_t next_after(const struct poller *p, int64_t last_us, int64_t age_us)
+{
+    int64_t next = NEVER_US;
+
+    for (size_t i = 0; i < p->job_cap; i++) {
+        const struct job *j = p->jobs[i];
+
+        if (j && j->open > 0) {
+            int64_t old_enough = j->leased_us + age_us;
+
+            if (old_enough < next)
+                next = old_enough;
+        }
+    }
+    return next != NEVER_US && next < last_us + age_us ? last_us + age_us : next;
+}
+
+int64_t lease_check_next(const struct poller *p)
+{
+    return p->runner_gone ? NEVER_US : next_after(p, p->check_us, check_age_us(p));
+}
+
+int lease_check(struct poller *p, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    size_t n;
+    struct claim_ref *refs = refs_of(p, now_us, check_age_us(p), &n);
+    bool *lost = mem_zero(n + 1, sizeof *lost);
+    int rc = 0;
+
+    p->check_us = now_us;
+    if (n)
+        rc = claim_store_check(p->db, &p->owner, refs, n, lost, err);
+    if (rc >= 0 && any(lost, n))
+        drop_lost(p, refs, lost, n);
+    free(refs);
+    free(lost);
+    return rc;
+}
+
+int64_t lease_renew_next(const struct poller *p)
+{
+    return p->runner_gone ? NEVER_US : next_after(p, p->renew_us, renew_age_us(p));
+}
+
+int lease_renew(struct poller *p, struct err *err)
+{
+    int64_t sent_us = when_steady_us();
+    size_t n, jobs = 0;
+    struct claim_ref *refs = refs_of(p, sent_us, renew_age_us(p), &n);
+    bool *lost = mem_zero(n + 1, sizeof *lost);
+    uint32_t *numbers = mem_alloc((p->job_cap + 1) * sizeof *numbers);
+    int rc = 0;
+
+    if (n)
+        rc = claim_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, lost, err);
+    if (rc < 0)
+        goto out;
+    p->renew_us = sent_us;
+    if (any(lost, n))
+        drop_lost(p, refs, lost, n);
+    for (size_t i = 0; i < p->job_cap; i++) {
+        struct job *j = p->jobs[i];
+
+        if (!j || sent_us - j->leased_us < renew_age_us(p))
+            continue;
+        j->leased_us = sent_us;
+        j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
+        if (j->state != JOB_HELD)
+            numbers[jobs++] = j->number;
+    }
+    if (jobs)
+        runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
+out:
+    free(refs);
+    free(lost);
+    free(numbers);
+    return rc;
+}

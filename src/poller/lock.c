@@ -1,0 +1,82 @@
+/*
+ * lock.c - see lock.h. Invariant: a file in a directory that others may write is never followed through a link and never used
+ * unless it is ours.
+ */
+#include "poller/lock.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* FNV-1a */
+static uint64_t hash(uint64_t h, const char *s)
+{
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * UINT64_C(1099511628211);
+    return h;
+}
+
+static char *lock_path(const struct conf *conf)
+{
+    const char *dir = getenv("RUNTIME_DIRECTORY");
+    uint64_t h = hash(UINT64_C(14695981039346656037), conf->path);
+
+    if (conf->dqd.lock_file[0])
+        return mem_strdup(conf->dqd.lock_file);
+    if (!dir || dir[0] != '/')
+        dir = getenv("XDG_RUNTIME_DIR");
+    if (!dir || dir[0] != '/')
+        dir = geteuid() == 0 ? "/run" : "/tmp";
+    h = hash(hash(h, "\n"), conf->mysql.database);
+    return mem_printf("%.*s/dqd-%u-%016" PRIx64 ".lock", (int)strcspn(dir, ":"), dir, (unsigned)geteuid(), h);
+}
+
+static int busy(int fd, const char *path, struct err *err)
+{
+    char pid[32];
+    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strcspn(pid, "\n")] = '\0';
+    return err_set(err, ERR_BUSY, "another dqd%s%s is at work (%s); --allow-overlap lifts this", pid[0] ? " with pid " : "", pid,
+                   path);
+}
+
+int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
+{
+    char *path = lock_path(conf), pid[32];
+    struct stat st;
+    int rc = 0, len, fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    if (fd < 0) {
+        rc = err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file", path, strerror(errno));
+        goto out;
+    }
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+        rc = err_set(err, ERR_SYSTEM, "the lock file %s is not a file of this account; remove it or set [dqd] lock_file", path);
+        goto out;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        rc = errno == EWOULDBLOCK ? busy(fd, path, err) : err_set(err, ERR_SYSTEM, "cannot lock %s: %s", path, strerror(errno));
+        goto out;
+    }
+    len = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)len, 0) != len)
+        rc = err_set(err, ERR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+out:
+    if (rc == 0)
+        *ret_fd = fd;
+    else if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}

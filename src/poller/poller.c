@@ -1,0 +1,469 @@
+/*
+ * poller.c - the tick: runs the duties whose time has come and returns how long to wait. Invariant: the phases only go forward
+ * (run, drain, kill, end), and the poller ends only when every result is settled or has been given up aloud.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "poller/notify.h"
+#include "store/schema.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define BACKOFF_MIN_US INT64_C(100000)
+#define BACKOFF_MAX_US INT64_C(5000000)
+/* A tick later than this means that we were stopped ourselves: nobody else is to blame for silence. */
+#define STALL_US INT64_C(1000000)
+#define PING_LIMIT_US INT64_C(10000000)
+#define STOP_MS 10000
+
+/* In the order of their urgency: results free tasks and slots, leases keep them, and only then new work is taken. */
+static const struct duty duties[] = {
+    {"recover", claim_recover_next, claim_recover},
+    {"settle", settle_next, settle_flush},
+    {"renew", lease_renew_next, lease_renew},
+    {"load", flight_next, flight_load},
+    {"beat", registry_next, registry_beat},
+    {"claim", claim_next, claim_run},
+    {"check", lease_check_next, lease_check},
+    {"reap", upkeep_reap_next, upkeep_reap},
+    {"retention", upkeep_retention_next, upkeep_retention},
+};
+#define DUTIES (sizeof duties / sizeof duties[0])
+
+const char *poller_mode_name(enum poller_mode m)
+{
+    return m == POLLER_ONCE ? "once" : m == POLLER_FOR ? "for" : "resident";
+}
+
+uint64_t poller_random(void)
+{
+    uint64_t r = 0;
+
+    while (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+        ;
+    return r;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void end(struct poller *p, int code, const char *text)
+{
+    if (code < 0 && p->failure.code == 0)
+        err_set(&p->failure, code, "%s", text);
+    p->phase = PHASE_END;
+}
+
+/* --- the database, there or away --- */
+
+static void back_off(struct poller *p, int64_t now_us)
+{
+    p->backoff_us = p->backoff_us ? earlier(2 * p->backoff_us, BACKOFF_MAX_US) : BACKOFF_MIN_US;
+    p->db_retry_us = now_us + p->backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)p->backoff_us);
+}
+
+static void statement_failed(struct poller *p, const char *duty, const struct err *err)
+{
+    int64_t now_us = when_steady_us();
+
+    if (err->code == ERR_TRANSIENT) {
+        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duty, log_quote(err->text));
+        p->db_retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
+        return;
+    }
+    if (err->code == ERR_LOST || err->code == ERR_UNAVAILABLE)
+        db_close(p->db);
+    if (p->backoff_us == 0 || (err->code != ERR_LOST && err->code != ERR_UNAVAILABLE))
+        log_event(LOG_ERROR, "the database failed, running handlers go on", "duty=%s error=%s", duty, log_quote(err->text));
+    back_off(p, now_us);
+}
+
+/* Whether statements can be made now. Connects when that is due. */
+static bool database_ready(struct poller *p)
+{
+    int64_t now_us = when_steady_us();
+    struct err err = {0};
+    int rc;
+
+    if (now_us < p->db_retry_us)
+        return false;
+    if (db_connected(p->db))
+        return true;
+    rc = db_connect(p->db, &err);
+    if (rc == 0 && !p->schema_known)
+        rc = schema_check(p->db, &err);
+    if (rc == 0) {
+        p->schema_known = true;
+        log_event(LOG_INFO, p->away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
+        p->away_us = 0;
+        return true;
+    }
+    if (!p->away_us)
+        p->away_us = now_us;
+    if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT))) {
+        end(p, rc, err.text);
+        return false;
+    }
+    log_event(p->backoff_us ? LOG_DEBUG : LOG_ERROR, "no database, tried again later", "error=%s", log_quote(err.text));
+    db_close(p->db);
+    back_off(p, now_us);
+    return false;
+}
+
+static void run_duties(struct poller *p)
+{
+    for (size_t i = 0; i < DUTIES; i++) {
+        struct err err = {0};
+
+        if (p->phase == PHASE_END || duties[i].next(p) > when_steady_us())
+            continue;
+        if (!database_ready(p))
+            return;
+        if (duties[i].run(p, &err) < 0) {
+            statement_failed(p, duties[i].name, &err);
+            return;
+        }
+        p->backoff_us = 0;
+        p->db_retry_us = 0;
+    }
+}
+
+static int64_t next_duty(const struct poller *p)
+{
+    int64_t next = NEVER_US;
+
+    for (size_t i = 0; i < DUTIES; i++)
+        next = earlier(next, duties[i].next(p));
+    return next == NEVER_US || next > p->db_retry_us ? next : p->db_retry_us;
+}
+
+/* --- phases --- */
+
+static void drain(struct poller *p, const char *why, int64_t limit_us)
+{
+    int64_t now_us = when_steady_us(),
+            patience_us = 1000 * (p->conf->dqd.drain_timeout_ms > p->conf->dqd.lease_ms ? p->conf->dqd.drain_timeout_ms
+                                                                                        : p->conf->dqd.lease_ms);
+
+    p->phase = PHASE_DRAIN;
+    p->drain_until_us = limit_us == NEVER_US ? NEVER_US : now_us + limit_us;
+    p->give_up_us = now_us + patience_us;
+    notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->job_count);
+    log_event(LOG_INFO, why, "jobs=%zu", p->job_count);
+    flight_return_held(p, "dqd ends");
+    if (!p->runner_gone)
+        runner_send_return(p->link);
+    if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
+        close(p->lock_fd);
+        p->lock_fd = -1;
+    }
+}
+
+static void kill_all(struct poller *p, const char *why)
+{
+    p->phase = PHASE_KILL;
+    log_event(LOG_WARN, why, "jobs=%zu", p->job_count);
+    for (size_t i = 0; i < p->job_cap; i++)
+        if (p->jobs[i] && !p->runner_gone)
+            runner_send_kill(p->link, p->jobs[i]->number, RUNNER_KILL_SHUTDOWN);
+}
+
+static void advance(struct poller *p)
+{
+    int64_t now_us = when_steady_us();
+    bool settled = p->job_count == 0 && p->result_count == 0 && !p->recover;
+
+    if (p->phase == PHASE_RUN && p->runner_gone) {
+        p->phase = PHASE_DRAIN;
+        p->drain_until_us = NEVER_US;
+        p->give_up_us = now_us + p->conf->dqd.lease_ms * 1000;
+        err_set(&p->failure, ERR_SYSTEM, "the runner process died");
+    }
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && p->pass_empty)
+        p->phase = PHASE_END;
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
+        now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
+        end(p, ERR_UNAVAILABLE, "the database stayed away; what was running is taken back when its lease ends");
+    if (p->phase == PHASE_RUN && now_us >= p->end_us)
+        drain(p, "time is up, running handlers finish", NEVER_US);
+    if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
+        kill_all(p, "drain_timeout is over, handlers are killed");
+    if (p->phase != PHASE_DRAIN && p->phase != PHASE_KILL)
+        return;
+    if (settled) {
+        p->phase = PHASE_END;
+    } else if (p->job_count == 0 && now_us >= p->give_up_us) {
+        log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
+                  p->result_count);
+        end(p, ERR_UNAVAILABLE, "the database stayed away while dqd ended");
+    }
+}
+
+static int64_t next_phase(const struct poller *p)
+{
+    if (p->phase == PHASE_RUN)
+        return p->end_us;
+    return p->phase == PHASE_DRAIN ? earlier(p->drain_until_us, p->job_count ? NEVER_US : p->give_up_us)
+           : p->job_count          ? NEVER_US
+                                   : p->give_up_us;
+}
+
+/* --- the runner: is it alive? --- */
+
+/* While handlers run, the runner must answer: a runner that is stopped enforces no timeout. It is killed, and its handlers with it.
+ */
+static void watch_runner(struct poller *p, int64_t now_us)
+{
+    int64_t silent_us = now_us - p->ping_sent_us, limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
+
+    if (p->runner_gone || p->job_count == 0)
+        return;
+    if (now_us - p->ticked_us > STALL_US)
+        p->ping_sent_us = now_us;
+    else if (p->ping_answered == p->ping_sent) {
+        if (silent_us > limit_us / 3) {
+            p->ping_sent_us = now_us;
+            runner_send_ping(p->link, ++p->ping_sent);
+        }
+    } else if (silent_us > limit_us) {
+        log_event(LOG_ERROR, "the runner does not answer, it is killed", "pid=%d", (int)runner_pid(p->link));
+        kill(runner_pid(p->link), SIGKILL);
+        p->ping_sent_us = now_us;
+    }
+}
+
+static int64_t next_ping(const struct poller *p)
+{
+    int64_t limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
+
+    if (p->runner_gone || p->job_count == 0)
+        return NEVER_US;
+    return p->ping_sent_us + (p->ping_answered == p->ping_sent ? limit_us / 3 : limit_us) + 1000;
+}
+
+/* --- signals --- */
+
+static void reload(struct poller *p)
+{
+    struct conf *fresh = NULL;
+    struct err err = {0};
+
+    notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRId64, when_steady_us());
+    if (conf_load(p->o->conf_path, &fresh, &err) < 0) {
+        log_event(LOG_ERROR, "configuration not taken over, the old one stays", "error=%s", log_quote(err.text));
+    } else {
+        conf_take_reloadable(p->conf, fresh);
+        log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
+        conf_free(fresh);
+    }
+    handlers_free(p->incoming);
+    p->incoming = NULL;
+    if (handlers_load(p->conf->dqd.handlers, &p->incoming, &err) < 0)
+        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s", log_quote(err.text));
+    else if (!p->runner_gone)
+        runner_send_reload(p->link);
+    notify_send("READY=1");
+}
+
+static void take_signals(struct poller *p)
+{
+    struct signalfd_siginfo s;
+
+    while (read(p->signal_fd, &s, sizeof s) == (ssize_t)sizeof s) {
+        if (s.ssi_signo == SIGHUP) {
+            reload(p);
+            continue;
+        }
+        p->asked_to_end = true;
+        if (p->phase == PHASE_RUN)
+            drain(p, "asked to end, running handlers finish", p->conf->dqd.drain_timeout_ms * 1000);
+        else if (p->phase == PHASE_DRAIN)
+            kill_all(p, "asked again to end, handlers are killed");
+    }
+}
+
+/* --- the loop --- */
+
+static int64_t tick(struct poller *p)
+{
+    struct err err = {0};
+    int64_t now_us = when_steady_us();
+
+    flight_events(p);
+    watch_runner(p, now_us);
+    p->ticked_us = now_us;
+    run_duties(p);
+    if (!p->runner_gone && runner_flush(p->link, &err) < 0)
+        flight_handlers_gone(p);
+    if (p->watchdog_every_us && now_us >= p->watchdog_us) {
+        notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
+                    p->started, p->total_done, p->total_failed, p->total_retried);
+        p->watchdog_us = now_us + p->watchdog_every_us;
+    }
+    advance(p);
+    return earlier(earlier(next_duty(p), next_phase(p)), earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
+}
+
+static void wait_until(struct poller *p, int64_t until_us)
+{
+    struct pollfd fds[2] = {{.fd = p->signal_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    int64_t wait_us = until_us == NEVER_US ? NEVER_US : until_us - when_steady_us();
+    struct timespec ts;
+
+    if (!p->runner_gone) {
+        fds[1].fd = runner_fd(p->link);
+        if (runner_wants_write(p->link))
+            fds[1].events |= POLLOUT;
+    }
+    if (wait_us < 0)
+        wait_us = 0;
+    ts = (struct timespec){.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
+    (void)ppoll(fds, 2, wait_us == NEVER_US ? NULL : &ts, NULL);
+    if (fds[0].revents)
+        take_signals(p);
+}
+
+/* --- from start to end --- */
+
+static int watch_signals(struct poller *p, struct err *err)
+{
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return p->signal_fd < 0 ? err_set(err, ERR_SYSTEM, "signalfd: %s", strerror(errno)) : 0;
+}
+
+static int drop_root(struct poller *p, struct err *err)
+{
+    const char *user = p->conf->dqd.user;
+    const struct passwd *pw;
+
+    if (geteuid() != 0 || !user[0])
+        return 0;
+    pw = getpwnam(user);
+    if (!pw)
+        return err_set(err, ERR_CONFIG, "[dqd] user = %s: no such account", user);
+    if (initgroups(user, pw->pw_gid) != 0 || setgid(pw->pw_gid) != 0 || setuid(pw->pw_uid) != 0)
+        return err_set(err, ERR_SYSTEM, "cannot become %s: %s", user, strerror(errno));
+    p->dropped = pw->pw_uid != 0;
+    return 0;
+}
+
+static int owner_init(struct claim_owner *o, char *host, size_t size, struct err *err)
+{
+    if (gethostname(host, size) != 0)
+        return err_set(err, ERR_SYSTEM, "gethostname: %s", strerror(errno));
+    host[size - 1] = '\0';
+    o->host = host;
+    o->pid = (uint32_t)getpid();
+    for (size_t i = 0; i < sizeof o->token; i += sizeof(uint64_t)) {
+        uint64_t r = poller_random();
+
+        memcpy(o->token + i, &r, sizeof r);
+    }
+    return 0;
+}
+
+static int start(struct poller *p, struct err *err)
+{
+    struct runner_options r = {.handlers_path = p->conf->dqd.handlers,
+                               .handlers = p->table->handlers,
+                               .slots = p->slots,
+                               .default_user = p->conf->dqd.user,
+                               .log_level = log_level()};
+    int rc = watch_signals(p, err);
+
+    if (rc == 0)
+        rc = runner_start(&r, &p->link, err);
+    if (rc == 0)
+        rc = db_load_secret(p->db, err);
+    if (rc == 0)
+        rc = drop_root(p, err);
+    return rc;
+}
+
+static void finish(struct poller *p)
+{
+    registry_leave(p);
+    if (p->link)
+        runner_stop(p->link, STOP_MS);
+    flight_free(p);
+    settle_free(p);
+    tags_free(p);
+    claim_peek_done(&p->peek);
+    db_free(p->db);
+    handlers_free(p->incoming);
+    handlers_free(p->table->handlers);
+    free(p->table);
+    conf_free(p->conf);
+    if (p->signal_fd >= 0)
+        close(p->signal_fd);
+    if (p->lock_fd >= 0)
+        close(p->lock_fd);
+}
+
+/* A dead runner took its rights with it; a fresh start of the program has them again, unless we gave up root. */
+static void start_anew(const struct poller *p)
+{
+    if (!p->runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT || p->asked_to_end)
+        return;
+    log_event(LOG_NOTE, "starting anew", "%s", "");
+    poll(NULL, 0, 1000); /* a runner that dies at once must not make a busy loop */
+    execv("/proc/self/exe", p->o->argv);
+    log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
+}
+
+int poller_run(struct poller_options *o, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    struct poller p = {.o = o, .conf = o->conf, .signal_fd = -1, .lock_fd = o->lock_fd, .shares = 1, .drain_until_us = NEVER_US};
+    char host[256];
+    int rc;
+
+    p.table = mem_zero(1, sizeof *p.table);
+    p.table->handlers = o->handlers;
+    p.table->users = 1;
+    p.db = db_new(&p.conf->mysql);
+    p.slots = o->slots ? o->slots : p.conf->dqd.slots;
+    p.end_us = o->mode == POLLER_FOR ? now_us + o->for_ms * 1000 : NEVER_US;
+    p.ping_sent_us = p.ticked_us = now_us;
+    p.watchdog_every_us = notify_watchdog_us();
+    rc = owner_init(&p.owner, host, sizeof host, err);
+    if (rc == 0)
+        rc = start(&p, err);
+    if (rc == 0) {
+        notify_send("READY=1");
+        while (p.phase != PHASE_END) {
+            int64_t until_us = tick(&p);
+
+            if (p.phase != PHASE_END)
+                wait_until(&p, until_us);
+        }
+        if (p.failure.code)
+            rc = err_set(err, p.failure.code, "%s", p.failure.text);
+    }
+    finish(&p);
+    start_anew(&p);
+    return rc;
+}

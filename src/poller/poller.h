@@ -1,0 +1,43 @@
+/*
+ * poller.h - dqd's first process: owns the database connection, claims, keeps and settles tasks, and hands them to the runner.
+ *
+ * The poller never forks handlers and may block on the database; the runner goes on meanwhile.
+ */
+#ifndef DQ_POLLER_POLLER_H
+#define DQ_POLLER_POLLER_H
+
+#include "base/err.h"
+#include "conf/conf.h"
+#include "conf/handlers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum poller_mode {
+    POLLER_ONCE,     /* until nothing is due and nothing runs */
+    POLLER_FOR,      /* claims for a while, then lets the running handlers finish */
+    POLLER_RESIDENT, /* until TERM or INT */
+};
+
+struct poller_options {
+    const char *conf_path;     /* as given; NULL: the default search */
+    struct conf *conf;         /* taken over */
+    struct handlers *handlers; /* taken over */
+    enum poller_mode mode;
+    int64_t for_ms;          /* POLLER_FOR */
+    const char *const *tags; /* globs: only tags that match one; NULL-terminated; NULL: all */
+    int slots;               /* 0: as configured */
+    int log_level;           /* 0: as configured */
+    int lock_fd;             /* of the overlap guard, taken over; closed when claiming ends; -1: none */
+    char **argv;             /* of the program: it starts itself anew when its runner has died; NULL: it ends instead */
+};
+
+/* Runs until the mode says to end. Forks the runner first, reads the password after that, then drops to [dqd] user when started as
+ * root. Signals: TERM, INT stop claiming, give back what has not started and let running handlers finish (drain_timeout); a second
+ * one kills and gives back; HUP reads the files again. Returns 0, or a negative code with err: ERR_UNAVAILABLE and ERR_LOST when
+ * the database stayed away (in POLLER_ONCE at the first refusal), ERR_DENIED, ERR_CONFIG at the start, ERR_SYSTEM when the runner
+ * died. Blocks SIGTERM, SIGINT, SIGHUP and ignores SIGPIPE for the process. */
+int poller_run(struct poller_options *o, struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * state.h - what the parts of the poller share. Private to src/poller.
+ *
+ * The poller is a set of duties (poller.c). Each says when it wants to run next and does one bounded piece of work when that time
+ * has come; the tick runs those that are due and returns how long to wait. Times named _us are microseconds on the steady clock of
+ * this host, times named _at are milliseconds on the database's clock: the two meet only in dbclock.c.
+ */
+#ifndef DQ_POLLER_STATE_H
+#define DQ_POLLER_STATE_H
+
+#include "poller/dbclock.h"
+#include "poller/poller.h"
+#include "runner/runner.h"
+
+#include "store/claim_store.h"
+#include "store/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NEVER_US INT64_MAX
+
+/* A handlers table stays until the last job that was started by it has ended. */
+struct table {
+    struct handlers *handlers;
+    unsigned users; /* jobs, and the poller itself for the current one */
+};
+
+/* What this poller knows of a tag. */
+struct tag_state {
+    char *name;
+    int handler;     /* index in the current table; -1: none, or left out by --tag */
+    bool selected;   /* by --tag */
+    int64_t next_at; /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
+    bool more;       /* the last claim took all it asked for: there is likely more */
+    bool paused;
+    bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
+    uint32_t queued;       /* jobs handed over or held, not started */
+    uint32_t running;      /* jobs started */
+    int64_t mean_us;       /* moving average of a job's duration; 0: not known */
+    int64_t hold_until_us; /* no claim before: the last one brought nothing */
+    int64_t rest_until_us; /* no claim before: its handler could not be started */
+    int64_t rest_us;       /* length of the last rest */
+    int64_t seen_us;       /* last peek that had it */
+    int64_t warned_us;     /* last time the log said that it has no handler; 0: never */
+};
+
+/* A task in flight. */
+struct flight_task {
+    uint64_t id, version;
+    uint32_t attempt, max_attempts;
+    int64_t expected_at;
+    bool lost;  /* the row is no longer ours: whatever the handler does is not recorded */
+    bool ended; /* its result has been queued for settling */
+};
+
+enum job_state { JOB_HELD, JOB_SENT, JOB_STARTED };
+/* A job: one handler process, one task or a batch. */
+struct job {
+    uint32_t number; /* index in poller.jobs */
+    enum job_state state;
+    struct tag_state *tag;
+    struct table *table;
+    uint32_t handler;
+    struct task *tasks; /* with bodies, until handed over; NULL afterwards */
+    struct flight_task *flight;
+    uint32_t count, open; /* tasks; of these not ended */
+    uint32_t cursor;      /* where the next verdict is looked for first */
+    size_t body_bytes;
+    int64_t leased_us;   /* when the claim or the last renewal was sent */
+    int64_t deadline_us; /* leased_us + lease: not ours for sure after this */
+    int64_t start_us;    /* 0: not yet */
+    pid_t pid;
+    bool killed; /* a kill was sent */
+};
+
+struct settle_item {
+    struct settlement s; /* error and output are owned */
+    int64_t queued_us;
+};
+
+enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
+
+struct poller {
+    struct poller_options *o;
+    struct conf *conf;
+    struct table *table;       /* current */
+    struct handlers *incoming; /* read at HUP, in use once the runner has read the same */
+    struct db *db;
+    struct runner_link *link;
+    struct claim_owner owner;
+    struct dbclock clock;
+    int signal_fd, lock_fd;
+    int slots;
+    bool dropped; /* gave up root: cannot start another runner */
+
+    enum poller_phase phase;
+    int64_t end_us;         /* POLLER_FOR: claims end; else NEVER_US */
+    int64_t drain_until_us; /* PHASE_DRAIN: kill then; NEVER_US: no limit */
+    int64_t give_up_us;     /* PHASE_DRAIN: results that cannot be settled are left to the lease */
+    bool runner_gone;
+    bool asked_to_end;  /* TERM or INT came */
+    struct err failure; /* why it ends, code 0: as asked */
+
+    struct tag_state **tags; /* by name */
+    size_t tag_count, tag_cap;
+    size_t tag_turn; /* who is asked first next time */
+
+    struct job **jobs; /* by number; NULL: free */
+    size_t job_cap, job_count;
+    size_t job_free;   /* where to look for a free number */
+    struct job **held; /* JOB_HELD, oldest first */
+    size_t held_count, held_cap;
+    uint32_t started;
+    size_t sent_bytes; /* bodies handed over, not yet started */
+
+    struct settle_item *results;
+    size_t result_count, result_cap;
+
+    bool schema_known;   /* checked on the first connection */
+    int64_t away_us;     /* since when there is no database; 0: it is there */
+    int64_t db_retry_us; /* no statement before; 0: none is put off */
+    int64_t backoff_us;
+    bool recover;          /* a claim's answer was lost: look what it took */
+    int64_t claim_sent_us; /* of that claim */
+
+    struct claim_peek peek;
+    int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
+    bool pass_empty; /* the last full pass won nothing */
+    unsigned share, shares;
+    uint64_t ping_sent, ping_answered;
+    int64_t ping_sent_us;
+    int64_t ticked_us;
+
+    uint64_t total_done, total_failed, total_retried;
+};
+
+/* One duty of the poller: `next` tells when (microseconds, NEVER_US: not at all), `run` does it. */
+struct duty {
+    const char *name;
+    int64_t (*next)(const struct poller *p);
+    int (*run)(struct poller *p, struct err *err); /* asks the database; an error puts all duties off */
+};
+
+/* tags.c */
+struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
+void tags_rematch(struct poller *p);                            /* the handlers table has changed */
+void tags_take_peek(struct poller *p, int64_t now_us);
+void tags_job_ended(struct tag_state *t, int64_t duration_us);
+void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us);
+void tags_free(struct poller *p);
+bool tags_claimable(const struct tag_state *t, int64_t now_us);
+/* How many tasks of the tag to claim now: what can start at once, and what will have started before the next claim could. 0: none.
+ */
+size_t tags_want(const struct poller *p, const struct tag_state *t);
+
+/* flight.c */
+void flight_take(struct poller *p, struct tag_state *t, struct task_list *won,
+                 int64_t sent_us);                                             /* tasks become jobs; empties won */
+void flight_release(struct poller *p, struct task_list *won, const char *why); /* gives claimed tasks back unstarted; empties won */
+int64_t flight_next(const struct poller *p);
+int flight_load(struct poller *p, struct err *err); /* duty: bodies of held jobs, then hand them over */
+void flight_return_held(struct poller *p, const char *why);
+void flight_events(struct poller *p);        /* the runner's reports */
+void flight_handlers_gone(struct poller *p); /* the runner died */
+void flight_job_free(struct poller *p, struct job *j);
+void flight_free(struct poller *p);
+
+/* claim.c: duties */
+int64_t claim_next(const struct poller *p);
+int claim_run(struct poller *p, struct err *err);
+int64_t claim_recover_next(const struct poller *p);
+int claim_recover(struct poller *p, struct err *err);
+
+/* lease.c: duties */
+int64_t lease_check_next(const struct poller *p);
+int lease_check(struct poller *p, struct err *err);
+int64_t lease_renew_next(const struct poller *p);
+int lease_renew(struct poller *p, struct err *err);
+
+/* settle.c */
+void settle_queue(struct poller *p, const struct settlement *s); /* copies error and output */
+int64_t settle_next(const struct poller *p);
+int settle_flush(struct poller *p, struct err *err);
+void settle_free(struct poller *p);
+
+/* registry.c, upkeep.c: duties */
+int64_t registry_next(const struct poller *p);
+int registry_beat(struct poller *p, struct err *err);
+void registry_leave(struct poller *p);
+int64_t upkeep_reap_next(const struct poller *p);
+int upkeep_reap(struct poller *p, struct err *err);
+int64_t upkeep_retention_next(const struct poller *p);
+int upkeep_retention(struct poller *p, struct err *err);
+
+/* input.c: what a handler reads. A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM). */
+int input_body(const void *body, size_t size, struct err *err);
+int input_batch(const struct task *tasks, size_t count, struct err *err);
+
+/* poller.c */
+const char *poller_mode_name(enum poller_mode m);
+uint64_t poller_random(void);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, and an entry
+ * with jobs is never removed.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REST_MIN_US INT64_C(5000000)
+#define REST_MAX_US INT64_C(300000000)
+#define WARN_EVERY_US INT64_C(600000000)
+#define FORGET_US INT64_C(600000000)
+/* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than anyone would notice. */
+#define AHEAD_US INT64_C(100000)
+
+static size_t find(const struct poller *p, const char *name, bool *found)
+{
+    size_t low = 0, high = p->tag_count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = strcmp(p->tags[mid]->name, name);
+
+        if (c == 0) {
+            *found = true;
+            return mid;
+        }
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    *found = false;
+    return low;
+}
+
+static bool selected(const struct poller *p, const char *name)
+{
+    if (!p->o->tags)
+        return true;
+    for (const char *const *g = p->o->tags; *g; g++)
+        if (task_tag_glob(*g, name))
+            return true;
+    return false;
+}
+
+struct tag_state *tags_get(struct poller *p, const char *name)
+{
+    bool found;
+    size_t at = find(p, name, &found);
+    struct tag_state *t;
+
+    if (found)
+        return p->tags[at];
+    if (p->tag_count == p->tag_cap) {
+        p->tag_cap = p->tag_cap ? 2 * p->tag_cap : 16;
+        p->tags = mem_resize(p->tags, p->tag_cap, sizeof *p->tags);
+    }
+    memmove(&p->tags[at + 1], &p->tags[at], (p->tag_count - at) * sizeof *p->tags);
+    t = mem_zero(1, sizeof *t);
+    t->name = mem_strdup(name);
+    t->selected = selected(p, name);
+    t->handler = t->selected ? handlers_match(p->table->handlers, name) : -1;
+    t->next_at = TASK_TIME_NONE;
+    p->tags[at] = t;
+    p->tag_count++;
+    return t;
+}
+
+void tags_rematch(struct poller *p)
+{
+    for (size_t i = 0; i < p->tag_count; i++) {
+        struct tag_state *t = p->tags[i];
+
+        t->handler = t->selected ? handlers_match(p->table->handlers, t->name) : -1;
+        t->rest_until_us = t->rest_us = 0;
+        t->warned_us = 0;
+    }
+}
+
+/* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory stays flat. */
+static void forget(struct poller *p, int64_t now_us)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < p->tag_count; i++) {
+        struct tag_state *t = p->tags[i];
+
+        if (t->queued + t->running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->rest_until_us) {
+            free(t->name);
+            free(t);
+        } else {
+            p->tags[kept++] = t;
+        }
+    }
+    p->tag_count = kept;
+}
+
+static void warn_unhandled(struct tag_state *t, int64_t now_us)
+{
+    if (t->warned_us && now_us - t->warned_us < WARN_EVERY_US)
+        return;
+    t->warned_us = now_us;
+    log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
+}
+
+void tags_take_peek(struct poller *p, int64_t now_us)
+{
+    for (size_t i = 0; i < p->tag_count; i++)
+        p->tags[i]->next_at = TASK_TIME_NONE;
+    for (size_t i = 0; i < p->peek.count; i++) {
+        const struct claim_peek_tag *seen = &p->peek.tags[i];
+        struct tag_state *t = tags_get(p, seen->tag);
+
+        t->seen_us = now_us;
+        t->next_at = seen->next_at;
+        t->paused = seen->paused_until_at != TASK_TIME_NONE && seen->paused_until_at > p->peek.now_at;
+        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_at)
+            warn_unhandled(t, now_us);
+    }
+    forget(p, now_us);
+}
+
+void tags_job_ended(struct tag_state *t, int64_t duration_us)
+{
+    if (duration_us < 1)
+        duration_us = 1;
+    t->mean_us = t->mean_us ? (7 * t->mean_us + duration_us) / 8 : duration_us;
+    t->rest_us = 0;
+}
+
+void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    (void)p;
+    if (now_us < t->rest_until_us)
+        return;
+    t->rest_us = t->rest_us ? 2 * t->rest_us : REST_MIN_US;
+    if (t->rest_us > REST_MAX_US)
+        t->rest_us = REST_MAX_US;
+    t->rest_until_us = now_us + t->rest_us;
+    log_event(LOG_ALARM, "handler cannot be started, its tasks are given back and the tag rests on this host",
+              "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, t->rest_us / 1000), log_quote(why));
+}
+
+void tags_free(struct poller *p)
+{
+    for (size_t i = 0; i < p->tag_count; i++) {
+        free(p->tags[i]->name);
+        free(p->tags[i]);
+    }
+    free(p->tags);
+    p->tags = NULL;
+    p->tag_count = p->tag_cap = 0;
+}
+
+bool tags_claimable(const struct tag_state *t, int64_t now_us)
+{
+    return t->handler >= 0 && !t->paused && now_us >= t->hold_until_us && now_us >= t->rest_until_us;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Jobs that will start within AHEAD_US at the rate seen so far. */
+static uint32_t ahead(const struct tag_state *t, uint32_t at_once)
+{
+    int64_t n;
+
+    if (t->wary || t->mean_us == 0)
+        return 0;
+    n = (int64_t)at_once * AHEAD_US / t->mean_us;
+    return n > 5000 ? 5000 : (uint32_t)n;
+}
+
+size_t tags_want(const struct poller *p, const struct tag_state *t)
+{
+    const struct handler *h = &p->table->handlers->items[t->handler];
+    uint32_t slots = (uint32_t)p->slots, mine = t->queued + t->running, others = p->started - t->running;
+    uint32_t kept = mine && slots > 1 ? (slots < 8 ? 1 : slots / 4) : 0;
+    uint32_t at_once, more, target, batch = (uint32_t)h->batch, limit = (uint32_t)p->conf->dqd.claim_batch;
+
+    if (others + kept >= slots)
+        return 0;
+    at_once = smaller((uint32_t)h->max_running, slots - others - kept);
+    more = ahead(t, at_once);
+    if (batch > 1) /* one batch waiting behind each that runs is enough */
+        more = smaller(more, at_once);
+    target = at_once + more;
+    if (mine >= target || target - mine < more / 2)
+        return 0;
+    if (batch > limit)
+        limit = batch;
+    return smaller((target - mine) * batch, limit);
+}

@@ -1,0 +1,102 @@
+/*
+ * upkeep.c - what any poller does for all: taking back tasks whose owner is gone, deleting what has been finished long enough.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define REAP_MOST 500
+#define REAP_EVERY_US INT64_C(3000000)
+/* A tag without handler here is left to those that have one, but not for ever. */
+#define UNHANDLED_GRACE_MS INT64_C(300000)
+#define SWEEP_STEP 500
+#define SWEEP_STEPS 20
+#define SWEEP_AGAIN_US INT64_C(1000000)
+
+int64_t upkeep_reap_next(const struct poller *p)
+{
+    return p->phase == PHASE_RUN && p->clock.known ? p->reap_us : NEVER_US;
+}
+
+/* Whether we may take the task back, and if so, whether it has failed for good. */
+static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *ret_give_up)
+{
+    int handler = tags_get(p, t->tag)->handler;
+
+    *ret_give_up = t->max_attempts && t->attempt >= t->max_attempts;
+    if (handler < 0)
+        return now_at - t->lease_until_at > UNHANDLED_GRACE_MS;
+    if (p->table->handlers->items[handler].on_lease_expiry == HANDLER_EXPIRY_FAIL)
+        *ret_give_up = true;
+    return true;
+}
+
+int upkeep_reap(struct poller *p, struct err *err)
+{
+    struct task_list expired = {0};
+    bool give_up[REAP_MOST];
+    int64_t now_us = when_steady_us();
+    size_t kept = 0, taken = 0;
+    int rc = claim_store_expired(p->db, REAP_MOST, &expired, err);
+
+    if (rc < 0)
+        return rc;
+    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2));
+    for (size_t i = 0; i < expired.count; i++) {
+        struct task *t = &expired.items[i];
+
+        if (judge(p, t, dbclock_at(&p->clock, now_us), &give_up[kept])) {
+            struct task swap = expired.items[kept];
+
+            log_event(LOG_WARN, "lease expired, task taken back", "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
+                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid, give_up[kept] ? "failed" : "pending");
+            expired.items[kept++] = *t;
+            *t = swap;
+        }
+    }
+    for (size_t i = kept; i < expired.count; i++)
+        task_done(&expired.items[i]);
+    expired.count = kept;
+    if (kept) {
+        rc = claim_store_take_back(p->db, &expired, give_up, &taken, err);
+        p->peek_us = 0;
+        p->pass_empty = false;
+    }
+    task_list_done(&expired);
+    return rc;
+}
+
+int64_t upkeep_retention_next(const struct poller *p)
+{
+    return p->phase == PHASE_RUN ? p->retention_us : NEVER_US;
+}
+
+int upkeep_retention(struct poller *p, struct err *err)
+{
+    const struct {
+        enum task_status status;
+        int64_t age_ms;
+    } kinds[] = {{TASK_DONE, p->conf->retention.done_ms},
+                 {TASK_FAILED, p->conf->retention.failed_ms},
+                 {TASK_CANCELLED, p->conf->retention.cancelled_ms}};
+    bool more = false;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t deleted = SWEEP_STEP;
+
+        for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP; step++) {
+            int rc = claim_store_expire_finished(p->db, kinds[i].status, kinds[i].age_ms, SWEEP_STEP, &deleted, err);
+
+            if (rc < 0)
+                return rc;
+        }
+        more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
+    }
+    p->retention_us = when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
+    return 0;
+}
