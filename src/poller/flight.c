@@ -17,7 +17,7 @@
 /* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
 #define SENT_BYTES_MOST ((size_t)16 << 20)
 
-static const struct handler *handler_of(const struct job *j)
+const struct handler *flight_handler(const struct job *j)
 {
     return &j->table->handlers->items[j->handler];
 }
@@ -82,7 +82,7 @@ void flight_job_free(struct poller *p, struct job *j)
     free(j);
 }
 
-static void end_task(struct job *j, struct flight_task *f)
+void flight_end_task(struct job *j, struct flight_task *f)
 {
     if (!f->ended)
         j->open--;
@@ -98,10 +98,10 @@ static void release_task(struct poller *p, struct job *j, struct flight_task *f,
     s.error = why;
     if (!f->ended && !f->lost)
         settle_queue(p, &s);
-    end_task(j, f);
+    flight_end_task(j, f);
 }
 
-static void release_job(struct poller *p, struct job *j, const char *why)
+void flight_release_job(struct poller *p, struct job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++)
         release_task(p, j, &j->flight[i], why);
@@ -136,7 +136,7 @@ static void hand_over(struct poller *p, struct job *j)
 {
     struct err err = {0};
     const struct task *t = &j->tasks[0];
-    bool single = handler_of(j)->batch <= 1;
+    bool single = flight_handler(j)->batch <= 1;
     uint64_t *ids = mem_alloc(j->count * sizeof *ids);
     struct runner_job r = {.job = j->number,
                            .digest = j->table->handlers->digest,
@@ -158,7 +158,7 @@ static void hand_over(struct poller *p, struct job *j)
     r.stdin_fd = single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
     if (r.stdin_fd < 0) {
         tags_rest(p, j->tag, err.text, when_steady_us());
-        release_job(p, j, err.text);
+        flight_release_job(p, j, err.text);
     } else {
         drop_tasks(j);
         j->state = JOB_SENT;
@@ -288,7 +288,7 @@ int flight_load(struct poller *p, struct err *err)
     }
     unhold_first(p);
     if (!still_ours(j) || !bodies_loaded(j))
-        release_job(p, j, "the body could not be read");
+        flight_release_job(p, j, "the body could not be read");
     else
         hand_over(p, j);
     return 0;
@@ -300,186 +300,7 @@ void flight_return_held(struct poller *p, const char *why)
         struct job *j = p->held[0];
 
         unhold_first(p);
-        release_job(p, j, why);
-    }
-}
-
-/* What becomes of a task whose attempt ended like this. */
-static void decide(const struct job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
-{
-    int64_t delay_ms;
-
-    if (e->outcome == OUTCOME_DONE) {
-        s->event = TASK_SUCCEED;
-        return;
-    }
-    if (e->outcome == OUTCOME_KILLED) { /* not the handler's fault: whoever is free takes it over */
-        s->event = TASK_TAKE_BACK;
-        return;
-    }
-    delay_ms = retry_delay_ms(&handler_of(j)->retry, f->attempt, f->max_attempts, poller_random());
-    if (e->permanent || delay_ms < 0) {
-        s->event = TASK_GIVE_UP;
-        return;
-    }
-    s->event = TASK_TRY_LATER;
-    s->retry_delay_ms = e->retry_after_ms >= 0 ? e->retry_after_ms : delay_ms;
-}
-
-static struct flight_task *find_task(struct job *j, uint64_t id)
-{
-    for (uint32_t i = 0; i < j->count; i++) {
-        uint32_t at = (j->cursor + i) % j->count;
-
-        if (j->flight[at].id == id) {
-            j->cursor = at + 1;
-            return &j->flight[at];
-        }
-    }
-    return NULL;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void on_result(struct poller *p, struct job *j, const struct runner_event *e)
-{
-    struct flight_task *f = find_task(j, e->id);
-    struct settlement s = {.id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
-    char took[WHEN_TEXT_SIZE];
-
-    if (!f || f->ended)
-        return;
-    s.version = f->version;
-    s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
-    s.finish_at = later(dbclock_at(&p->clock, e->finish_us), s.start_at);
-    s.error = e->error;
-    s.output = e->output;
-    s.output_size = e->output_size;
-    decide(j, f, e, &s);
-    log_event(s.event == TASK_SUCCEED ? LOG_DEBUG : LOG_INFO, s.event == TASK_SUCCEED ? "task done" : "attempt failed",
-              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id, log_quote(j->tag->name), f->attempt,
-              task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at),
-              task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
-    if (!f->lost && e->outcome != OUTCOME_CANCELLED)
-        settle_queue(p, &s);
-    end_task(j, f);
-}
-
-static void on_started(struct poller *p, struct job *j, const struct runner_event *e)
-{
-    j->state = JOB_STARTED;
-    j->start_us = e->at_us;
-    j->pid = e->pid;
-    j->tag->queued--;
-    j->tag->running++;
-    p->started++;
-    p->sent_bytes -= j->body_bytes;
-    log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
-              j->count, (int)e->pid);
-}
-
-static void on_job_event(struct poller *p, const struct runner_event *e)
-{
-    struct job *j = e->job < p->job_cap ? p->jobs[e->job] : NULL;
-
-    if (!j)
-        return;
-    switch (e->type) {
-    case RUNNER_STARTED:
-        on_started(p, j, e);
-        break;
-    case RUNNER_RESULT:
-        on_result(p, j, e);
-        break;
-    case RUNNER_RETURNED:
-        if (e->cannot_start)
-            tags_rest(p, j->tag, e->error, when_steady_us());
-        release_job(p, j, e->error);
-        break;
-    case RUNNER_ENDED:
-        tags_job_ended(j->tag, when_steady_us() - j->start_us);
-        release_job(p, j, "the runner did not say how it ended");
-        break;
-    default:
-        break;
-    }
-}
-
-static void on_reloaded(struct poller *p, const struct runner_event *e)
-{
-    struct table *t;
-
-    if (!p->incoming || e->n != p->incoming->digest) {
-        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
-                  log_quote(e->error ? e->error : "it changed while it was read: send HUP again"));
-        handlers_free(p->incoming);
-        p->incoming = NULL;
-        return;
-    }
-    t = mem_zero(1, sizeof *t);
-    t->handlers = p->incoming;
-    t->users = 1;
-    p->incoming = NULL;
-    if (--p->table->users == 0) {
-        handlers_free(p->table->handlers);
-        free(p->table);
-    }
-    p->table = t;
-    tags_rematch(p);
-    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(t->handlers->path), t->handlers->count);
-}
-
-void flight_events(struct poller *p)
-{
-    struct runner_event e;
-
-    while (!p->runner_gone && runner_next(p->link, &e)) {
-        if (e.type == RUNNER_GONE)
-            flight_handlers_gone(p);
-        else if (e.type == RUNNER_RELOADED)
-            on_reloaded(p, &e);
-        else if (e.type == RUNNER_PONG)
-            p->ping_answered = e.n;
-        else
-            on_job_event(p, &e);
-    }
-}
-
-/* The kernel has killed what the runner had started (the leaders); what they left behind in their groups is killed here as far as
- * we may. What had started counts as an attempt, the rest is given back. */
-void flight_handlers_gone(struct poller *p)
-{
-    p->runner_gone = true;
-    p->held_count = 0;
-    log_event(LOG_ERROR, "the runner died, its handlers are killed and their tasks taken back", "jobs=%zu", p->job_count);
-    for (size_t i = 0; i < p->job_cap; i++) {
-        struct job *j = p->jobs[i];
-
-        if (!j)
-            continue;
-        if (j->state == JOB_STARTED) {
-            if (j->pid > 1)
-                kill(-j->pid, SIGKILL);
-            for (uint32_t k = 0; k < j->count; k++) {
-                struct flight_task *f = &j->flight[k];
-                struct settlement s = {.id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
-
-                if (f->ended || f->lost)
-                    continue;
-                s.event = f->attempt >= f->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
-                s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
-                s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
-                s.error = "dqd's runner process died while the handler ran";
-                settle_queue(p, &s);
-                end_task(j, f);
-            }
-            flight_job_free(p, j);
-        } else {
-            release_job(p, j, "dqd's runner process died before the start");
-        }
+        flight_release_job(p, j, why);
     }
 }
 

@@ -304,12 +304,12 @@ static int64_t tick(struct poller *p)
     struct err err = {0};
     int64_t now_us = when_steady_us();
 
-    flight_events(p);
+    report_take_all(p);
     watch_runner(p, now_us);
     p->ticked_us = now_us;
     run_duties(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
-        flight_handlers_gone(p);
+        report_runner_gone(p);
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
                     p->started, p->total_done, p->total_failed, p->total_retried);

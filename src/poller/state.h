@@ -162,10 +162,15 @@ void flight_release(struct poller *p, struct task_list *won, const char *why); /
 int64_t flight_next(const struct poller *p);
 int flight_load(struct poller *p, struct err *err); /* duty: bodies of held jobs, then hand them over */
 void flight_return_held(struct poller *p, const char *why);
-void flight_events(struct poller *p);        /* the runner's reports */
-void flight_handlers_gone(struct poller *p); /* the runner died */
+const struct handler *flight_handler(const struct job *j);
+void flight_end_task(struct job *j, struct flight_task *f);
+void flight_release_job(struct poller *p, struct job *j, const char *why); /* gives its open tasks back, frees it */
 void flight_job_free(struct poller *p, struct job *j);
 void flight_free(struct poller *p);
+
+/* report.c */
+void report_take_all(struct poller *p);    /* whatever the runner has said since */
+void report_runner_gone(struct poller *p); /* it died */
 
 /* claim.c: duties */
 int64_t claim_next(const struct poller *p);
