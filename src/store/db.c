@@ -1,0 +1,283 @@
+/*
+ * db.c - statements and results on one connection to the server. With db_connect.c the only file that knows the client library.
+ *
+ * Invariant: after any failure the handle is either connected, outside a transaction where the statement was rolled back, or not connected
+ * at all. A statement is sent at most once.
+ */
+#include "store/db.h"
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/when.h"
+#include "store/db_error.h"
+#include "store/db_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct db_rows {
+    struct db *db;
+    bool stream;
+    MYSQL_RES *res;
+    MYSQL_ROW row;
+    const unsigned long *len;
+};
+
+/* ---- the handle */
+
+struct db *db_new(const struct conf_mysql *conf)
+{
+    struct db *db = mem_zero(1, sizeof *db);
+    db->conf = conf;
+    return db;
+}
+
+void db_free(struct db *db)
+{
+    if (!db)
+        return;
+    db_close(db);
+    conf_wipe_secret(db->password);
+    free(db);
+}
+
+int db_load_secret(struct db *db, struct err *err)
+{
+    const char *path = db->conf->password_file;
+
+    if (db->password_loaded)
+        return 0;
+    if (path && *path) {
+        int rc = conf_read_secret(path, &db->password, err);
+        if (rc < 0)
+            return rc;
+    }
+    db->password_loaded = true;
+    return 0;
+}
+
+bool db_connected(const struct db *db)
+{
+    return db->my != NULL;
+}
+
+void db_drop(struct db *db)
+{
+    if (db->my)
+        mysql_close(db->my);
+    db->my = NULL;
+    db->max_packet = 0;
+}
+
+void db_close(struct db *db)
+{
+    db_drop(db);
+    db->in_tx = false;
+}
+
+const char *db_server(const struct db *db)
+{
+    return db->my ? db->server : "not connected";
+}
+
+void db_set_brief(struct db *db)
+{
+    db->brief = true;
+}
+
+bool db_is_mariadb(const struct db *db)
+{
+    return db->mariadb;
+}
+
+unsigned db_server_version(const struct db *db)
+{
+    return db->version;
+}
+
+int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err)
+{
+    bool drop;
+    int code = db_error_set(err, number, text, db->at, &drop);
+
+    if (code == ERR_LOST && db->my) {
+        db->orphan = mysql_thread_id(db->my);
+        memcpy(db->orphan_at, db->at, sizeof db->at);
+    }
+    if (drop)
+        db_drop(db); /* in_tx stays: the rest of a transaction must not run on a new connection */
+    else if (code == ERR_TRANSIENT)
+        db_rollback(db);
+    return code;
+}
+
+int db_fail(struct db *db, struct err *err)
+{
+    return db_fail_with(db, mysql_errno(db->my), mysql_error(db->my), err);
+}
+
+/* ---- statements */
+
+int db_run(struct db *db, const char *sql, struct err *err)
+{
+    return mysql_real_query(db->my, sql, strlen(sql)) ? db_fail(db, err) : 0;
+}
+
+int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err)
+{
+    int rc = db_run(db, sql, err);
+    if (rc < 0)
+        return rc;
+    MYSQL_RES *res = mysql_store_result(db->my);
+    if (!res)
+        return db_fail(db, err);
+    MYSQL_ROW row = mysql_fetch_row(res);
+    if (row && row[0])
+        *ret = strtoull(row[0], NULL, 10);
+    mysql_free_result(res);
+    return 0;
+}
+
+static int send_statement(struct db *db, const struct buf *sql, struct err *err)
+{
+    if (!db->my && db->in_tx)
+        return err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
+    int rc = db_connect(db, err);
+    if (rc < 0)
+        return rc;
+    return mysql_real_query(db->my, sql->data, sql->len) ? db_fail(db, err) : 0;
+}
+
+int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err)
+{
+    int rc = send_statement(db, sql, err);
+    if (rc == 0 && ret_rows)
+        *ret_rows = mysql_affected_rows(db->my);
+    return rc;
+}
+
+uint64_t db_insert_id(const struct db *db)
+{
+    return db->my ? mysql_insert_id(db->my) : 0;
+}
+
+uint64_t db_duplicates(const struct db *db)
+{
+    const char *info = db->my ? mysql_info(db->my) : NULL;
+    const char *p = info ? strstr(info, "Duplicates: ") : NULL;
+    return p ? strtoull(p + strlen("Duplicates: "), NULL, 10) : 0;
+}
+
+int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err)
+{
+    int rc = send_statement(db, sql, err);
+    if (rc < 0)
+        return rc;
+    MYSQL_RES *res = stream ? mysql_use_result(db->my) : mysql_store_result(db->my);
+    if (!res)
+        return db_fail(db, err);
+    struct db_rows *r = mem_zero(1, sizeof *r);
+    r->db = db;
+    r->stream = stream;
+    r->res = res;
+    *ret = r;
+    return 0;
+}
+
+int db_rows_next(struct db_rows *r, struct err *err)
+{
+    char text[512];
+
+    if (!r->res)
+        return 0;
+    r->row = mysql_fetch_row(r->res);
+    if (r->row) {
+        r->len = mysql_fetch_lengths(r->res);
+        return 1;
+    }
+    unsigned number = r->stream && r->db->my ? mysql_errno(r->db->my) : 0;
+    if (!number)
+        return 0;
+    snprintf(text, sizeof text, "%s", mysql_error(r->db->my));
+    mysql_free_result(r->res); /* before the connection goes: a streamed result points to it */
+    r->res = NULL;
+    return db_fail_with(r->db, number, text, err);
+}
+
+void db_rows_free(struct db_rows *r)
+{
+    if (!r)
+        return;
+    if (r->res)
+        mysql_free_result(r->res);
+    free(r);
+}
+
+bool db_is_null(const struct db_rows *r, unsigned col)
+{
+    return !r->row[col];
+}
+
+const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len)
+{
+    if (ret_len)
+        *ret_len = r->len[col];
+    return r->row[col];
+}
+
+uint64_t db_u64(const struct db_rows *r, unsigned col)
+{
+    return r->row[col] ? strtoull(r->row[col], NULL, 10) : 0;
+}
+
+int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null)
+{
+    return r->row[col] ? strtoll(r->row[col], NULL, 10) : if_null;
+}
+
+int64_t db_time(const struct db_rows *r, unsigned col)
+{
+    int64_t at;
+    return r->row[col] && when_parse_sql(r->row[col], &at, NULL) == 0 ? at : TASK_TIME_NONE;
+}
+
+/* ---- transactions */
+
+int db_begin(struct db *db, struct err *err)
+{
+    db->in_tx = false;
+    int rc = db_connect(db, err);
+    if (rc < 0)
+        return rc;
+    rc = db_run(db, "START TRANSACTION", err);
+    db->in_tx = rc == 0;
+    return rc;
+}
+
+int db_commit(struct db *db, struct err *err)
+{
+    int rc = db->my ? db_run(db, "COMMIT", err) : err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
+    db->in_tx = false;
+    return rc;
+}
+
+void db_rollback(struct db *db)
+{
+    db->in_tx = false;
+    if (db->my && mysql_query(db->my, "ROLLBACK"))
+        db_drop(db);
+}
+
+int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
+{
+    unsigned long long bytes = 0;
+
+    int rc = db_connect(db, err);
+    if (rc == 0 && !db->max_packet) {
+        rc = db_ask(db, "SELECT @@max_allowed_packet", &bytes, err);
+        db->max_packet = (size_t)bytes;
+    }
+    if (rc == 0)
+        *ret_bytes = db->max_packet < CLIENT_PACKET_MAX ? db->max_packet : CLIENT_PACKET_MAX;
+    return rc;
+}

@@ -1,0 +1,262 @@
+/*
+ * db_connect.c - how a connection comes to be: hosts in order, TLS, the session's settings.
+ *
+ * Invariant: a connection that is handed out has every setting that the store counts on, and nothing that an earlier connection of this
+ * handle left behind still runs on that server.
+ */
+#include "base/when.h"
+#include "store/db.h"
+#include "store/db_error.h"
+#include "store/db_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ORPHAN_WAIT_MS 3000
+
+#ifdef HAVE_MY_BOOL
+typedef my_bool client_bool;
+#else
+typedef bool client_bool;
+#endif
+
+static const char *set_or_null(const char *s)
+{
+    return s && *s ? s : NULL;
+}
+
+/* Each library has its own way to ask for TLS, and their defaults differ by version: everything is said. */
+static int set_tls(const struct conf_mysql *c, MYSQL *my, enum conf_tls tls, struct err *err)
+{
+    if (tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
+        return err_set(err, ERR_CONFIG, "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+#if HAVE_DECL_MYSQL_OPT_SSL_MODE
+    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA, SSL_MODE_VERIFY_IDENTITY};
+    mysql_options(my, MYSQL_OPT_SSL_MODE, &modes[tls]);
+#else
+    client_bool enforce = tls != CONF_TLS_DISABLED, verify = tls == CONF_TLS_VERIFY_IDENTITY;
+    mysql_options(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
+    mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+#endif
+#if HAVE_DECL_MYSQL_OPT_GET_SERVER_PUBLIC_KEY
+    client_bool trust = tls <= CONF_TLS_PREFERRED; /* else a password of MySQL 8 could not be sent without TLS */
+    mysql_options(my, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &trust);
+#endif
+    if (tls != CONF_TLS_DISABLED) {
+        mysql_options(my, MYSQL_OPT_SSL_KEY, set_or_null(c->tls_key));
+        mysql_options(my, MYSQL_OPT_SSL_CERT, set_or_null(c->tls_cert));
+        mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
+    }
+    return 0;
+}
+
+static unsigned seconds(int64_t ms)
+{
+    return (unsigned)((ms + 999) / 1000);
+}
+
+static int set_options(const struct conf_mysql *c, MYSQL *my, enum conf_tls tls, struct err *err)
+{
+    const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
+    const unsigned long packet = CLIENT_PACKET_MAX;
+
+    mysql_options(my, MYSQL_OPT_LOCAL_INFILE, &off);
+    mysql_options(my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    mysql_options(my, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(my, MYSQL_OPT_READ_TIMEOUT, &rd);
+    mysql_options(my, MYSQL_OPT_WRITE_TIMEOUT, &wr);
+    mysql_options(my, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
+    if (set_or_null(c->defaults_file)) {
+        if (access(c->defaults_file, R_OK)) /* the library takes a missing one for empty */
+            return err_set(err, ERR_CONFIG, "defaults_file %s: %m", c->defaults_file);
+        mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
+        mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
+    }
+    return set_tls(c, my, tls, err);
+}
+
+/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed and seen
+ * to be gone before anybody looks for its outcome. A lower id than the broken connection's tells that the server has been restarted. */
+static int kill_orphan(struct db *db, struct err *err)
+{
+    char sql[120];
+    const struct timespec nap = {0, 5000000};
+    int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
+
+    if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan) {
+        db->orphan = 0;
+        return 0;
+    }
+    snprintf(sql, sizeof sql, "KILL %lu", db->orphan);
+    if (mysql_query(db->my, sql) && mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
+        return db_fail(db, err);
+    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu", db->orphan);
+    for (;;) {
+        unsigned long long alive = 1;
+        int rc = db_ask(db, sql, &alive, err);
+        if (rc < 0)
+            return rc;
+        if (!alive)
+            break;
+        if (when_steady() > deadline) {
+            db_close(db);
+            return err_set(err, ERR_UNAVAILABLE, "%s: the connection that broke is still busy there", db->at);
+        }
+        nanosleep(&nap, NULL);
+    }
+    db->orphan = 0;
+    return 0;
+}
+
+/* What every session relies on. The operator's own init_command runs first, so that it cannot undo what the store counts on. */
+static int set_up_session(struct db *db, struct err *err)
+{
+    const char *init = set_or_null(db->conf->init_command);
+    int rc = 0;
+
+    if (init && (rc = db_run(db, init, err)) < 0)
+        return rc;
+    if (strcmp(mysql_character_set_name(db->my), "utf8mb4") && mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
+        return db_fail(db, err);
+    if (!db->brief || db->my->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES) {
+        rc = db_run(db, "SET NAMES utf8mb4, SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1,"
+                     " SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", err);
+        if (rc < 0)
+            return rc;
+    }
+    if (!db->brief)
+        rc = db_run(db, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", err);
+    return rc < 0 ? rc : kill_orphan(db, err);
+}
+
+static void note_server(struct db *db)
+{
+    const char *info = mysql_get_server_info(db->my);
+    unsigned major = 0, minor = 0, patch = 0;
+
+    if (!strncmp(info, "5.5.5-", 6)) /* MariaDB's disguise for old clients */
+        info += 6;
+    sscanf(info, "%u.%u.%u", &major, &minor, &patch);
+    db->mariadb = strstr(info, "MariaDB") != NULL;
+    db->version = major * 10000 + minor * 100 + patch;
+    snprintf(db->server, sizeof db->server, "%s %u.%u.%u at %s", db->mariadb ? "MariaDB" : "MySQL", major, minor, patch, db->at);
+}
+
+/* One host. database NULL: none selected. */
+static int connect_host(struct db *db, const char *host, unsigned port, const char *database, enum conf_tls tls, struct err *err)
+{
+    const struct conf_mysql *c = db->conf;
+    int rc;
+
+    if (!host)
+        snprintf(db->at, sizeof db->at, "%s", set_or_null(c->socket) ? c->socket : "localhost");
+    else
+        snprintf(db->at, sizeof db->at, "%s:%u", host, port);
+    db->my = mysql_init(NULL);
+    if (!db->my)
+        return err_set(err, ERR_SYSTEM, "out of memory");
+    rc = set_options(c, db->my, tls, err);
+    if (rc < 0)
+        goto out;
+    if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket), CLIENT_FOUND_ROWS)) {
+        unsigned number = mysql_errno(db->my);
+        bool drop;
+        rc = db_error_set(err, number, mysql_error(db->my), db->at, &drop);
+        if (rc == ERR_LOST) /* nothing was under way yet */
+            rc = err_set(err, ERR_UNAVAILABLE, "%s: no answer (error %u)", db->at, number);
+        goto out;
+    }
+    note_server(db);
+    rc = set_up_session(db, err);
+out:
+    if (rc < 0)
+        db_close(db);
+    return rc;
+}
+
+/* The next of "db1, db2:3307, [::1]:3306": true, or false at the end. A bare IPv6 address has no port. */
+static bool next_host(const char **list, int default_port, char *host, size_t size, unsigned *ret_port)
+{
+    const char *p = *list + strspn(*list, ", \t");
+    size_t len = strcspn(p, ", \t"), name = len;
+    const char *end = p + len, *colon = memchr(p, ':', len), *bracket = *p == '[' ? memchr(p, ']', len) : NULL;
+
+    *list = end;
+    *ret_port = (unsigned)default_port;
+    if (bracket) {
+        colon = bracket + 1 < end && bracket[1] == ':' ? bracket + 1 : NULL;
+        name = (size_t)(bracket - ++p);
+    } else if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1))) {
+        colon = NULL;
+    } else if (colon) {
+        name = (size_t)(colon - p);
+    }
+    if (colon)
+        *ret_port = (unsigned)strtoul(colon + 1, NULL, 10);
+    snprintf(host, size, "%.*s", (int)name, p);
+    return len > 0;
+}
+
+static int connect_any(struct db *db, const char *database, struct err *err)
+{
+    const struct conf_mysql *c = db->conf;
+    const char *list = set_or_null(c->host);
+    bool several = list && strchr(list, ',');
+    char host[256];
+    unsigned port;
+    int rc = db_load_secret(db, err);
+
+    if (rc < 0)
+        return rc;
+    if (!list)
+        return connect_host(db, NULL, 0, database, c->tls, err);
+    rc = err_set(err, ERR_CONFIG, "host in [mysql] names no host");
+    while (next_host(&list, c->port, host, sizeof host, &port)) {
+        unsigned long long read_only = 0;
+        rc = connect_host(db, host, port, database, c->tls, err);
+        if (rc == 0 && several)
+            rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
+        if (rc == 0 && read_only) {
+            db_close(db);
+            rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
+        }
+        if (rc != ERR_UNAVAILABLE)
+            break;
+    }
+    return rc == ERR_UNAVAILABLE && several ? err_prefix(err, "none of the hosts can be used; the last") : rc;
+}
+
+int db_connect(struct db *db, struct err *err)
+{
+    return db->my ? 0 : connect_any(db, set_or_null(db->conf->database), err);
+}
+
+int db_connect_create(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    const char *name = set_or_null(db->conf->database);
+
+    if (db->my)
+        return 0;
+    int rc = connect_any(db, NULL, err);
+    if (rc < 0 || !name)
+        return rc;
+    if (mysql_select_db(db->my, name)) {
+        buf_str(&sql, "CREATE DATABASE IF NOT EXISTS `");
+        for (const char *p = name; *p; p++) {
+            if (*p == '`')
+                buf_chr(&sql, '`');
+            buf_chr(&sql, *p);
+        }
+        buf_str(&sql, "` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
+        if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ || mysql_real_query(db->my, sql.data, sql.len) || mysql_select_db(db->my, name)) {
+            rc = db_fail(db, err);
+            db_close(db); /* without a database it is of no use to others */
+        }
+    }
+    buf_done(&sql);
+    return rc;
+}

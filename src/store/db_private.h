@@ -1,0 +1,39 @@
+/*
+ * db_private.h - what db.c and db_connect.c share: the handle, and statements on a connection that is there. Nobody else includes it.
+ */
+#ifndef DQ_STORE_DB_PRIVATE_H
+#define DQ_STORE_DB_PRIVATE_H
+
+#include "store/db.h"
+
+#include <mysql.h>
+
+#define CLIENT_PACKET_MAX (1UL << 30) /* the protocol's own limit; the server's is usually lower */
+#define DB_AT_SIZE 160
+
+struct db {
+    const struct conf_mysql *conf;
+    MYSQL *my; /* NULL: not connected */
+    char *password;
+    bool password_loaded, brief, in_tx;
+    size_t max_packet; /* 0: not asked yet */
+    bool mariadb;
+    unsigned version;
+    char at[DB_AT_SIZE];  /* "db1:3306", for messages */
+    char server[256];     /* "MariaDB 10.11.19 at db1:3306" */
+    unsigned long orphan; /* id of a connection that broke under a statement; 0: none */
+    char orphan_at[DB_AT_SIZE];
+};
+
+void db_drop(struct db *db); /* closes, but remembers an open transaction: the rest of it must not run on a new connection */
+
+/* Sets err by a number and a text (or what the library says now), and brings the handle into a state from which it can go on: closed, or
+ * rolled back, where the class of the error asks for it. */
+int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err);
+int db_fail(struct db *db, struct err *err);
+
+/* A statement without values on an open connection; the same with one number as its result (no row: *ret stays). */
+int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
+int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
+
+#endif

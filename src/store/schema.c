@@ -1,0 +1,155 @@
+/*
+ * schema.c - the tables and their version.
+ *
+ * Invariant: schema_version in dq_meta is a number whose migrations, up to and including it, have all been applied. Each statement of a migration can be
+ * run again, so that one that broke off is repeated from its beginning.
+ */
+#include "store/schema.h"
+#include "base/when.h"
+
+#include <string.h>
+
+#define LOCK_WAIT_MS 60000
+#define LOCK "GET_LOCK(CONCAT('dq-init-', MD5(DATABASE())), 2)"
+#define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', MD5(DATABASE())))"
+
+/* The first column of the first row as a number. 1: there was a row, 0: none. */
+static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, statement);
+    int rc = db_query(db, &sql, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc == 1)
+        *ret = db_i64(rows, 0, if_null);
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+static int read_version(struct db *db, int *ret_version, struct err *err)
+{
+    int64_t version = 0;
+
+    int rc = query_number(db, "SELECT value FROM dq_meta WHERE name = 'schema_version'", 0, &version, err);
+    if (rc < 0)
+        return rc;
+    if (version > schema_latest)
+        return err_set(err, ERR_CONFIG, "%s: the schema is version %d, made by a newer dq; this one knows %d: upgrade dq", db_server(db),
+                       (int)version, schema_latest);
+    *ret_version = (int)version;
+    return 0;
+}
+
+int schema_version(struct db *db, int *ret_version, struct err *err)
+{
+    int64_t exists = 0;
+
+    int rc = query_number(db,
+                          "SELECT COUNT(*) FROM information_schema.tables"
+                          " WHERE table_schema = DATABASE() AND table_name = 'dq_meta'",
+                          0, &exists, err);
+    if (rc < 0)
+        return rc;
+    if (exists)
+        return read_version(db, ret_version, err);
+    *ret_version = 0;
+    return 0;
+}
+
+int schema_check(struct db *db, struct err *err)
+{
+    int version = 0;
+
+    int rc = read_version(db, &version, err);
+    if (rc == 0 && version < schema_latest)
+        rc = err_set(err, ERR_CONFIG, "%s: the schema is version %d, this dq needs %d: run dq init", db_server(db), version, schema_latest);
+    return rc;
+}
+
+/* Appends the next statement of *text, without the lines that are comments. 1, or 0 at the end. */
+static int next_statement(const char **text, struct buf *sql)
+{
+    const char *line = *text;
+
+    buf_reset(sql);
+    while (*line) {
+        size_t len = strcspn(line, "\n");
+        const char *next = line + len + (line[len] == '\n');
+        if (len && strncmp(line, "--", 2)) {
+            bool last = line[len - 1] == ';';
+            buf_add(sql, line, last ? len - 1 : len + 1);
+            if (last) {
+                *text = next;
+                return 1;
+            }
+        }
+        line = next;
+    }
+    return 0;
+}
+
+static int apply(struct db *db, const struct schema_migration *m, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    const char *text = m->sql;
+    int rc = 0;
+
+    while (rc == 0 && next_statement(&text, &sql))
+        rc = db_exec(db, &sql, NULL, err);
+    if (rc == 0) {
+        buf_reset(&sql);
+        buf_printf(&sql,
+                   "INSERT INTO dq_meta (name, value) VALUES ('schema_version', '%d')"
+                   " ON DUPLICATE KEY UPDATE value = IF(value + 0 < %d, '%d', value)",
+                   m->number, m->number, m->number);
+        rc = db_exec(db, &sql, NULL, err);
+    }
+    buf_done(&sql);
+    return rc < 0 ? err_prefix(err, "migration %s", m->name) : 0;
+}
+
+/* In short waits, as a long one would run into the connection's read timeout. */
+static int lock(struct db *db, struct err *err)
+{
+    int64_t deadline = when_steady() + LOCK_WAIT_MS, got = 0;
+
+    for (;;) {
+        int rc = query_number(db, "SELECT " LOCK, 0, &got, err);
+        if (rc < 0)
+            return rc;
+        if (got)
+            return 0;
+        if (when_steady() > deadline)
+            return err_set(err, ERR_BUSY, "%s: another dq init has been at work for a minute: try again", db_server(db));
+    }
+}
+
+int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from, struct err *err)
+{
+    int version = 0;
+    int64_t unlocked;
+
+    int rc = db_connect_create(db, err);
+    if (rc < 0)
+        return rc;
+    rc = lock(db, err);
+    if (rc < 0)
+        return rc;
+    rc = schema_version(db, &version, err);
+    if (rc < 0)
+        goto out;
+    *ret_from = version;
+    for (int i = version; i < schema_latest && rc == 0; i++) {
+        rc = apply(db, &schema_migrations[i], err);
+        if (rc == 0 && done)
+            done(&schema_migrations[i], arg);
+    }
+out:
+    if (db_connected(db) && query_number(db, "SELECT " UNLOCK, 0, &unlocked, NULL) < 0)
+        db_close(db); /* which frees the lock as well */
+    return rc;
+}
