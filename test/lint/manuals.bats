@@ -1,0 +1,53 @@
+# The manuals are well formed and know every verb and option that the programs know.
+
+setup()
+{
+    DQ_TOP=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
+    DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
+    doc=${LINT_TOP:-$DQ_TOP}/doc
+}
+
+# The long options of a help text, without dashes.
+options_of() { grep -oE '^ +(-[A-Za-z], )? *--[a-z][a-z-]*' | sed 's/.*--//' | sort -u; }
+
+# The verbs of `dq help`: the first words of the lines of its groups.
+verbs() { "$DQ_BIN/dq" help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
+
+# Succeeds when a manual mentions an option in its own macro.
+mentions() { grep -qE "Fl -${2}( |\"|=|\$)" "$1"; }
+
+none()
+{
+    cat >"$BATS_TEST_TMPDIR/findings"
+    cat "$BATS_TEST_TMPDIR/findings"
+    [ ! -s "$BATS_TEST_TMPDIR/findings" ]
+}
+
+@test 'mandoc finds nothing to say about a manual' {
+    for page in dq.1 dqd.8 dq.ini.5 dq-handlers.5; do
+        [ -s "$doc/$page" ]
+        mandoc -T lint "$doc/$page" | grep -v 'referenced manual not found' || true
+    done | none
+}
+
+@test 'dq(1) has a heading or an item for each verb' {
+    [ "$(verbs | wc -l)" -gt 10 ]
+    for verb in $(verbs); do
+        grep -qE "^\.(It|Ss) ((Cm|Ic|Nm dq|Nm) )*$verb( |\$)" "$doc/dq.1" || echo "doc/dq.1 lacks $verb"
+    done | none
+}
+
+@test 'dq(1) tells about each option of each verb' {
+    for verb in $(verbs); do
+        for option in $("$DQ_BIN/dq" help "$verb" | options_of); do
+            mentions "$doc/dq.1" "$option" || echo "doc/dq.1 lacks --$option of $verb"
+        done
+    done | none
+}
+
+@test 'dqd(8) tells about each option' {
+    [ "$("$DQ_BIN/dqd" --help | options_of | wc -l)" -gt 5 ]
+    for option in $("$DQ_BIN/dqd" --help | options_of); do
+        mentions "$doc/dqd.8" "$option" || echo "doc/dqd.8 lacks --$option"
+    done | none
+}

@@ -1,0 +1,122 @@
+# The house rules that a machine can hold: layers, third-party headers, SQL, sizes, scripts. HACKING says why.
+# LINT_TOP: another tree to look at, for trying the rules on a tree that breaks them.
+
+setup()
+{
+    cd "${LINT_TOP:-${DQ_TOP:-$BATS_TEST_DIRNAME/../..}}"
+    findings=$BATS_TEST_TMPDIR/findings
+}
+
+# Prints what a rule found, and fails when it found something.
+none()
+{
+    cat >"$findings"
+    cat "$findings"
+    [ ! -s "$findings" ]
+}
+
+c_files() { find src bin -name '*.[ch]' ! -name migrations.c | sort; }
+
+scripts()
+{
+    find autogen.sh .ci bin etc test -type f ! -name '*.bats' -exec awk 'FNR == 1 && /^#!/ { print FILENAME } { nextfile }' {} +
+}
+
+@test 'there are files to look at' {
+    [ "$(c_files | wc -l)" -gt 30 ]
+    [ "$(scripts | wc -l)" -gt 5 ]
+}
+
+@test 'calls go only downward: each include is one that the layer table allows' {
+    grep -n '^ *# *include *"' $(c_files) | awk -F: '
+        BEGIN {    # place -> places it may include; a single header where only that is public
+            may["src/base"] = "base/"
+            may["src/conf"] = "base/ conf/"
+            may["src/store"] = "base/ conf/conf.h store/"
+            may["src/runner"] = "base/ conf/handlers.h runner/"
+            may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/"
+            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h cli/"
+            may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/ cli/"
+        }
+        {
+            place = $1
+            sub("/[^/]*$", "", place)
+            split($3, part, "\"")
+            header = part[2]
+            if (!(place in may)) { print $1 ": a room that the layer table does not know"; next }
+            count = split(may[place], allowed, " ")
+            for (i = 1; i <= count; i++)
+                if (index(header, allowed[i]) == 1 && (allowed[i] ~ /\/$/ || header == allowed[i]))
+                    next
+            print $1 ":" $2 ": may not include " header
+        }' | none
+}
+
+@test 'what is private to the database connection stays there' {
+    grep -nE '"store/db_(private|error)\.h"' $(c_files) | grep -v '^src/store/db' | none
+}
+
+@test 'a third-party header is included in one place only' {
+    grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson)(\.h|/)' $(c_files) |
+        grep -vE '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>|^src/conf/conf\.c:[0-9]+:#include <ini\.h>|^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>|^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
+        none
+}
+
+@test 'SQL is written in src/store only' {
+    grep -nE '"[^"]*\b(SELECT|INSERT INTO|INSERT IGNORE|DELETE FROM|UPDATE dq_|REPLACE INTO|CREATE TABLE|ALTER TABLE|UTC_TIMESTAMP|dq_(task|attempt|tag|poller|meta) )' $(c_files) |
+        grep -v '^src/store/' | none
+}
+
+@test 'a file begins by saying what it is for, and includes its own header first' {
+    for file in $(c_files); do
+        head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"
+        own=${file#src/}
+        own=${own%.c}.h
+        case $file in *.c) [ ! -e "src/$own" ] || [ "$(grep -m 1 '^#include' "$file")" = "#include \"$own\"" ] || echo "$file: $own is not its first include" ;; esac
+    done | none
+}
+
+@test 'no file is longer than 500 lines' {
+    find autogen.sh configure.ac Makefile.am bin src sql test etc -type f \( -name '*.[ch]' -o -name '*.ba*' -o -name '*.am' -o -name '*.ac' -o -name '*.sh' -o ! -name '*.*' \) \
+        ! -name migrations.c ! -path bin/dq ! -path bin/dqd -exec wc -l {} + | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }' | none
+}
+
+@test 'no function is longer than 90 lines' {
+    awk '
+        FNR == 1 { start = 0 }
+        /^\{/ { start = FNR }
+        /^\}/ { if (start && FNR - start > 90) print FILENAME ":" start ": a function of " FNR - start " lines"; start = 0 }' $(c_files) | none
+}
+
+@test 'no tabs, no white space at the end of a line, a newline at the end of a file' {
+    {
+        grep -nE "$(printf '\t')|[[:space:]]+\$" $(c_files) $(scripts) $(find test -name '*.ba*')
+        for file in $(c_files) $(scripts) $(find test -name '*.ba*'); do
+            [ -z "$(tail -c 1 "$file")" ] || echo "$file: no newline at its end"
+        done
+    } | none
+}
+
+@test 'scripts are executable and their shell can parse them' {
+    for file in $(scripts); do
+        case $(head -n 1 "$file") in
+        '#!/bin/sh') sh -n "$file" 2>&1 ;;
+        '#!/bin/bash') bash -n "$file" 2>&1 ;;
+        *) echo "$file: begins with $(head -n 1 "$file")" ;;
+        esac
+        [ -x "$file" ] || echo "$file: not executable"
+    done | none
+}
+
+@test 'every test and every source is in Makefile.am' {
+    for file in $(find src bin -name '*.[ch]' ! -name migrations.c) $(find test -name '*.bats'); do
+        grep -qE "(^|[[:space:]=])$file(\$|[[:space:]])" Makefile.am || echo "$file"
+    done | none
+    for file in $(find test/unit test/db -name '*.c'); do
+        grep -qE "(^|[[:space:]=])${file%.c}(\.c)?(\$|[[:space:]])" Makefile.am || echo "$file"
+    done | none
+}
+
+@test 'no test sleeps a guess: whole seconds are waited for by conditions' {
+    grep -nE '^ *sleep [1-9]' $(find test -name '*.bats') | none
+}
