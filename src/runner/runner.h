@@ -27,13 +27,15 @@ struct runner_options {
     int log_level;
 };
 
-/* Forks the runner. Call before any credential was read and before threads or connections exist. The child never returns from here. The parent
- * gets the link; signals TERM, INT and HUP are ignored in the child: the poller alone decides. */
+/* Forks the runner. Call before any credential was read and before threads or connections exist; 0 to 2 are open. The child never
+ * returns from here; it keeps no other descriptor of the caller's, and blocks TERM, INT and HUP: the poller alone decides. */
 int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err) __attribute__((warn_unused_result));
 
 int runner_fd(const struct runner_link *l);  /* to poll(2) for reading; also for writing while runner_wants_write */
 pid_t runner_pid(const struct runner_link *l);
 bool runner_wants_write(const struct runner_link *l);
+
+#define RUNNER_TASKS_MAX 8192
 
 struct runner_job {
     uint32_t job;             /* the caller's number, unique while it lives */
@@ -41,9 +43,9 @@ struct runner_job {
     uint32_t handler;
     const char *tag;          /* max_running is counted by tag */
     int64_t deadline_at;      /* steady clock, ms: killed before this unless renewed */
-    int stdin_fd;             /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it */
+    int stdin_fd;             /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it. -1: an empty stdin */
     const uint64_t *ids;      /* the tasks, in the order of the lines */
-    uint32_t count;
+    uint32_t count;           /* 1 to RUNNER_TASKS_MAX; 1 unless the handler has batch > 1 */
     /* of the single task; unused for a batch (what it needs is in the lines) */
     const char *key;          /* NULL: DQ_KEY is empty */
     uint32_t attempt, max_attempts;
@@ -51,13 +53,13 @@ struct runner_job {
     uint64_t token;           /* DQ_TOKEN: grows with every attempt of a task */
 };
 /* Queues a job: it starts at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the last
- * quarter of the slots is kept for tags that have nothing running. Never blocks: what does not fit into the
- * socket waits in memory (runner_flush). */
+ * quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing here blocks: messages gather in
+ * memory until runner_flush, or until a packet is full. */
 void runner_send_job(struct runner_link *l, const struct runner_job *j);
 void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
 enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };
-/* TERM, then KILL after the handler's kill_grace (or its deadline). A queued job is simply returned. The job's reports still come; a task's outcome in them is
- * OUTCOME_CANCELLED or OUTCOME_KILLED. */
+/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned. The job's reports still come; a task's
+ * outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0. */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
 void runner_send_return(struct runner_link *l);  /* give back every job that has not started */
 void runner_send_reload(struct runner_link *l);  /* read the handlers file again; jobs name the table by digest */
@@ -68,10 +70,11 @@ enum runner_event_type {
     RUNNER_STARTED,   /* job, pid, at */
     RUNNER_RESULT,    /* one task of a job has ended (before the process has, for a batch verdict) */
     RUNNER_ENDED,     /* job: the process is gone and reaped, every task of it was reported by RESULT */
-    RUNNER_RETURNED,  /* job: never started; given back. error says why where it is a fault (cannot start) */
+    RUNNER_RETURNED,  /* job: given back as a whole, no task of it has run. error says why where it is a fault. Comes after STARTED where the process
+                         ended with 126 or 127 */
     RUNNER_RELOADED,  /* digest of the table now in use; error where the file was refused (old one kept) */
     RUNNER_PONG,      /* n */
-    RUNNER_GONE,      /* end of file: the runner died */
+    RUNNER_GONE,      /* end of file: the runner died and the kernel killed the leaders it had started; what remains of their groups is the caller's */
 };
 struct runner_event {
     enum runner_event_type type;
@@ -86,7 +89,7 @@ struct runner_event {
     int exit_code, signal;
     int64_t finish_us;         /* steady clock, microseconds */
     const char *error;         /* NULL: none. Valid until the next call of runner_next */
-    const void *output;
+    const void *output;        /* the tail of what the process wrote; a verdict has none */
     size_t output_size;
     /* RETURNED */
     bool cannot_start;         /* 126, 127, EMFILE, ...: the tag should rest on this host */
@@ -96,7 +99,7 @@ struct runner_event {
 /* The next report: 1, or 0 when there is none yet (never blocks). After RUNNER_GONE: always 0. */
 int runner_next(struct runner_link *l, struct runner_event *ret);
 
-/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then KILL. */
+/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then KILL. NULL is fine. */
 void runner_stop(struct runner_link *l, int64_t timeout_ms);
 
 #endif

@@ -1,0 +1,156 @@
+/*
+ * child.c - starts, signals and reaps handler processes.
+ *
+ * Invariant: between vfork and exec the child runs on this process's memory, so it makes system calls only and writes nothing but
+ * `failure`; a group is signalled only while its leader has not been reaped, so that its number cannot belong to somebody else.
+ */
+#include "runner/child.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum step { STEP_NONE, STEP_STREAMS, STEP_SESSION, STEP_LIMIT, STEP_NICE, STEP_ACCOUNT, STEP_CWD, STEP_ORPHAN, STEP_EXEC };
+
+struct failure {
+    volatile enum step step;
+    volatile int error;
+};
+
+/* glibc's own wrappers would signal the threads of the process whose memory this is. */
+static bool switch_account(const struct child_account *a)
+{
+    return syscall(SYS_setgroups, a->group_count, a->groups) == 0 && syscall(SYS_setresgid, a->gid, a->gid, a->gid) == 0 &&
+           syscall(SYS_setresuid, a->uid, a->uid, a->uid) == 0;
+}
+
+/* As execvp: the first that can be executed; a refusal outlasts an absence. */
+static void exec_first(const struct child_spec *s)
+{
+    int worst = ENOENT;
+
+    for (const char *const *p = s->programs; *p; p++) {
+        execve(*p, s->argv, s->envp);
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            return;
+        if (errno == EACCES)
+            worst = EACCES;
+    }
+    errno = worst;
+}
+
+static enum step prepare(const struct child_spec *s, pid_t parent)
+{
+    sigset_t none;
+
+    if (setsid() < 0)
+        return STEP_SESSION;
+    if (dup2(s->in, 0) < 0 || dup2(s->out, 1) < 0 || dup2(s->err, 2) < 0)
+        return STEP_STREAMS;
+    if (s->files && setrlimit(RLIMIT_NOFILE, s->files) != 0)
+        return STEP_LIMIT;
+    if (s->set_nice && setpriority(PRIO_PROCESS, 0, s->nice) != 0)
+        return STEP_NICE;
+    if (s->account && !switch_account(s->account))
+        return STEP_ACCOUNT;
+    if (chdir(s->cwd) != 0)
+        return STEP_CWD;
+    umask(s->umask);
+    /* After the change of account, which clears it; and the parent may have died before it was in force. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        return STEP_ORPHAN;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    return STEP_NONE;
+}
+
+static _Noreturn void child_main(const struct child_spec *s, pid_t parent, struct failure *f)
+{
+    enum step step = prepare(s, parent);
+
+    if (step == STEP_NONE) {
+        exec_first(s);
+        step = STEP_EXEC;
+    }
+    f->error = errno;
+    f->step = step;
+    _exit(127);
+}
+
+static int explain(const struct child_spec *s, const struct failure *f, struct err *err)
+{
+    const char *why = strerror(f->error), *name = s->account ? s->account->name : "";
+
+    switch (f->step) {
+    case STEP_SESSION:
+        return err_set(err, ERR_SYSTEM, "setsid: %s", why);
+    case STEP_STREAMS:
+        return err_set(err, ERR_SYSTEM, "stdin, stdout, stderr: %s", why);
+    case STEP_LIMIT:
+        return err_set(err, ERR_SYSTEM, "limit of open files: %s", why);
+    case STEP_NICE:
+        return err_set(err, ERR_SYSTEM, "nice %d: %s", s->nice, why);
+    case STEP_ACCOUNT:
+        return err_set(err, ERR_SYSTEM, "user %s: %s (only root may switch users)", name, why);
+    case STEP_CWD:
+        return err_set(err, ERR_SYSTEM, "cwd %s: %s", s->cwd, why);
+    case STEP_ORPHAN:
+        return err_set(err, ERR_SYSTEM, "the runner died while this was started");
+    default:
+        return err_set(err, ERR_SYSTEM, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0], why);
+    }
+}
+
+int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
+{
+    struct failure f = {STEP_NONE, 0};
+    const pid_t parent = getpid();
+    const pid_t pid = vfork();
+
+    if (pid == 0)
+        child_main(s, parent, &f);
+    if (pid < 0)
+        return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));
+    if (f.step != STEP_NONE) {
+        child_reap(pid);
+        return explain(s, &f, err);
+    }
+    *ret = pid;
+    return 0;
+}
+
+void child_signal(pid_t leader, int sig)
+{
+    kill(-leader, sig);
+    if (sig == SIGTERM)
+        kill(-leader, SIGCONT);
+}
+
+pid_t child_ended(void)
+{
+    siginfo_t si = {0};
+
+    return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 ? si.si_pid : 0;
+}
+
+bool child_has_ended(pid_t pid)
+{
+    siginfo_t si = {0};
+
+    return waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == pid;
+}
+
+int child_reap(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}

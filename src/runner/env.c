@@ -1,0 +1,61 @@
+/*
+ * env.c - the environment of one process: its handler's, and what dqd says of the task.
+ *
+ * Invariant: every variable of plan_reserved that applies is set by us alone, even where it is empty.
+ */
+#include "runner/job.h"
+
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <string.h>
+
+#define TASK_VARS_MAX 8
+
+static void put(struct buf *b, const char *name, const char *value)
+{
+    buf_str(b, name);
+    buf_chr(b, '=');
+    buf_add(b, value, strlen(value) + 1);
+}
+
+static void put_number(struct buf *b, const char *name, uint64_t value)
+{
+    buf_str(b, name);
+    buf_chr(b, '=');
+    buf_u64(b, value);
+    buf_chr(b, 0);
+}
+
+static void put_task(struct buf *b, const struct job *j)
+{
+    char due[WHEN_TEXT_SIZE];
+
+    put_number(b, "DQ_ID", j->ids[0]);
+    put(b, "DQ_KEY", j->key ? j->key : "");
+    put_number(b, "DQ_ATTEMPT", j->attempt);
+    put_number(b, "DQ_MAX_ATTEMPTS", j->max_attempts);
+    put(b, "DQ_EXPECTED_TIME", when_format_utc(due, j->expected_at));
+    put_number(b, "DQ_TOKEN", j->token);
+}
+
+char *const *job_env(const struct job *j, struct job_context *c)
+{
+    struct buf *b = &c->env_text;
+    size_t n = j->plan->env_count;
+
+    buf_reset(b);
+    put(b, "DQ_TAG", j->tag);
+    if (job_is_batch(j))
+        put_number(b, "DQ_BATCH", j->count);
+    else
+        put_task(b, j);
+
+    if (c->env_cap < n + TASK_VARS_MAX + 1)
+        c->env = mem_resize(c->env, c->env_cap = n + TASK_VARS_MAX + 1, sizeof *c->env);
+    memcpy(c->env, j->plan->env, n * sizeof *c->env);
+    for (char *s = b->data; s < b->data + b->len; s += strlen(s) + 1)
+        c->env[n++] = s;
+    c->env[n] = NULL;
+    return c->env;
+}

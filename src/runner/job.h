@@ -1,0 +1,99 @@
+/*
+ * job.h - one job in the runner, from the message that brings it to the report of its end.
+ */
+#ifndef DQ_RUNNER_JOB_H
+#define DQ_RUNNER_JOB_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "runner/capture.h"
+#include "runner/plan.h"
+#include "runner/proto.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define JOB_NEVER INT64_MAX
+
+enum job_stop { JOB_RUNS, JOB_TIMED_OUT, JOB_LEASE_ENDS, JOB_CANCELLED, JOB_LOST, JOB_SHUT_DOWN };
+
+/* The reading end of a pipe from the handler. */
+struct job_stream {
+    struct job *job;
+    int fd;         /* -1: closed */
+    bool verdicts;  /* a batch's stdout: lines; else the tail */
+};
+
+struct job {
+    uint32_t number;
+    struct job *bucket_next; /* of the same hash in the runner's table of jobs */
+    struct lane *lane;       /* of its tag */
+    struct job *prev, *next; /* in the lane, while it waits */
+    struct table *table;     /* NULL: the digest is unknown */
+    const struct plan *plan;
+
+    uint64_t digest;
+    uint32_t handler;
+    int64_t deadline_at;
+    int64_t lease_ms; /* how long the deadline was away when it was set */
+    int stdin_fd;     /* -1: none, or handed over */
+    bool stdin_lost;  /* the descriptor did not arrive */
+    char *tag, *key;
+    uint32_t attempt, max_attempts;
+    int64_t expected_at;
+    uint64_t token;
+    uint32_t count, open; /* tasks; of these not reported yet */
+    uint64_t *ids;
+    bool *reported;
+
+    pid_t pid;     /* 0: not started */
+    int64_t start_at;
+    enum job_stop stop; /* why TERM was sent */
+    int64_t stop_at;
+    bool killed;
+    struct job_stream streams[2];
+    struct capture tail;
+    struct lines lines;
+};
+
+/* What all jobs use. */
+struct job_context {
+    int epoll;              /* streams are watched here, data.ptr is the struct job_stream */
+    int null_fd;            /* /dev/null: stdin of jobs without one */
+    int nice;               /* of this process */
+    struct rlimit files;    /* RLIMIT_NOFILE for handlers */
+    struct proto_out *out;
+    struct json_reader *json;
+    struct buf env_text;    /* memory of the last environment */
+    char **env;
+    size_t env_cap;
+};
+
+/* The job of a message, or NULL when the message is malformed. */
+struct job *job_receive(struct proto_in *in, int64_t now);
+void job_free(struct job *j); /* closes what is open; NULL is fine */
+bool job_is_batch(const struct job *j);
+
+/* 0: it runs, and STARTED is reported. Else ERR_SYSTEM: it cannot be started. */
+int job_start(struct job *j, struct job_context *c, struct err *err) __attribute__((warn_unused_result));
+void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now);
+/* TERM, and later KILL; only the first reason counts. */
+void job_stop(struct job *j, enum job_stop why, int64_t now);
+/* Stops and kills what is to be by now. Returns when to look again. */
+int64_t job_watch(struct job *j, int64_t now);
+/* From when on a waiting job would be stopped as soon as it runs. */
+int64_t job_late_at(const struct job *j);
+/* Takes what a stream holds, at most max bytes; closes it at its end. */
+void job_read(struct job_stream *s, struct job_context *c, size_t max);
+/* The leader has ended: kills what remains of its group, reaps it, reports all that is left to report. */
+void job_finish(struct job *j, struct job_context *c);
+/* Reports that it was not run. why NULL: for no fault. */
+void job_return(struct job *j, struct job_context *c, bool cannot_start, const char *why);
+
+/* env.c: the environment of this job's process. Valid until the next call. */
+char *const *job_env(const struct job *j, struct job_context *c);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * link.c - the poller's side of the link to the runner.
+ *
+ * Invariants: nothing here blocks but runner_stop; what the runner says is checked as if it came from a stranger.
+ */
+#include "runner/runner.h"
+
+#include "base/mem.h"
+#include "base/when.h"
+#include "runner/process.h"
+#include "runner/proto.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ERROR_MAX (32 * 1024)
+#define OUTPUT_MAX (2 * 1024 * 1024)
+#define JOB_ROOM 4096             /* of a job's message, without ids */
+#define DEADLINES_MAX (16 * 1024) /* in one message */
+
+struct runner_link {
+    int fd; /* -1: closed */
+    pid_t pid;
+    bool gone; /* and GONE was said */
+    struct proto_in in;
+    struct proto_out out;
+    struct buf output; /* of the job whose results are coming */
+};
+
+int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+        return err_set(err, ERR_SYSTEM, "cannot start the runner: socketpair: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0) {
+        int e = errno;
+        close(fds[0]);
+        close(fds[1]);
+        return err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(e));
+    }
+    if (pid == 0)
+        runner_main(fds[1], o);
+    close(fds[1]);
+    struct runner_link *l = mem_zero(1, sizeof *l);
+    l->fd = fds[0];
+    l->pid = pid;
+    proto_in_init(&l->in);
+    *ret = l;
+    return 0;
+}
+
+int runner_fd(const struct runner_link *l)
+{
+    return l->fd;
+}
+
+pid_t runner_pid(const struct runner_link *l)
+{
+    return l->pid;
+}
+
+bool runner_wants_write(const struct runner_link *l)
+{
+    return l->fd >= 0 && proto_pending(&l->out);
+}
+
+/* ---- sending */
+
+int runner_flush(struct runner_link *l, struct err *err)
+{
+    int rc = l->fd < 0 ? -1 : proto_flush(&l->out, l->fd);
+
+    return rc < 0 ? err_set(err, ERR_SYSTEM, "the runner is gone") : rc;
+}
+
+/* A full packet goes out at once if it can: its descriptors are not held for longer than needed. */
+static void sent_one(struct runner_link *l)
+{
+    proto_end(&l->out);
+    if (proto_full(&l->out) && runner_flush(l, NULL) < 0)
+        proto_out_done(&l->out); /* runner_next says GONE */
+}
+
+void runner_send_job(struct runner_link *l, const struct runner_job *j)
+{
+    assert(j->count > 0 && j->count <= RUNNER_TASKS_MAX);
+    proto_begin(&l->out, PROTO_JOB, JOB_ROOM + j->count * sizeof j->ids[0], j->stdin_fd);
+    proto_put_u32(&l->out, j->job);
+    proto_put_u64(&l->out, j->digest);
+    proto_put_u32(&l->out, j->handler);
+    proto_put_i64(&l->out, j->deadline_at);
+    proto_put_u32(&l->out, j->stdin_fd >= 0);
+    proto_put_text(&l->out, j->tag);
+    proto_put_text(&l->out, j->key);
+    proto_put_u32(&l->out, j->attempt);
+    proto_put_u32(&l->out, j->max_attempts);
+    proto_put_i64(&l->out, j->expected_at);
+    proto_put_u64(&l->out, j->token);
+    proto_put_bytes(&l->out, j->ids, j->count * sizeof j->ids[0]);
+    sent_one(l);
+}
+
+void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at)
+{
+    while (count) {
+        size_t n = count < DEADLINES_MAX ? count : DEADLINES_MAX;
+        proto_begin(&l->out, PROTO_DEADLINE, 12 + n * sizeof jobs[0], -1);
+        proto_put_i64(&l->out, deadline_at);
+        proto_put_bytes(&l->out, jobs, n * sizeof jobs[0]);
+        sent_one(l);
+        jobs += n;
+        count -= n;
+    }
+}
+
+void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why)
+{
+    proto_begin(&l->out, PROTO_KILL, 8, -1);
+    proto_put_u32(&l->out, job);
+    proto_put_u32(&l->out, (uint32_t)why);
+    sent_one(l);
+}
+
+void runner_send_return(struct runner_link *l)
+{
+    proto_begin(&l->out, PROTO_RETURN, 0, -1);
+    sent_one(l);
+}
+
+void runner_send_reload(struct runner_link *l)
+{
+    proto_begin(&l->out, PROTO_RELOAD, 0, -1);
+    sent_one(l);
+}
+
+void runner_send_ping(struct runner_link *l, uint64_t n)
+{
+    proto_begin(&l->out, PROTO_PING, 8, -1);
+    proto_put_u64(&l->out, n);
+    sent_one(l);
+}
+
+/* ---- receiving */
+
+/* The runner has died, or is not to be believed any more. Without the link, it ends by itself where we may not kill it. */
+static void bury(struct runner_link *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    if (l->pid > 0 && (kill(l->pid, SIGKILL) == 0 || errno != EPERM))
+        while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    l->pid = -1;
+    proto_out_done(&l->out);
+}
+
+static void get_result(struct runner_link *l, struct runner_event *e)
+{
+    e->type = RUNNER_RESULT;
+    e->job = proto_get_u32(&l->in);
+    e->id = proto_get_u64(&l->in);
+    uint32_t outcome = proto_get_u32(&l->in);
+    e->permanent = proto_get_u32(&l->in) != 0;
+    bool with_output = proto_get_u32(&l->in) != 0;
+    e->retry_after_ms = proto_get_i64(&l->in);
+    e->exit_code = (int)proto_get_u32(&l->in);
+    e->signal = (int)proto_get_u32(&l->in);
+    e->finish_us = proto_get_i64(&l->in);
+    e->error = proto_get_text(&l->in, ERROR_MAX);
+    if (outcome >= OUTCOME_COUNT || e->exit_code < -1 || e->exit_code > 255 || e->signal < 0 || e->signal > 127 ||
+        e->retry_after_ms < -1)
+        l->in.bad = true;
+    e->outcome = (enum task_outcome)outcome;
+    if (with_output && l->output.len) {
+        e->output = l->output.data;
+        e->output_size = l->output.len;
+    }
+}
+
+static void get_output(struct runner_link *l)
+{
+    size_t len;
+
+    proto_get_u32(&l->in);
+    const void *p = proto_get_bytes(&l->in, &len);
+    if (l->output.len + len > OUTPUT_MAX)
+        l->in.bad = true;
+    else
+        buf_add(&l->output, p, len);
+}
+
+static void get_started(struct runner_link *l, struct runner_event *e)
+{
+    e->type = RUNNER_STARTED;
+    e->job = proto_get_u32(&l->in);
+    e->pid = (pid_t)proto_get_u32(&l->in);
+    e->at_us = proto_get_i64(&l->in);
+    if (e->pid <= 1)
+        l->in.bad = true;
+}
+
+static void get_returned(struct runner_link *l, struct runner_event *e)
+{
+    e->type = RUNNER_RETURNED;
+    e->job = proto_get_u32(&l->in);
+    e->cannot_start = proto_get_u32(&l->in) != 0;
+    e->error = proto_get_text(&l->in, ERROR_MAX);
+}
+
+/* Reads the message. False: it makes no event. */
+static bool get_event(struct runner_link *l, int type, struct runner_event *e)
+{
+    switch (type) {
+    case PROTO_STARTED:
+        get_started(l, e);
+        break;
+    case PROTO_OUTPUT:
+        get_output(l);
+        return false;
+    case PROTO_RESULT:
+        get_result(l, e);
+        break;
+    case PROTO_ENDED:
+        e->type = RUNNER_ENDED;
+        e->job = proto_get_u32(&l->in);
+        buf_reset(&l->output);
+        break;
+    case PROTO_RETURNED:
+        get_returned(l, e);
+        break;
+    case PROTO_RELOADED:
+        e->type = RUNNER_RELOADED;
+        e->n = proto_get_u64(&l->in);
+        e->error = proto_get_text(&l->in, ERROR_MAX);
+        break;
+    case PROTO_PONG:
+        e->type = RUNNER_PONG;
+        e->n = proto_get_u64(&l->in);
+        break;
+    default:
+        l->in.bad = true;
+    }
+    return true;
+}
+
+int runner_next(struct runner_link *l, struct runner_event *ret)
+{
+    int rc = 1;
+
+    if (l->gone)
+        return 0;
+    for (;;) {
+        struct runner_event e = {.retry_after_ms = -1, .exit_code = -1};
+        int type = rc < 0 ? -1 : proto_next(&l->in);
+        bool event = type > 0 && get_event(l, type, &e);
+        if (type < 0 || l->in.bad) {
+            bury(l);
+            l->gone = true;
+            *ret = (struct runner_event){.type = RUNNER_GONE};
+            return 1;
+        }
+        if (event) {
+            *ret = e;
+            return 1;
+        }
+        if (type == 0 && (rc = proto_recv(&l->in, l->fd)) == 0)
+            return 0;
+    }
+}
+
+void runner_stop(struct runner_link *l, int64_t timeout_ms)
+{
+    const int64_t until = when_steady() + timeout_ms;
+
+    if (!l)
+        return;
+    if (l->fd >= 0 && runner_flush(l, NULL) >= 0)
+        shutdown(l->fd, SHUT_WR);
+    while (l->fd >= 0) {
+        struct pollfd p = {.fd = l->fd, .events = POLLIN};
+        int64_t left = until - when_steady();
+        if (left <= 0)
+            break;
+        if (poll(&p, 1, left < INT32_MAX ? (int)left : INT32_MAX) > 0 && proto_recv(&l->in, l->fd) < 0)
+            break; /* the end of its side: it has ended every handler */
+    }
+    bury(l);
+    proto_in_done(&l->in);
+    buf_done(&l->output);
+    free(l);
+}

@@ -1,0 +1,195 @@
+/*
+ * plan.c - works out how the handlers of a table are started.
+ *
+ * Invariant: of dqd's own environment nothing passes to a handler but TZ.
+ */
+#include "runner/plan.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BASE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+const char *const plan_reserved[] = {"DQ_ID",    "DQ_TAG",   "DQ_KEY", "DQ_ATTEMPT", "DQ_MAX_ATTEMPTS", "DQ_EXPECTED_TIME",
+                                     "DQ_TOKEN", "DQ_BATCH", NULL};
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+
+    return strncmp(a, b, n) == 0 && (b[n] == '=' || !b[n]);
+}
+
+/* Takes `setting` ("NAME=value") over. */
+static void env_set(struct plan *p, char *setting)
+{
+    for (size_t i = 0; i < p->env_count; i++) {
+        if (same_name(p->env[i], setting)) {
+            free(p->env[i]);
+            p->env[i] = setting;
+            return;
+        }
+    }
+    p->env = mem_resize(p->env, p->env_count + 2, sizeof *p->env);
+    p->env[p->env_count++] = setting;
+    p->env[p->env_count] = NULL;
+}
+
+static bool is_reserved(const char *setting)
+{
+    for (const char *const *r = plan_reserved; *r; r++)
+        if (same_name(setting, *r))
+            return true;
+    return false;
+}
+
+static void make_env(struct plan *p, const struct passwd *pw)
+{
+    const char *tz = getenv("TZ");
+
+    env_set(p, mem_strdup("PATH=" BASE_PATH));
+    env_set(p, mem_strdup("LANG=C.UTF-8"));
+    if (tz)
+        env_set(p, mem_printf("TZ=%s", tz));
+    env_set(p, mem_printf("HOME=%s", pw && *pw->pw_dir ? pw->pw_dir : "/"));
+    env_set(p, mem_printf("SHELL=%s", pw && *pw->pw_shell ? pw->pw_shell : "/bin/sh"));
+    if (pw) {
+        env_set(p, mem_printf("USER=%s", pw->pw_name));
+        env_set(p, mem_printf("LOGNAME=%s", pw->pw_name));
+    }
+    for (char **e = p->handler->env; e && *e; e++)
+        if (!is_reserved(*e))
+            env_set(p, mem_strdup(*e));
+}
+
+static const char *env_get(const struct plan *p, const char *name)
+{
+    for (size_t i = 0; i < p->env_count; i++)
+        if (same_name(p->env[i], name))
+            return p->env[i] + strlen(name) + 1;
+    return "";
+}
+
+/* Where the program may be: the path itself, or its name in every directory of the handler's PATH. */
+static void make_programs(struct plan *p)
+{
+    const char *name = p->argv[0], *path = env_get(p, "PATH");
+    size_t n = 0;
+
+    if (strchr(name, '/')) {
+        p->programs = mem_zero(2, sizeof *p->programs);
+        p->programs[0] = mem_strdup(name);
+        return;
+    }
+    do {
+        size_t len = strcspn(path, ":");
+        p->programs = mem_resize(p->programs, n + 2, sizeof *p->programs);
+        p->programs[n++] = len ? mem_printf("%.*s/%s", (int)len, path, name) : mem_printf("./%s", name);
+        p->programs[n] = NULL;
+        path += len;
+    } while (*path++);
+}
+
+static void make_argv(struct plan *p)
+{
+    const struct handler *h = p->handler;
+    size_t n = 0;
+
+    if (h->run) {
+        p->argv = mem_zero(4, sizeof *p->argv);
+        p->argv[0] = h->shell;
+        p->argv[1] = "-c";
+        p->argv[2] = h->run;
+        return;
+    }
+    while (h->argv[n])
+        n++;
+    p->argv = mem_zero(n + 1, sizeof *p->argv);
+    for (size_t i = 0; i < n; i++)
+        p->argv[i] = h->argv[i];
+}
+
+static void load_groups(struct child_account *a)
+{
+    int count = 16;
+
+    a->groups = mem_resize(NULL, (size_t)count, sizeof *a->groups);
+    while (getgrouplist(a->name, a->gid, a->groups, &count) < 0)
+        a->groups = mem_resize(a->groups, (size_t)count, sizeof *a->groups);
+    a->group_count = (size_t)count;
+}
+
+/* The account of that name among those already looked up, or a new one. */
+static const struct child_account *find_account(struct table *t, const struct passwd *pw)
+{
+    for (size_t i = 0; i < t->account_count; i++)
+        if (strcmp(t->accounts[i].name, pw->pw_name) == 0)
+            return &t->accounts[i];
+    struct child_account *a = &t->accounts[t->account_count++];
+    *a = (struct child_account){.name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
+    load_groups(a);
+    return a;
+}
+
+static void make_plan(struct table *t, struct plan *p, const char *default_user)
+{
+    const char *user = p->handler->user ? p->handler->user : default_user;
+    bool stay = !user || !*user;
+
+    errno = 0;
+    const struct passwd *pw = stay ? getpwuid(geteuid()) : getpwnam(user);
+    if (!stay && !pw)
+        err_set(&p->trouble, ERR_SYSTEM, "user %s: %s", user, errno ? strerror(errno) : "there is no such account");
+    else if (!stay && (geteuid() == 0 || pw->pw_uid != geteuid()))
+        p->account = find_account(t, pw);
+    make_env(p, pw);
+    make_argv(p);
+    make_programs(p);
+}
+
+struct table *table_new(const struct handlers *handlers, const char *default_user)
+{
+    struct table *t = mem_zero(1, sizeof *t);
+
+    t->handlers = handlers;
+    t->plans = mem_zero(handlers->count, sizeof *t->plans);
+    t->accounts = mem_zero(handlers->count, sizeof *t->accounts); /* plans point into it: it never moves */
+    for (size_t i = 0; i < handlers->count; i++) {
+        t->plans[i].handler = &handlers->items[i];
+        make_plan(t, &t->plans[i], default_user);
+    }
+    endpwent();
+    return t;
+}
+
+static void free_strings(char **list)
+{
+    for (char **s = list; s && *s; s++)
+        free(*s);
+    free(list);
+}
+
+void table_free(struct table *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->handlers->count; i++) {
+        free_strings((char **)t->plans[i].programs);
+        free(t->plans[i].argv);
+        free_strings(t->plans[i].env);
+    }
+    for (size_t i = 0; i < t->account_count; i++) {
+        free(t->accounts[i].name);
+        free(t->accounts[i].groups);
+    }
+    free(t->accounts);
+    free(t->plans);
+    handlers_free(t->owned);
+    free(t);
+}

@@ -1,0 +1,35 @@
+/*
+ * queue.h - jobs that wait for a slot, by tag, and whose turn it is.
+ */
+#ifndef DQ_RUNNER_QUEUE_H
+#define DQ_RUNNER_QUEUE_H
+
+#include <stddef.h>
+
+struct job;
+
+/* One tag that has jobs, waiting or running. */
+struct lane {
+    char *tag;
+    struct lane *all_next;
+    struct lane *prev, *next; /* ring of the lanes that have waiting jobs */
+    struct job *first, *last; /* waiting, in the order they came */
+    size_t jobs;              /* of this lane, waiting or running */
+    int running;              /* kept by the runner */
+};
+
+struct queue {
+    struct lane *lanes;
+    struct lane *turn; /* who is asked first next time; NULL: nobody waits */
+};
+
+void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane */
+/* Takes a waiting job out of the line; it stays of its lane. */
+void queue_take(struct queue *q, struct job *j);
+/* A job that was taken is gone: a lane goes with its last job. */
+void queue_leave(struct queue *q, struct job *j);
+/* The job that may start while free_slots of the slots are free, or NULL: tags take turns, a tag stays under its handler's
+ * max_running, and the last quarter of the slots is for tags that have nothing running. It stays in the line. */
+struct job *queue_pick(struct queue *q, int free_slots, int slots);
+
+#endif

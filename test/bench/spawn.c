@@ -1,0 +1,153 @@
+/*
+ * spawn.c - how many processes a second: posix_spawn of `sh -c :` with nothing around it, and the same as jobs of the runner, each
+ * with a body, its output captured, reported.
+ *
+ * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and their ratio.
+ */
+#include "base/when.h"
+#include "runner/runner.h"
+
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define AHEAD 64 /* jobs handed over beyond those that run */
+#define ROUNDS_MAX 99
+
+extern char **environ;
+
+static _Noreturn void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void spawn_bare(void)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", (char *)":", NULL};
+    pid_t pid;
+
+    if (posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ) != 0)
+        die("posix_spawn");
+}
+
+static double bare(int count, int in_flight)
+{
+    int64_t from = when_steady_us();
+    int started = 0;
+
+    while (started < in_flight && started < count) {
+        spawn_bare();
+        started++;
+    }
+    for (int ended = 0; ended < count; ended++) {
+        if (waitpid(-1, NULL, 0) < 0)
+            die("waitpid");
+        if (started < count) {
+            spawn_bare();
+            started++;
+        }
+    }
+    return count * 1e6 / (double)(when_steady_us() - from);
+}
+
+static void send_job(struct runner_link *link, uint32_t number)
+{
+    static const char body[] = "{\"order\":4711}";
+    const uint64_t id = number + 1;
+    int fd = memfd_create("body", MFD_CLOEXEC);
+
+    if (fd < 0 || pwrite(fd, body, sizeof body - 1, 0) < 0)
+        die("memfd");
+    const struct runner_job j = {
+        .job = number, .digest = 1, .tag = "bench", .deadline_at = when_steady() + 60000, .stdin_fd = fd, .ids = &id, .count = 1};
+    runner_send_job(link, &j);
+}
+
+static void next(struct runner_link *link, int *ended)
+{
+    struct runner_event e;
+    struct err err;
+    int rc = runner_flush(link, &err);
+    struct pollfd p = {.fd = runner_fd(link), .events = POLLIN};
+
+    if (rc < 0)
+        die(err.text);
+    if (rc > 0)
+        p.events |= POLLOUT;
+    poll(&p, 1, -1);
+    while (runner_next(link, &e)) {
+        if (e.type == RUNNER_GONE || e.type == RUNNER_RETURNED) {
+            fprintf(stderr, "spawn: %s\n", e.type == RUNNER_GONE ? "the runner died" : e.error);
+            exit(1);
+        }
+        *ended += e.type == RUNNER_ENDED;
+    }
+}
+
+static double linked(int count, int in_flight)
+{
+    struct handler h = {.name = (char *)"bench",
+                        .run = (char *)":",
+                        .shell = (char *)"/bin/sh",
+                        .batch = 1,
+                        .timeout_ms = 60000,
+                        .kill_grace_ms = 5000,
+                        .max_running = in_flight,
+                        .cwd = (char *)"/",
+                        .umask = 022,
+                        .output_limit = 8192};
+    const struct handlers table = {.digest = 1, .items = &h, .count = 1};
+    const struct runner_options o = {.handlers = &table, .slots = 2 * in_flight};
+    struct runner_link *link;
+    struct err err;
+    int sent = 0, ended = 0;
+
+    if (runner_start(&o, &link, &err) != 0)
+        die(err.text);
+    int64_t from = when_steady_us();
+    while (ended < count) {
+        while (sent < count && sent < ended + in_flight + AHEAD)
+            send_job(link, (uint32_t)sent++);
+        next(link, &ended);
+    }
+    double rate = count * 1e6 / (double)(when_steady_us() - from);
+    runner_stop(link, 5000);
+    return rate;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, compare);
+    return values[n / 2];
+}
+
+int main(int argc, char **argv)
+{
+    int count = argc > 1 ? atoi(argv[1]) : 3000, in_flight = argc > 2 ? atoi(argv[2]) : 2, rounds = argc > 3 ? atoi(argv[3]) : 5;
+    double a[ROUNDS_MAX], b[ROUNDS_MAX];
+
+    if (count < 1 || in_flight < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]\n");
+        return 64;
+    }
+    for (int i = 0; i < rounds; i++) {
+        a[i] = bare(count, in_flight);
+        b[i] = linked(count, in_flight);
+    }
+    double x = median(a, rounds), y = median(b, rounds);
+    printf("in flight %d: posix_spawn %.0f/s, runner %.0f/s, ratio %.3f\n", in_flight, x, y, y / x);
+    return 0;
+}
