@@ -1,0 +1,90 @@
+/*
+ * dbclock.c - the database's clock as the poller guesses it: never early, soon precise, and right again after a clock was set.
+ */
+#include "poller/dbclock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define OFFSET_US INT64_C(1790000000123456) /* the database's clock minus the steady one, as it really is */
+
+static int64_t shown(int64_t steady_us)
+{
+    return (steady_us + OFFSET_US) / 1000;
+}
+
+static void reached_is_never_early(void **state)
+{
+    struct dbclock c = {0};
+
+    (void)state;
+    for (int64_t at = 5000000; at < 9000000; at += 37211) {
+        dbclock_sample(&c, at, at + 900, shown(at + 700));
+        for (int64_t due = shown(at) + 10; due < shown(at) + 20; due++)
+            assert_true(shown(dbclock_reached_us(&c, due)) >= due);
+    }
+}
+
+static void many_samples_narrow_it_to_less_than_the_servers_millisecond(void **state)
+{
+    struct dbclock c = {0};
+    int64_t at = 5000000;
+
+    (void)state;
+    for (int i = 0; i < 200; i++, at += 10139)
+        dbclock_sample(&c, at, at + 400, shown(at + 200));
+    assert_in_range(c.high_us - c.low_us, 0, 600);
+    assert_true(c.low_us <= OFFSET_US && OFFSET_US <= c.high_us);
+}
+
+static void a_slow_answer_does_not_spoil_it(void **state)
+{
+    struct dbclock c = {0};
+
+    (void)state;
+    dbclock_sample(&c, 1000000, 1000300, shown(1000100));
+    dbclock_sample(&c, 1100000, 9000000, shown(1100100));
+    assert_true(c.low_us <= OFFSET_US && OFFSET_US <= c.high_us);
+    assert_true(c.high_us - c.low_us < 10000);
+}
+
+static void a_clock_that_was_set_is_followed(void **state)
+{
+    struct dbclock c = {0};
+
+    (void)state;
+    dbclock_sample(&c, 1000000, 1000300, shown(1000100));
+    dbclock_sample(&c, 2000000, 2000300, shown(2000100) - 3600000);
+    assert_in_range(shown(2000200) - 3600000 - dbclock_at(&c, 2000200) + 2, 0, 4);
+}
+
+static void drift_widens_the_bounds(void **state)
+{
+    struct dbclock c = {0};
+    int64_t width;
+
+    (void)state;
+    dbclock_sample(&c, 1000000, 1000300, shown(1000100));
+    width = c.high_us - c.low_us;
+    /* an hour later the other clock has fallen behind by 100 ppm: no contradiction, just a new sample */
+    dbclock_sample(&c, 3601000000, 3601000300, (3601000100 + OFFSET_US - 360000) / 1000);
+    assert_true(c.low_us <= OFFSET_US - 360000 && OFFSET_US - 360000 <= c.high_us);
+    assert_true(c.high_us - c.low_us <= width + 2000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reached_is_never_early),
+        cmocka_unit_test(many_samples_narrow_it_to_less_than_the_servers_millisecond),
+        cmocka_unit_test(a_slow_answer_does_not_spoil_it),
+        cmocka_unit_test(a_clock_that_was_set_is_followed),
+        cmocka_unit_test(drift_widens_the_bounds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
