@@ -14,17 +14,20 @@ struct buf {
     char *data; /* NULL until something was added */
     size_t len, cap;
 };
-#define BUF_INIT {NULL, 0, 0}
+#define BUF_INIT                                                                                                                   \
+    {                                                                                                                              \
+        NULL, 0, 0                                                                                                                 \
+    }
 
-void buf_done(struct buf *b);                       /* frees, leaves an empty usable buffer */
-void buf_reset(struct buf *b);                      /* len = 0, memory kept */
-void buf_reserve(struct buf *b, size_t more);       /* room for `more` bytes behind len */
+void buf_done(struct buf *b);                 /* frees, leaves an empty usable buffer */
+void buf_reset(struct buf *b);                /* len = 0, memory kept */
+void buf_reserve(struct buf *b, size_t more); /* room for `more` bytes behind len */
 void buf_add(struct buf *b, const void *p, size_t len);
 void buf_str(struct buf *b, const char *s);
 void buf_chr(struct buf *b, char c);
-void buf_u64(struct buf *b, unsigned long long v);  /* decimal; the fast path of long id lists */
+void buf_u64(struct buf *b, unsigned long long v); /* decimal; the fast path of long id lists */
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-char *buf_take(struct buf *b);                      /* hands the memory to the caller (never NULL), leaves b empty */
+char *buf_take(struct buf *b); /* hands the memory to the caller (never NULL), leaves b empty */
 
 #endif

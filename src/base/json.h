@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 /* Writing. */
-void json_put_string(struct buf *b, const char *s, size_t len); /* quoted and escaped; s must be valid UTF-8, other bytes become U+FFFD */
+void json_put_string(struct buf *b, const char *s,
+                     size_t len); /* quoted and escaped; s must be valid UTF-8, other bytes become U+FFFD */
 /* `"name":"..."` or `"name_base64":"..."`, no comma. */
 void json_put_bytes(struct buf *b, const char *name, const void *p, size_t len);
 
@@ -24,10 +25,10 @@ bool json_utf8_valid(const char *s, size_t len, size_t *ret_chars, size_t *ret_b
 
 /* Reading one flat object from one line, by a table of the members that may occur. */
 enum json_type {
-    JSON_TEXT,   /* string -> text (NUL-terminated, len) ; a NUL inside is refused unless the member is JSON_BYTES */
-    JSON_BYTES,  /* string NAME, or base64 in NAME_base64 -> text, len; the decoded bytes, any */
-    JSON_INT,    /* integer, exact in 64 bits -> number */
-    JSON_BOOL,   /* -> number 0 or 1 */
+    JSON_TEXT,  /* string -> text (NUL-terminated, len) ; a NUL inside is refused unless the member is JSON_BYTES */
+    JSON_BYTES, /* string NAME, or base64 in NAME_base64 -> text, len; the decoded bytes, any */
+    JSON_INT,   /* integer, exact in 64 bits -> number */
+    JSON_BOOL,  /* -> number 0 or 1 */
 };
 struct json_member {
     const char *name;
@@ -41,8 +42,8 @@ struct json_value {
     int64_t number;
 };
 /* Parses line (len bytes, one JSON object and nothing else but blanks) and fills values[i] for members[i]. What text points to
- * lives until the next call with this reader. A member that is not in the table is refused with the nearest name; so are duplicates, a
- * wrong type, a missing required member, nesting. ERR_DATA; the text gives the column where the parser knows it. */
+ * lives until the next call with this reader. A member that is not in the table is refused with the nearest name; so are
+ * duplicates, a wrong type, a missing required member, nesting. ERR_DATA; the text gives the column where the parser knows it. */
 struct json_reader;
 struct json_reader *json_reader_new(void);
 void json_reader_free(struct json_reader *r);

@@ -90,12 +90,12 @@ void log_event(int level, const char *msg, const char *fields, ...)
     else
         buf_printf(&line, "%s ", when_format_utc(now, when_host_wall()));
     buf_printf(&line, "%s %s msg=\"%s\"", level_name, log_state.name, msg);
-    if (*fields) {
-        buf_chr(&line, ' ');
-        va_start(ap, fields);
-        buf_vprintf(&line, fields, ap);
-        va_end(ap);
-    }
+    buf_chr(&line, ' ');
+    va_start(ap, fields);
+    buf_vprintf(&line, fields, ap);
+    va_end(ap);
+    if (line.data[line.len - 1] == ' ') /* no fields */
+        line.len--;
     if (line.len >= LINE_MAX_BYTES) {
         cut_at_character(&line, LINE_MAX_BYTES - 4);
         buf_str(&line, "...");

@@ -1,7 +1,8 @@
 /*
- * log.h - one line an event on stderr: `2026-11-20T10:00:00.123Z info msg="task done" id=7 tag=mail.welcome ms=12`.
+ * log.h - one line an event on stderr: `2026-11-20T10:00:00.123Z info dqd msg="task done" id=7 tag=mail.welcome ms=12`.
  *
- * Under systemd (JOURNAL_STREAM set and stderr is that stream) the time is left out and the line begins with `<6>`. Bodies and secrets are never logged.
+ * Under systemd (JOURNAL_STREAM is set and stderr is that stream) the time is left out and the line begins with `<6>`. Bodies and
+ * secrets are never logged.
  */
 #ifndef DQ_BASE_LOG_H
 #define DQ_BASE_LOG_H
@@ -14,12 +15,13 @@ void log_set_level(int level);
 int log_level_parse(const char *name); /* "error" "warn" "notice" "info" "debug"; -1: none of them */
 int log_level(void);
 
-/* Writes `msg="..."` and then fields, formatted like printf: log_event(LOG_INFO, "task done", "id=%llu tag=%s", id, log_quote(tag)).
- * One write(2) a line; longer than 2,000 bytes is cut. Never blocks on anything but stderr itself. fields may be "". */
+/* Writes `msg="..."` and then fields, formatted like printf: log_event(LOG_INFO, "task done", "id=%llu tag=%s", id,
+ * log_quote(tag)). One write(2) a line; longer than 2,000 bytes is cut. Never blocks on anything but stderr itself. errno is kept.
+ * No fields: "%s", "". */
 void log_event(int level, const char *msg, const char *fields, ...) __attribute__((format(printf, 3, 4)));
 
-/* text as a field value: bare when it is plain, else quoted and escaped; cut at 200 bytes. The result lives in a ring of eight
- * static buffers. NULL gives "-". */
+/* text as a field value: itself when it is plain, else quoted and escaped; cut at 200 bytes. The result is text or lives in a ring
+ * of eight static buffers. NULL gives "-". */
 const char *log_quote(const char *text);
 
 #endif

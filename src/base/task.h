@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TASK_TAG_MAX 128      /* characters (code points), as in the column */
-#define TASK_KEY_MAX 255      /* characters */
-#define TASK_TOKEN_SIZE 16    /* bytes of a claim token */
+#define TASK_TAG_MAX 128         /* characters (code points), as in the column */
+#define TASK_KEY_MAX 255         /* characters */
+#define TASK_TOKEN_SIZE 16       /* bytes of a claim token */
 #define TASK_TIME_NONE INT64_MIN /* "no such instant": SQL NULL */
 
 /* The numbers are those of the column `status`. */
@@ -44,11 +44,11 @@ enum task_event {
 
 struct task_transition {
     enum task_event event;
-    unsigned from;          /* mask of TASK_BIT() */
+    unsigned from; /* mask of TASK_BIT() */
     enum task_status to;
-    int attempt_change;     /* +1, 0, -1 */
-    bool needs_owner;       /* the UPDATE must also check claim_token */
-    const char *verb;       /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
+    int attempt_change; /* +1, 0, -1 */
+    bool needs_owner;   /* the UPDATE must also check claim_token */
+    const char *verb;   /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
 };
 /* The row of an event; never NULL. */
 const struct task_transition *task_transition(enum task_event event);
@@ -57,26 +57,26 @@ const struct task_transition *task_transition(enum task_event event);
 struct task {
     uint64_t id;
     char *tag;
-    char *key;               /* NULL: none */
-    void *body;              /* NULL: not loaded */
-    size_t body_size;        /* bytes; SIZE_MAX: unknown until the body is loaded */
-    int status;              /* enum task_status */
-    uint64_t version;        /* +1 on every transition */
-    uint32_t attempt;        /* attempts started so far */
-    uint32_t max_attempts;   /* 0: the handler's ladder decides (set for good at the first claim) */
+    char *key;             /* NULL: none */
+    void *body;            /* NULL: not loaded */
+    size_t body_size;      /* bytes; SIZE_MAX: unknown until the body is loaded */
+    int status;            /* enum task_status */
+    uint64_t version;      /* +1 on every transition */
+    uint32_t attempt;      /* attempts started so far */
+    uint32_t max_attempts; /* 0: the handler's ladder decides (set for good at the first claim) */
     unsigned char claim_token[TASK_TOKEN_SIZE];
-    bool claimed;            /* claim_token is set: of the last owner */
-    char *host;              /* of the last owner; NULL: never claimed */
-    uint32_t pid;            /* dqd's pid on that host */
-    int64_t lease_until_at;  /* all instants: ms since the epoch, UTC, by the database's clock; TASK_TIME_NONE for NULL */
-    int64_t delay_ms;        /* as asked by the producer */
-    int64_t expected_at;     /* when it is due */
-    int64_t execution_at;    /* start of the last attempt */
-    int64_t finish_at;       /* when it became done, failed or cancelled */
-    int exit_code;           /* of the last attempt; -1: none */
-    int signal;              /* that ended the last attempt; 0: none */
-    char *error;             /* column error_stack: why the last attempt failed; NULL: it did not */
-    void *output;            /* tail of the last attempt's output; NULL: none or not loaded */
+    bool claimed;           /* claim_token is set: of the last owner */
+    char *host;             /* of the last owner; NULL: never claimed */
+    uint32_t pid;           /* dqd's pid on that host */
+    int64_t lease_until_at; /* all instants: ms since the epoch, UTC, by the database's clock; TASK_TIME_NONE for NULL */
+    int64_t delay_ms;       /* as asked by the producer */
+    int64_t expected_at;    /* when it is due */
+    int64_t execution_at;   /* start of the last attempt */
+    int64_t finish_at;      /* when it became done, failed or cancelled */
+    int exit_code;          /* of the last attempt; -1: none */
+    int signal;             /* that ended the last attempt; 0: none */
+    char *error;            /* column error_stack: why the last attempt failed; NULL: it did not */
+    void *output;           /* tail of the last attempt's output; NULL: none or not loaded */
     size_t output_size;
     int64_t create_at, update_at;
 };

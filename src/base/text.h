@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret, or 0 when no well-formed UTF-8 begins
- * there (overlong, surrogate, above U+10FFFF, cut off, or len 0). */
+/* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret, or 0 when no well-formed UTF-8
+ * begins there (overlong, surrogate, above U+10FFFF, cut off, or len 0). */
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 
 /* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1. Independent of the locale. */
@@ -19,8 +19,8 @@ int text_char_width(uint32_t c);
 size_t text_width(const char *p, size_t len);
 
 /* Appends p made harmless for a terminal: control characters (C0, DEL, C1), bidirectional and zero-width formatting characters,
- * U+2028/2029 and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where max_chars
- * > 0; a cut is shown by "…". */
+ * U+2028/2029 and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where
+ * max_chars > 0; a cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
 /* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with transpositions, at most a third
