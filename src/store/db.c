@@ -75,6 +75,17 @@ void db_close(struct db *db)
     db->in_tx = false;
 }
 
+const char *db_client(void)
+{
+    static char text[64];
+#ifdef MARIADB_PACKAGE_VERSION
+    snprintf(text, sizeof text, "MariaDB Connector/C %s", mysql_get_client_info());
+#else
+    snprintf(text, sizeof text, "libmysqlclient %s", mysql_get_client_info());
+#endif
+    return text;
+}
+
 const char *db_server(const struct db *db)
 {
     return db->my ? db->server : "not connected";

@@ -35,6 +35,8 @@ bool db_connected(const struct db *db);
 void db_close(struct db *db);             /* keeps the handle: the next db_connect starts anew */
 const char *db_server(const struct db *db); /* "MariaDB 10.11.19 at db1:3306" for messages; "not connected" */
 
+const char *db_client(void); /* name and version of the client library */
+
 /* Short-running programs that make one statement may skip the session set-up that costs round trips (isolation, lock wait):
  * call before connecting. */
 void db_set_brief(struct db *db);

@@ -92,6 +92,14 @@ static int next_statement(const char **text, struct buf *sql)
     return 0;
 }
 
+void schema_put_record(struct buf *sql, const struct schema_migration *m)
+{
+    buf_printf(sql,
+               "INSERT INTO dq_meta (name, value) VALUES ('schema_version', '%d')"
+               " ON DUPLICATE KEY UPDATE value = IF(value + 0 < %d, '%d', value)",
+               m->number, m->number, m->number);
+}
+
 static int apply(struct db *db, const struct schema_migration *m, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -102,10 +110,7 @@ static int apply(struct db *db, const struct schema_migration *m, struct err *er
         rc = db_exec(db, &sql, NULL, err);
     if (rc == 0) {
         buf_reset(&sql);
-        buf_printf(&sql,
-                   "INSERT INTO dq_meta (name, value) VALUES ('schema_version', '%d')"
-                   " ON DUPLICATE KEY UPDATE value = IF(value + 0 < %d, '%d', value)",
-                   m->number, m->number, m->number);
+        schema_put_record(&sql, m);
         rc = db_exec(db, &sql, NULL, err);
     }
     buf_done(&sql);

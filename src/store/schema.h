@@ -14,6 +14,9 @@ struct schema_migration {
 extern const struct schema_migration schema_migrations[];
 extern const int schema_latest; /* number of the last one */
 
+/* Appends the statement, without ";", that records a migration as applied: what `dq init --print-sql` prints behind its text. */
+void schema_put_record(struct buf *sql, const struct schema_migration *m);
+
 /* The version the database has: 0 when it has no dq_meta. ERR_CONFIG when newer than schema_latest ("made by a newer dq"). */
 int schema_version(struct db *db, int *ret_version, struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG "run dq init" unless the version is schema_latest. Cheap: one read of one row. */
