@@ -180,7 +180,9 @@ static int set_int(struct ini *s, const struct conf_key *key, const char *text)
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (*text == '\0' || *end != '\0')
+    if (*text == '\0')
+        return fail(s, s->line, "%s is empty; give %lld to %lld", key->name, (long long)key->min, (long long)key->max);
+    if (*end != '\0')
         return fail(s, s->line, "%s = %s is not a whole number; give %lld to %lld", key->name, text, (long long)key->min,
                     (long long)key->max);
     if (errno != 0 || v < key->min || v > key->max)
@@ -375,9 +377,12 @@ static int parse(struct ini *s, const struct buf *text)
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (set_key(s, &conf_keys[i], conf_keys[i].default_text) != 0)
             return s->rc;
-    s->pos = text->data;
-    s->end = text->data + text->len;
-    int bad_line = text->len > 0 ? ini_parse_stream(read_line, s, take_pair, s) : 0;
+    int bad_line = 0;
+    if (text->len > 0) {
+        s->pos = text->data;
+        s->end = text->data + text->len;
+        bad_line = ini_parse_stream(read_line, s, take_pair, s);
+    }
     if (bad_line > 0 && (s->rc == 0 || (unsigned)bad_line < s->fault_line))
         return fail(s, (unsigned)bad_line, "neither [section] nor KEY = VALUE; a comment begins with # or ;");
     if (bad_line < 0 && s->rc == 0)

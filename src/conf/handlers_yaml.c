@@ -281,6 +281,10 @@ static int read_stream(struct reader *r, struct handlers_node *root)
 
 int handlers_yaml_parse(const char *file, const char *text, size_t len, struct handlers_node *ret_root, struct err *err)
 {
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* libyaml counts a byte order mark as indentation */
+        text += 3;
+        len -= 3;
+    }
     struct reader r = {.file = file, .text = text, .len = len, .err = err};
     if (!yaml_parser_initialize(&r.parser))
         return err_set(err, ERR_FATAL, "%s: the YAML library is out of memory", file);
