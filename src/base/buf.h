@@ -14,10 +14,9 @@ struct buf {
     char *data; /* NULL until something was added */
     size_t len, cap;
 };
-#define BUF_INIT                                                                                                                   \
-    {                                                                                                                              \
-        NULL, 0, 0                                                                                                                 \
-    }
+/* clang-format off */
+#define BUF_INIT {NULL, 0, 0}
+/* clang-format on */
 
 void buf_done(struct buf *b);                 /* frees, leaves an empty usable buffer */
 void buf_reset(struct buf *b);                /* len = 0, memory kept */

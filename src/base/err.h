@@ -37,7 +37,7 @@ struct err {
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int err_vset(struct err *err, int code, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
-/* Puts "prefix: " before a text that is already set; keeps and returns its code. */
+/* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL where err is NULL). */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data and duplicate, 69 unavailable

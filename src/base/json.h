@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 /* Writing. */
-void json_put_string(struct buf *b, const char *s,
-                     size_t len); /* quoted and escaped; s must be valid UTF-8, other bytes become U+FFFD */
+/* Quoted and escaped, controls (C0, DEL, C1) too; s should be valid UTF-8, other bytes become U+FFFD. */
+void json_put_string(struct buf *b, const char *s, size_t len);
 /* `"name":"..."` or `"name_base64":"..."`, no comma. */
 void json_put_bytes(struct buf *b, const char *name, const void *p, size_t len);
 
@@ -25,7 +25,7 @@ bool json_utf8_valid(const char *s, size_t len, size_t *ret_chars, size_t *ret_b
 
 /* Reading one flat object from one line, by a table of the members that may occur. */
 enum json_type {
-    JSON_TEXT,  /* string -> text (NUL-terminated, len) ; a NUL inside is refused unless the member is JSON_BYTES */
+    JSON_TEXT,  /* string -> text (NUL-terminated, len); a NUL inside is refused unless the member is JSON_BYTES */
     JSON_BYTES, /* string NAME, or base64 in NAME_base64 -> text, len; the decoded bytes, any */
     JSON_INT,   /* integer, exact in 64 bits -> number */
     JSON_BOOL,  /* -> number 0 or 1 */

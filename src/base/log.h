@@ -15,9 +15,9 @@ void log_set_level(int level);
 int log_level_parse(const char *name); /* "error" "warn" "notice" "info" "debug"; -1: none of them */
 int log_level(void);
 
-/* Writes `msg="..."` and then fields, formatted like printf: log_event(LOG_INFO, "task done", "id=%llu tag=%s", id,
- * log_quote(tag)). One write(2) a line; longer than 2,000 bytes is cut. Never blocks on anything but stderr itself. errno is kept.
- * No fields: "%s", "". */
+/* Writes `msg="..."` and then fields, formatted like printf: log_event(LOG_INFO, "late", "id=%d tag=%s", id, log_quote(tag)).
+ * One write(2) a line; longer than 2,000 bytes is cut. Never blocks on anything but stderr itself. errno is kept. No fields: "%s",
+ * "". */
 void log_event(int level, const char *msg, const char *fields, ...) __attribute__((format(printf, 3, 4)));
 
 /* text as a field value: itself when it is plain, else quoted and escaped; cut at 200 bytes. The result is text or lives in a ring

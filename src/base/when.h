@@ -43,8 +43,7 @@ int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct
 char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at);
 /* "2026-11-21 10:00:00.250 +01:00" in the process's zone. Returns out. */
 char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at);
-/* DATETIME(3) literal without quotes, "2026-11-21 09:00:00.250", and back (also without a fraction). parse: ERR_FATAL if malformed.
- */
+/* DATETIME(3) literal without quotes, "2026-11-21 09:00:00.250", and back (also without a fraction); ERR_FATAL if malformed. */
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at);
 int when_parse_sql(const char *text, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));
 
