@@ -1,0 +1,205 @@
+/*
+ * bulk_line.c - one line of NDJSON or TSV as a task.
+ *
+ * Invariant: a line is either a complete, checked task or an error that names what is wrong with it.
+ */
+#include "cli/bulk.h"
+
+#include "base/text.h"
+#include "base/when.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const bulk_format_names[] = {"ndjson", "tsv", NULL};
+
+enum field { FIELD_TAG, FIELD_KEY, FIELD_BODY, FIELD_IN, FIELD_AT, FIELD_MAX_ATTEMPTS, FIELD_WHEN, FIELD_COUNT };
+
+static const struct json_member members[] = {
+    [FIELD_TAG] = {"tag", JSON_TEXT, true},     [FIELD_KEY] = {"key", JSON_TEXT, false},
+    [FIELD_BODY] = {"body", JSON_BYTES, false}, [FIELD_IN] = {"in", JSON_TEXT, false},
+    [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
+};
+#define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
+
+/* Names of TSV columns; `when` is an in or an at, by its look. */
+static const char *const field_names[FIELD_COUNT] = {"tag", "key", "body", "in", "at", "max_attempts", "when"};
+
+void bulk_parser_init(struct bulk_parser *p, struct cmd_context *c, enum bulk_format format)
+{
+    static const int usual[] = {FIELD_TAG, FIELD_WHEN, FIELD_KEY, FIELD_BODY};
+    *p = (struct bulk_parser){.c = c, .format = format, .column_count = 4};
+    memcpy(p->columns, usual, sizeof(usual));
+    if (format == BULK_NDJSON)
+        p->json = json_reader_new();
+}
+
+void bulk_parser_done(struct bulk_parser *p)
+{
+    if (p->json != NULL)
+        json_reader_free(p->json);
+}
+
+/* ---- from values to a task ---- */
+
+static int set_times(struct bulk_parser *p, const struct json_value *in, const struct json_value *at, struct task_new *ret,
+                     struct err *err)
+{
+    ret->expected_at = TASK_TIME_NONE;
+    ret->delay_ms = 0;
+    if (in->present && at->present)
+        return err_set(err, ERR_DATA, "\"in\" and \"at\" exclude each other");
+    if (in->present)
+        return when_parse_duration(in->text, &ret->delay_ms, err);
+    if (!at->present)
+        return 0;
+    int64_t now_at = 0;
+    if (cmd_time_is_relative(at->text)) {
+        int rc = cmd_now(p->c, &now_at, err);
+        if (rc < 0)
+            return rc;
+    }
+    return when_parse_instant(at->text, now_at, &ret->expected_at, err);
+}
+
+static size_t arena_add(struct buf *arena, const char *text, size_t len)
+{
+    size_t offset = arena->len;
+    buf_add(arena, text, len);
+    buf_chr(arena, '\0');
+    return offset;
+}
+
+static int set_item(struct bulk_parser *p, const struct json_value *v, struct buf *arena, struct bulk_item *ret, struct err *err)
+{
+    const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY], *max = &v[FIELD_MAX_ATTEMPTS];
+    int rc = task_check_tag(tag->text, tag->len, err);
+    if (rc == 0 && key->present)
+        rc = task_check_key(key->text, key->len, err);
+    if (rc == 0 && max->present && (max->number < 1 || max->number > UINT32_MAX))
+        rc = err_set(err, ERR_DATA, "\"max_attempts\" %lld is out of range: 1 to %u", (long long)max->number, UINT32_MAX);
+    if (rc == 0)
+        rc = set_times(p, &v[FIELD_IN], &v[FIELD_AT], &ret->task, err);
+    if (rc < 0)
+        return rc;
+    ret->task.max_attempts = max->present ? (uint32_t)max->number : 0;
+    ret->task.body_size = body->present ? body->len : 0;
+    ret->has_key = key->present;
+    ret->tag = arena_add(arena, tag->text, tag->len);
+    ret->key = key->present ? arena_add(arena, key->text, key->len) : 0;
+    ret->body = arena_add(arena, body->present ? body->text : "", ret->task.body_size);
+    return 0;
+}
+
+/* ---- TSV ---- */
+
+/* \t \n \r \\ \xHH, as cell_put_escaped writes them. */
+static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
+{
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] != '\\') {
+            buf_chr(out, p[i]);
+            continue;
+        }
+        char c = i + 1 < len ? p[++i] : '\0';
+        const char *plain = strchr("t\tn\nr\r\\\\", c);
+        if (c != '\0' && plain != NULL) {
+            buf_chr(out, plain[1]);
+        } else if (c == 'x' && i + 2 < len && isxdigit((unsigned char)p[i + 1]) && isxdigit((unsigned char)p[i + 2])) {
+            size_t high = (size_t)(strchr(hex, tolower((unsigned char)p[i + 1])) - hex);
+            size_t low = (size_t)(strchr(hex, tolower((unsigned char)p[i + 2])) - hex);
+            buf_chr(out, (char)(high << 4 | low));
+            i += 2;
+        } else {
+            return err_set(err, ERR_DATA, "a backslash is followed by none of t, n, r, \\ and xHH");
+        }
+    }
+    buf_chr(out, '\0');
+    return 0;
+}
+
+int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, struct err *err)
+{
+    if (p->format != BULK_TSV || len < 4 || memcmp(line, "tag\t", 4) != 0)
+        return 0;
+    size_t count = 0;
+    for (const char *s = line, *end = line + len; s <= end;) {
+        const char *tab = memchr(s, '\t', (size_t)(end - s));
+        size_t size = (size_t)((tab ? tab : end) - s);
+        int field = 0;
+        while (field < FIELD_COUNT && (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
+            field++;
+        if (field == FIELD_COUNT || count == BULK_COLUMNS_MAX)
+            return err_set(err, ERR_DATA, "heading: \"%.*s\" is none of tag, when, in, at, key, body, max_attempts",
+                           (int)(size > 40 ? 40 : size), s);
+        p->columns[count++] = field;
+        s += size + 1;
+    }
+    p->column_count = count;
+    return 1;
+}
+
+static bool looks_like_duration(const char *text)
+{
+    return isdigit((unsigned char)text[0]) && strpbrk(text, "-:") == NULL;
+}
+
+static int tsv_set_number(struct json_value *v, struct err *err)
+{
+    char *end;
+    errno = 0;
+    v->number = strtoll(v->text, &end, 10);
+    if (*end != '\0' || errno == ERANGE)
+        return err_set(err, ERR_DATA, "max_attempts \"%s\" is not a number", v->text);
+    return 0;
+}
+
+/* Splits the line into values; fields holds their texts, one after the other. An empty field counts as absent, but for the body. */
+static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struct buf *fields, struct json_value *values,
+                      struct err *err)
+{
+    size_t offsets[BULK_COLUMNS_MAX + 1] = {0}, count = 0;
+    for (const char *s = line, *end = line + len; s <= end; count++) {
+        const char *tab = memchr(s, '\t', (size_t)(end - s));
+        if (count == p->column_count)
+            return err_set(err, ERR_DATA, "more than %zu fields: write a tab inside a field as \\t", p->column_count);
+        int rc = unescape(fields, s, (size_t)((tab ? tab : end) - s), err);
+        if (rc < 0)
+            return err_prefix(err, "field %zu", count + 1);
+        offsets[count + 1] = fields->len;
+        s = (tab ? tab : end) + 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_value v = {.present = true, .text = fields->data + offsets[i], .len = offsets[i + 1] - offsets[i] - 1};
+        int field = p->columns[i];
+        if (field == FIELD_WHEN)
+            field = looks_like_duration(v.text) ? FIELD_IN : FIELD_AT;
+        if (field != FIELD_BODY && field != FIELD_TAG && v.len == 0)
+            continue;
+        if (field != FIELD_BODY && strlen(v.text) != v.len)
+            return err_set(err, ERR_DATA, "%s: a NUL byte is allowed in the body only", field_names[field]);
+        int rc = field == FIELD_MAX_ATTEMPTS ? tsv_set_number(&v, err) : 0;
+        if (rc < 0)
+            return rc;
+        values[field] = v;
+    }
+    return 0;
+}
+
+int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena, struct bulk_item *ret, struct err *err)
+{
+    struct json_value values[FIELD_COUNT] = {0};
+    if (p->format == BULK_NDJSON) {
+        int rc = json_read_object(p->json, line, len, members, MEMBER_COUNT, values, err);
+        return rc < 0 ? rc : set_item(p, values, arena, ret, err);
+    }
+    struct buf fields = BUF_INIT;
+    int rc = tsv_values(p, line, len, &fields, values, err);
+    if (rc == 0)
+        rc = set_item(p, values, arena, ret, err);
+    buf_done(&fields);
+    return rc;
+}

@@ -1,0 +1,59 @@
+/*
+ * cell.h - one value on its way to stdout: for people, as JSON, as TSV.
+ */
+#ifndef DQ_CLI_CELL_H
+#define DQ_CLI_CELL_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cell_kind {
+    CELL_NULL,     /* table "-", JSON null, TSV empty */
+    CELL_TEXT,     /* text, UTF-8 */
+    CELL_BYTES,    /* text, any bytes; JSON: NAME or NAME_base64 */
+    CELL_NUMBER,   /* number; `capped`: at least so many, "10000+" */
+    CELL_BOOL,     /* number 0 or 1: "no", "yes" */
+    CELL_REAL,     /* real */
+    CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
+    CELL_DURATION, /* at: ms; JSON and TSV: the number */
+    CELL_DUE,      /* at: an instant seen from now: "in 12m", "3s late"; JSON and TSV: ms until then, negative when late */
+};
+enum cell_colour { CELL_PLAIN, CELL_GOOD, CELL_WARN, CELL_BAD, CELL_BUSY, CELL_DIM };
+
+struct cell { /* all zero: CELL_NULL */
+    enum cell_kind kind;
+    enum cell_colour colour;
+    const char *text; /* must live until the getter is called again */
+    size_t len;
+    uint64_t number;
+    bool capped;
+    double real;
+    int64_t at;
+};
+/* Fill a cell. A NULL text, and the instant TASK_TIME_NONE, give CELL_NULL. */
+void cell_set_text(struct cell *cell, const char *text);
+void cell_set_bytes(struct cell *cell, const void *p, size_t len);
+void cell_set_number(struct cell *cell, uint64_t number);
+void cell_set_time(struct cell *cell, int64_t at);
+
+struct cell_style {
+    bool utc;       /* people are shown UTC instead of the local zone */
+    int64_t now_at; /* for CELL_DUE */
+};
+/* For people: nothing in it moves a terminal's cursor. Cut at max columns where max > 0. `exact`: instants with milliseconds and
+ * zone. */
+void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell, unsigned max, bool exact);
+/* "name":value */
+void cell_put_json(struct buf *b, const struct cell_style *style, const char *name, const struct cell *cell);
+void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct cell *cell);
+
+/* A field of TSV: \t \n \r \\, other control characters and bytes that are not UTF-8 as \xHH. `dq add --from` reads it back. */
+void cell_put_escaped(struct buf *b, const char *p, size_t len);
+void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact);
+/* The escape sequence that begins a colour; "" for CELL_PLAIN. */
+const char *cell_colour_code(enum cell_colour colour);
+
+#endif

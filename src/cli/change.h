@@ -1,0 +1,36 @@
+/*
+ * change.h - what cancel, retry, reschedule, run-now and delete have in common: tasks by id or by filter, asking, reporting.
+ */
+#ifndef DQ_CLI_CHANGE_H
+#define DQ_CLI_CHANGE_H
+
+#include "cli/select.h"
+
+struct change_values {
+    struct select_values select;
+    bool dry_run, yes;
+};
+/* clang-format off */
+#define CHANGE_OPTIONS(type, prefix)                                                                                          \
+    SELECT_OPTIONS(type, prefix select.),                                                                                     \
+    {"dry-run", 0, CMD_FLAG, offsetof(type, prefix dry_run), NULL, "only count the tasks", NULL, 0},                          \
+    {"yes", 'y', CMD_FLAG, offsetof(type, prefix yes), NULL, "do not ask", NULL, 0}
+/* clang-format on */
+
+struct change_request {
+    const struct task_change *change; /* NULL: delete */
+    unsigned from;                    /* states that allow it */
+    unsigned by_default;              /* of these, what a filter without --status means */
+    const char *verb, *past;          /* "cancel", "cancelled" */
+};
+/* By the operands, or by the filter when there are none. Each id that cannot be changed is told in a line of its own and makes the
+ * exit status 1; the others are changed. A filter that matches more than one task asks, or wants -y where nobody can be asked. */
+int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* Help that is the same for all of them. */
+#define CHANGE_DETAILS                                                                                                             \
+    "Ids that do not exist or are in another state get a line each and exit status 1; the others are done. A filter that "         \
+    "matches more than one task asks first; where standard input is no terminal it needs -y."
+
+#endif

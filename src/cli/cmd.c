@@ -1,0 +1,204 @@
+/*
+ * cmd.c - the verbs, and what they share: configuration, connection, clock, ids, talk.
+ *
+ * Invariant: a verb runs only after everything that its level names has been set up and checked.
+ */
+#include "cli/cmd.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "cli/verbs.h"
+#include "store/schema.h"
+#include "store/task_store.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct cmd *const cmd_table[] = {
+    &cmd_add,     &cmd_list,   &cmd_show,  &cmd_wait,    &cmd_cancel, &cmd_retry,  &cmd_reschedule,
+    &cmd_run_now, &cmd_delete, &cmd_purge, &cmd_tags,    &cmd_pause,  &cmd_resume, &cmd_stats,
+    &cmd_pollers, &cmd_init,   &cmd_help,  &cmd_version, NULL,
+};
+
+/* ---- set-up ---- */
+
+static bool stdout_has_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && (no == NULL || *no == '\0') && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+/* -o, else the configured default where the verb knows it, else a table. */
+static int choose_format(struct cmd_context *c, struct err *err)
+{
+    if (c->output >= 0 && !(c->cmd->formats & OUT_BIT(c->output)))
+        return err_set(err, ERR_USAGE, "there is no -o %s for this verb", out_format_names[c->output]);
+    c->style.format = OUT_TABLE;
+    for (int i = 0; c->conf != NULL && i < OUT_FORMAT_COUNT; i++) {
+        if (strcmp(out_format_names[i], c->conf->dq.output) == 0 && (c->cmd->formats & OUT_BIT(i)))
+            c->style.format = (enum out_format)i;
+    }
+    if (c->output >= 0)
+        c->style.format = (enum out_format)c->output;
+    c->style.colour = stdout_has_colour();
+    c->style.cell.utc = c->conf != NULL && strcmp(c->conf->dq.time_zone, "utc") == 0;
+    return 0;
+}
+
+int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
+{
+    int rc = 0;
+    if (level >= CMD_CONF && c->conf == NULL)
+        rc = conf_load(c->config_path, &c->conf, err);
+    if (rc == 0)
+        rc = choose_format(c, err);
+    if (rc == 0 && level >= CMD_DB && c->db == NULL)
+        c->db = db_new(&c->conf->mysql);
+    if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
+        rc = db_connect(c->db, err);
+        if (rc == 0)
+            rc = schema_check(c->db, err);
+    }
+    if (rc == 0 && level > c->opened)
+        c->opened = level;
+    return rc;
+}
+
+void cmd_close(struct cmd_context *c)
+{
+    if (c->db != NULL)
+        db_free(c->db);
+    if (c->handlers != NULL)
+        handlers_free(c->handlers);
+    if (c->conf != NULL)
+        conf_free(c->conf);
+    free(c->values);
+}
+
+const struct handlers *cmd_handlers(struct cmd_context *c)
+{
+    struct err err = {0};
+    if (c->handlers == NULL && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
+        cmd_note(c, "handlers are not known here: %s", err.text);
+    return c->handlers;
+}
+
+/* ---- times and ids ---- */
+
+int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
+{
+    if (c->now_at == TASK_TIME_NONE) {
+        int rc = task_store_now(c->db, &c->now_at, err);
+        if (rc < 0)
+            return rc;
+    }
+    *ret_at = c->now_at;
+    return 0;
+}
+
+int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at, struct err *err)
+{
+    int64_t now_at = 0, ms;
+    if (when->text == NULL)
+        return 0;
+    if (when->ago || cmd_time_is_relative(when->text)) {
+        int rc = cmd_now(c, &now_at, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (when->ago) {
+        int rc = when_parse_duration(when->text, &ms, err);
+        if (rc == 0)
+            *ret_at = now_at - ms;
+        return rc;
+    }
+    if (when_parse_instant(when->text, now_at, ret_at, err) == 0)
+        return 0;
+    err_prefix(err, "--%s", when->option);
+    err->code = ERR_USAGE;
+    return ERR_USAGE;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count, struct err *err)
+{
+    size_t given = (size_t)c->operand_count, count = 0;
+    uint64_t *ids = mem_zero(given + 1, sizeof(*ids));
+    for (size_t i = 0; i < given; i++) {
+        const char *text = c->operands[i];
+        char *end;
+        errno = 0;
+        ids[i] = strtoull(text, &end, 10);
+        if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || ids[i] == 0) {
+            free(ids);
+            return err_set(err, ERR_USAGE, "\"%s\" is not a task id: ids are the numbers that dq add and dq list print", text);
+        }
+    }
+    if (sorted)
+        qsort(ids, given, sizeof(*ids), compare_ids);
+    for (size_t i = 0; i < given; i++) {
+        if (!sorted || count == 0 || ids[count - 1] != ids[i])
+            ids[count++] = ids[i];
+    }
+    *ret = ids;
+    *ret_count = count;
+    return 0;
+}
+
+/* ---- talk ---- */
+
+static void __attribute__((format(printf, 2, 0))) say(const char *prefix, const char *fmt, va_list ap)
+{
+    struct buf text = BUF_INIT, line = BUF_INIT;
+    buf_vprintf(&text, fmt, ap);
+    buf_str(&line, prefix);
+    text_escape(&line, text.data ? text.data : "", text.len, 0);
+    buf_chr(&line, '\n');
+    fwrite(line.data, 1, line.len, stderr);
+    buf_done(&text);
+    buf_done(&line);
+}
+
+void cmd_note(const struct cmd_context *c, const char *fmt, ...)
+{
+    va_list ap;
+    if (c->quiet)
+        return;
+    va_start(ap, fmt);
+    say("", fmt, ap);
+    va_end(ap);
+}
+
+void cmd_complain(struct cmd_context *c, const char *fmt, ...)
+{
+    char prefix[64];
+    va_list ap;
+    snprintf(prefix, sizeof(prefix), "dq: %s: ", c->cmd->name);
+    va_start(ap, fmt);
+    say(prefix, fmt, ap);
+    va_end(ap);
+    c->exit_status = 1;
+}
+
+bool cmd_ask(const char *fmt, ...)
+{
+    char answer[16];
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputs(" [y/N] ", stderr);
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}

@@ -1,0 +1,131 @@
+/*
+ * cmd.h - a verb of dq: what it is called, what it takes, what it does; and what every verb is given.
+ *
+ * Each cmd_VERB.c declares one struct cmd; the table in cmd.c lists them. Parsing, checking of values, usage and help follow from
+ * the declaration alone.
+ */
+#ifndef DQ_CLI_CMD_H
+#define DQ_CLI_CMD_H
+
+#include "base/err.h"
+#include "cli/out.h"
+#include "conf/conf.h"
+#include "conf/handlers.h"
+#include "store/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cmd_type {               /* the field at `offset`, and its value when the option is not given */
+                CMD_FLAG,     /* bool; false */
+                CMD_TEXT,     /* const char *; NULL */
+                CMD_COUNT,    /* int64_t, at least `min`; -1 */
+                CMD_DURATION, /* int64_t ms; -1 */
+                CMD_CHOICE,   /* int, index into choices; -1 */
+                CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
+                CMD_INSTANT,  /* struct cmd_when; text NULL */
+                CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration: so long ago */
+};
+
+struct cmd_option {
+    const char *name; /* long name without dashes */
+    char letter;      /* 0: none */
+    enum cmd_type type;
+    size_t offset;
+    const char *arg; /* how usage names the argument; NULL: it takes none */
+    const char *help;
+    const char *const *choices; /* NULL-terminated */
+    int64_t min;
+};
+#define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
+
+/* A time on the command line. What it means may depend on the database's clock, which is asked only when it does. */
+struct cmd_when {
+    const char *option; /* for messages */
+    const char *text;
+    bool ago; /* a duration is meant backwards */
+};
+
+enum cmd_level {              /* how far things are set up before run is called; each includes those before it */
+                 CMD_NOTHING, /* run calls cmd_open itself where it wants more */
+                 CMD_CONF,    /* the configuration is read */
+                 CMD_DB,      /* db is there, not yet connected */
+                 CMD_SCHEMA,  /* connected, and the schema is of our version */
+};
+
+struct cmd_context;
+struct cmd {
+    const char *name, *alias; /* alias NULL: none */
+    const char *group;        /* heading in `dq help` */
+    const char *summary;      /* one line, lower case, no full stop */
+    const char *usage;        /* what follows the name; one line each way to call it */
+    const char *details;      /* paragraphs of help; NULL: none */
+    const struct cmd_option *options;
+    size_t option_count;
+    size_t values_size;             /* of the verb's own struct that the options fill */
+    int min_operands, max_operands; /* max -1: any number */
+    enum cmd_level level;
+    unsigned formats; /* mask of OUT_BIT: what -o may ask for */
+    int (*run)(struct cmd_context *c, const void *values, struct err *err);
+};
+extern const struct cmd *const cmd_table[]; /* NULL-terminated, by group */
+/* By name or alias; NULL and ERR_USAGE, with the nearest name, when there is none. */
+const struct cmd *cmd_lookup(const char *name, struct err *err);
+
+struct cmd_context {
+    const struct cmd *cmd;
+    /* global options */
+    const char *config_path;
+    int output; /* enum out_format; -1: not given */
+    bool quiet, verbose, help, version;
+    /* from the command line */
+    void *values;
+    char **operands; /* into argv */
+    int operand_count;
+    /* set up by cmd_open */
+    enum cmd_level opened;
+    struct conf *conf;
+    struct db *db;
+    struct handlers *handlers; /* by cmd_handlers */
+    struct out_style style;
+    int64_t now_at; /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    /* result */
+    int exit_status; /* when run returned 0 */
+};
+extern const struct cmd_option cmd_global_options[];
+extern const size_t cmd_global_option_count;
+
+/* Reads the command line into c, which is all zero: globals, verb, its options and operands. ERR_USAGE with the nearest word for
+ * a misspelt one. c->cmd stays NULL when no verb is given. argv is reordered. */
+int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err) __attribute__((warn_unused_result));
+/* Sets up to a level; called again with a higher one it goes on from there. Decides the output format (-o, [dq] output, table). */
+int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err) __attribute__((warn_unused_result));
+void cmd_close(struct cmd_context *c);
+
+/* The database's clock, asked once. */
+int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));
+/* Whether the text of a time means something else tomorrow ("09:00", "+10m", "friday"). */
+bool cmd_time_is_relative(const char *text);
+/* The instant of an option; *ret_at is untouched when it was not given. */
+int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at, struct err *err)
+    __attribute__((warn_unused_result));
+/* The operands as task ids: in their order, or ascending and each once. *ret is heap memory. */
+int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* The handlers file named by the configuration; NULL, after a note that says why, where this user cannot read it. */
+const struct handlers *cmd_handlers(struct cmd_context *c);
+
+/* stderr, one line, made harmless. note: talk, dropped by -q. complain: "dq: VERB: ..." about one of several things, and exit
+ * status 1. */
+void cmd_note(const struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_complain(struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Asks on the terminal, "text [y/N] ". True for yes. */
+bool cmd_ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The texts of `dq help` and `dq help VERB`, from the tables. */
+void usage_put_all(struct buf *b);
+void usage_put_verb(struct buf *b, const struct cmd *cmd);
+
+#endif

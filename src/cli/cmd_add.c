@@ -1,0 +1,212 @@
+/*
+ * cmd_add.c - dq add: one task by one statement, or a file of them.
+ *
+ * Everything about the task is checked before the connection is made.
+ */
+#include "cli/bulk.h"
+#include "cli/verbs.h"
+
+#include "base/when.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BODY_MAX ((size_t)1 << 30) /* the largest max_allowed_packet there is */
+
+struct add_values {
+    int64_t in_ms, max_attempts, skip;
+    struct cmd_when at;
+    const char *key, *from;
+    int on_conflict, format;
+    bool dry_run;
+};
+
+static const char *const conflict_names[] = {[KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
+
+static int read_whole(int fd, const char *name, struct buf *ret, struct err *err)
+{
+    for (;;) {
+        buf_reserve(ret, 64 << 10);
+        ssize_t n = read(fd, ret->data + ret->len, 64 << 10);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, ERR_DATA, "cannot read %s: %s", name, strerror(errno));
+        if (n == 0)
+            return 0;
+        ret->len += (size_t)n;
+        if (ret->len > BODY_MAX)
+            return err_set(err, ERR_DATA, "the body in %s is longer than 1 GiB, more than any server takes", name);
+    }
+}
+
+static int read_body(const char *word, struct buf *ret, struct err *err)
+{
+    if (word == NULL)
+        return 0;
+    if (strcmp(word, "-") == 0)
+        return read_whole(STDIN_FILENO, "standard input", ret, err);
+    if (word[0] != '@') {
+        buf_str(ret, word);
+        return 0;
+    }
+    int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));
+    int rc = read_whole(fd, word + 1, ret, err);
+    close(fd);
+    return rc;
+}
+
+/* What was stored, and what became of the key. */
+struct added {
+    uint64_t id;
+    int64_t expected_at;
+    const char *result;
+};
+
+static void get_id(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+{
+    cell_set_number(ret, ((const struct added *)row)->id);
+}
+
+static void get_expected(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+{
+    cell_set_time(ret, ((const struct added *)row)->expected_at);
+}
+
+static void get_result(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+{
+    cell_set_text(ret, ((const struct added *)row)->result);
+}
+
+static const struct out_column columns[] = {
+    {"id", NULL, true, 0, "number of the task", get_id},
+    {"expected", "expected_time", false, 0, "when it is due", get_expected},
+    {"result", NULL, false, 0, "added, kept or replaced", get_result},
+};
+
+/* How far away it is is only talk: where the database's clock was not needed, this host's is good enough for it. */
+static void say_when(struct cmd_context *c, const struct add_values *v, int64_t expected_at)
+{
+    char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE], rough[WHEN_TEXT_SIZE];
+    int64_t now_at = c->now_at != TASK_TIME_NONE ? c->now_at : when_host_wall();
+    int64_t in_ms = v->at.text ? expected_at - now_at : v->in_ms;
+    when_format_local(local, expected_at);
+    when_format_utc(utc, expected_at);
+    if (in_ms > 0)
+        cmd_note(c, "due %s = %s, in %s", local, utc, when_format_rough(rough, in_ms));
+    else if (v->at.text && in_ms < -1000)
+        cmd_note(c, "due %s = %s: that is past, so it is due at once", local, utc);
+    else
+        cmd_note(c, "due %s = %s: at once", local, utc);
+}
+
+static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
+{
+    struct task_new t = {.tag = c->operands[0], .key = v->key, .expected_at = TASK_TIME_NONE};
+    struct buf body = BUF_INIT;
+    bool replaced = false;
+    struct added added = {.result = "added"};
+    t.delay_ms = v->in_ms > 0 ? v->in_ms : 0;
+    t.max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0;
+    int rc = task_check_tag(t.tag, strlen(t.tag), err);
+    if (rc == 0 && t.key != NULL)
+        rc = task_check_key(t.key, strlen(t.key), err);
+    if (rc == 0)
+        rc = read_body(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
+    if (rc == 0)
+        rc = cmd_open(c, CMD_DB, err);
+    if (rc < 0)
+        goto out;
+    db_set_brief(c->db);
+    rc = cmd_resolve(c, &v->at, &t.expected_at, err);
+    if (rc < 0)
+        goto out;
+    t.body = body.data ? body.data : "";
+    t.body_size = body.len;
+    rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.id,
+                        &added.expected_at, &replaced, err);
+    if (rc < 0)
+        goto out;
+    if (rc == 0)
+        added.result = replaced ? "replaced" : "kept";
+    if (c->style.format == OUT_TABLE)
+        c->style.format = OUT_ID;
+    rc = out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, &added, NULL, err);
+    if (added.result[0] == 'k')
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished: kept as it is", added.id);
+    else
+        say_when(c, v, added.expected_at);
+out:
+    buf_done(&body);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct add_values *v = values;
+    bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
+    bool many_only = v->skip >= 0 || v->format >= 0 || v->dry_run;
+    if (v->from == NULL) {
+        if (c->operand_count == 0)
+            return err_set(err, ERR_USAGE, "which tag? dq add TAG [BODY], or dq add --from FILE");
+        if (many_only)
+            return err_set(err, ERR_USAGE, "--skip, --format and --dry-run go with --from");
+        if (v->in_ms >= 0 && v->at.text)
+            return err_set(err, ERR_USAGE, "--in and --at exclude each other");
+        return add_one(c, v, err);
+    }
+    if (one_only)
+        return err_set(err, ERR_USAGE, "with --from, tag, body, time and key come from the file");
+    if (c->output == OUT_ID)
+        return err_set(err, ERR_USAGE, "there is no -o id with --from");
+    struct bulk_options o = {
+        .from = v->from,
+        .format = v->format,
+        .on_conflict = v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
+        .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
+        .dry_run = v->dry_run,
+    };
+    int rc = v->dry_run ? cmd_open(c, CMD_NOTHING, err) : cmd_open(c, CMD_SCHEMA, err);
+    return rc < 0 ? rc : bulk_run(c, &o, err);
+}
+
+#define FIELD(name) offsetof(struct add_values, name)
+static const struct cmd_option options[] = {
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, like 10m, 1h30m, 2d; default: at once", NULL, 0},
+    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME",
+     "due at TIME, like 2026-11-21T09:00:00Z, \"2026-11-21 09:00\", \"tomorrow 09:00\", @1790000000", NULL, 0},
+    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "only one pending or running task of the tag has this key", NULL, 0},
+    {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
+     "when there is one: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
+    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N", "give up after N attempts; default: by the handler's ladder", NULL, 1},
+    {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
+    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "of FILE: ndjson or tsv; default: by its name or its first byte",
+     bulk_format_names, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "pass over the first N lines of FILE", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE, add nothing", NULL, 0},
+};
+
+const struct cmd cmd_add = {
+    .name = "add",
+    .group = "tasks",
+    .summary = "add a task, or every line of a file",
+    .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
+    .details =
+        "Prints the id. The body is what the handler gets on its standard input: BODY, standard input (-) or a file; without one "
+        "it is empty. The time it is due goes to standard error.\n"
+        "NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the columns tag, in-or-at, "
+        "key, body, or those that a first line beginning with \"tag\" names; \\t \\n \\r \\\\ and \\xHH stand for bytes. Lines are "
+        "added in chunks of up to 1,000, each whole or not at all.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct add_values),
+    .min_operands = 0,
+    .max_operands = 2,
+    .level = CMD_NOTHING,
+    .formats = OUT_ANY,
+    .run = run,
+};

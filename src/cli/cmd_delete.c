@@ -1,0 +1,28 @@
+/*
+ * cmd_delete.c - dq delete: finished tasks go away, with their attempts.
+ */
+#include "cli/change.h"
+#include "cli/verbs.h"
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct change_request request = {NULL, TASK_FINISHED, TASK_FINISHED, "delete", "deleted"};
+    return change_run(c, values, &request, err);
+}
+
+static const struct cmd_option options[] = {CHANGE_OPTIONS(struct change_values, )};
+
+const struct cmd cmd_delete = {
+    .name = "delete",
+    .alias = "rm",
+    .group = "tasks",
+    .summary = "delete finished tasks and their attempts",
+    .usage = "ID...\n[FILTER]... [--dry-run] [-y]",
+    .details = "Pending and running tasks are cancelled first, with dq cancel.\n" CHANGE_DETAILS,
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct change_values),
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

@@ -1,0 +1,31 @@
+/*
+ * cmd_help.c - dq help.
+ */
+#include "cli/verbs.h"
+
+static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = 0;
+    const struct cmd *cmd = c->operand_count ? cmd_lookup(c->operands[0], err) : NULL;
+    if (cmd != NULL)
+        usage_put_verb(&b, cmd);
+    else if (c->operand_count == 0)
+        usage_put_all(&b);
+    else
+        rc = err->code;
+    out_write(&b);
+    buf_done(&b);
+    return rc;
+}
+
+const struct cmd cmd_help = {
+    .name = "help",
+    .group = "set up",
+    .summary = "tell how to use dq, or one of its verbs",
+    .usage = "[VERB]",
+    .max_operands = 1,
+    .level = CMD_NOTHING,
+    .formats = OUT_BIT(OUT_TABLE),
+    .run = run,
+};

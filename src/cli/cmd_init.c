@@ -1,0 +1,83 @@
+/*
+ * cmd_init.c - dq init: the tables, created or brought up to date. It never destroys data.
+ */
+#include "cli/verbs.h"
+#include "store/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct init_values {
+    bool print_sql;
+};
+
+/* For a DBA: each migration, and the statement that records it. first: the number to begin with. */
+static int print_sql(const struct cmd_context *c, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    char *end = NULL;
+    long first = c->operand_count ? strtol(c->operands[0], &end, 10) : 1;
+    if (end != NULL && (*end != '\0' || first < 1 || first > schema_latest))
+        return err_set(err, ERR_USAGE, "there is no migration \"%s\": they are 1 to %d", c->operands[0], schema_latest);
+    for (int i = (int)first - 1; i < schema_latest; i++) {
+        buf_str(&b, schema_migrations[i].sql);
+        buf_chr(&b, '\n');
+        schema_put_record(&b, &schema_migrations[i]);
+        buf_str(&b, ";\n");
+    }
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
+static void say_applied(const struct schema_migration *m, void *arg)
+{
+    cmd_note(arg, "applied %s", m->name);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct init_values *v = values;
+    int from = 0;
+    if (v->print_sql)
+        return print_sql(c, err);
+    if (c->operand_count > 0)
+        return err_set(err, ERR_USAGE, "\"%s\" is too much: dq init", c->operands[0]);
+    int rc = cmd_open(c, CMD_DB, err);
+    if (rc == 0)
+        rc = schema_migrate(c->db, say_applied, c, &from, err);
+    if (rc < 0)
+        return rc;
+    struct buf b = BUF_INIT;
+    if (c->style.format != OUT_TABLE)
+        buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, schema_latest);
+    else if (from == schema_latest)
+        buf_printf(&b, "%s, database %s: schema version %d, nothing to do\n", db_server(c->db), c->conf->mysql.database,
+                   schema_latest);
+    else
+        buf_printf(&b, "%s, database %s: schema brought from version %d to %d\n", db_server(c->db), c->conf->mysql.database, from,
+                   schema_latest);
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
+static const struct cmd_option options[] = {
+    {"print-sql", 0, CMD_FLAG, offsetof(struct init_values, print_sql), NULL,
+     "print the SQL instead, for a DBA to run; with N from migration N on", NULL, 0},
+};
+
+const struct cmd cmd_init = {
+    .name = "init",
+    .group = "set up",
+    .summary = "create the tables or bring them up to date; data is never destroyed",
+    .usage = "\n--print-sql [N]",
+    .details =
+        "Can be run at any time, also by several at once. Creates the database where it is missing and the account may do that.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct init_values),
+    .max_operands = 1,
+    .level = CMD_NOTHING,
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
+    .run = run,
+};

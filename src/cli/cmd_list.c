@@ -1,0 +1,124 @@
+/*
+ * cmd_list.c - dq list: tasks as rows, streamed.
+ */
+#include "cli/select.h"
+#include "cli/task_columns.h"
+#include "cli/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TERMINAL_LIMIT 50
+#define TABLE_COLUMNS "id,tag,key,status,attempt,due,expected,error"
+
+struct list_values {
+    struct select_values select;
+    int64_t limit;
+    int sort;
+    const char *columns;
+    bool no_header;
+};
+
+static const char *const sort_names[] = {
+    [SORT_EXPECTED] = "expected", [SORT_EXPECTED_DESC] = "-expected", [SORT_ID] = "id", [SORT_ID_DESC] = "-id", NULL};
+
+static int print_columns(void)
+{
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < task_column_count; i++)
+        buf_printf(&b, "%-12s  %s\n", task_columns[i].name, task_columns[i].help);
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
+static bool names_body(const char *columns)
+{
+    for (const char *s = columns; s != NULL; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+        if (strcspn(s, ",") == 4 && memcmp(s, "body", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct listing {
+    struct out *out;
+    size_t rows, limit; /* limit 0: none */
+    bool more;          /* there was one beyond the limit */
+};
+
+static int each_task(const struct task *t, void *arg)
+{
+    struct listing *l = arg;
+    if (l->limit != 0 && l->rows == l->limit) {
+        l->more = true;
+        return 1;
+    }
+    out_row(l->out, t);
+    l->rows++;
+    return out_failed();
+}
+
+/* Which columns, in the order of the table where none are asked for: rows for people are short, for programs complete. */
+static int begin_output(struct cmd_context *c, const struct list_values *v, struct out **ret, struct err *err)
+{
+    bool people = c->style.format == OUT_TABLE || c->style.format == OUT_TSV;
+    const char *names = v->columns ? v->columns : people ? TABLE_COLUMNS : NULL;
+    size_t count = v->columns ? task_column_count : task_column_count - 1; /* the body only when asked for */
+    return out_new(ret, &c->style, task_columns, count, names, NULL, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct list_values *v = values;
+    struct listing l = {0};
+    struct task_filter f;
+    if (v->columns != NULL && strcmp(v->columns, "help") == 0)
+        return print_columns();
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+    if (rc == 0)
+        rc = select_filter(c, &v->select, TASK_LIVE | TASK_BIT(TASK_FAILED), &f, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc < 0)
+        return rc;
+    c->style.no_header = v->no_header;
+    f.sort = v->sort >= 0 ? (enum task_sort)v->sort : f.statuses & TASK_LIVE ? SORT_EXPECTED : SORT_EXPECTED_DESC;
+    bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
+    l.limit = paged ? TERMINAL_LIMIT : v->limit > 0 ? (size_t)v->limit : 0;
+    f.limit = paged ? l.limit + 1 : l.limit;
+    rc = begin_output(c, v, &l.out, err);
+    if (rc < 0)
+        return rc;
+    rc = task_store_list(c->db, &f, names_body(v->columns), each_task, &l, err);
+    out_free(l.out);
+    if (rc >= 0 && l.more)
+        cmd_note(c, "the first %zu; more with -n N, all with -n 0", l.rows);
+    return rc < 0 ? rc : 0;
+}
+
+#define FIELD(name) offsetof(struct list_values, name)
+static const struct cmd_option options[] = {
+    SELECT_OPTIONS(struct list_values, select.),
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "at most N rows, 0: all; default: 50 in a terminal, else all", NULL, 0},
+    {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
+     "expected, -expected, id or -id; default: expected, but -expected when only finished tasks are asked for", sort_names, 0},
+    {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these; --columns help explains them", NULL, 0},
+    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "no heading (table and tsv)", NULL, 0},
+};
+
+const struct cmd cmd_list = {
+    .name = "list",
+    .alias = "ls",
+    .group = "tasks",
+    .summary = "list tasks",
+    .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
+    .details = "Without --status: pending, running and failed ones. -o id prints ids alone, for pipes: dq list -o id --tag x | "
+               "xargs dq cancel",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct list_values),
+    .level = CMD_NOTHING,
+    .formats = OUT_ANY,
+    .run = run,
+};

@@ -1,0 +1,74 @@
+/*
+ * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
+ */
+#include "cli/verbs.h"
+#include "store/tag_store.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct pause_values {
+    int64_t for_ms;
+    struct cmd_when until;
+    const char *reason;
+};
+
+/* "user@host"; behind sudo the one who called it. */
+static char *who(void)
+{
+    char host[256] = "";
+    const char *sudo = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
+    const struct passwd *pw = getpwuid(geteuid());
+    gethostname(host, sizeof(host) - 1);
+    return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct pause_values *v = values;
+    const char *tag = c->operands[0];
+    int64_t until_at = INT64_MAX;
+    size_t chars;
+    if (v->for_ms >= 0 && v->until.text)
+        return err_set(err, ERR_USAGE, "--for and --until exclude each other");
+    if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
+        return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
+    int rc = task_check_tag(tag, strlen(tag), err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &until_at, err);
+    if (rc < 0)
+        return rc;
+    char *by = who();
+    rc = tag_store_pause(c->db, tag, until_at, v->for_ms > 0 ? v->for_ms : 0, by, v->reason, err);
+    free(by);
+    if (rc < 0)
+        return rc;
+    cmd_note(c, "%s is paused; running handlers go on. dq resume %s ends it", tag, tag);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct pause_values, name)
+static const struct cmd_option options[] = {
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "for so long; default: until resumed", NULL, 0},
+    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "until then", NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "why: shown by dq tags and dq show", NULL, 0},
+};
+
+const struct cmd cmd_pause = {
+    .name = "pause",
+    .group = "tags and figures",
+    .summary = "start no more tasks of a tag",
+    .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct pause_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .run = run,
+};

@@ -1,0 +1,102 @@
+/*
+ * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
+ */
+#include "cli/progress.h"
+#include "cli/select.h"
+#include "cli/verbs.h"
+
+#include <inttypes.h>
+
+struct purge_values {
+    const char *tag;
+    unsigned statuses;
+    int64_t older_than_ms;
+    bool dry_run;
+};
+
+struct purge {
+    struct progress progress;
+    uint64_t deleted; /* by the steps before */
+};
+
+static void show_progress(const struct task_changed *so_far, void *arg)
+{
+    struct purge *p = arg;
+    progress_show(&p->progress, p->deleted + so_far->changed, -1);
+}
+
+/* How old a task of this status may get; 0: any age. */
+static int64_t retention_of(const struct conf_retention *r, int status)
+{
+    return status == TASK_DONE ? r->done_ms : status == TASK_FAILED ? r->failed_ms : r->cancelled_ms;
+}
+
+static int purge_status(struct cmd_context *c, const struct purge_values *v, int status, struct purge *p, struct err *err)
+{
+    struct task_filter f = {.tag_glob = v->tag,
+                            .statuses = TASK_BIT(status),
+                            .due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE,
+                            .sort = SORT_EXPECTED};
+    struct task_changed changed = {0};
+    int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms : retention_of(&c->conf->retention, status), now_at;
+    if (v->older_than_ms < 0 && age_ms == 0)
+        return 0;
+    int rc = cmd_now(c, &now_at, err);
+    if (rc == 0)
+        rc = task_store_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, err);
+    p->deleted += v->dry_run ? changed.matched : changed.changed;
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct purge_values *v = values;
+    unsigned statuses = v->statuses ? v->statuses : TASK_FINISHED;
+    struct purge p = {.deleted = 0};
+    int rc = 0;
+    if (statuses & TASK_LIVE)
+        return err_set(err, ERR_USAGE, "--status: only done, failed or cancelled tasks can be purged");
+    progress_init(&p.progress, c->quiet, "deleted");
+    for (int s = 0; rc == 0 && s < TASK_STATUS_COUNT; s++) {
+        if (statuses & TASK_BIT(s))
+            rc = purge_status(c, v, s, &p, err);
+    }
+    progress_clear(&p.progress);
+    if (rc < 0)
+        return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
+    struct buf b = BUF_INIT;
+    enum out_format format = c->style.format;
+    if (format == OUT_JSON || format == OUT_NDJSON)
+        buf_printf(&b, "{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted, v->dry_run ? "true" : "false");
+    else if (format == OUT_TSV)
+        buf_printf(&b, "%" PRIu64 "\n", p.deleted);
+    else
+        buf_printf(&b, "%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s", v->dry_run ? "would be " : "");
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct purge_values, name)
+static const struct cmd_option options[] = {
+    {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
+     "those that finished more than D ago; default: what [retention] says for each state", NULL, 0},
+    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only these of done, failed, cancelled", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "only count the tasks", NULL, 0},
+};
+
+const struct cmd cmd_purge = {
+    .name = "purge",
+    .group = "tasks",
+    .summary = "delete old finished tasks",
+    .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
+    .details = "Does not ask: it is made for timers. dqd does the same by itself, as [retention] in dq.ini says.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct purge_values),
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

@@ -1,0 +1,44 @@
+/*
+ * cmd_reschedule.c - dq reschedule: pending tasks get another time.
+ */
+#include "cli/change.h"
+#include "cli/verbs.h"
+
+struct reschedule_values {
+    struct change_values change;
+    int64_t in_ms;
+    struct cmd_when at;
+};
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct reschedule_values *v = values;
+    struct task_change change = {.event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE, .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
+    const unsigned from = task_transition(TASK_RESCHEDULE)->from;
+    const struct change_request request = {&change, from, from, "reschedule", "rescheduled"};
+    if ((v->in_ms >= 0) == (v->at.text != NULL))
+        return err_set(err, ERR_USAGE, "to when? Say either --in D or --at TIME");
+    int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
+    return rc < 0 ? rc : change_run(c, &v->change, &request, err);
+}
+
+#define FIELD(name) offsetof(struct reschedule_values, name)
+static const struct cmd_option options[] = {
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due D from now", NULL, 0},
+    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", "due at TIME", NULL, 0},
+    CHANGE_OPTIONS(struct reschedule_values, change.),
+};
+
+const struct cmd cmd_reschedule = {
+    .name = "reschedule",
+    .group = "tasks",
+    .summary = "give pending tasks another time",
+    .usage = "ID... {--in D | --at TIME}\n[FILTER]... {--in D | --at TIME} [--dry-run] [-y]",
+    .details = CHANGE_DETAILS,
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct reschedule_values),
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/*
+ * cmd_retry.c - dq retry: finished tasks become pending again, with a new ladder.
+ */
+#include "cli/change.h"
+#include "cli/verbs.h"
+
+struct retry_values {
+    struct change_values change;
+    int64_t in_ms;
+    struct cmd_when at;
+};
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct retry_values *v = values;
+    struct task_change change = {.event = TASK_RETRY, .expected_at = TASK_TIME_NONE, .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
+    const struct change_request request = {&change, task_transition(TASK_RETRY)->from, TASK_BIT(TASK_FAILED), "retry", "retried"};
+    if (v->in_ms >= 0 && v->at.text)
+        return err_set(err, ERR_USAGE, "--in and --at exclude each other");
+    int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
+    return rc < 0 ? rc : change_run(c, &v->change, &request, err);
+}
+
+#define FIELD(name) offsetof(struct retry_values, name)
+static const struct cmd_option options[] = {
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D; default: at once", NULL, 0},
+    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", "due at TIME", NULL, 0},
+    CHANGE_OPTIONS(struct retry_values, change.),
+};
+
+const struct cmd cmd_retry = {
+    .name = "retry",
+    .group = "tasks",
+    .summary = "run failed, cancelled or done tasks again, from attempt 1",
+    .usage = "ID... [--in D | --at TIME]\n[FILTER]... [--in D | --at TIME] [--dry-run] [-y]",
+    .details = "A filter without --status means failed tasks only.\n" CHANGE_DETAILS,
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct retry_values),
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

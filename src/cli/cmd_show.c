@@ -1,0 +1,346 @@
+/*
+ * cmd_show.c - dq show: everything about a task.
+ *
+ * In JSON it is exact, bytes included; for people bodies and output are escaped line by line and cut.
+ */
+#include "cli/task_columns.h"
+#include "cli/verbs.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "store/tag_store.h"
+#include "store/task_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN_BYTES 4000
+
+struct show_values {
+    bool full;
+};
+
+struct shown { /* one task and what is known around it */
+    struct task task;
+    struct task_attempt *attempts;
+    size_t attempt_count;
+    const char *handler; /* NULL: none, or not known */
+    bool handlers_known;
+    bool paused;
+    int64_t paused_until_at;
+    char *pause_text; /* NULL: not paused */
+};
+
+/* ---- the columns of an attempt ---- */
+
+#define ATTEMPT ((const struct task_attempt *)row)
+#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+
+GETTER(attempt)
+{
+    cell_set_number(ret, ATTEMPT->attempt);
+}
+
+GETTER(start)
+{
+    cell_set_time(ret, ATTEMPT->start_at);
+}
+
+GETTER(finish)
+{
+    cell_set_time(ret, ATTEMPT->finish_at);
+}
+
+GETTER(took)
+{
+    if (ATTEMPT->start_at != TASK_TIME_NONE && ATTEMPT->finish_at != TASK_TIME_NONE) {
+        ret->kind = CELL_DURATION;
+        ret->at = ATTEMPT->finish_at - ATTEMPT->start_at;
+    }
+}
+
+GETTER(outcome)
+{
+    cell_set_text(ret, task_outcome_name(ATTEMPT->outcome));
+    ret->colour = ATTEMPT->outcome == OUTCOME_DONE ? CELL_GOOD : CELL_BAD;
+}
+
+GETTER(exit)
+{
+    if (ATTEMPT->exit_code >= 0)
+        cell_set_number(ret, (uint64_t)ATTEMPT->exit_code);
+}
+
+GETTER(signal)
+{
+    if (ATTEMPT->signal > 0)
+        cell_set_number(ret, (uint64_t)ATTEMPT->signal);
+}
+
+GETTER(host)
+{
+    cell_set_text(ret, ATTEMPT->host);
+}
+
+GETTER(pid)
+{
+    if (ATTEMPT->host != NULL)
+        cell_set_number(ret, ATTEMPT->pid);
+}
+
+GETTER(error)
+{
+    cell_set_text(ret, ATTEMPT->error);
+}
+
+GETTER(output)
+{
+    cell_set_bytes(ret, ATTEMPT->output, ATTEMPT->output_size);
+}
+
+static const struct out_column attempt_columns[] = {
+    {"attempt", NULL, true, 0, "number", get_attempt},
+    {"started", "start_time", false, 0, "when its handler was started", get_start},
+    {"finished", "finish_time", false, 0, "when it ended", get_finish},
+    {"took", "took_ms", true, 0, "how long it took", get_took},
+    {"outcome", NULL, false, 0, "how it ended", get_outcome},
+    {"exit", "exit_code", true, 0, "exit status", get_exit},
+    {"signal", NULL, true, 0, "signal that ended it", get_signal},
+    {"host", NULL, false, 0, "where it ran", get_host},
+    {"pid", NULL, true, 0, "process of dqd there", get_pid},
+    {"error", NULL, false, 60, "why it failed", get_error},
+    {"output", NULL, false, 0, "tail of what it wrote", get_output},
+};
+#define ATTEMPT_COLUMNS (sizeof(attempt_columns) / sizeof(attempt_columns[0]))
+
+/* ---- gathering ---- */
+
+static void shown_done(struct shown *s)
+{
+    task_done(&s->task);
+    task_attempts_free(s->attempts, s->attempt_count);
+    free(s->pause_text);
+}
+
+/* Whether an operator holds its tag back. */
+static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
+{
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+    int rc = tag_store_list(c->db, s->task.tag, false, &tags, &count, &now_at, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++) { /* the tag may look like a glob and match others too */
+        const struct tag_info *t = &tags[i];
+        if (strcmp(t->tag, s->task.tag) != 0 || t->paused_until_at == TASK_TIME_NONE)
+            continue;
+        struct buf b = BUF_INIT;
+        s->paused = true;
+        s->paused_until_at = t->paused_until_at;
+        buf_str(&b, "tag paused ");
+        if (t->paused_until_at == INT64_MAX)
+            buf_str(&b, "until resumed");
+        else {
+            buf_str(&b, "until ");
+            cell_put_time(&b, &c->style.cell, t->paused_until_at, false);
+        }
+        buf_printf(&b, " by %s%s%s", t->paused_by ? t->paused_by : "?", t->pause_reason ? ": " : "",
+                   t->pause_reason ? t->pause_reason : "");
+        s->pause_text = buf_take(&b);
+    }
+    tag_infos_free(tags, count);
+    return 0;
+}
+
+static int shown_load(struct cmd_context *c, uint64_t id, struct shown *s, struct err *err)
+{
+    int rc = task_store_get(c->db, id, &s->task, err);
+    if (rc == 0)
+        rc = task_store_attempts(c->db, id, &s->attempts, &s->attempt_count, err);
+    if (rc < 0 || s->task.status != TASK_PENDING)
+        return rc;
+    const struct handlers *h = cmd_handlers(c);
+    int index = h ? handlers_match(h, s->task.tag) : -1;
+    s->handlers_known = h != NULL;
+    s->handler = index >= 0 ? h->items[index].name : NULL;
+    return load_pause(c, s, err);
+}
+
+/* ---- printing ---- */
+
+/* One JSON object. A pending task also says what may hold it back. */
+static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b)
+{
+    struct cell output = {.kind = CELL_NULL}, until = {.kind = CELL_NULL};
+    const struct cell_style *style = &c->style.cell;
+    buf_chr(b, '{');
+    out_put_members(b, style, task_columns, task_column_count, &s->task, NULL);
+    cell_set_bytes(&output, s->task.output, s->task.output_size);
+    buf_chr(b, ',');
+    cell_put_json(b, style, "output", &output);
+    if (s->task.status == TASK_PENDING) {
+        struct cell handler = {.kind = CELL_NULL};
+        cell_set_text(&handler, s->handler);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "handler", &handler);
+        if (s->paused && s->paused_until_at != INT64_MAX)
+            cell_set_time(&until, s->paused_until_at);
+        buf_printf(b, ",\"paused\":%s,", s->paused ? "true" : "false");
+        cell_put_json(b, style, "paused_until", &until);
+    }
+    buf_str(b, ",\"attempts\":[");
+    for (size_t i = 0; i < s->attempt_count; i++) {
+        buf_str(b, i ? ",{" : "{");
+        out_put_members(b, style, attempt_columns, ATTEMPT_COLUMNS, &s->attempts[i], NULL);
+        buf_chr(b, '}');
+    }
+    buf_str(b, "]}");
+}
+
+/* Text of unknown origin, each line escaped and indented. */
+static void put_block(const char *title, const char *p, size_t len, bool full)
+{
+    struct buf b = BUF_INIT;
+    size_t shown = full || len <= SHOWN_BYTES ? len : SHOWN_BYTES;
+    buf_printf(&b, "%s (%zu byte%s)%s\n", title, len, len == 1 ? "" : "s", len == 0 ? "" : ":");
+    for (size_t i = 0; i < shown;) {
+        const char *end = memchr(p + i, '\n', shown - i);
+        size_t size = end ? (size_t)(end - p) - i : shown - i;
+        buf_str(&b, "  ");
+        text_escape(&b, p + i, size, 0);
+        buf_chr(&b, '\n');
+        i += size + 1;
+    }
+    if (shown < len)
+        buf_printf(&b, "  ... %zu more bytes: --full\n", len - shown);
+    out_write(&b);
+    buf_done(&b);
+}
+
+static void put_line(const char *prefix, const char *text)
+{
+    struct buf b = BUF_INIT;
+    buf_str(&b, prefix);
+    text_escape(&b, text, strlen(text), 0);
+    buf_chr(&b, '\n');
+    out_write(&b);
+    buf_done(&b);
+}
+
+static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+{
+    struct out *out;
+    char title[64];
+    put_line("", "attempts:");
+    int rc = out_new(&out, &c->style, attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < s->attempt_count; i++)
+        out_row(out, &s->attempts[i]);
+    out_free(out);
+    for (size_t i = 0; full && i < s->attempt_count; i++) {
+        const struct task_attempt *a = &s->attempts[i];
+        snprintf(title, sizeof(title), "output of attempt %" PRIu32, a->attempt);
+        if (a->output_size > 0)
+            put_block(title, a->output, a->output_size, true);
+    }
+    return 0;
+}
+
+static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+{
+    const struct task *t = &s->task;
+    int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
+    if (rc < 0)
+        return rc;
+    if (t->status == TASK_PENDING && s->handlers_known && s->handler == NULL)
+        put_line("waits         ", "no handler for its tag: it stays pending until there is one");
+    if (s->pause_text != NULL)
+        put_line("waits         ", s->pause_text);
+    put_block("body", t->body, t->body_size, full);
+    if (t->output_size > 0)
+        put_block("output of the last attempt", t->output, t->output_size, full);
+    return s->attempt_count > 0 ? put_attempts(c, s, full, err) : 0;
+}
+
+static int show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = 0;
+    switch (c->style.format) {
+    case OUT_TABLE:
+        if (index > 0)
+            put_line("", "");
+        return put_table(c, s, full, err);
+    case OUT_TSV:
+        c->style.no_header = index > 0;
+        return out_record(&c->style, task_columns, task_column_count, NULL, &s->task, NULL, err);
+    case OUT_JSON:
+        if (c->operand_count > 1)
+            buf_str(&b, index ? ",\n " : "[");
+        put_json(c, s, &b);
+        break;
+    case OUT_NDJSON:
+        put_json(c, s, &b);
+        buf_chr(&b, '\n');
+        break;
+    default:
+        buf_printf(&b, "%" PRIu64 "\n", s->task.id);
+    }
+    out_write(&b);
+    buf_done(&b);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct show_values *v = values;
+    uint64_t *ids;
+    size_t count, shown = 0;
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    for (size_t i = 0; rc == 0 && i < count && !out_failed(); i++) {
+        struct shown s = {.handler = NULL};
+        task_init(&s.task);
+        rc = shown_load(c, ids[i], &s, err);
+        if (rc == 0)
+            rc = show_one(c, &s, shown++, v->full, err);
+        shown_done(&s);
+        if (rc == ERR_NOT_FOUND && count > 1) {
+            cmd_complain(c, "%s", err->text);
+            rc = 0;
+        }
+    }
+    if (rc == 0 && c->style.format == OUT_JSON) {
+        struct buf b = BUF_INIT;
+        buf_str(&b, count == 1 ? "\n" : shown ? "]\n" : "[]\n");
+        out_write(&b);
+        buf_done(&b);
+    }
+    free(ids);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL, "whole bodies and outputs, also of earlier attempts", NULL, 0},
+};
+
+const struct cmd cmd_show = {
+    .name = "show",
+    .group = "tasks",
+    .summary = "show everything about tasks: state, body, attempts, output",
+    .usage = "ID... [--full]",
+    .details = "A pending task also says what holds it back: a tag without a handler, or paused. Bytes are exact in json and "
+               "escaped for people.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct show_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .run = run,
+};

@@ -1,0 +1,251 @@
+/*
+ * cmd_stats.c - dq stats: how much there is, how late things start, how fast they are done.
+ *
+ * Each tag is one row that joins the counts (all tasks) with what was measured in the window; the first row is all tags together.
+ */
+#include "cli/task_columns.h"
+#include "cli/verbs.h"
+#include "store/tag_store.h"
+
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_WINDOW_MS 3600000
+
+struct stats_values {
+    const char *tag;
+    int64_t window_ms;
+    bool exact;
+};
+
+struct stats_row {
+    struct tag_info info;            /* its tag is NULL in the row of all */
+    const struct tag_lateness *late; /* NULL: nothing started in the window */
+};
+
+#define ROW ((const struct stats_row *)row)
+#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+
+static void get_tag(const void *row, const void *arg, struct cell *ret)
+{
+    const struct cmd_context *c = arg;
+    bool people = c->style.format == OUT_TABLE;
+    cell_set_text(ret, ROW->info.tag ? ROW->info.tag : people ? "(all)" : NULL);
+}
+
+static void set_count(struct cell *ret, const struct stats_row *r, int status)
+{
+    cell_set_number(ret, r->info.count[status]);
+    ret->capped = r->info.capped[status];
+    ret->colour = r->info.count[status] ? task_status_colour(status) : CELL_DIM;
+}
+
+GETTER(pending)
+{
+    set_count(ret, ROW, TASK_PENDING);
+}
+
+GETTER(running)
+{
+    set_count(ret, ROW, TASK_RUNNING);
+}
+
+GETTER(done)
+{
+    set_count(ret, ROW, TASK_DONE);
+}
+
+GETTER(failed)
+{
+    set_count(ret, ROW, TASK_FAILED);
+}
+
+GETTER(cancelled)
+{
+    set_count(ret, ROW, TASK_CANCELLED);
+}
+
+GETTER(due)
+{
+    cell_set_number(ret, ROW->info.due);
+    ret->capped = ROW->info.due_capped;
+}
+
+/* The lateness of the task that has waited longest. */
+static void get_oldest(const void *row, const void *arg, struct cell *ret)
+{
+    const struct cmd_context *c = arg;
+    if (ROW->info.oldest_due_at != TASK_TIME_NONE) {
+        ret->kind = CELL_DURATION;
+        ret->at = c->style.cell.now_at - ROW->info.oldest_due_at;
+    }
+}
+
+static void set_lateness(struct cell *ret, const struct stats_row *r, int64_t ms)
+{
+    if (r->late != NULL && r->late->started > 0) {
+        ret->kind = CELL_DURATION;
+        ret->at = ms;
+    }
+}
+
+GETTER(started)
+{
+    cell_set_number(ret, ROW->late ? ROW->late->started : 0);
+    ret->capped = ROW->late && ROW->late->sampled;
+}
+
+GETTER(p50)
+{
+    set_lateness(ret, ROW, ROW->late ? ROW->late->p50_ms : 0);
+}
+
+GETTER(p95)
+{
+    set_lateness(ret, ROW, ROW->late ? ROW->late->p95_ms : 0);
+}
+
+GETTER(p99)
+{
+    set_lateness(ret, ROW, ROW->late ? ROW->late->p99_ms : 0);
+}
+
+GETTER(max)
+{
+    set_lateness(ret, ROW, ROW->late ? ROW->late->max_ms : 0);
+}
+
+GETTER(window_done)
+{
+    cell_set_number(ret, ROW->late ? ROW->late->done : 0);
+}
+
+GETTER(window_failed)
+{
+    cell_set_number(ret, ROW->late ? ROW->late->failed : 0);
+}
+
+GETTER(rate)
+{
+    ret->kind = CELL_REAL;
+    ret->real = ROW->late ? ROW->late->done_per_second : 0;
+}
+
+static const struct out_column columns[] = {
+    {"tag", NULL, false, 0, "", get_tag},
+    {"pending", NULL, true, 0, "", get_pending},
+    {"running", NULL, true, 0, "", get_running},
+    {"done", NULL, true, 0, "", get_done},
+    {"failed", NULL, true, 0, "", get_failed},
+    {"cancelled", NULL, true, 0, "", get_cancelled},
+    {"due", NULL, true, 0, "", get_due},
+    {"oldest_late", "oldest_late_ms", true, 0, "", get_oldest},
+    {"started", "window_started", true, 0, "", get_started},
+    {"late_p50", "late_p50_ms", true, 0, "", get_p50},
+    {"p95", "late_p95_ms", true, 0, "", get_p95},
+    {"p99", "late_p99_ms", true, 0, "", get_p99},
+    {"max", "late_max_ms", true, 0, "", get_max},
+    {"ended_done", "window_done", true, 0, "", get_window_done},
+    {"ended_failed", "window_failed", true, 0, "", get_window_failed},
+    {"done/s", "done_per_second", true, 0, "", get_rate},
+};
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+#define COUNT_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest_late"
+#define WINDOW_COLUMNS "tag,started,late_p50,p95,p99,max,ended_done,ended_failed,done/s"
+
+static void add_to_all(struct tag_info *all, const struct tag_info *t)
+{
+    for (int s = 0; s < TASK_STATUS_COUNT; s++) {
+        all->count[s] += t->count[s];
+        all->capped[s] |= t->capped[s];
+    }
+    all->due += t->due;
+    all->due_capped |= t->due_capped;
+    if (t->oldest_due_at != TASK_TIME_NONE && (all->oldest_due_at == TASK_TIME_NONE || t->oldest_due_at < all->oldest_due_at))
+        all->oldest_due_at = t->oldest_due_at;
+}
+
+static const struct tag_lateness *find_lateness(const struct tag_lateness *late, size_t count, const char *tag)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (tag == NULL ? late[i].tag == NULL : late[i].tag != NULL && strcmp(late[i].tag, tag) == 0)
+            return &late[i];
+    }
+    return NULL;
+}
+
+static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count, const char *names, struct err *err)
+{
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        out_row(out, &rows[i]);
+    out_free(out);
+    return 0;
+}
+
+/* For people two tables, as one would be too wide. */
+static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_t count, int64_t window_ms, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    char text[WHEN_TEXT_SIZE];
+    int rc = put_rows(c, rows, count, COUNT_COLUMNS, err);
+    buf_printf(&b, "\ntasks due in the last %s: how late they started, how they ended\n", when_format_rough(text, window_ms));
+    out_write(&b);
+    buf_done(&b);
+    return rc < 0 ? rc : put_rows(c, rows, count, WINDOW_COLUMNS, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct stats_values *v = values;
+    int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_MS;
+    struct tag_info *tags = NULL;
+    struct tag_lateness *late = NULL;
+    struct stats_row *rows = NULL;
+    size_t count = 0, late_count = 0;
+    int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
+    if (rc == 0)
+        rc = tag_store_lateness(c->db, v->tag, window_ms, &late, &late_count, err);
+    if (rc < 0)
+        goto out;
+    rows = mem_zero(count + 1, sizeof(*rows));
+    rows[0].info.oldest_due_at = TASK_TIME_NONE;
+    rows[0].late = find_lateness(late, late_count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        rows[i + 1] = (struct stats_row){tags[i], find_lateness(late, late_count, tags[i].tag)};
+        add_to_all(&rows[0].info, &tags[i]);
+    }
+    rc = c->style.format == OUT_TABLE ? put_tables(c, rows, count + 1, window_ms, err) : put_rows(c, rows, count + 1, NULL, err);
+out:
+    free(rows);
+    tag_lateness_free(late, late_count);
+    tag_infos_free(tags, count);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct stats_values, name)
+static const struct cmd_option options[] = {
+    {"since", 0, CMD_DURATION, FIELD(window_ms), "D", "lateness and throughput of the last D; default 1h", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count beyond 10,000 of a state, however long it takes", NULL, 0},
+};
+
+const struct cmd cmd_stats = {
+    .name = "stats",
+    .group = "tags and figures",
+    .summary = "counts by tag and state, lateness of starts, throughput",
+    .usage = "[--since D] [--tag GLOB] [--exact]",
+    .details = "Lateness is the start of the last attempt against the time the task was due, by the database's clock: the median, "
+               "percentiles and the worst. The first row is all tags together; in json its tag is null.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct stats_values),
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

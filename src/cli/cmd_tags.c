@@ -1,0 +1,170 @@
+/*
+ * cmd_tags.c - dq tags: what waits under each tag, and who would run it.
+ */
+#include "cli/task_columns.h"
+#include "cli/verbs.h"
+#include "store/tag_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,handler"
+
+struct tags_values {
+    const char *tag;
+    bool exact;
+};
+
+#define TAG ((const struct tag_info *)row)
+#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+
+static void set_count(struct cell *ret, const struct tag_info *t, int status)
+{
+    cell_set_number(ret, t->count[status]);
+    ret->capped = t->capped[status];
+    ret->colour = t->count[status] ? task_status_colour(status) : CELL_DIM;
+}
+
+GETTER(tag)
+{
+    cell_set_text(ret, TAG->tag);
+}
+
+GETTER(pending)
+{
+    set_count(ret, TAG, TASK_PENDING);
+}
+
+GETTER(running)
+{
+    set_count(ret, TAG, TASK_RUNNING);
+}
+
+GETTER(done)
+{
+    set_count(ret, TAG, TASK_DONE);
+}
+
+GETTER(failed)
+{
+    set_count(ret, TAG, TASK_FAILED);
+}
+
+GETTER(cancelled)
+{
+    set_count(ret, TAG, TASK_CANCELLED);
+}
+
+GETTER(due)
+{
+    cell_set_number(ret, TAG->due);
+    ret->capped = TAG->due_capped;
+}
+
+GETTER(oldest)
+{
+    cell_set_time(ret, TAG->oldest_due_at);
+    if (ret->kind != CELL_NULL)
+        ret->kind = CELL_DUE;
+}
+
+GETTER(next)
+{
+    cell_set_time(ret, TAG->next_at);
+}
+
+GETTER(paused)
+{
+    ret->colour = CELL_WARN;
+    if (TAG->paused_until_at == INT64_MAX)
+        cell_set_text(ret, "until resumed");
+    else
+        cell_set_time(ret, TAG->paused_until_at);
+}
+
+GETTER(paused_by)
+{
+    cell_set_text(ret, TAG->paused_by);
+}
+
+GETTER(reason)
+{
+    cell_set_text(ret, TAG->pause_reason);
+}
+
+/* arg: the handlers, NULL where they are not known. */
+static void get_handler(const void *row, const void *arg, struct cell *ret)
+{
+    const struct handlers *h = arg;
+    int index = h ? handlers_match(h, TAG->tag) : -1;
+    if (h == NULL)
+        return;
+    cell_set_text(ret, index >= 0 ? h->items[index].name : "none");
+    if (index < 0)
+        ret->colour = CELL_WARN;
+}
+
+static void get_handled(const void *row, const void *arg, struct cell *ret)
+{
+    const struct handlers *h = arg;
+    if (h != NULL) {
+        ret->kind = CELL_BOOL;
+        ret->number = handlers_match(h, TAG->tag) >= 0;
+    }
+}
+
+static const struct out_column columns[] = {
+    {"tag", NULL, false, 0, "", get_tag},
+    {"pending", NULL, true, 0, "", get_pending},
+    {"running", NULL, true, 0, "", get_running},
+    {"done", NULL, true, 0, "", get_done},
+    {"failed", NULL, true, 0, "", get_failed},
+    {"cancelled", NULL, true, 0, "", get_cancelled},
+    {"due", NULL, true, 0, "", get_due},
+    {"oldest", "oldest_due_in_ms", false, 0, "", get_oldest},
+    {"next", "next_time", false, 0, "", get_next},
+    {"paused", "paused_until", false, 0, "", get_paused},
+    {"handler", NULL, false, 0, "", get_handler},
+    {"handled", NULL, false, 0, "", get_handled},
+    {"paused_by", NULL, false, 0, "", get_paused_by},
+    {"pause_reason", NULL, false, 0, "", get_reason},
+};
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct tags_values *v = values;
+    struct tag_info *tags;
+    struct out *out;
+    size_t count;
+    bool people = c->style.format == OUT_TABLE || c->style.format == OUT_TSV;
+    int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
+    if (rc < 0)
+        return rc;
+    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, cmd_handlers(c), err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        out_row(out, &tags[i]);
+    if (rc == 0)
+        out_free(out);
+    tag_infos_free(tags, count);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct tags_values, name)
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count beyond 10,000 of a state, however long it takes", NULL, 0},
+};
+
+const struct cmd cmd_tags = {
+    .name = "tags",
+    .group = "tags and figures",
+    .summary = "list tags: how many tasks in which state, what is due, who handles them",
+    .usage = "[--tag GLOB] [--exact]",
+    .details = "A tag without a handler says none: its tasks stay pending.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct tags_values),
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .run = run,
+};

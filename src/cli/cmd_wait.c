@@ -1,0 +1,160 @@
+/*
+ * cmd_wait.c - dq wait: until tasks are finished, as `wait` does for jobs of a shell.
+ *
+ * Invariant: it ends when every task is finished or gone, or when the time is up, and a database that is away for a while only
+ * makes it wait longer.
+ */
+#include "cli/task_columns.h"
+#include "cli/verbs.h"
+#include "store/task_store.h"
+
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAP_MIN_MS 20
+#define NAP_MAX_MS 1000
+#define EXIT_TIMEOUT 75
+
+struct wait_values {
+    int64_t timeout_ms;
+};
+
+struct waiting {
+    struct cmd_context *c;
+    struct out *out;     /* NULL: tables say nothing on stdout, like a shell's wait */
+    uint64_t *ids;       /* not known to be finished, ascending */
+    size_t count, asked; /* asked: how many at the beginning */
+    size_t next, kept;   /* during a look: ids[0..kept) wait on, ids[next..count) are still to come */
+};
+
+/* The handler's own status where there is one. */
+static int status_of(const struct task *t)
+{
+    if (t->status == TASK_DONE)
+        return 0;
+    if (t->status == TASK_FAILED && t->signal > 0)
+        return 128 + t->signal;
+    if (t->status == TASK_FAILED && t->exit_code > 0)
+        return t->exit_code;
+    return 1;
+}
+
+static void complain_missing(struct waiting *w, uint64_t before)
+{
+    for (; w->next < w->count && w->ids[w->next] < before; w->next++)
+        cmd_complain(w->c, "task %" PRIu64 " does not exist", w->ids[w->next]);
+}
+
+static int each_task(const struct task *t, void *arg)
+{
+    struct waiting *w = arg;
+    complain_missing(w, t->id);
+    w->next++;
+    if (TASK_LIVE & TASK_BIT(t->status)) {
+        w->ids[w->kept++] = t->id;
+        return 0;
+    }
+    if (status_of(t) != 0)
+        w->c->exit_status = w->asked == 1 ? status_of(t) : 1;
+    if (w->out != NULL)
+        out_row(w->out, t);
+    else
+        cmd_note(w->c, "task %" PRIu64 " is %s%s%s", t->id, task_status_name(t->status), t->error ? ": " : "",
+                 t->error ? t->error : "");
+    return 0;
+}
+
+/* One look at all that are not finished. When it breaks off, those that it did not reach stay. */
+static int look(struct waiting *w, struct err *err)
+{
+    struct task_filter f = {.ids = w->ids,
+                            .id_count = w->count,
+                            .due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE,
+                            .sort = SORT_ID};
+    w->next = w->kept = 0;
+    int rc = task_store_list(w->c->db, &f, false, each_task, w, err);
+    if (rc == 0)
+        complain_missing(w, UINT64_MAX);
+    memmove(w->ids + w->kept, w->ids + w->next, (w->count - w->next) * sizeof(*w->ids));
+    w->count = w->kept + w->count - w->next;
+    return rc;
+}
+
+static bool may_pass(int code)
+{
+    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT;
+}
+
+static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
+{
+    int64_t end_at = when_steady() + timeout_ms, nap_ms = NAP_MIN_MS;
+    bool away = false, looked = false;
+    for (;;) {
+        int rc = look(w, err);
+        if (rc < 0 && !(looked && may_pass(rc)))
+            return rc;
+        if (rc < 0 && !away)
+            cmd_note(w->c, "%s; waiting on", err->text);
+        away = rc < 0;
+        looked = true;
+        if (w->count == 0)
+            return 0;
+        int64_t left_ms = end_at - when_steady();
+        if (timeout_ms >= 0 && left_ms <= 0) {
+            w->c->exit_status = EXIT_TIMEOUT;
+            cmd_note(w->c, "time is up: %zu of %zu not finished", w->count, w->asked);
+            return 0;
+        }
+        if (timeout_ms >= 0 && left_ms < nap_ms)
+            nap_ms = left_ms;
+        nanosleep(&(struct timespec){nap_ms / 1000, nap_ms % 1000 * 1000000}, NULL);
+        nap_ms = nap_ms * 3 / 2 + 1 < NAP_MAX_MS ? nap_ms * 3 / 2 + 1 : NAP_MAX_MS;
+        if (out_flush(err) < 0) /* rows of finished tasks are of use now */
+            return ERR_SYSTEM;
+    }
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct wait_values *v = values;
+    struct waiting w = {.c = c};
+    int rc = cmd_ids(c, true, &w.ids, &w.count, err);
+    if (rc < 0)
+        return rc;
+    w.asked = w.count;
+    if (c->style.format != OUT_TABLE)
+        rc = out_new(&w.out, &c->style, task_columns, task_column_count - 1,
+                     c->style.format == OUT_TSV ? "id,status,exit,signal,error" : NULL, NULL, err);
+    if (rc == 0)
+        rc = wait_all(&w, v->timeout_ms, err);
+    out_free(w.out);
+    free(w.ids);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", "give up after D, with exit status 75", NULL, 0},
+};
+
+const struct cmd cmd_wait = {
+    .name = "wait",
+    .group = "tasks",
+    .summary = "wait until tasks are finished",
+    .usage = "ID... [--timeout D]",
+    .details =
+        "For one task the exit status is that of its handler: 0 done, its own status or 128 + signal when it failed, 1 when it was "
+        "cancelled. For several: 0 when all are done, else 1. 75 when the time is up.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct wait_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .run = run,
+};

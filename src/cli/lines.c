@@ -1,0 +1,87 @@
+/*
+ * lines.c - reading by lines.
+ *
+ * Invariant: data[start .. len) is what was read and not yet returned; its first `scanned` bytes hold no newline.
+ */
+#include "cli/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_SIZE (256u << 10)
+
+int lines_open(struct lines *l, const char *path, struct err *err)
+{
+    struct stat st;
+    bool is_stdin = strcmp(path, "-") == 0;
+    *l = (struct lines){.name = is_stdin ? "standard input" : path, .fd = is_stdin ? STDIN_FILENO : -1, .data = BUF_INIT};
+    if (!is_stdin)
+        l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (l->fd < 0)
+        return err_set(err, ERR_DATA, "cannot open %s: %s", path, strerror(errno));
+    if (fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode))
+        l->size = (uint64_t)st.st_size;
+    return 0;
+}
+
+void lines_done(struct lines *l)
+{
+    if (l->fd > STDIN_FILENO)
+        close(l->fd);
+    buf_done(&l->data);
+}
+
+/* More bytes behind data; sets ended where there are none. */
+static int lines_fill(struct lines *l, struct err *err)
+{
+    if (l->start > 0) {
+        memmove(l->data.data, l->data.data + l->start, l->data.len - l->start);
+        l->data.len -= l->start;
+        l->start = 0;
+    }
+    if (l->data.len > LINES_MAX_SIZE)
+        return err_set(err, ERR_DATA, "%s:%llu: the line is longer than 64 MiB", l->name, (unsigned long long)l->number + 1);
+    buf_reserve(&l->data, READ_SIZE);
+    ssize_t n;
+    do
+        n = read(l->fd, l->data.data + l->data.len, READ_SIZE);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_set(err, ERR_DATA, "cannot read %s: %s", l->name, strerror(errno));
+    l->data.len += (size_t)n;
+    l->ended = n == 0;
+    if (l->number == 0 && l->bytes == 0 && l->data.len >= 3 && memcmp(l->data.data, "\xef\xbb\xbf", 3) == 0) {
+        l->start = 3;
+        l->bytes = 3;
+    }
+    return 0;
+}
+
+int lines_next(struct lines *l, const char **ret_line, size_t *ret_len, struct err *err)
+{
+    for (;;) {
+        size_t unread = l->data.len - l->start;
+        const char *line = unread > 0 ? l->data.data + l->start : "";
+        const char *end = unread > l->scanned ? memchr(line + l->scanned, '\n', unread - l->scanned) : NULL;
+        if (end == NULL && !l->ended) {
+            l->scanned = unread;
+            int rc = lines_fill(l, err);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        if (end == NULL && unread == 0)
+            return 0;
+        *ret_line = line;
+        *ret_len = end ? (size_t)(end - line) : unread;
+        size_t taken = *ret_len + (end != NULL);
+        l->start += taken;
+        l->bytes += taken;
+        l->scanned = 0;
+        l->number++;
+        return 1;
+    }
+}

@@ -1,0 +1,32 @@
+/*
+ * lines.h - a file or stdin, line by line, in memory bounded by its longest line.
+ */
+#ifndef DQ_CLI_LINES_H
+#define DQ_CLI_LINES_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LINES_MAX_SIZE (64u << 20) /* bytes of one line */
+
+struct lines {
+    const char *name; /* for messages: the path, or "standard input" */
+    int fd;
+    struct buf data;
+    size_t start, scanned; /* data: the unread part, and how far of it holds no newline */
+    uint64_t number;       /* of the line that was returned last, from 1 */
+    uint64_t bytes;        /* consumed so far */
+    uint64_t size;         /* of the file; 0: not known */
+    bool ended;
+};
+/* path "-" is stdin. ERR_DATA when it cannot be read. lines_done is fine after a failure. */
+int lines_open(struct lines *l, const char *path, struct err *err) __attribute__((warn_unused_result));
+void lines_done(struct lines *l);
+/* The next line without its newline: 1, 0 at the end, ERR_DATA. Valid until the next call. A byte order mark at the beginning is
+ * dropped. */
+int lines_next(struct lines *l, const char **ret_line, size_t *ret_len, struct err *err) __attribute__((warn_unused_result));
+
+#endif

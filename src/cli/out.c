@@ -1,0 +1,315 @@
+/*
+ * out.c - rows in five formats.
+ *
+ * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is well-formed and TSV has one
+ * line a row. Nothing is kept but the first OUT_AHEAD rows of a table.
+ */
+#include "cli/out.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
+
+struct piece { /* one cell of a table that waits for its width */
+    size_t offset, len, width;
+    enum cell_colour colour;
+};
+
+struct out {
+    struct out_style style;
+    const struct out_column **columns;
+    size_t count;
+    const void *arg;
+    struct buf line, text; /* text: the waiting cells */
+    struct piece *pieces;
+    size_t piece_count, piece_cap;
+    size_t *widths;
+    uint64_t rows;
+    bool widths_known;
+};
+
+static struct cell column_get(const struct out_column *column, const void *row, const void *arg)
+{
+    struct cell cell = {.kind = CELL_NULL};
+    column->get(row, arg, &cell);
+    return cell;
+}
+
+static const char *column_json(const struct out_column *column)
+{
+    return column->json ? column->json : column->name;
+}
+
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table, size_t count, const void *row,
+                     const void *arg)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cell cell = column_get(&table[i], row, arg);
+        if (i > 0)
+            buf_chr(b, ',');
+        cell_put_json(b, style, column_json(&table[i]), &cell);
+    }
+}
+
+/* ---- tables ---- */
+
+static void table_put_line(struct out *o, const struct piece *row)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const struct piece *p = &row[i];
+        size_t fill = o->widths[i] > p->width ? o->widths[i] - p->width : 0;
+        bool last = i + 1 == o->count;
+        bool paint = o->style.colour && p->colour != CELL_PLAIN;
+        if (o->columns[i]->right)
+            buf_printf(&o->line, "%*s", (int)fill, "");
+        if (paint)
+            buf_str(&o->line, cell_colour_code(p->colour));
+        buf_add(&o->line, o->text.data + p->offset, p->len);
+        if (paint)
+            buf_str(&o->line, "\033[0m");
+        if (!last)
+            buf_printf(&o->line, "%*s  ", o->columns[i]->right ? 0 : (int)fill, "");
+    }
+    buf_chr(&o->line, '\n');
+    out_write(&o->line);
+    buf_reset(&o->line);
+}
+
+static void table_put_pending(struct out *o)
+{
+    for (size_t i = 0; !o->widths_known && i < o->piece_count; i++) {
+        if (o->pieces[i].width > o->widths[i % o->count])
+            o->widths[i % o->count] = o->pieces[i].width;
+    }
+    o->widths_known = true;
+    for (size_t i = 0; i < o->piece_count; i += o->count)
+        table_put_line(o, &o->pieces[i]);
+    o->piece_count = 0;
+    buf_reset(&o->text);
+}
+
+static void table_add_piece(struct out *o, size_t offset, enum cell_colour colour)
+{
+    if (o->piece_count == o->piece_cap) {
+        o->piece_cap = o->piece_cap ? o->piece_cap * 2 : 64;
+        o->pieces = mem_resize(o->pieces, o->piece_cap, sizeof(*o->pieces));
+    }
+    size_t len = o->text.len - offset;
+    o->pieces[o->piece_count++] = (struct piece){offset, len, text_width(o->text.data + offset, len), colour};
+}
+
+static void table_add_header(struct out *o)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        size_t offset = o->text.len;
+        for (const char *s = o->columns[i]->name; *s != '\0'; s++)
+            buf_chr(&o->text, *s == '_' ? ' ' : (char)toupper((unsigned char)*s));
+        table_add_piece(o, offset, CELL_PLAIN);
+    }
+}
+
+static void table_row(struct out *o, const void *row)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, o->arg);
+        size_t offset = o->text.len;
+        cell_put_plain(&o->text, &o->style.cell, &cell, o->columns[i]->max, false);
+        table_add_piece(o, offset, cell.colour);
+    }
+    if (o->widths_known || o->rows >= OUT_AHEAD)
+        table_put_pending(o);
+}
+
+/* ---- outputs ---- */
+
+static int columns_find(struct out *o, const struct out_column *table, size_t count, const char *name, size_t len, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
+            o->columns[o->count++] = &table[i];
+            return 0;
+        }
+    }
+    const char **words = mem_alloc(count * sizeof(*words));
+    for (size_t i = 0; i < count; i++)
+        words[i] = table[i].name;
+    char *wanted = mem_dup(name, len);
+    const char *near = text_nearest(wanted, words, count);
+    int rc = near ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?", wanted, near)
+                  : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
+    free(wanted);
+    free(words);
+    return rc;
+}
+
+static int columns_choose(struct out *o, const struct out_column *table, size_t count, const char *names, struct err *err)
+{
+    size_t wanted = count;
+    if (names != NULL) {
+        wanted = 1;
+        for (const char *s = names; *s != '\0'; s++)
+            wanted += *s == ',';
+    }
+    o->columns = mem_alloc(wanted * sizeof(struct out_column *));
+    if (names == NULL) {
+        for (; o->count < count; o->count++)
+            o->columns[o->count] = &table[o->count];
+        return 0;
+    }
+    for (const char *s = names;; s++) {
+        size_t len = strcspn(s, ",");
+        int rc = columns_find(o, table, count, s, len, err);
+        if (rc < 0)
+            return rc;
+        s += len;
+        if (*s == '\0')
+            return 0;
+    }
+}
+
+static void out_destroy(struct out *o)
+{
+    buf_done(&o->line);
+    buf_done(&o->text);
+    free(o->pieces);
+    free(o->widths);
+    free(o->columns);
+    free(o);
+}
+
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table, size_t count, const char *names,
+            const void *arg, struct err *err)
+{
+    struct out *o = mem_zero(1, sizeof(*o));
+    o->style = *style;
+    o->arg = arg;
+    int rc = columns_choose(o, table, style->format == OUT_ID ? 1 : count, style->format == OUT_ID ? NULL : names, err);
+    if (rc < 0) {
+        out_destroy(o);
+        return rc;
+    }
+    o->widths = mem_zero(o->count, sizeof(*o->widths));
+    if (style->format == OUT_TABLE && !style->no_header)
+        table_add_header(o);
+    if (style->format == OUT_TSV && !style->no_header) {
+        for (size_t i = 0; i < o->count; i++)
+            buf_printf(&o->line, "%s%s", i ? "\t" : "", o->columns[i]->name);
+        buf_chr(&o->line, '\n');
+        out_write(&o->line);
+        buf_reset(&o->line);
+    }
+    *ret = o;
+    return 0;
+}
+
+void out_row(struct out *o, const void *row)
+{
+    o->rows++;
+    if (o->style.format == OUT_TABLE) {
+        table_row(o, row);
+        return;
+    }
+    if (o->style.format == OUT_JSON)
+        buf_str(&o->line, o->rows == 1 ? "[{" : ",\n {");
+    else if (o->style.format == OUT_NDJSON)
+        buf_chr(&o->line, '{');
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, o->arg);
+        bool tsv = o->style.format == OUT_TSV || o->style.format == OUT_ID;
+        if (i > 0)
+            buf_chr(&o->line, tsv ? '\t' : ',');
+        if (tsv)
+            cell_put_tsv(&o->line, &o->style.cell, &cell);
+        else
+            cell_put_json(&o->line, &o->style.cell, column_json(o->columns[i]), &cell);
+    }
+    buf_str(&o->line, o->style.format == OUT_JSON ? "}" : o->style.format == OUT_NDJSON ? "}\n" : "\n");
+    out_write(&o->line);
+    buf_reset(&o->line);
+}
+
+void out_free(struct out *o)
+{
+    if (o == NULL)
+        return;
+    if (o->style.format == OUT_TABLE)
+        table_put_pending(o);
+    if (o->style.format == OUT_JSON)
+        buf_str(&o->line, o->rows == 0 ? "[]\n" : "]\n");
+    out_write(&o->line);
+    out_destroy(o);
+}
+
+int out_record(const struct out_style *style, const struct out_column *table, size_t count, const char *names, const void *row,
+               const void *arg, struct err *err)
+{
+    if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
+        struct buf b = BUF_INIT;
+        buf_chr(&b, '{');
+        out_put_members(&b, &style->cell, table, count, row, arg);
+        buf_str(&b, "}\n");
+        out_write(&b);
+        buf_done(&b);
+        return 0;
+    }
+    struct out *o;
+    int rc = out_new(&o, style, table, count, names, arg, err);
+    if (rc < 0)
+        return rc;
+    if (style->format != OUT_TABLE) {
+        out_row(o, row);
+        out_free(o);
+        return 0;
+    }
+    size_t width = 0;
+    for (size_t i = 0; i < o->count; i++)
+        width = strlen(o->columns[i]->name) > width ? strlen(o->columns[i]->name) : width;
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, arg);
+        bool paint = style->colour && cell.colour != CELL_PLAIN;
+        if (cell.kind == CELL_NULL)
+            continue;
+        buf_printf(&o->line, "%-*s  %s", (int)width, o->columns[i]->name, paint ? cell_colour_code(cell.colour) : "");
+        cell_put_plain(&o->line, &style->cell, &cell, 0, true);
+        buf_str(&o->line, paint ? "\033[0m\n" : "\n");
+    }
+    out_write(&o->line);
+    out_destroy(o);
+    return 0;
+}
+
+/* ---- stdout ---- */
+
+static int write_errno; /* of the first write that failed */
+
+void out_write(const struct buf *b)
+{
+    if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
+        write_errno = errno;
+}
+
+bool out_failed(void)
+{
+    return write_errno != 0;
+}
+
+int out_flush(struct err *err)
+{
+    if (fflush(stdout) != 0 && write_errno == 0)
+        write_errno = errno;
+    if (write_errno == 0)
+        return 0;
+    if (write_errno == EPIPE) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return err_set(err, ERR_SYSTEM, "cannot write to standard output: %s", strerror(write_errno));
+}

@@ -1,0 +1,63 @@
+/*
+ * out.h - what dq prints on stdout: rows of a table of columns, in one of five formats.
+ *
+ * A verb describes its rows once, as a table of struct out_column; which column is shown and how it looks follows from the format.
+ * Memory is bounded: a table looks at OUT_AHEAD rows to find its column widths, everything else is written row by row.
+ */
+#ifndef DQ_CLI_OUT_H
+#define DQ_CLI_OUT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/cell.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUT_AHEAD 1000
+
+enum out_format { OUT_TABLE, OUT_JSON, OUT_NDJSON, OUT_TSV, OUT_ID, OUT_FORMAT_COUNT };
+#define OUT_BIT(format) (1u << (format))
+#define OUT_ANY (OUT_BIT(OUT_FORMAT_COUNT) - 1)
+#define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
+extern const char *const out_format_names[]; /* index = format, NULL-terminated */
+
+struct out_column {
+    const char *name; /* of the column, as in --columns; upper case in the heading */
+    const char *json; /* member name where it differs, or NULL */
+    bool right;       /* numbers: aligned to the right */
+    unsigned max;     /* a table cuts it at so many columns; 0: never */
+    const char *help; /* one line */
+    void (*get)(const void *row, const void *arg, struct cell *ret);
+};
+
+struct out_style {
+    enum out_format format;
+    bool colour; /* stdout is a terminal and NO_COLOR is not set */
+    bool no_header;
+    struct cell_style cell;
+};
+
+/* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes to the getters. OUT_ID prints
+ * table[0] alone. ERR_USAGE for a name that is not in the table. */
+struct out;
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table, size_t count, const char *names,
+            const void *arg, struct err *err) __attribute__((warn_unused_result));
+void out_row(struct out *o, const void *row);
+void out_free(struct out *o); /* writes what is pending and the end of the output; NULL is fine */
+
+/* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names as in out_new (JSON: always all).
+ */
+int out_record(const struct out_style *style, const struct out_column *table, size_t count, const char *names, const void *row,
+               const void *arg, struct err *err) __attribute__((warn_unused_result));
+/* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table, size_t count, const void *row,
+                     const void *arg);
+
+void out_write(const struct buf *b); /* to stdout, as it is */
+bool out_failed(void);               /* stdout took no more: stop producing */
+/* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool; otherwise ERR_SYSTEM. */
+int out_flush(struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * progress.h - one line on a terminal's stderr that says how far something is; nothing where stderr is no terminal.
+ */
+#ifndef DQ_CLI_PROGRESS_H
+#define DQ_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+    bool on;
+    const char *what; /* "lines" */
+    int64_t started_at, shown_at;
+};
+void progress_init(struct progress *p, bool quiet, const char *what);
+/* count things are done, which is `fraction` of all (0..1; negative: not known). Redraws at most ten times a second. */
+void progress_show(struct progress *p, uint64_t count, double fraction);
+void progress_clear(struct progress *p); /* before anything else goes to stderr */
+int64_t progress_elapsed_ms(const struct progress *p);
+
+#endif

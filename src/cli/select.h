@@ -1,0 +1,36 @@
+/*
+ * select.h - the options by which list, cancel, retry, ... choose tasks; the same names and meanings everywhere.
+ */
+#ifndef DQ_CLI_SELECT_H
+#define DQ_CLI_SELECT_H
+
+#include "cli/cmd.h"
+#include "store/task_store.h"
+
+struct select_values {
+    const char *tag, *key;
+    unsigned statuses;
+    struct cmd_when due_before, due_after, since;
+};
+
+/* Rows of a table of struct cmd_option; prefix is the way from the verb's struct `type` to a struct select_values, like `select.`. */
+/* clang-format off */
+#define SELECT_OPTIONS(type, prefix)                                                                                          \
+    {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks of these tags; * any run, ? one character", NULL, 0},   \
+    {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]",                                                   \
+     "tasks in these states: pending, running, done, failed, cancelled; live, finished, all", NULL, 0},                       \
+    {"key", 'k', CMD_TEXT, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
+    {"due-before", 0, CMD_INSTANT, offsetof(type, prefix due_before), "TIME", "tasks expected before TIME", NULL, 0},         \
+    {"due-after", 0, CMD_INSTANT, offsetof(type, prefix due_after), "TIME", "tasks expected at TIME or later", NULL, 0},      \
+    {"since", 0, CMD_SINCE, offsetof(type, prefix since), "TIME|D", "tasks added at TIME or later, or at most D (like 2h) ago", NULL, 0}
+/* clang-format on */
+
+/* Whether any of them was given, the statuses apart. */
+bool select_given(const struct select_values *v);
+/* The filter they make; may ask the clock. statuses 0: by_default. */
+int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default, struct task_filter *ret,
+                  struct err *err) __attribute__((warn_unused_result));
+/* "pending or running", for messages. */
+void select_put_statuses(struct buf *b, unsigned statuses);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * task_columns.h - the columns of a task: of `dq list`, `dq show`, and of their JSON.
+ */
+#ifndef DQ_CLI_TASK_COLUMNS_H
+#define DQ_CLI_TASK_COLUMNS_H
+
+#include "base/task.h"
+#include "cli/out.h"
+
+/* Rows are struct task. The last column is `body`: it is there only where bodies were loaded. */
+extern const struct out_column task_columns[];
+extern const size_t task_column_count;
+
+enum cell_colour task_status_colour(int status);
+
+#endif

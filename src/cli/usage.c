@@ -1,0 +1,100 @@
+/*
+ * usage.c - the texts of `dq help` and `dq help VERB`, generated from the tables so that they cannot disagree with the parser.
+ */
+#include "cli/cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_WIDTH 80
+
+/* Words of one paragraph, wrapped at TEXT_WIDTH; the first line begins at column `at`, the others are indented to `indent`. */
+static void put_wrapped(struct buf *b, const char *text, size_t len, size_t at, size_t indent)
+{
+    size_t column = at;
+    bool first = true;
+    for (size_t i = 0; i < len;) {
+        size_t word = 0;
+        while (i + word < len && text[i + word] != ' ')
+            word++;
+        if (!first && column + 1 + word > TEXT_WIDTH) {
+            buf_printf(b, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            buf_chr(b, ' ');
+            column++;
+        }
+        buf_add(b, text + i, word);
+        column += word;
+        first = false;
+        i += word + 1;
+    }
+    buf_chr(b, '\n');
+}
+
+static void put_options(struct buf *b, const struct cmd_option *options, size_t count)
+{
+    const size_t indent = 28;
+    for (size_t i = 0; i < count; i++) {
+        const struct cmd_option *o = &options[i];
+        char head[64], letter[8] = "   ";
+        if (o->letter != 0)
+            snprintf(letter, sizeof(letter), "-%c,", o->letter);
+        int len = snprintf(head, sizeof(head), "  %s --%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        buf_str(b, head);
+        if ((size_t)len + 2 > indent)
+            buf_printf(b, "\n%*s", (int)indent, "");
+        else
+            buf_printf(b, "%*s", (int)indent - len, "");
+        put_wrapped(b, o->help, strlen(o->help), indent, indent);
+    }
+}
+
+void usage_put_verb(struct buf *b, const struct cmd *cmd)
+{
+    const char *prefix = "usage:";
+    for (const char *s = cmd->usage;; s++) {
+        size_t len = strcspn(s, "\n");
+        buf_printf(b, "%-6s dq %s%s", prefix, cmd->name, len ? " " : "");
+        put_wrapped(b, s, len, 11 + strlen(cmd->name), 11 + strlen(cmd->name));
+        prefix = "";
+        s += len;
+        if (*s == '\0')
+            break;
+    }
+    buf_printf(b, "\n%s: %s", cmd->name, cmd->summary);
+    if (cmd->alias != NULL)
+        buf_printf(b, " (short: %s)", cmd->alias);
+    buf_str(b, "\n");
+    for (const char *s = cmd->details; s != NULL && *s != '\0';) {
+        size_t len = strcspn(s, "\n");
+        buf_chr(b, '\n');
+        put_wrapped(b, s, len, 0, 0);
+        s += len;
+        s += *s == '\n';
+    }
+    if (cmd->option_count > 0) {
+        buf_str(b, "\noptions:\n");
+        put_options(b, cmd->options, cmd->option_count);
+    }
+    buf_str(b, "\nfor every verb:\n");
+    put_options(b, cmd_global_options, cmd_global_option_count);
+}
+
+void usage_put_all(struct buf *b)
+{
+    buf_str(b, "usage: dq [OPTION]... VERB [ARGUMENT]...\n\n"
+               "Delayed tasks in a MySQL table: put there by dq, run when due by dqd.\n");
+    const char *group = "";
+    for (size_t i = 0; cmd_table[i] != NULL; i++) {
+        const struct cmd *cmd = cmd_table[i];
+        if (strcmp(group, cmd->group) != 0)
+            buf_printf(b, "\n%s:\n", cmd->group);
+        group = cmd->group;
+        buf_printf(b, "  %-12s ", cmd->name);
+        put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
+    }
+    buf_str(b, "\noptions, before or after the verb:\n");
+    put_options(b, cmd_global_options, cmd_global_option_count);
+    buf_str(b, "\ndq help VERB tells more about a verb; the manual is dq(1).\n");
+}
