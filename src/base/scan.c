@@ -149,7 +149,7 @@ int scan_duration(struct scan *s, int64_t *ret_ms)
         if (!isdigit((unsigned char)*s->p))
             return scan_fault(s, s->p, "like 10m, 1h30m, 2d", "a number is missing");
         for (; isdigit((unsigned char)*s->p); s->p++)
-            whole = whole < WHEN_MAX_DURATION_MS ? whole * 10 + (*s->p - '0') : whole;
+            whole = whole <= WHEN_MAX_DURATION_MS ? whole * 10 + (*s->p - '0') : whole;
         if (*s->p == '.') {
             s->p++;
             if (scan_fraction(s, &part, &scale))

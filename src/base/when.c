@@ -90,26 +90,22 @@ static int64_t local_offset(int64_t at)
  * clock set back shows it twice. 0: a clock set forward skips it; ret is what it would be by the offsets before and after. */
 static int local_readings(int64_t local, int64_t ret[2])
 {
-    int64_t first = local - local_offset(local - 16 * WHEN_HOUR), last = first;
-    int found = 0;
+    /* No zone has ever been 16 hours away from UTC or changed twice within three days: at most one change lies between. */
+    int64_t before = local_offset(local - 16 * WHEN_HOUR), after = local_offset(local + 16 * WHEN_HOUR);
+    int64_t by_before = local - before, by_after = local - after;
 
-    /* No zone has ever been more than 16 hours away from UTC, and none changes twice within two hours. */
-    for (int64_t probe = local - 16 * WHEN_HOUR; probe <= local + 16 * WHEN_HOUR; probe += WHEN_HOUR) {
-        last = local - local_offset(probe);
-        if (found < 2 && last + local_offset(last) == local && !(found && ret[0] == last))
-            ret[found++] = last;
+    if (before == after) {
+        ret[0] = ret[1] = by_before;
+        return 1;
     }
-    if (!found) {
-        ret[0] = first < last ? first : last;
-        ret[1] = first < last ? last : first;
-    } else if (found == 1) {
-        ret[1] = ret[0];
-    } else if (ret[0] > ret[1]) {
-        int64_t earlier = ret[1];
-        ret[1] = ret[0];
-        ret[0] = earlier;
+    bool holds_before = local_offset(by_before) == before, holds_after = local_offset(by_after) == after;
+    if (holds_before != holds_after) {
+        ret[0] = ret[1] = holds_before ? by_before : by_after;
+        return 1;
     }
-    return found;
+    ret[0] = before > after ? by_before : by_after;
+    ret[1] = before > after ? by_after : by_before;
+    return holds_before ? 2 : 0;
 }
 
 /* The local clock with its offset, "2026-11-21T10:00:00.250+01:00". brief: no fraction where it is zero. */
