@@ -210,7 +210,7 @@ static int set_duration(struct ini *s, const struct conf_key *key, const char *t
 
 static int set_enum(struct ini *s, const struct conf_key *key, const char *text)
 {
-    int i;
+    int i = 0;
     if (set_choice(s, key, text, &i) != 0)
         return s->rc;
     *(int *)field(s->conf, key) = key->choices == level_names ? log_level_parse(text) : i;

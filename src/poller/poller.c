@@ -2,12 +2,13 @@
  * poller.c - the tick: runs the duties whose time has come and returns how long to wait. Invariant: the phases only go forward
  * (run, drain, kill, end), and the poller ends only when every result is settled or has been given up aloud.
  */
-#include "poller/state.h"
+#include "poller/poller.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "poller/notify.h"
+#include "poller/state.h"
 #include "store/schema.h"
 
 #include <errno.h>
