@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/when.h"
-#include "cli/lines.h"
+#include "cli/infile.h"
 #include "cli/progress.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 struct bulk {
     struct cmd_context *c;
     const struct bulk_options *options;
-    struct lines lines;
+    struct infile lines;
     struct bulk_parser parser;
     bool begun; /* the first line that is not blank was seen: the parser is set up */
     struct progress progress;
@@ -149,7 +149,7 @@ static int read_all(struct bulk *b, struct err *err)
     const char *line;
     size_t len;
     int rc;
-    while ((rc = lines_next(&b->lines, &line, &len, err)) > 0) {
+    while ((rc = infile_next(&b->lines, &line, &len, err)) > 0) {
         rc = take_line(b, line, len, err);
         if (rc == 0 && (b->count == CHUNK_LINES || b->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
@@ -200,7 +200,7 @@ static void report(const struct bulk *b)
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
 {
     struct bulk b = {.c = c, .options = o, .arena = BUF_INIT};
-    int rc = lines_open(&b.lines, o->from, err);
+    int rc = infile_open(&b.lines, o->from, err);
     if (rc < 0)
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
@@ -216,7 +216,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     else
         report(&b);
     bulk_parser_done(&b.parser);
-    lines_done(&b.lines);
+    infile_done(&b.lines);
     buf_done(&b.arena);
     free(b.items);
     free(b.tasks);

@@ -1,9 +1,9 @@
 /*
- * lines.c - reading by lines.
+ * infile.c - reading by lines.
  *
  * Invariant: data[start .. len) is what was read and not yet returned; its first `scanned` bytes hold no newline.
  */
-#include "cli/lines.h"
+#include "cli/infile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +13,11 @@
 
 #define READ_SIZE (256u << 10)
 
-int lines_open(struct lines *l, const char *path, struct err *err)
+int infile_open(struct infile *l, const char *path, struct err *err)
 {
     struct stat st;
     bool is_stdin = strcmp(path, "-") == 0;
-    *l = (struct lines){.name = is_stdin ? "standard input" : path, .fd = is_stdin ? STDIN_FILENO : -1, .data = BUF_INIT};
+    *l = (struct infile){.name = is_stdin ? "standard input" : path, .fd = is_stdin ? STDIN_FILENO : -1, .data = BUF_INIT};
     if (!is_stdin)
         l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (l->fd < 0)
@@ -27,7 +27,7 @@ int lines_open(struct lines *l, const char *path, struct err *err)
     return 0;
 }
 
-void lines_done(struct lines *l)
+void infile_done(struct infile *l)
 {
     if (l->fd > STDIN_FILENO)
         close(l->fd);
@@ -35,14 +35,14 @@ void lines_done(struct lines *l)
 }
 
 /* More bytes behind data; sets ended where there are none. */
-static int lines_fill(struct lines *l, struct err *err)
+static int infile_fill(struct infile *l, struct err *err)
 {
     if (l->start > 0) {
         memmove(l->data.data, l->data.data + l->start, l->data.len - l->start);
         l->data.len -= l->start;
         l->start = 0;
     }
-    if (l->data.len > LINES_MAX_SIZE)
+    if (l->data.len > INFILE_LINE_MAX)
         return err_set(err, ERR_DATA, "%s:%llu: the line is longer than 64 MiB", l->name, (unsigned long long)l->number + 1);
     buf_reserve(&l->data, READ_SIZE);
     ssize_t n;
@@ -60,7 +60,7 @@ static int lines_fill(struct lines *l, struct err *err)
     return 0;
 }
 
-int lines_next(struct lines *l, const char **ret_line, size_t *ret_len, struct err *err)
+int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
 {
     for (;;) {
         size_t unread = l->data.len - l->start;
@@ -68,7 +68,7 @@ int lines_next(struct lines *l, const char **ret_line, size_t *ret_len, struct e
         const char *end = unread > l->scanned ? memchr(line + l->scanned, '\n', unread - l->scanned) : NULL;
         if (end == NULL && !l->ended) {
             l->scanned = unread;
-            int rc = lines_fill(l, err);
+            int rc = infile_fill(l, err);
             if (rc < 0)
                 return rc;
             continue;

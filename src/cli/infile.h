@@ -1,8 +1,8 @@
 /*
- * lines.h - a file or stdin, line by line, in memory bounded by its longest line.
+ * infile.h - a file or stdin, line by line, in memory bounded by its longest line.
  */
-#ifndef DQ_CLI_LINES_H
-#define DQ_CLI_LINES_H
+#ifndef DQ_CLI_INFILE_H
+#define DQ_CLI_INFILE_H
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LINES_MAX_SIZE (64u << 20) /* bytes of one line */
+#define INFILE_LINE_MAX (64u << 20) /* bytes of one line */
 
-struct lines {
+struct infile {
     const char *name; /* for messages: the path, or "standard input" */
     int fd;
     struct buf data;
@@ -22,11 +22,11 @@ struct lines {
     uint64_t size;         /* of the file; 0: not known */
     bool ended;
 };
-/* path "-" is stdin. ERR_DATA when it cannot be read. lines_done is fine after a failure. */
-int lines_open(struct lines *l, const char *path, struct err *err) __attribute__((warn_unused_result));
-void lines_done(struct lines *l);
+/* path "-" is stdin. ERR_DATA when it cannot be read. infile_done is fine after a failure. */
+int infile_open(struct infile *l, const char *path, struct err *err) __attribute__((warn_unused_result));
+void infile_done(struct infile *l);
 /* The next line without its newline: 1, 0 at the end, ERR_DATA. Valid until the next call. A byte order mark at the beginning is
  * dropped. */
-int lines_next(struct lines *l, const char **ret_line, size_t *ret_len, struct err *err) __attribute__((warn_unused_result));
+int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err) __attribute__((warn_unused_result));
 
 #endif
