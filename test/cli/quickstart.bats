@@ -1,0 +1,59 @@
+# The quick start's real input does what the quick start says: orders.ndjson through its handlers, to the end.
+load ../lib/sandbox
+
+setup_file()
+{
+    sandbox_start
+    install -m 0644 "$DQ_TOP/etc/quickstart/handlers.yaml" "$DQ_SANDBOX/handlers.yaml"
+    mkdir "$DQ_SANDBOX/handlers"
+    install -m 0755 "$DQ_TOP"/etc/quickstart/handlers/* "$DQ_SANDBOX/handlers/"
+    install -m 0644 "$DQ_TOP/etc/quickstart/shop.txt" "$DQ_SANDBOX/"
+    dq add --from "$DQ_TOP/etc/quickstart/orders.ndjson"
+    "$DQ_BIN/dqd" --resident >"$BATS_FILE_TMPDIR/dqd.log" 2>&1 3>&- &
+    local pid=$!
+    wait_until nothing_waits || true
+    kill "$pid"
+    wait "$pid"
+}
+
+nothing_waits() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)')" = 0 ]; }
+
+teardown() { :; }
+
+# status, attempts and output of the task with a key
+outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$1'"; }
+
+@test 'every event of the input was run to an end' {
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq "$(wc -l <"$DQ_TOP/etc/quickstart/orders.ndjson")" ]
+    nothing_waits
+}
+
+@test 'an unpaid order is cancelled, a paid one is not' {
+    [[ $(outcome cancel-1001) == $'1\t1\torder 1001 was not paid: cancelled'* ]]
+    [[ $(outcome cancel-1003) == $'1\t1\torder 1003 was paid in time'* ]]
+}
+
+@test 'an order that nobody rated gets five stars' {
+    [[ $(outcome stars-1021) == $'1\t1\torder 1021 was not rated: five stars'* ]]
+    [[ $(outcome stars-1024) == $'1\t1\torder 1024 was rated'* ]]
+}
+
+@test 'no task started before its time' {
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < expected_time')" = 0 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < create_time + INTERVAL delay_time * 1000 MICROSECOND')" = 0 ]
+}
+
+@test 'a payment that fails twice succeeds at its third attempt, and both failures are kept' {
+    [[ $(outcome pay-1042) == $'1\t3\t'*'120.00 captured at attempt 3'* ]]
+    run sql "SELECT attempt, outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE task_key = 'pay-1042' ORDER BY attempt"
+    [ "$output" = $'1\texit\t75\n2\texit\t75' ]
+}
+
+@test 'a refused payment is failed at once, one whose service stays away when its ladder ends' {
+    [[ $(outcome pay-1044) == $'2\t1\t'* ]]
+    [[ $(outcome pay-1045) == $'2\t3\t'* ]]
+}
+
+@test 'a batch handler has done its mails' {
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'mail.shipped' AND status = 1")" = 10 ]
+}
