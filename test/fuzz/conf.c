@@ -1,0 +1,36 @@
+/*
+ * conf.c - any bytes as dq.ini: a struct conf or a message, never anything else. Build and run by hand:
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/conf.c src/conf/[!h]*.c src/base/[!j]*.c -linih -o /tmp/fuzz
+ *   mkdir -p /tmp/corpus && /tmp/fuzz -max_len=2000 /tmp/corpus test/fuzz/corpus/conf
+ */
+#include "conf/conf.h"
+
+#include "base/mem.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    int fd = memfd_create("dq.ini", MFD_CLOEXEC);
+    if (fd < 0 || fchmod(fd, 0600) != 0 || write(fd, bytes, len) != (ssize_t)len)
+        abort();
+    char *path = mem_printf("/proc/self/fd/%d", fd);
+    struct conf *c = NULL;
+    struct err err = {0};
+    int rc = conf_load(path, &c, &err);
+    if ((rc == 0) != (c != NULL) || (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
+        abort();
+    conf_free(c);
+    free(path);
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * handlers.c - any bytes as a handlers file: a table or a message, never anything else. Build and run by hand:
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/handlers.c src/conf/[h]*.c src/conf/conf_file.c \
+ *       src/base/[!l]*.c -lyaml -ljansson -o /tmp/fuzz
+ *   mkdir -p /tmp/corpus && /tmp/fuzz -max_len=4000 /tmp/corpus test/fuzz/corpus/handlers
+ */
+#include "conf/handlers.h"
+
+#include "base/mem.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    int fd = memfd_create("handlers.yaml", MFD_CLOEXEC);
+    if (fd < 0 || fchmod(fd, 0600) != 0 || write(fd, bytes, len) != (ssize_t)len)
+        abort();
+    char *path = mem_printf("/proc/self/fd/%d", fd);
+    struct handlers *h = NULL;
+    struct err err = {0};
+    int rc = handlers_load(path, &h, &err);
+    if ((rc == 0) != (h != NULL) || (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
+        abort();
+    if (h && handlers_match(h, "mail.welcome") >= (int)h->count)
+        abort();
+    handlers_free(h);
+    free(path);
+    close(fd);
+    return 0;
+}
