@@ -352,6 +352,31 @@ static unsigned line_of(const struct ini *s, const void *value)
     return 0;
 }
 
+/* One element of the host list: NAME, NAME:PORT, [IPV6], [IPV6]:PORT or a bare IPv6 address. */
+static bool is_host(const char *text, size_t len)
+{
+    const char *end = text + len, *close = *text == '[' ? memchr(text, ']', len) : NULL;
+    const char *after = close ? close + 1 : text, *colon = memchr(after, ':', (size_t)(end - after));
+    if (*text == '[' && (!close || close == text + 1 || (close + 1 != end && colon != close + 1)))
+        return false;
+    if (!colon || (!close && memchr(colon + 1, ':', (size_t)(end - colon - 1))))
+        return true;
+    size_t digits = strspn(colon + 1, "0123456789");
+    unsigned long port = digits > 0 && digits <= 5 ? strtoul(colon + 1, NULL, 10) : 0;
+    return colon > text && colon + 1 + digits == end && port >= 1 && port <= 65535;
+}
+
+static int check_hosts(struct ini *s)
+{
+    static const char blanks[] = ", \t";
+    const char *p = s->conf->mysql.host + strspn(s->conf->mysql.host, blanks);
+    for (size_t len; (len = strcspn(p, blanks)) > 0; p += len + strspn(p + len, blanks))
+        if (!is_host(p, len))
+            return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is no host; write db1, db1:3307 or [::1]:3307",
+                        (int)len, p);
+    return 0;
+}
+
 /* What no single key can get wrong. A default never breaks a rule against another, so one of the two keys has a line. */
 static int check_together(struct ini *s)
 {
@@ -369,7 +394,10 @@ static int check_together(struct ini *s)
     unsigned cert = line_of(s, &c->mysql.tls_cert), tls_key = line_of(s, &c->mysql.tls_key);
     if ((*c->mysql.tls_cert == '\0') != (*c->mysql.tls_key == '\0'))
         return fail(s, cert ? cert : tls_key, "tls_cert and tls_key go together; give both or neither");
-    return 0;
+    if (c->mysql.tls >= CONF_TLS_VERIFY_CA && *c->mysql.tls_ca == '\0')
+        return fail(s, line_of(s, &c->mysql.tls), "tls = %s needs tls_ca, the file with the authority's certificate",
+                    tls_names[c->mysql.tls]);
+    return check_hosts(s);
 }
 
 static int parse(struct ini *s, const struct buf *text)
