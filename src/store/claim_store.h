@@ -60,7 +60,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
 int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Loads the bodies of tasks that have none, in statements of at most max_bytes (by body_size; always at least one task). *ret_loaded: how many, from the front. */
+/* Loads the bodies of tasks that have none, in statements of at most max_bytes (by body_size; always at least one task). *ret_loaded: how many
+ * from the front have one now; 0: the first one's row is gone. */
 int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded, struct err *err)
     __attribute__((warn_unused_result));
 
@@ -79,7 +80,7 @@ struct settlement {
     uint64_t id, version;    /* as claimed */
     enum task_event event;   /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK */
     enum task_outcome outcome;
-    int64_t retry_delay_ms;  /* TASK_TRY_LATER: due so long after the statement; TASK_RELEASE: 0, expected time stays */
+    int64_t retry_delay_ms;  /* TASK_TRY_LATER: due so long after the statement; otherwise the expected time stays */
     int64_t start_at, finish_at; /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
     int exit_code, signal;   /* -1, 0: none */
     const char *error;       /* NULL: none */
@@ -88,7 +89,8 @@ struct settlement {
 };
 /* Settles all of them: successes in one UPDATE, the others with their rows of dq_attempt in one short transaction. applied[i] tells
  * whether the row was still ours, also after an earlier call with the same settlement broke off with ERR_LOST: calling again
- * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. Idempotent. */
+ * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. A release that says no error (never
+ * started, as dqd is stopping) leaves none. */
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all, bool *applied,
                        struct err *err) __attribute__((warn_unused_result));
 

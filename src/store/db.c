@@ -116,7 +116,7 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
         memcpy(db->orphan_at, db->at, sizeof db->at);
     }
     if (drop)
-        db_drop(db); /* in_tx stays: the rest of a transaction must not run on a new connection */
+        db_drop(db);
     else if (code == ERR_TRANSIENT)
         db_rollback(db);
     return code;
@@ -151,8 +151,6 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
 
 static int send_statement(struct db *db, const struct buf *sql, struct err *err)
 {
-    if (!db->my && db->in_tx)
-        return err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
     int rc = db_connect(db, err);
     if (rc < 0)
         return rc;

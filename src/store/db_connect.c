@@ -29,8 +29,10 @@ static const char *set_or_null(const char *s)
 }
 
 /* Each library has its own way to ask for TLS, and their defaults differ by version: everything is said. */
-static int set_tls(const struct conf_mysql *c, MYSQL *my, enum conf_tls tls, struct err *err)
+static int set_tls(const struct conf_mysql *c, MYSQL *my, struct err *err)
 {
+    const enum conf_tls tls = c->tls;
+
     if (tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
         return err_set(err, ERR_CONFIG, "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
@@ -58,7 +60,7 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static int set_options(const struct conf_mysql *c, MYSQL *my, enum conf_tls tls, struct err *err)
+static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
 {
     const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
     const unsigned long packet = CLIENT_PACKET_MAX;
@@ -75,7 +77,7 @@ static int set_options(const struct conf_mysql *c, MYSQL *my, enum conf_tls tls,
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
-    return set_tls(c, my, tls, err);
+    return set_tls(c, my, err);
 }
 
 /* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed and seen
@@ -117,6 +119,9 @@ static int set_up_session(struct db *db, struct err *err)
     const char *init = set_or_null(db->conf->init_command);
     int rc = 0;
 
+    /* MariaDB's library (3.3) goes on in the clear when the server, or somebody between, offers no TLS. A unix socket needs none. */
+    if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
+        return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
     if (init && (rc = db_run(db, init, err)) < 0)
         return rc;
     if (strcmp(mysql_character_set_name(db->my), "utf8mb4") && mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
@@ -146,7 +151,7 @@ static void note_server(struct db *db)
 }
 
 /* One host. database NULL: none selected. */
-static int connect_host(struct db *db, const char *host, unsigned port, const char *database, enum conf_tls tls, struct err *err)
+static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
     int rc;
@@ -158,7 +163,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");
-    rc = set_options(c, db->my, tls, err);
+    rc = set_options(c, db->my, err);
     if (rc < 0)
         goto out;
     if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket), CLIENT_FOUND_ROWS)) {
@@ -212,11 +217,11 @@ static int connect_any(struct db *db, const char *database, struct err *err)
     if (rc < 0)
         return rc;
     if (!list)
-        return connect_host(db, NULL, 0, database, c->tls, err);
+        return connect_host(db, NULL, 0, database, err);
     rc = err_set(err, ERR_CONFIG, "host in [mysql] names no host");
     while (next_host(&list, c->port, host, sizeof host, &port)) {
         unsigned long long read_only = 0;
-        rc = connect_host(db, host, port, database, c->tls, err);
+        rc = connect_host(db, host, port, database, err);
         if (rc == 0 && several)
             rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
         if (rc == 0 && read_only) {
@@ -231,7 +236,11 @@ static int connect_any(struct db *db, const char *database, struct err *err)
 
 int db_connect(struct db *db, struct err *err)
 {
-    return db->my ? 0 : connect_any(db, set_or_null(db->conf->database), err);
+    if (db->my)
+        return 0;
+    if (db->in_tx) /* its rest must not run on a new connection */
+        return err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
+    return connect_any(db, set_or_null(db->conf->database), err);
 }
 
 int db_connect_create(struct db *db, struct err *err)

@@ -85,7 +85,8 @@ struct task_changed {
     uint64_t changed;   /* of these: changed (== matched when dry_run) */
     uint64_t lost;      /* somebody else was quicker */
 };
-/* progress, where not NULL, is called after each step. */
+/* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost; when that was
+ * so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before. */
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
     __attribute__((warn_unused_result));

@@ -1,0 +1,125 @@
+/*
+ * poller_store.c - who polls.
+ *
+ * Invariant: correctness never depends on these rows; a wrong share only costs lost races.
+ */
+#include "store/poller_store.h"
+#include "base/mem.h"
+#include "store/task_sql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+
+static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running, int64_t stale_after_ms,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after) VALUES (");
+    sql_put_token(&sql, owner->token);
+    buf_chr(&sql, ',');
+    db_put_text(&sql, owner->host);
+    buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
+    db_put_text(&sql, mode);
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ")", slots, running, stale_after_ms);
+    buf_printf(&sql, " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64, slots, running,
+               stale_after_ms);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running, int64_t stale_after_ms,
+                      unsigned *ret_share, unsigned *ret_shares, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    unsigned share = 0, shares = 0;
+
+    int rc = say_alive(db, owner, mode, slots, running, stale_after_ms, err);
+    buf_str(&sql, "SELECT token < ");
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
+    if (rc == 0)
+        rc = db_query(db, &sql, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        share += db_u64(rows, 0) == 1;
+        shares++;
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    *ret_shares = shares ? shares : 1;
+    *ret_share = share < *ret_shares ? share : 0;
+    return 0;
+}
+
+int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "DELETE FROM dq_poller WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, " OR last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static void read_info(const struct db_rows *r, struct poller_info *p)
+{
+    size_t len;
+    const char *token = db_text(r, 0, &len);
+
+    *p = (struct poller_info){
+        .host = sql_dup(r, 1, NULL),
+        .pid = (uint32_t)db_u64(r, 2),
+        .slots = (int)db_u64(r, 4),
+        .running = (int)db_u64(r, 5),
+        .started_at = db_time(r, 6),
+        .last_seen_at = db_time(r, 7),
+        .stale_after_ms = db_i64(r, 8, 0),
+        .alive = db_u64(r, 9) == 1,
+    };
+    memcpy(p->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
+    snprintf(p->mode, sizeof p->mode, "%s", db_text(r, 3, NULL));
+}
+
+int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    struct poller_info *list = NULL;
+    size_t count = 0;
+
+    buf_str(&sql, "SELECT token, host, pid, mode, slots, running, start_time, last_seen, stale_after, " ALIVE
+                  " FROM dq_poller ORDER BY host, pid, token");
+    int rc = db_query(db, &sql, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        list = mem_resize(list, count + 1, sizeof *list);
+        read_info(rows, &list[count++]);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc < 0) {
+        poller_infos_free(list, count);
+        return rc;
+    }
+    *ret = list;
+    *ret_count = count;
+    return 0;
+}
+
+void poller_infos_free(struct poller_info *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(p[i].host);
+    free(p);
+}

@@ -1,0 +1,367 @@
+/*
+ * task_add.c - storing new tasks.
+ *
+ * Invariant: success is reported only for what the server has committed, and a statement whose answer was lost is looked up by its
+ * add_token before it is tried again, so that no task is stored twice.
+ */
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/task_sql.h"
+#include "store/task_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define STATEMENT_BYTES (1u << 20)
+#define STATEMENT_ROWS 2000
+#define PACKET_ASSUMED 65536      /* every server takes this much */
+#define PACKET_OVERHEAD 64
+#define VERIFY_BACK_MS (INT64_C(5) * 60000)
+#define VERIFY_WAIT_MS 5000       /* for a server that is being restarted */
+#define TRIES 3
+
+#define INSERT_HEAD                                                                                                                      \
+    "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, max_attempts, add_token, delay_time, expected_time,"            \
+    " create_time) VALUES "
+#define KEEP_TAIL " ON DUPLICATE KEY UPDATE id = id"
+
+static void new_token(unsigned char token[TASK_TOKEN_SIZE])
+{
+    if (getrandom(token, TASK_TOKEN_SIZE, 0) != TASK_TOKEN_SIZE)
+        abort(); /* 16 bytes cannot fail once the kernel's pool is up */
+}
+
+static void put_expected(struct buf *sql, const struct task_new *t)
+{
+    if (t->expected_at == TASK_TIME_NONE)
+        sql_put_from_now(sql, t->delay_ms);
+    else
+        db_put_time(sql, t->expected_at);
+}
+
+static void put_max_attempts(struct buf *sql, const struct task_new *t)
+{
+    if (t->max_attempts)
+        buf_u64(sql, t->max_attempts);
+    else
+        buf_str(sql, "NULL");
+}
+
+static void put_row(struct buf *sql, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE])
+{
+    buf_chr(sql, '(');
+    db_put_text(sql, t->tag);
+    buf_chr(sql, ',');
+    db_put_text(sql, t->key);
+    buf_str(sql, t->key ? ",1," : ",NULL,");
+    db_put_bytes(sql, t->body ? t->body : "", t->body_size);
+    buf_printf(sql, ",%zu,", t->body_size);
+    put_max_attempts(sql, t);
+    buf_chr(sql, ',');
+    sql_put_token(sql, token);
+    buf_printf(sql, ",%" PRId64 ",", t->delay_ms);
+    put_expected(sql, t);
+    buf_str(sql, ",UTC_TIMESTAMP(3))");
+}
+
+static int check_packet(struct db *db, const struct buf *sql, const struct task_new *t, struct err *err)
+{
+    size_t max = PACKET_ASSUMED;
+
+    if (sql->len + PACKET_OVERHEAD <= max)
+        return 0;
+    int rc = db_max_packet(db, &max, err);
+    if (rc == 0 && sql->len + PACKET_OVERHEAD > max)
+        rc = err_set(err, ERR_DATA,
+                     "a body of %zu bytes takes a statement of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
+                     " the body elsewhere and add its place",
+                     t->body_size, sql->len, max);
+    return rc;
+}
+
+struct live {
+    struct claim_ref ref;
+    int status;
+    int64_t expected_at;
+};
+
+/* The live task with that tag and key. 1, or 0 when there is none (any more). */
+static int find_live(struct db *db, const struct task_new *t, struct live *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, "SELECT id, version, status, expected_time FROM dq_task WHERE task_key = ");
+    db_put_text(&sql, t->key);
+    buf_str(&sql, " AND tag = ");
+    db_put_text(&sql, t->tag);
+    buf_str(&sql, " AND live = 1");
+    int rc = db_query(db, &sql, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc == 1)
+        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, (int)db_u64(rows, 2), db_time(rows, 3)};
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Runs sql, which answers with (id, expected_time). */
+static int query_added(struct db *db, const struct buf *sql, uint64_t *ret_id, int64_t *ret_expected_at, struct err *err)
+{
+    struct db_rows *rows = NULL;
+
+    int rc = db_query(db, sql, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc == 1) {
+        *ret_id = db_u64(rows, 0);
+        *ret_expected_at = db_time(rows, 1);
+    }
+    db_rows_free(rows);
+    return rc;
+}
+
+static int read_expected(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT id, expected_time FROM dq_task WHERE id = %" PRIu64, id);
+    int rc = query_added(db, &sql, ret_id, ret_at, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* 1: added. ERR_DUPLICATE. */
+static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], uint64_t *ret_id,
+                      int64_t *ret_expected_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    int rc = db_connect(db, err); /* to know what the server can do */
+    if (rc < 0)
+        return rc;
+    buf_str(&sql, INSERT_HEAD);
+    put_row(&sql, t, token);
+    rc = check_packet(db, &sql, t, err);
+    if (rc == 0 && db_is_mariadb(db) && db_server_version(db) >= 100500) {
+        buf_str(&sql, " RETURNING id, expected_time");
+        rc = query_added(db, &sql, ret_id, ret_expected_at, err);
+    } else if (rc == 0) {
+        rc = db_exec(db, &sql, NULL, err);
+        if (rc == 0)
+            rc = read_expected(db, db_insert_id(db), ret_id, ret_expected_at, err);
+    }
+    buf_done(&sql);
+    return rc < 0 ? rc : 1;
+}
+
+/* 1: replaced, 0: it is not there any more as it was. */
+static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    buf_str(&sql, "UPDATE dq_task SET ");
+    sql_put_transition(&sql, "", TASK_RESCHEDULE, NULL);
+    buf_str(&sql, ", attempt = 0, message_body = ");
+    db_put_bytes(&sql, t->body ? t->body : "", t->body_size);
+    buf_printf(&sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size, t->delay_ms);
+    put_max_attempts(&sql, t);
+    buf_str(&sql, ", expected_time = ");
+    put_expected(&sql, t);
+    buf_str(&sql, " WHERE ");
+    sql_put_from(&sql, "", TASK_RESCHEDULE);
+    buf_printf(&sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
+    int rc = check_packet(db, &sql, t, err);
+    if (rc == 0)
+        rc = db_exec(db, &sql, &rows, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : rows > 0;
+}
+
+/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our statements: a few rounds, then the key is
+ * said to be busy. */
+static int add_once(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                    uint64_t *ret_id, int64_t *ret_expected_at, bool *ret_replaced, struct err *err)
+{
+    struct live old = {{0, 0}, 0, 0};
+
+    for (int tries = 0; tries < TRIES; tries++) {
+        int rc = insert_one(db, t, token, ret_id, ret_expected_at, err);
+        if (rc != ERR_DUPLICATE)
+            return rc;
+        rc = find_live(db, t, &old, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            continue;
+        *ret_id = old.ref.id;
+        *ret_expected_at = old.expected_at;
+        if (on_conflict == KEY_KEEP)
+            return 0;
+        if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
+            return err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag, t->key, old.ref.id,
+                           task_status_name(old.status));
+        rc = replace(db, t, &old.ref, err);
+        if (rc == 1) {
+            *ret_replaced = true;
+            rc = read_expected(db, old.ref.id, ret_id, ret_expected_at, err);
+            return rc < 0 ? rc : 0;
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return err_set(err, ERR_TRANSIENT, "tag %s, key %s: others keep changing the task of that key: try again", t->tag, t->key);
+}
+
+/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server that is being restarted. */
+static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE], uint64_t *ret_id, int64_t *ret_expected_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct err why = {0};
+    const struct timespec nap = {0, 200000000};
+    int64_t deadline = when_steady() + VERIFY_WAIT_MS, now_at;
+    uint64_t floor;
+    int rc;
+
+    while ((rc = db_connect(db, &why)) == ERR_UNAVAILABLE && when_steady() < deadline)
+        nanosleep(&nap, NULL);
+    if (rc == 0)
+        rc = task_store_now(db, &now_at, &why);
+    if (rc == 0)
+        rc = task_floor_id(db, now_at - VERIFY_BACK_MS, &floor, &why);
+    if (rc == 0) {
+        buf_printf(&sql, "SELECT id, expected_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
+        sql_put_token(&sql, token);
+        buf_str(&sql, " LIMIT 1");
+        rc = query_added(db, &sql, ret_id, ret_expected_at, &why);
+    }
+    buf_done(&sql);
+    if (rc < 0)
+        return err_set(err, ERR_LOST, "the connection broke while storing, and whether it was stored cannot be found out: %s", why.text);
+    return rc;
+}
+
+int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, uint64_t *ret_id, int64_t *ret_expected_at,
+                   bool *ret_replaced, struct err *err)
+{
+    unsigned char token[TASK_TOKEN_SIZE];
+    uint64_t id = 0;
+    int64_t at = TASK_TIME_NONE;
+    bool replaced = false;
+
+    new_token(token);
+    int rc = add_once(db, t, token, on_conflict, &id, &at, &replaced, err);
+    if (rc == ERR_LOST) {
+        rc = find_added(db, token, &id, &at, err);
+        if (rc == 0)
+            rc = add_once(db, t, token, on_conflict, &id, &at, &replaced, err);
+    }
+    if (rc < 0)
+        return rc;
+    *ret_id = id;
+    *ret_expected_at = at;
+    *ret_replaced = replaced;
+    return rc;
+}
+
+/* Row by row, after a statement for all of them was refused: whose fault is it? */
+static int blame(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                 size_t *ret_bad, struct err *err)
+{
+    uint64_t id;
+    int64_t at;
+    bool replaced;
+
+    for (size_t i = 0; i < n; i++) {
+        int rc = add_once(db, &t[i], token, on_conflict, &id, &at, &replaced, err);
+        if (rc < 0) {
+            *ret_bad = i;
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
+static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
+                       enum key_conflict on_conflict, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t rows = 0;
+
+    buf_str(&sql, INSERT_HEAD);
+    do {
+        if (rows)
+            buf_chr(&sql, ',');
+        put_row(&sql, &t[rows], token);
+        rows++;
+    } while (rows < n && rows < STATEMENT_ROWS && sql.len + t[rows].body_size < STATEMENT_BYTES);
+    bool counted = on_conflict == KEY_KEEP && rows > 1; /* a single row's statement does not tell Duplicates */
+    if (counted)
+        buf_str(&sql, KEEP_TAIL);
+    *ret_bad = 0;
+    int rc = check_packet(db, &sql, t, err);
+    if (rc < 0)
+        goto out;
+    rc = db_exec(db, &sql, NULL, err);
+    if (rc == 0 && counted)
+        *ret_kept += db_duplicates(db);
+    if (rc == ERR_DUPLICATE && on_conflict == KEY_KEEP) {
+        *ret_kept += 1;
+        rc = 0;
+    } else if (rows > 1 && (rc == ERR_DUPLICATE || rc == ERR_DATA)) {
+        rc = blame(db, t, rows, token, on_conflict, ret_bad, err);
+    } else if (rc == ERR_DUPLICATE) {
+        err_set(err, rc, "tag %s, key %s: a live task has that key", t->tag, t->key);
+    }
+out:
+    *ret_rows = rows;
+    buf_done(&sql);
+    return rc;
+}
+
+static int add_all(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                   size_t *ret_kept, size_t *ret_bad, struct err *err)
+{
+    size_t at = 0, rows = 0, bad = 0;
+
+    *ret_kept = 0;
+    *ret_bad = SIZE_MAX;
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    for (; rc == 0 && at < n; at += rows) {
+        rows = on_conflict == KEY_REPLACE ? 1 : 0;
+        rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
+                  : insert_some(db, &t[at], n - at, token, on_conflict, &rows, ret_kept, &bad, err);
+        if (rc == ERR_DUPLICATE || rc == ERR_DATA)
+            *ret_bad = at + bad;
+    }
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    return rc;
+}
+
+int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad,
+                        struct err *err)
+{
+    unsigned char token[TASK_TOKEN_SIZE];
+    uint64_t id;
+    int64_t at;
+
+    new_token(token);
+    int rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+    if (rc == ERR_LOST) {
+        rc = find_added(db, token, &id, &at, err);
+        if (rc == 0)
+            rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+    }
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,277 @@
+/*
+ * task_change.c - operators' transitions and deletion, in steps of a few hundred rows.
+ *
+ * The matching tasks are listed first, as (id, version), so that a change that moves a task in the order cannot meet it twice.
+ * Invariant: a row is changed only while it is at the version that was listed, and a running task that is cancelled leaves its
+ * attempt in dq_attempt in the same transaction.
+ */
+#include "base/mem.h"
+#include "store/task_sql.h"
+#include "store/task_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define TRIES 3
+
+/* The tasks to be worked on. Those that run come first within a step. */
+struct targets {
+    struct claim_ref *refs;
+    unsigned char *running;
+    size_t count, cap;
+    int64_t finished_before_at;
+};
+
+static int target_add(const struct task *t, void *arg)
+{
+    struct targets *x = arg;
+
+    if (x->finished_before_at != TASK_TIME_NONE && t->finish_at >= x->finished_before_at)
+        return 0;
+    if (x->count == x->cap) {
+        x->cap = x->cap ? 2 * x->cap : 64;
+        x->refs = mem_resize(x->refs, x->cap, sizeof *x->refs);
+        x->running = mem_resize(x->running, x->cap, sizeof *x->running);
+    }
+    x->refs[x->count] = (struct claim_ref){t->id, t->version};
+    x->running[x->count++] = t->status == TASK_RUNNING;
+    return 0;
+}
+
+static void targets_done(struct targets *x)
+{
+    free(x->refs);
+    free(x->running);
+}
+
+static int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x, struct err *err)
+{
+    struct task_filter allowing = *f;
+
+    allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
+    return allowing.statuses ? task_store_list(db, &allowing, false, target_add, x, err) : 0;
+}
+
+/* ---- transitions */
+
+static int change_rows(struct db *db, const struct task_change *change, const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", change->event, NULL);
+    if (change->event == TASK_RETRY || change->event == TASK_RESCHEDULE) {
+        buf_str(&sql, ", expected_time = ");
+        if (change->expected_at == TASK_TIME_NONE)
+            sql_put_from_now(&sql, change->delay_ms);
+        else
+            db_put_time(&sql, change->expected_at);
+    }
+    buf_str(&sql, " WHERE ");
+    sql_put_from(&sql, "", change->event);
+    buf_str(&sql, " AND ");
+    sql_put_refs(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, ret_rows, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Some of them run: the attempts that end here are recorded, under the rows' locks. */
+static int change_running(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
+                          struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct claim_ref refs[TASK_STEP];
+    size_t count = 0, locked = 0;
+
+    for (size_t i = from; i < from + n; i++)
+        if (x->running[i])
+            refs[count++] = x->refs[i];
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", TASK_RUNNING);
+    sql_put_refs(&sql, "", refs, count);
+    buf_str(&sql, " FOR UPDATE");
+    rc = sql_read_refs(db, &sql, refs, count, &locked, err);
+    if (rc == 0 && locked)
+        rc = attempt_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
+    if (rc == 0)
+        rc = change_rows(db, change, x->refs + from, n, ret_rows, err);
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    buf_done(&sql);
+    return rc;
+}
+
+/* After an answer was lost: how many of them are now as the change would have left them. */
+static int count_changed(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct claim_ref next[TASK_STEP];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        next[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
+    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", (int)task_transition(event)->to);
+    sql_put_refs(&sql, "", next, n);
+    int rc = sql_read_refs(db, &sql, next, n, &count, err);
+    *ret_rows = count;
+    buf_done(&sql);
+    return rc;
+}
+
+static int change_step(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
+                       struct err *err)
+{
+    bool running = false, lost = false;
+    int rc = 0;
+
+    for (size_t i = from; i < from + n; i++)
+        running |= x->running[i];
+    for (int tries = 0; tries < TRIES; tries++) {
+        rc = running && change->event == TASK_CANCEL ? change_running(db, change, x, from, n, ret_rows, err)
+                                                     : change_rows(db, change, x->refs + from, n, ret_rows, err);
+        lost |= rc == ERR_LOST;
+        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
+            break;
+    }
+    if (rc == 0 && lost)
+        rc = count_changed(db, change->event, x->refs + from, n, ret_rows, err);
+    return rc;
+}
+
+/* A live task has the tag and key of one of them: the others are still changed. *ret_taken: how many could not. */
+static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
+                         struct err *err)
+{
+    uint64_t one, rows = 0;
+
+    for (size_t i = from; i < from + n; i++) {
+        int rc = change_step(db, change, x, i, 1, &one, err);
+        if (rc == ERR_DUPLICATE)
+            err_set(err, rc, "task %" PRIu64 ": another task with its tag and key is pending or running", x->refs[i].id);
+        else if (rc < 0)
+            return rc;
+        else
+            rows += one;
+    }
+    *ret_rows = rows;
+    return 0;
+}
+
+int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
+{
+    struct targets x = {.finished_before_at = TASK_TIME_NONE};
+    struct task_changed so_far = {0, 0, 0};
+    bool duplicates = false;
+    uint64_t rows;
+    size_t n;
+
+    int rc = targets_list(db, f, task_transition(change->event)->from, &x, err);
+    so_far.matched = x.count;
+    if (dry_run)
+        so_far.changed = x.count;
+    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
+        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
+        rows = 0;
+        rc = change_step(db, change, &x, from, n, &rows, err);
+        if (rc == ERR_DUPLICATE) {
+            duplicates = true;
+            rc = change_singly(db, change, &x, from, n, &rows, err);
+        }
+        so_far.changed += rows;
+        so_far.lost += n - rows;
+        if (rc == 0 && progress)
+            progress(&so_far, arg);
+    }
+    targets_done(&x);
+    if (rc == 0 || so_far.changed)
+        *ret = so_far;
+    return rc == 0 && duplicates && !so_far.changed ? ERR_DUPLICATE : rc;
+}
+
+/* ---- deletion */
+
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_str(&sql, "DELETE FROM dq_task WHERE ");
+    sql_put_statuses(&sql, "", TASK_FINISHED);
+    buf_str(&sql, " AND ");
+    sql_put_refs(&sql, "", refs, count);
+    rc = db_exec(db, &sql, &rows, err);
+    if (rc == 0 && rows) { /* of those that are gone: a task that was retried meanwhile keeps its history */
+        buf_reset(&sql);
+        buf_str(&sql, "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
+        sql_put_ref_ids(&sql, "a.task_", refs, count);
+        rc = db_exec(db, &sql, NULL, err);
+    }
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    else
+        *ret_deleted = (size_t)rows;
+    buf_done(&sql);
+    return rc;
+}
+
+/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
+static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct claim_ref left[TASK_STEP];
+    size_t count = 0;
+    bool lost = false;
+    int rc = 0;
+
+    for (int tries = 0; tries < TRIES; tries++) {
+        rc = task_delete_refs(db, refs, n, ret_deleted, err);
+        lost |= rc == ERR_LOST;
+        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
+            break;
+    }
+    if (rc == 0 && lost) {
+        buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+        sql_put_ref_ids(&sql, "", refs, n);
+        rc = sql_read_refs(db, &sql, left, n, &count, err);
+        *ret_deleted = n - count;
+        buf_done(&sql);
+    }
+    return rc;
+}
+
+int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
+{
+    struct targets x = {.finished_before_at = finished_before_at};
+    struct task_changed so_far = {0, 0, 0};
+    size_t n, deleted;
+
+    int rc = targets_list(db, f, TASK_FINISHED, &x, err);
+    so_far.matched = x.count;
+    if (dry_run)
+        so_far.changed = x.count;
+    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
+        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
+        deleted = 0;
+        rc = delete_step(db, x.refs + from, n, &deleted, err);
+        so_far.changed += deleted;
+        so_far.lost += n - deleted;
+        if (rc == 0 && progress)
+            progress(&so_far, arg);
+    }
+    targets_done(&x);
+    if (rc == 0 || so_far.changed)
+        *ret = so_far;
+    return rc;
+}

@@ -1,0 +1,454 @@
+/*
+ * task_list.c - tasks that match a filter, in a total order.
+ *
+ * A list is a merge of cursors, each a sorted sequence of (expected time, id) read from the database page by page: one cursor per
+ * (status, tag), a range of the index `due` that holds just these; or one that walks the primary key; or one whose keys were
+ * loaded and sorted at once (by id, by key, since). The rows themselves are then read by primary key.
+ * Invariant: keys come out strictly ascending in the chosen order, so no task is shown twice where others change them meanwhile.
+ */
+#include "base/mem.h"
+#include "store/task_sql.h"
+#include "store/task_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_MIN 16
+#define PAGE_MAX 500
+#define PAGES_KEYS 200000 /* keys in memory, over all cursors */
+#define FILL_CURSORS 100  /* in one statement */
+#define ROWS 500          /* read at once; with bodies: */
+#define ROWS_WITH_BODIES 20
+#define SINCE_SLACK_MS (INT64_C(3600) * 1000)
+
+struct key {
+    int64_t expected_at;
+    uint64_t id;
+};
+
+struct cursor {
+    int status;
+    char *tag; /* NULL: the primary key, any status */
+    struct key *keys;
+    size_t count, cap, next; /* keys[next] is the head */
+    struct key last;         /* read last */
+    bool begun, end;         /* last is set; nothing follows keys[count - 1] */
+};
+
+struct list {
+    struct db *db;
+    const struct task_filter *f;
+    unsigned statuses;
+    struct cursor *cursors; /* a heap by head, once filled */
+    size_t count, cap;
+    size_t page; /* 0: a page is all there is */
+};
+
+/* ---- order */
+
+static bool by_id(const struct task_filter *f)
+{
+    return f->sort == SORT_ID || f->sort == SORT_ID_DESC;
+}
+
+static bool descending(const struct task_filter *f)
+{
+    return f->sort == SORT_EXPECTED_DESC || f->sort == SORT_ID_DESC;
+}
+
+static int compare_keys(const struct task_filter *f, const struct key *a, const struct key *b)
+{
+    int c = 0;
+    if (!by_id(f))
+        c = a->expected_at < b->expected_at ? -1 : a->expected_at > b->expected_at;
+    if (!c)
+        c = a->id < b->id ? -1 : a->id > b->id;
+    return descending(f) ? -c : c;
+}
+
+static int compare_keys_r(const void *a, const void *b, void *f)
+{
+    return compare_keys(f, a, b);
+}
+
+static void sift_down(struct list *l, size_t i)
+{
+    for (;;) {
+        size_t child = 2 * i + 1, least = i;
+        for (size_t c = child; c < child + 2 && c < l->count; c++) {
+            const struct cursor *x = &l->cursors[c], *y = &l->cursors[least];
+            if (compare_keys(l->f, &x->keys[x->next], &y->keys[y->next]) < 0)
+                least = c;
+        }
+        if (least == i)
+            return;
+        struct cursor swap = l->cursors[i];
+        l->cursors[i] = l->cursors[least];
+        l->cursors[least] = swap;
+        i = least;
+    }
+}
+
+/* ---- cursors */
+
+static struct cursor *cursor_add(struct list *l, int status, const char *tag)
+{
+    if (l->count == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : 16;
+        l->cursors = mem_resize(l->cursors, l->cap, sizeof *l->cursors);
+    }
+    struct cursor *c = &l->cursors[l->count++];
+    *c = (struct cursor){.status = status, .tag = mem_strdup(tag)};
+    return c;
+}
+
+static void cursor_done(struct cursor *c)
+{
+    free(c->tag);
+    free(c->keys);
+}
+
+static void cursor_push(struct cursor *c, struct key key)
+{
+    if (c->count == c->cap) {
+        c->cap = c->cap ? 2 * c->cap : PAGE_MIN;
+        c->keys = mem_resize(c->keys, c->cap, sizeof *c->keys);
+    }
+    c->keys[c->count++] = c->last = key;
+    c->begun = true;
+}
+
+static void put_due_range(struct buf *sql, const struct task_filter *f)
+{
+    if (f->due_after_at != TASK_TIME_NONE) {
+        buf_str(sql, " AND expected_time >= ");
+        db_put_time(sql, f->due_after_at);
+    }
+    if (f->due_before_at != TASK_TIME_NONE) {
+        buf_str(sql, " AND expected_time < ");
+        db_put_time(sql, f->due_before_at);
+    }
+}
+
+/* `(SELECT number, id, expected_time ... LIMIT page)`: what follows c->last. */
+static void put_page(struct buf *sql, const struct list *l, size_t number, const struct cursor *c)
+{
+    const bool desc = descending(l->f), id_order = by_id(l->f);
+
+    buf_printf(sql, "(SELECT %zu, id, expected_time FROM dq_task FORCE INDEX (%s) WHERE ", number, c->tag ? "due" : "PRIMARY");
+    if (c->tag) {
+        buf_printf(sql, "status = %d AND tag = ", c->status);
+        db_put_text(sql, c->tag);
+    } else {
+        buf_str(sql, "1");
+    }
+    put_due_range(sql, l->f);
+    if (c->begun && !id_order) {
+        buf_str(sql, desc ? " AND expected_time <= " : " AND expected_time >= ");
+        db_put_time(sql, c->last.expected_at);
+        buf_str(sql, desc ? " AND (expected_time < " : " AND (expected_time > ");
+        db_put_time(sql, c->last.expected_at);
+        buf_printf(sql, " OR id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
+    } else if (c->begun) {
+        buf_printf(sql, " AND id %c %" PRIu64, desc ? '<' : '>', c->last.id);
+    }
+    buf_str(sql, " ORDER BY ");
+    if (!id_order)
+        buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
+    buf_printf(sql, "id%s", desc ? " DESC" : "");
+    if (l->page)
+        buf_printf(sql, " LIMIT %zu", l->page);
+    buf_chr(sql, ')');
+}
+
+/* The next pages of cursors[from .. to-1], which have been used up. */
+static int fill(struct list *l, size_t from, size_t to, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    for (size_t i = from; i < to; i++) {
+        if (i > from)
+            buf_str(&sql, " UNION ALL ");
+        put_page(&sql, l, i, &l->cursors[i]);
+        l->cursors[i].count = l->cursors[i].next = 0;
+    }
+    int rc = db_query(l->db, &sql, true, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        cursor_push(&l->cursors[db_u64(rows, 0)], (struct key){db_time(rows, 2), db_u64(rows, 1)});
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    for (size_t i = from; i < to; i++)
+        l->cursors[i].end = !l->page || l->cursors[i].count < l->page;
+    return rc;
+}
+
+/* ---- which cursors a filter needs */
+
+static bool has_wildcard(const char *glob)
+{
+    return strpbrk(glob, "*?") != NULL;
+}
+
+/* What is not in every cursor's range anyway. */
+static void put_filter(struct buf *sql, const struct list *l)
+{
+    const struct task_filter *f = l->f;
+
+    if (l->statuses != TASK_ANY) {
+        buf_str(sql, " AND ");
+        sql_put_statuses(sql, "", l->statuses);
+    }
+    if (f->tag_glob && !has_wildcard(f->tag_glob)) {
+        buf_str(sql, " AND tag = ");
+        db_put_text(sql, f->tag_glob);
+    }
+    if (f->key) {
+        buf_str(sql, " AND task_key = ");
+        db_put_text(sql, f->key);
+    }
+    put_due_range(sql, f);
+    if (f->since_at != TASK_TIME_NONE) {
+        buf_str(sql, " AND create_time >= ");
+        db_put_time(sql, f->since_at);
+    }
+}
+
+static int load_where(struct list *l, struct cursor *c, const struct buf *where, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, "SELECT id, expected_time, tag FROM dq_task ");
+    buf_add(&sql, where->data, where->len);
+    put_filter(&sql, l);
+    int rc = db_query(l->db, &sql, true, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        if (!l->f->tag_glob || task_tag_glob(l->f->tag_glob, db_text(rows, 2, NULL)))
+            cursor_push(c, (struct key){db_time(rows, 1), db_u64(rows, 0)});
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+/* By id, by key, or since: few enough to be known at once. */
+static int load(struct list *l, struct err *err)
+{
+    const struct task_filter *f = l->f;
+    struct cursor *c = cursor_add(l, 0, NULL);
+    struct buf where = BUF_INIT;
+    uint64_t floor;
+    int rc = 0;
+
+    c->end = true;
+    for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += TASK_STEP) {
+        buf_reset(&where);
+        buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
+        sql_put_ids(&where, "", f->ids + i, f->id_count - i < TASK_STEP ? f->id_count - i : TASK_STEP);
+        rc = load_where(l, c, &where, err);
+    }
+    if (!f->ids && f->key) {
+        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* the filter names the key */
+        rc = load_where(l, c, &where, err);
+    } else if (!f->ids) {
+        rc = task_floor_id(l->db, f->since_at - SINCE_SLACK_MS, &floor, err);
+        if (rc == 0) {
+            buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
+            rc = load_where(l, c, &where, err);
+        }
+    }
+    buf_done(&where);
+    if (c->count)
+        qsort_r(c->keys, c->count, sizeof *c->keys, compare_keys_r, (void *)(uintptr_t)f);
+    return rc;
+}
+
+static int add_ranges(struct list *l, struct err *err)
+{
+    const char *glob = l->f->tag_glob;
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    int rc;
+
+    if (glob && !has_wildcard(glob)) {
+        for (int s = 0; s < TASK_STATUS_COUNT; s++)
+            if (l->statuses & TASK_BIT(s))
+                cursor_add(l, s, glob);
+        return 0;
+    }
+    buf_str(&sql, "SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag"); /* a loose index scan */
+    rc = db_query(l->db, &sql, true, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        unsigned status = (unsigned)db_u64(rows, 0);
+        const char *tag = db_text(rows, 1, NULL);
+        if (l->statuses & TASK_BIT(status) && (!glob || task_tag_glob(glob, tag)))
+            cursor_add(l, (int)status, tag);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages are as large as what is asked for. */
+static size_t page_size(const struct list *l, bool ranges)
+{
+    const struct task_filter *f = l->f;
+    size_t page = PAGES_KEYS / (l->count ? l->count : 1);
+
+    if (ranges && by_id(f))
+        return f->limit;
+    if (f->limit && f->limit < PAGE_MAX && 2 * f->limit / (l->count ? l->count : 1) < page)
+        page = ranges ? 2 * f->limit / (l->count ? l->count : 1) : f->limit;
+    return page < PAGE_MIN ? PAGE_MIN : page > PAGE_MAX ? PAGE_MAX : page;
+}
+
+/* Cursors with their first pages, as a heap. */
+static int list_open(struct list *l, struct err *err)
+{
+    const struct task_filter *f = l->f;
+    int rc = 0;
+
+    if (f->ids || f->key || f->since_at != TASK_TIME_NONE) {
+        rc = load(l, err);
+    } else {
+        bool walk = by_id(f) && l->statuses == TASK_ANY && !f->tag_glob && f->due_after_at == TASK_TIME_NONE &&
+                    f->due_before_at == TASK_TIME_NONE;
+        if (walk)
+            cursor_add(l, 0, NULL);
+        else
+            rc = add_ranges(l, err);
+        l->page = page_size(l, !walk);
+        for (size_t i = 0; rc == 0 && i < l->count; i += FILL_CURSORS)
+            rc = fill(l, i, i + FILL_CURSORS < l->count ? i + FILL_CURSORS : l->count, err);
+    }
+    if (rc < 0)
+        return rc;
+    for (size_t i = l->count; i-- > 0;) {
+        if (l->cursors[i].count == 0) {
+            cursor_done(&l->cursors[i]);
+            l->cursors[i] = l->cursors[--l->count];
+        }
+    }
+    for (size_t i = l->count / 2; i-- > 0;)
+        sift_down(l, i);
+    return 0;
+}
+
+static void list_close(struct list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        cursor_done(&l->cursors[i]);
+    free(l->cursors);
+}
+
+/* The least key of all. 1, 0 at the end. */
+static int list_next(struct list *l, struct key *ret, struct err *err)
+{
+    if (!l->count)
+        return 0;
+    struct cursor *top = &l->cursors[0];
+    *ret = top->keys[top->next++];
+    if (top->next == top->count && !top->end) {
+        int rc = fill(l, 0, 1, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (top->next == top->count) {
+        cursor_done(top);
+        *top = l->cursors[--l->count];
+    }
+    sift_down(l, 0);
+    return 1;
+}
+
+/* ---- rows */
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct task *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The tasks of keys[0..n-1] that still match, by id; *ret_count of them. */
+static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    size_t count = 0;
+
+    buf_printf(&sql, "SELECT " TASK_COLUMNS "%s FROM dq_task t FORCE INDEX (PRIMARY) WHERE ", bodies ? ", t.message_body" : "");
+    sql_put_ids(&sql, "", ids, n);
+    put_filter(&sql, l);
+    int rc = db_query(l->db, &sql, false, &rows, err);
+    while (rc == 0 && count < n && (rc = db_rows_next(rows, err)) == 1) {
+        task_read(rows, &ret[count]);
+        if (bodies)
+            task_read_body(rows, TASK_COLUMN_COUNT, &ret[count]);
+        count++;
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    qsort(ret, count, sizeof *ret, compare_tasks);
+    *ret_count = count;
+    return rc;
+}
+
+/* The next tasks of the list, at most `most`: *ret_keys of them were looked at (0: the end), *ret_told were handed to each. */
+static int tell_some(struct list *l, struct key *last, size_t most, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
+                     size_t *ret_keys, size_t *ret_told, struct err *err)
+{
+    uint64_t ids[ROWS];
+    struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
+    size_t n = 0, count = 0;
+    struct key key;
+    int rc = 1;
+
+    *ret_told = 0;
+    while (n < most && (rc = list_next(l, &key, err)) == 1) {
+        if (last->id && compare_keys(l->f, &key, last) <= 0) /* moved from one range to another while we read */
+            continue;
+        *last = key;
+        ids[n++] = key.id;
+    }
+    if (rc >= 0 && n)
+        rc = read_tasks(l, ids, n, bodies, tasks, &count, err);
+    for (size_t i = 0; rc >= 0 && i < n; i++) {
+        const struct task *t = bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
+        if (!t)
+            continue;
+        ++*ret_told;
+        rc = each(t, arg);
+        if (rc)
+            break;
+        rc = 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        task_done(&tasks[i]);
+    free(tasks);
+    *ret_keys = n;
+    return rc;
+}
+
+int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
+                    struct err *err)
+{
+    struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
+    struct key last = {0, 0};
+    size_t left = f->limit ? f->limit : SIZE_MAX, keys = 1, told = 0;
+
+    int rc = list_open(&l, err);
+    while (rc == 0 && left && keys) {
+        size_t most = bodies ? ROWS_WITH_BODIES : ROWS;
+        rc = tell_some(&l, &last, left < most ? left : most, bodies, each, arg, &keys, &told, err);
+        left -= told;
+    }
+    list_close(&l);
+    return rc;
+}
