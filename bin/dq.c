@@ -1,0 +1,60 @@
+/*
+ * dq.c - the program dq: reads its command line, sets up what the verb needs, runs it, and speaks.
+ *
+ * Invariant: an error is printed once, here, as one line; the exit status follows from its code alone.
+ */
+#include "cli/verbs.h"
+
+#include "base/task.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int print_help(const struct cmd *cmd)
+{
+    struct buf b = BUF_INIT;
+    if (cmd != NULL)
+        usage_put_verb(&b, cmd);
+    else
+        usage_put_all(&b);
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
+static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
+{
+    int rc = cmd_parse(c, argc, argv, err);
+    if (rc < 0)
+        return rc;
+    if (c->help)
+        return print_help(c->cmd);
+    if (c->version)
+        c->cmd = &cmd_version;
+    if (c->cmd == NULL)
+        return err_set(err, ERR_USAGE, "what shall be done? Try: dq help");
+    rc = cmd_open(c, c->cmd->level, err);
+    return rc < 0 ? rc : c->cmd->run(c, c->values, err);
+}
+
+int main(int argc, char **argv)
+{
+    static char buffer[64 << 10];
+    struct cmd_context c = {.now_at = TASK_TIME_NONE};
+    struct err err = {0};
+    setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+    signal(SIGPIPE, SIG_IGN); /* a connection that breaks is an error like others; out_flush makes up for stdout */
+    int rc = run(&c, argc, argv, &err);
+    struct err flush_err = {0};
+    if (out_flush(&flush_err) < 0 && rc >= 0) {
+        err = flush_err;
+        rc = err.code;
+    }
+    if (rc < 0 && c.cmd != NULL)
+        fprintf(stderr, "dq: %s: %s\n", c.cmd->name, err.text);
+    else if (rc < 0)
+        fprintf(stderr, "dq: %s\n", err.text);
+    cmd_close(&c);
+    return rc < 0 ? err_exit_status(rc) : c.exit_status;
+}

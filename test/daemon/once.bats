@@ -1,0 +1,274 @@
+#!/usr/bin/env bats
+# One pass of dqd, as a timer runs it.
+
+load ../lib/sandbox
+setup() { sandbox_clear; }
+
+status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
+
+@test "runs what is due until nothing is due, and nothing before its time" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: cat
+END
+    a=$(dq add t one) b=$(dq add t two --in 1h) c=$(dq add t three)
+    dqd
+    [ "$(status_of "$a") $(status_of "$b") $(status_of "$c")" = '1 0 1' ]
+    [ "$(sql "SELECT attempt, execution_time FROM dq_task WHERE id = $b")" = $'0\tNULL' ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < expected_time')" = 0 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 0 ]
+    [ "$(sql "SELECT output, exit_code, host IS NOT NULL FROM dq_task WHERE id = $a")" = $'one\t0\t1' ]
+}
+
+@test "a task that a handler adds is run in the same pass" {
+    write_handlers <<END
+handlers:
+  parent:
+    run: DQ_CONFIG=$DQ_CONFIG $DQ_BIN/dq add child
+  child:
+    run: 'true'
+END
+    dq add parent
+    dqd
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = parent1,child1 ]
+}
+
+@test "2,000 tasks, each once" {
+    write_handlers <<END
+handlers:
+  t:
+    run: echo \$DQ_ID >>$BATS_TEST_TMPDIR/ran
+END
+    for i in $(seq 2000); do echo '{"tag":"t"}'; done | dq add --from -
+    dqd
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/ran")" = 2000 ]
+    [ "$(sort "$BATS_TEST_TMPDIR/ran" | uniq -d | wc -l)" = 0 ]
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t2000' ]
+}
+
+@test "the environment of a handler, and the body on its stdin" {
+    write_handlers <<END
+handlers:
+  t:
+    run: env >$BATS_TEST_TMPDIR/env; cat >$BATS_TEST_TMPDIR/body
+    env: {SHOP: main}
+END
+    head -c 300000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
+    id=$(SECRET=hidden dq add t --key 'k 1' @"$BATS_TEST_TMPDIR/in")
+    SECRET=hidden dqd
+    cmp "$BATS_TEST_TMPDIR/in" "$BATS_TEST_TMPDIR/body"
+    grep -qx "DQ_ID=$id" "$BATS_TEST_TMPDIR/env"
+    grep -qx DQ_TAG=t "$BATS_TEST_TMPDIR/env"
+    grep -qx 'DQ_KEY=k 1' "$BATS_TEST_TMPDIR/env"
+    grep -qx DQ_ATTEMPT=1 "$BATS_TEST_TMPDIR/env"
+    grep -qx DQ_MAX_ATTEMPTS=10 "$BATS_TEST_TMPDIR/env"
+    grep -qx DQ_TOKEN=1 "$BATS_TEST_TMPDIR/env"
+    grep -qx SHOP=main "$BATS_TEST_TMPDIR/env"
+    grep -qx 'DQ_EXPECTED_TIME=20[0-9T:.-]*Z' "$BATS_TEST_TMPDIR/env"
+    ! grep -q SECRET "$BATS_TEST_TMPDIR/env"
+    ! grep -q DQ_CONFIG "$BATS_TEST_TMPDIR/env"
+}
+
+@test "a tag without a handler stays pending, is reported, and holds up nobody" {
+    write_handlers <<'END'
+handlers:
+  known:
+    run: 'true'
+END
+    dq add nobody
+    dq add known
+    run dqd
+    [ "$status" = 0 ]
+    [[ $output == *'no handler here'*tag=nobody* ]]
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status, attempt ORDER BY id) FROM dq_task')" = nobody00,known11 ]
+    dq tags | grep -q 'nobody.*none'
+}
+
+@test "a handler that cannot be started gives the task back, unburnt, and the others run" {
+    write_handlers <<'END'
+handlers:
+  missing:
+    run: [/nonexistent/program]
+  notfound:
+    run: no-such-command-anywhere
+  nodir:
+    run: 'true'
+    cwd: /nonexistent
+  fine:
+    run: 'true'
+END
+    for t in missing notfound nodir fine; do dq add $t; done
+    run dqd
+    [ "$status" = 0 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status, attempt ORDER BY id) FROM dq_task')" = missing00,notfound00,nodir00,fine11 ]
+    [ "$(grep -c 'cannot be started' <<<"$output")" = 3 ]
+    [[ $output == *tag=missing*/nonexistent/program* ]]
+    [ "$(sql "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'released'")" = 3 ]
+}
+
+@test "--tag leaves the others alone" {
+    write_handlers <<'END'
+handlers:
+  "*":
+    run: 'true'
+END
+    dq add mail.a; dq add mail.b; dq add order
+    dqd --tag 'mail.*'
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = mail.a1,mail.b1,order0 ]
+}
+
+@test "two runs on one host do not overlap, --allow-overlap lifts it" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
+handlers:
+  slow:
+    run: read x <$BATS_TEST_TMPDIR/go
+  quick:
+    run: 'true'
+END
+    dq add slow
+    dqd_start --tag slow
+    wait_until test "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 3')" = 1 || wait_until eval '[ "$(sql "SELECT status FROM dq_task")" = 3 ]'
+    dq add quick
+    run dqd
+    [ "$status" = 0 ]
+    [[ $output == *"another dqd with pid $DQD_PID is at work"* ]]
+    [ "$(sql "SELECT status FROM dq_task WHERE tag = 'quick'")" = 0 ]
+    dqd --allow-overlap
+    [ "$(sql "SELECT status FROM dq_task WHERE tag = 'quick'")" = 1 ]
+    echo >"$BATS_TEST_TMPDIR/go"
+    wait "$DQD_PID"
+    DQD_PID=''
+}
+
+@test "max_running of a tag, and the slots" {
+    write_handlers <<END
+handlers:
+  "t*":
+    run: |
+      flock $BATS_TEST_TMPDIR/count sh -c 'echo +\$DQ_TAG >>$BATS_TEST_TMPDIR/log'
+      sleep 0.05
+      flock $BATS_TEST_TMPDIR/count sh -c 'echo -\$DQ_TAG >>$BATS_TEST_TMPDIR/log'
+    max_running: 3
+END
+    for i in $(seq 12); do dq add t1; dq add t2; done
+    dqd --slots 5
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t24' ]
+    awk '/^\+/ { n++; c[substr($0, 2)]++ } /^-/ { n--; c[substr($0, 2)]-- }
+         n > 5 || c["t1"] > 3 || c["t2"] > 3 { bad = 1 } n > most { most = n } END { exit bad || most < 2 }' "$BATS_TEST_TMPDIR/log"
+}
+
+@test "global_max_running holds over several pollers" {
+    write_handlers <<END
+handlers:
+  t:
+    run: |
+      flock $BATS_TEST_TMPDIR/count sh -c 'echo + >>$BATS_TEST_TMPDIR/log'
+      sleep 0.05
+      flock $BATS_TEST_TMPDIR/count sh -c 'echo - >>$BATS_TEST_TMPDIR/log'
+    global_max_running: 2
+END
+    for i in $(seq 12); do dq add t; done
+    for i in 1 2 3; do "$DQ_BIN/dqd" --resident 3>&- & pids[$i]=$!; done
+    wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1")" = 12 ]'
+    kill "${pids[@]}"
+    wait "${pids[@]}"
+    awk '/+/ { n++ } /-/ { n-- } n > 2 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/log"
+}
+
+@test "a paused tag waits" {
+    write_handlers <<'END'
+handlers:
+  "*":
+    run: 'true'
+END
+    dq add a; dq add b
+    dq pause a --reason 'shop closed'
+    dqd
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = a0,b1 ]
+    dq resume a
+    dqd
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = a1,b1 ]
+}
+
+@test "the end of an attempt: exit, signal, timeout, with their output tails" {
+    write_handlers <<'END'
+handlers:
+  exits:
+    run: echo out; echo err >&2; exit 3
+  dies:
+    run: kill -SEGV $$
+  hangs:
+    run: echo before; sleep 1000
+    timeout: 200ms
+  stubborn:
+    run: trap '' TERM; echo deaf; while :; do sleep 0.1; done
+    timeout: 200ms
+    kill_grace: 100ms
+  wordy:
+    run: head -c 1000000 /dev/zero | tr '\0' x; echo end; exit 1
+    output_limit: 1k
+END
+    for t in exits dies hangs stubborn wordy; do dq add $t; done
+    dqd
+    [ "$(sql "SELECT exit_code, error_stack, output FROM dq_task WHERE tag = 'exits'")" = $'3\texit status 3\tout\\nerr\\n' ]
+    [ "$(sql "SELECT \`signal\`, exit_code FROM dq_task WHERE tag = 'dies'")" = $'11\tNULL' ]
+    [ "$(sql "SELECT outcome FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE tag = 'hangs'")" = timeout ]
+    [[ "$(sql "SELECT error_stack FROM dq_task WHERE tag = 'hangs'")" == *'timed out after 200ms'* ]]
+    [ "$(sql "SELECT \`signal\`, output FROM dq_task WHERE tag = 'stubborn'")" = $'9\tdeaf\\n' ]
+    [ "$(sql "SELECT LENGTH(output) <= 1024, RIGHT(output, 4) FROM dq_task WHERE tag = 'wordy'")" = $'1\tend\\n' ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND attempt = 1')" = 5 ]
+}
+
+@test "retention deletes what has been finished long enough, with its attempts" {
+    write_handlers <<'END'
+handlers: {}
+END
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
+         SELECT 't', '', s.status, UTC_TIMESTAMP(3) - INTERVAL d.days DAY, UTC_TIMESTAMP(3) - INTERVAL d.days DAY, UTC_TIMESTAMP(3) - INTERVAL d.days DAY
+         FROM (SELECT 1 status UNION SELECT 2 UNION SELECT 4) s, (SELECT 6 days UNION SELECT 8 UNION SELECT 31) d;
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, finish_time, 'exit' FROM dq_task"
+    dqd
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t1\n2\t2\n4\t1' ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 4 ]
+}
+
+@test "history = all keeps the attempts that succeeded too" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: echo fine
+END
+    sed 's/^\[dqd\]/&\nhistory = all/' "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/all.ini"
+    sed -i "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$BATS_TEST_TMPDIR/all.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/all.ini"
+    dq add t
+    dqd --config "$BATS_TEST_TMPDIR/all.ini"
+    [ "$(sql 'SELECT outcome, attempt, exit_code, output FROM dq_attempt')" = $'done\t1\t0\tfine\\n' ]
+}
+
+@test "batch: one process, a verdict a task, the rest by its exit status" {
+    write_handlers <<END
+handlers:
+  b:
+    run: |
+      tee $BATS_TEST_TMPDIR/lines.\$\$ | while read -r line; do
+        id=\$(printf %s "\$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        case \$line in
+        *'"body":"good"'*) echo "{\"id\":\$id,\"result\":\"done\"}" ;;
+        *'"body":"later"'*) echo "{\"id\":\$id,\"result\":\"retry\",\"after\":\"10m\",\"error\":\"not yet\"}" ;;
+        *'"body":"bad"'*) echo "{\"id\":\$id,\"result\":\"fail\",\"error\":\"never\"}" ;;
+        esac
+      done
+      exit 5
+    batch: 50
+END
+    for body in good later bad silent; do dq add b $body; done
+    dqd
+    [ "$(cat "$BATS_TEST_TMPDIR"/lines.* | wc -l)" = 4 ]
+    [ "$(ls "$BATS_TEST_TMPDIR"/lines.* | wc -l)" = 1 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(message_body, status ORDER BY id) FROM dq_task')" = good1,later0,bad2,silent0 ]
+    [ "$(sql "SELECT error_stack, TIMESTAMPDIFF(SECOND, update_time, expected_time) FROM dq_task WHERE message_body = 'later'")" = $'not yet\t600' ]
+    [ "$(sql "SELECT exit_code FROM dq_task WHERE message_body = 'silent'")" = 5 ]
+}

@@ -1,0 +1,287 @@
+#!/usr/bin/env bats
+# dqd as a service: on time, signals, reload, a database that goes away, owners that die.
+
+load ../lib/sandbox
+setup() { sandbox_clear; }
+
+count() { sql "SELECT COUNT(*) FROM dq_task WHERE $1"; }
+is() { [ "$(count "$1")" = "$2" ]; }
+logged() { grep -q "$1" "$DQD_LOG"; }
+ini() { # ini KEY=VALUE...: a copy of the configuration with these in [dqd]
+    local out=$BATS_TEST_TMPDIR/own.ini line
+    sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$out"
+    for line; do sed -i "s/^\[dqd\]/&\n$line/" "$out"; done
+    chmod 600 "$out"
+    echo "$out"
+}
+
+@test "tasks start when they are due, not before" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: 'true'
+END
+    dqd_start --resident
+    for i in $(seq 20); do dq add t --in $((i * 50))ms; done
+    wait_until is 'status = 1' 20
+    is 'execution_time < expected_time' 0
+    dqd_stop
+}
+
+@test "TERM: nothing new, the unstarted is given back, the running finish, exit 0" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
+handlers:
+  t:
+    run: read x <$BATS_TEST_TMPDIR/go
+    max_running: 2
+END
+    for i in 1 2 3 4 5; do dq add t; done
+    dqd_start --resident
+    wait_until is 'status = 3' 2
+    kill "$DQD_PID"
+    wait_until logged 'asked to end'
+    dq add t
+    is 'status = 3' 2
+    exec 9<>"$BATS_TEST_TMPDIR/go"
+    printf 'a\nb\n' >&9
+    wait "$DQD_PID"
+    DQD_PID=''
+    is 'status = 1' 2
+    is 'status = 0 AND attempt = 0' 4
+    [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = 0 ]
+}
+
+@test "a second TERM kills what runs and gives it back" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: sleep 1000
+END
+    dq add t
+    dqd_start --resident
+    wait_until is 'status = 3' 1
+    kill "$DQD_PID"
+    wait_until logged 'asked to end'
+    kill "$DQD_PID"
+    wait "$DQD_PID"
+    DQD_PID=''
+    is 'status = 0 AND attempt = 1' 1
+    [ "$(sql 'SELECT outcome FROM dq_attempt')" = killed ]
+}
+
+@test "drain_timeout ends the patience" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: sleep 1000
+    kill_grace: 100ms
+END
+    dq add t
+    dqd_start --resident --config "$(ini 'drain_timeout = 200ms')"
+    wait_until is 'status = 3' 1
+    dqd_stop
+    is 'status = 0 AND attempt = 1' 1
+}
+
+@test "HUP takes a new handlers file, and keeps the old one when the new one is wrong" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: echo one
+END
+    dqd_start --resident
+    dq add t
+    wait_until is "output = 'one\n'" 1
+    write_handlers <<'END'
+handlers:
+  t:
+    rum: echo two
+END
+    kill -HUP "$DQD_PID"
+    wait_until logged 'not taken over'
+    logged 'handlers.yaml:3:5: unknown key'
+    dq add t
+    wait_until is "output = 'one\n'" 2
+    write_handlers <<'END'
+handlers:
+  t:
+    run: echo three
+END
+    kill -HUP "$DQD_PID"
+    wait_until logged 'handlers read again'
+    dq add t
+    wait_until is "output = 'three\n'" 1
+    dqd_stop
+}
+
+@test "a cancelled task's handler is killed, and nothing of it is recorded" {
+    write_handlers <<END
+handlers:
+  t:
+    run: echo \$\$ >$BATS_TEST_TMPDIR/pid; exec sleep 1000
+END
+    id=$(dq add t)
+    dqd_start --resident
+    wait_until test -s "$BATS_TEST_TMPDIR/pid"
+    wait_until is 'status = 3' 1
+    dq cancel "$id"
+    gone() { ! kill -0 "$(cat "$BATS_TEST_TMPDIR/pid")" 2>/dev/null; }
+    wait_until gone
+    dqd_stop
+    is 'status = 4' 1
+    [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
+}
+
+@test "leases are renewed: a handler may run for longer than one" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: sleep 5
+END
+    dq add t
+    dqd_start --resident --config "$(ini 'lease = 2s')"
+    wait_until is 'status = 1' 1
+    is 'attempt = 1' 1
+    dqd_stop
+}
+
+@test "a dqd that dies loses its tasks to the next one, and the history says so" {
+    write_handlers <<END
+handlers:
+  t:
+    run: test \$DQ_ATTEMPT -gt 1 || exec sleep 1000
+END
+    dq add t
+    dqd_start --resident --config "$(ini 'lease = 2s')"
+    wait_until is 'status = 3' 1
+    kill -9 "$DQD_PID"
+    wait "$DQD_PID" || true
+    dqd_start --resident --config "$(ini 'lease = 2s')"
+    wait_until is 'status = 1' 1
+    [ "$(sql 'SELECT outcome, attempt, host IS NOT NULL FROM dq_attempt')" = $'lease-expired\t1\t1' ]
+    dqd_stop
+}
+
+@test "on_lease_expiry: fail" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: exec sleep 1000
+    on_lease_expiry: fail
+END
+    dq add t
+    dqd_start --resident --config "$(ini 'lease = 2s')"
+    wait_until is 'status = 3' 1
+    kill -9 "$DQD_PID"
+    wait "$DQD_PID" || true
+    dqd_start --resident --config "$(ini 'lease = 2s')"
+    wait_until is 'status = 2' 1
+    dqd_stop
+}
+
+@test "a runner that dies: its handlers die with it, the tasks run again, dqd goes on" {
+    write_handlers <<END
+handlers:
+  t:
+    run: echo \$\$ >$BATS_TEST_TMPDIR/pid.\$DQ_ATTEMPT; test \$DQ_ATTEMPT -gt 1 || exec sleep 1000
+END
+    dq add t
+    dqd_start --resident
+    wait_until test -s "$BATS_TEST_TMPDIR/pid.1"
+    wait_until is 'status = 3' 1
+    pkill -9 -P "$DQD_PID" dqd-runner
+    wait_until is 'status = 1' 1
+    ! kill -0 "$(cat "$BATS_TEST_TMPDIR/pid.1")" 2>/dev/null
+    [ "$(sql 'SELECT outcome FROM dq_attempt')" = runner-died ]
+    dqd_stop
+}
+
+@test "the database goes away: handlers go on, their results are settled when it is back" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
+handlers:
+  t:
+    run: read x <$BATS_TEST_TMPDIR/go; echo done
+END
+    dq add t
+    dqd_start --resident
+    wait_until is 'status = 3' 1
+    "$DQ_TOP/bin/dq-sandbox" stop
+    wait_until logged 'database failed\|no database'
+    exec 9<>"$BATS_TEST_TMPDIR/go"
+    echo >&9
+    "$DQ_TOP/bin/dq-sandbox" start 3>&-
+    wait_until is 'status = 1' 1
+    is 'attempt = 1' 1
+    dqd_stop
+}
+
+@test "the list of pollers" {
+    write_handlers <<'END'
+handlers: {}
+END
+    dqd_start --resident
+    listed() { [ "$(dq pollers -o tsv | grep -c "$DQD_PID")" = 1 ]; }
+    wait_until listed
+    dq pollers | grep -q resident
+    dqd_stop
+    ! listed
+}
+
+@test "several pollers share a tag: every task once" {
+    write_handlers <<END
+handlers:
+  t:
+    run: echo \$DQ_ID >>$BATS_TEST_TMPDIR/ran
+END
+    for i in $(seq 600); do echo '{"tag":"t"}'; done | dq add --from -
+    for i in 1 2 3 4; do "$DQ_BIN/dqd" --resident 3>&- & pids[$i]=$!; done
+    wait_until is 'status = 1' 600
+    kill "${pids[@]}"
+    wait "${pids[@]}"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/ran")" = 600 ]
+    [ "$(sort -u "$BATS_TEST_TMPDIR/ran" | wc -l)" = 600 ]
+}
+
+@test "--for ends by itself and lets the running finish" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: sleep 1
+END
+    dqd_start --for 500ms
+    dq add t
+    wait "$DQD_PID"
+    DQD_PID=''
+    is 'status = 1 OR attempt = 0' 1
+}
+
+@test "a body longer than a claim carries along" {
+    write_handlers <<END
+handlers:
+  t:
+    run: sha256sum
+END
+    head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/big"
+    for i in 1 2 3 4 5; do dq add t @"$BATS_TEST_TMPDIR/big"; done
+    dqd_start --resident
+    wait_until is 'status = 1' 5
+    [ "$(sql 'SELECT DISTINCT LEFT(output, 64) FROM dq_task')" = "$(sha256sum <"$BATS_TEST_TMPDIR/big" | cut -c1-64)" ]
+    dqd_stop
+}
+
+@test "sd_notify: READY, STOPPING" {
+    command -v socat >/dev/null
+    write_handlers <<'END'
+handlers: {}
+END
+    socat -u "UNIX-RECV:$BATS_TEST_TMPDIR/notify" - >"$BATS_TEST_TMPDIR/said" 3>&- &
+    socat_pid=$!
+    wait_until test -S "$BATS_TEST_TMPDIR/notify"
+    NOTIFY_SOCKET=$BATS_TEST_TMPDIR/notify dqd_start --resident
+    wait_until grep -q READY=1 "$BATS_TEST_TMPDIR/said"
+    dqd_stop
+    wait_until grep -q STOPPING=1 "$BATS_TEST_TMPDIR/said"
+    kill "$socat_pid"
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# What dqd says to a wrong command line, wrong files and a missing database: one line, the documented exit status.
+
+load ../lib/sandbox
+
+refused() { # refused STATUS TEXT ARG...
+    local want=$1 text=$2
+    shift 2
+    run "$DQ_BIN/dqd" "$@"
+    [ "$status" = "$want" ]
+    [[ $output == *"$text"* ]]
+    [ "${#lines[@]}" = 1 ]
+}
+
+@test "wrong command lines" {
+    refused 64 'did you mean --resident?' --residen1
+    refused 64 'unexpected argument "now"' now
+    refused 64 'exclude each other' --once --resident
+    refused 64 'needs a value' --for
+    refused 64 'unknown unit' --for 5x
+    refused 64 'whole number from 1 to 4096' --slots 0
+    refused 64 'give error, warn, notice, info or debug' --log-level loud
+}
+
+@test "help and version need no configuration" {
+    run env -u DQ_CONFIG "$DQ_BIN/dqd" --help
+    [ "$status" = 0 ]
+    [[ $output == usage:* ]]
+    run env -u DQ_CONFIG "$DQ_BIN/dqd" --version
+    [ "$status" = 0 ]
+    [[ $output == 'dqd '[0-9]* ]]
+}
+
+@test "--check-config and --list-handlers" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: 'true'
+    timeout: 90s
+END
+    run dqd --check-config
+    [ "$status" = 0 ]
+    [[ $output == *'1 handlers'* || $output == *'1 handler'* ]]
+    run dqd --list-handlers
+    [[ $output == t*'timeout 1m30s'* ]]
+    write_handlers <<'END'
+handlers:
+  t:
+    run: 'true'
+    timeout: 90x
+END
+    refused 78 'handlers.yaml:4:14:' --check-config
+}
+
+@test "files: missing, writable by others" {
+    refused 78 /nonexistent/dq.ini --config /nonexistent/dq.ini
+    cp "$DQ_CONFIG" "$BATS_TEST_TMPDIR/loose.ini"
+    chmod 666 "$BATS_TEST_TMPDIR/loose.ini"
+    refused 78 loose.ini --config "$BATS_TEST_TMPDIR/loose.ini"
+}
+
+@test "database: absent, unknown, without schema" {
+    write_handlers <<'END'
+handlers: {}
+END
+    own() { sed "$1; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
+    own 's|^socket *=.*|socket = /nonexistent/mysql.sock|'
+    refused 69 /nonexistent/mysql.sock --config "$BATS_TEST_TMPDIR/own.ini"
+    own 's|^database *=.*|database = elsewhere|'
+    refused 78 elsewhere --config "$BATS_TEST_TMPDIR/own.ini"
+    sql 'CREATE DATABASE bare'
+    own 's|^database *=.*|database = bare|'
+    refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
+}
