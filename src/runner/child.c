@@ -19,8 +19,8 @@
 enum step { STEP_NONE, STEP_STREAMS, STEP_SESSION, STEP_LIMIT, STEP_NICE, STEP_ACCOUNT, STEP_CWD, STEP_ORPHAN, STEP_EXEC };
 
 struct failure {
-    volatile enum step step;
-    volatile int error;
+    enum step step;
+    int error;
 };
 
 /* glibc's own wrappers would signal the threads of the process whose memory this is. */
@@ -70,7 +70,7 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
     return STEP_NONE;
 }
 
-static _Noreturn void child_main(const struct child_spec *s, pid_t parent, struct failure *f)
+static _Noreturn __attribute__((noinline)) void child_main(const struct child_spec *s, pid_t parent, volatile struct failure *f)
 {
     enum step step = prepare(s, parent);
 
@@ -83,11 +83,11 @@ static _Noreturn void child_main(const struct child_spec *s, pid_t parent, struc
     _exit(127);
 }
 
-static int explain(const struct child_spec *s, const struct failure *f, struct err *err)
+static int explain(const struct child_spec *s, struct failure f, struct err *err)
 {
-    const char *why = strerror(f->error), *name = s->account ? s->account->name : "";
+    const char *why = strerror(f.error), *name = s->account ? s->account->name : "";
 
-    switch (f->step) {
+    switch (f.step) {
     case STEP_SESSION:
         return err_set(err, ERR_SYSTEM, "setsid: %s", why);
     case STEP_STREAMS:
@@ -109,7 +109,7 @@ static int explain(const struct child_spec *s, const struct failure *f, struct e
 
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
 {
-    struct failure f = {STEP_NONE, 0};
+    volatile struct failure f = {STEP_NONE, 0}; /* changes while vfork is called, without the compiler's knowledge */
     const pid_t parent = getpid();
     const pid_t pid = vfork();
 
@@ -119,7 +119,7 @@ int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
         return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));
     if (f.step != STEP_NONE) {
         child_reap(pid);
-        return explain(s, &f, err);
+        return explain(s, f, err);
     }
     *ret = pid;
     return 0;

@@ -1,7 +1,7 @@
 /*
  * env.c - the environment of one process: its handler's, and what dqd says of the task.
  *
- * Invariant: every variable of plan_reserved that applies is set by us alone, even where it is empty.
+ * Invariant: what begins with DQ_ is set here alone (handlers_load refuses such names), each even where it is empty.
  */
 #include "runner/job.h"
 

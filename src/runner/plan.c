@@ -16,9 +16,6 @@
 
 #define BASE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-const char *const plan_reserved[] = {"DQ_ID",    "DQ_TAG",   "DQ_KEY", "DQ_ATTEMPT", "DQ_MAX_ATTEMPTS", "DQ_EXPECTED_TIME",
-                                     "DQ_TOKEN", "DQ_BATCH", NULL};
-
 static bool same_name(const char *a, const char *b)
 {
     size_t n = strcspn(a, "=");
@@ -41,14 +38,6 @@ static void env_set(struct plan *p, char *setting)
     p->env[p->env_count] = NULL;
 }
 
-static bool is_reserved(const char *setting)
-{
-    for (const char *const *r = plan_reserved; *r; r++)
-        if (same_name(setting, *r))
-            return true;
-    return false;
-}
-
 static void make_env(struct plan *p, const struct passwd *pw)
 {
     const char *tz = getenv("TZ");
@@ -64,8 +53,7 @@ static void make_env(struct plan *p, const struct passwd *pw)
         env_set(p, mem_printf("LOGNAME=%s", pw->pw_name));
     }
     for (char **e = p->handler->env; e && *e; e++)
-        if (!is_reserved(*e))
-            env_set(p, mem_strdup(*e));
+        env_set(p, mem_strdup(*e));
 }
 
 static const char *env_get(const struct plan *p, const char *name)

@@ -39,7 +39,4 @@ struct table {
 struct table *table_new(const struct handlers *handlers, const char *default_user);
 void table_free(struct table *t);
 
-/* Names of variables that dqd itself sets, NULL-terminated: a handler's `env` cannot. */
-extern const char *const plan_reserved[];
-
 #endif

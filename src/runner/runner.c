@@ -327,11 +327,10 @@ static void take_ping(struct runner *r)
     proto_end(&r->out);
 }
 
-/* The poller is gone, or is not itself any more. */
+/* The poller is gone, or is not itself any more. The link stays open: its end tells runner_stop that every handler is gone. */
 static void orphan(struct runner *r)
 {
     epoll_ctl(r->c.epoll, EPOLL_CTL_DEL, r->sock, NULL);
-    close(r->sock);
     r->orphaned = true;
     return_waiting(r);
     if (r->running_count)

@@ -1,0 +1,350 @@
+/*
+ * runner_end.c - how handlers end: by themselves, by a signal, by timeout; what is kept of their output; and that nothing of them
+ * stays.
+ */
+#include "runner_rig.h"
+
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check_end(const struct rig_report *end, enum task_outcome outcome, int exit_code, int sig, bool permanent,
+                      const char *error)
+{
+    assert_int_equal(end->e.outcome, outcome);
+    assert_int_equal(end->e.exit_code, exit_code);
+    assert_int_equal(end->e.signal, sig);
+    assert_int_equal(end->e.permanent, permanent);
+    assert_int_equal(end->e.retry_after_ms, -1);
+    if (error)
+        assert_string_equal(end->error, error);
+    else
+        assert_null(end->error);
+}
+
+static void exit_status_and_signal_are_told_apart(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  ok: {run: exit 0}\n"
+             "  again: {run: exit 75}\n"
+             "  never: {run: exit 65}\n"
+             "  own: {run: exit 3, permanent_exit_codes: [3]}\n"
+             "  term: {run: 'kill $$; sleep 1000'}\n"
+             "  kill: {run: kill -9 $$}\n",
+             4);
+    check_end(rig_end(&r, rig_send(&r, "ok")), OUTCOME_DONE, 0, 0, false, NULL);
+    check_end(rig_end(&r, rig_send(&r, "again")), OUTCOME_EXIT, 75, 0, false, "exit status 75");
+    check_end(rig_end(&r, rig_send(&r, "never")), OUTCOME_EXIT, 65, 0, true, "exit status 65");
+    check_end(rig_end(&r, rig_send(&r, "own")), OUTCOME_EXIT, 3, 0, true, "exit status 3");
+    check_end(rig_end(&r, rig_send(&r, "term")), OUTCOME_SIGNAL, -1, SIGTERM, false, "signal 15 (Terminated)");
+    check_end(rig_end(&r, rig_send(&r, "kill")), OUTCOME_SIGNAL, -1, SIGKILL, false, "signal 9 (Killed)");
+    rig_close(&r);
+}
+
+static void times_of_start_and_end_are_reported(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: sleep 0.1}\n", 4);
+    uint32_t job = rig_send(&r, "t");
+    int64_t finish_us = rig_end(&r, job)->e.finish_us;
+    assert_true(finish_us - rig_find(&r, RUNNER_STARTED, job)->e.at_us >= 100000);
+    rig_close(&r);
+}
+
+static void timeout_ends_a_handler(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "defaults: {timeout: 100ms, kill_grace: 60s}\n"
+             "handlers:\n"
+             "  plain: {run: sleep 1000}\n"
+             "  tidy: {run: 'trap \"echo bye; exit 0\" TERM; while :; do sleep 0.01; done'}\n"
+             "  stopped: {run: 'kill -STOP $$'}\n",
+             8);
+    check_end(rig_end(&r, rig_send(&r, "plain")), OUTCOME_TIMEOUT, -1, SIGTERM, false, "timed out after 100ms (TERM)");
+    const struct rig_report *end = rig_end(&r, rig_send(&r, "tidy"));
+    check_end(end, OUTCOME_TIMEOUT, 0, 0, false, "timed out after 100ms (TERM)");
+    assert_non_null(strstr(end->output, "bye\n"));
+    check_end(rig_end(&r, rig_send(&r, "stopped")), OUTCOME_TIMEOUT, -1, SIGTERM, false, "timed out after 100ms (TERM)");
+    rig_close(&r);
+}
+
+static void handler_that_ignores_term_is_killed(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "defaults: {timeout: 300ms, kill_grace: 100ms}\n"
+             "handlers:\n"
+             "  t: {run: 'trap \"\" TERM; sleep 1000 & echo $! >@DIR@/child; sleep 1000; sleep 1000'}\n",
+             4);
+    check_end(rig_end(&r, rig_send(&r, "t")), OUTCOME_TIMEOUT, -1, SIGKILL, false,
+              "timed out after 300ms (TERM, then KILL after 100ms)");
+    char *child = rig_read_file(&r, "child");
+    rig_until_gone(&r, atoi(child));
+    free(child);
+    rig_close(&r);
+}
+
+static void background_process_ends_with_its_leader(void **state)
+{
+    (void)state;
+    static const char *const shells[] = {"/bin/dash", "/bin/bash"};
+    char yaml[256];
+
+    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+        struct rig r;
+        snprintf(yaml, sizeof yaml,
+                 "defaults: {shell: %s}\nhandlers:\n"
+                 "  t: {run: '(trap \"\" TERM HUP; echo kept; echo $$ >@DIR@/x; exec sleep 1000) & echo $! >@DIR@/child; read x "
+                 "<@DIR@/f'}\n",
+                 shells[i]);
+        rig_open(&r, yaml, 4);
+        char *fifo = rig_path(&r, "f"), command[300];
+        snprintf(command, sizeof command, "mkfifo %s", fifo);
+        assert_int_equal(system(command), 0);
+        uint32_t job = rig_send(&r, "t");
+        char *child = rig_read_file(&r, "child"), *x = rig_read_file(&r, "x");
+        FILE *f = fopen(rig_path(&r, "f"), "w");
+        fputs("go\n", f);
+        fclose(f);
+        const struct rig_report *end = rig_end(&r, job);
+        check_end(end, OUTCOME_DONE, 0, 0, false, NULL);
+        assert_string_equal(end->output, "kept\n");
+        rig_until_gone(&r, atoi(child));
+        free(child);
+        free(x);
+        rig_close(&r);
+    }
+}
+
+static void session_of_its_own_holds_up_nobody(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  t: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/pid; exec sleep 1000\" & while ! test -s @DIR@/pid; do sleep 0.01; "
+             "done; echo out'}\n"
+             "  u: {run: echo next}\n",
+             2);
+    const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
+    check_end(end, OUTCOME_DONE, 0, 0, false, NULL);
+    assert_string_equal(end->output, "out\n");
+    char *pid = rig_read_file(&r, "pid");
+    assert_true(rig_alive(atoi(pid)));
+    assert_string_equal(rig_end(&r, rig_send(&r, "u"))->output, "next\n");
+    kill(atoi(pid), SIGKILL);
+    free(pid);
+    rig_close(&r);
+}
+
+static void timeout_holds_in_every_shape_of_shell(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {
+        "sleep 1000 | cat",     "(sleep 1000)",    "x=$(sleep 1000)",     "sleep 1000 & wait",
+        "yes | cat >/dev/null", "exec sleep 1000", "while :; do :; done",
+    };
+    static const char *const shells[] = {"/bin/dash", "/bin/bash"};
+    const size_t n = sizeof shapes / sizeof shapes[0];
+    struct buf yaml = BUF_INIT;
+    struct rig r;
+    char tag[16];
+
+    buf_str(&yaml, "defaults: {timeout: 100ms, kill_grace: 60s}\nhandlers:\n");
+    for (size_t i = 0; i < 2 * n; i++)
+        buf_printf(&yaml, "  t%zu: {run: '%s', shell: %s}\n", i, shapes[i % n], shells[i / n]);
+    rig_open(&r, yaml.data, 32);
+    for (size_t i = 0; i < 2 * n; i++) {
+        snprintf(tag, sizeof tag, "t%zu", i);
+        rig_send(&r, tag);
+    }
+    for (uint32_t job = 1; job <= 2 * n; job++)
+        assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_TIMEOUT);
+    buf_done(&yaml);
+    rig_close(&r);
+}
+
+static void cancelled_handler_ends_so_even_with_status_0(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: 'trap \"exit 0\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done'}\n", 2);
+    uint32_t job = rig_send(&r, "t");
+    free(rig_read_file(&r, "up"));
+    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
+    runner_send_kill(r.link, job, RUNNER_KILL_SHUTDOWN); /* the first reason counts */
+    runner_send_kill(r.link, 4711, RUNNER_KILL_LOST);    /* nobody's */
+    check_end(rig_end(&r, job), OUTCOME_CANCELLED, 0, 0, false, "cancelled while it ran");
+    rig_close(&r);
+}
+
+/* ---- output */
+
+static void output_and_errors_come_in_order(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: 'echo 1; echo 2 >&2; echo 3; printf \"a\\0b\\377\"; exit 1'}\n", 2);
+    const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
+    assert_int_equal(end->e.output_size, 10);
+    assert_memory_equal(end->output, "1\n2\n3\na\0b\377", 10);
+    rig_close(&r);
+}
+
+static void tail_of_output_is_kept(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  t: {run: seq 100000, output_limit: 19}\n"
+             "  none: {run: seq 1000, output_limit: 0}\n"
+             "  all: {run: seq 100000, output_limit: 1m}\n"
+             "  utf8: {run: 'printf \"ääääääxx\"', output_limit: 9}\n",
+             2);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "99998\n99999\n100000\n");
+    assert_int_equal(rig_end(&r, rig_send(&r, "none"))->e.output_size, 0);
+    const struct rig_report *all = rig_end(&r, rig_send(&r, "all"));
+    assert_int_equal(all->e.output_size, 588895);
+    assert_memory_equal(all->output + 588895 - 13, "99999\n100000\n", 13);
+    assert_string_equal(rig_end(&r, rig_send(&r, "utf8"))->output, "äääxx"); /* not half a character */
+    rig_close(&r);
+}
+
+static long peak_kib(pid_t pid)
+{
+    char path[64], line[256];
+    long kib = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    fclose(f);
+    return kib;
+}
+
+static void endless_output_is_bounded_and_starves_nobody(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  flood: {run: head -c 1G /dev/zero; exit 3, timeout: 1h}\n"
+             "  noise: {run: yes, timeout: 1h}\n"
+             "  batch: {run: 'tr \"\\0\" x </dev/zero', batch: 2, timeout: 1h}\n"
+             "  t: {run: echo hello}\n",
+             8);
+    rig_ping(&r);
+    long before = peak_kib(runner_pid(r.link));
+    uint32_t flood = rig_send(&r, "flood"), noise = rig_send(&r, "noise"), batch = rig_send(&r, "batch");
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "hello\n");
+    const struct rig_report *end = rig_end(&r, flood);
+    assert_int_equal(end->e.exit_code, 3);
+    assert_int_equal(end->e.output_size, 8192);
+    runner_send_kill(r.link, noise, RUNNER_KILL_CANCELLED);
+    runner_send_kill(r.link, batch, RUNNER_KILL_CANCELLED);
+    assert_int_equal(rig_end(&r, noise)->e.outcome, OUTCOME_CANCELLED);
+    assert_int_equal(rig_end(&r, batch)->e.outcome, OUTCOME_CANCELLED);
+#ifndef __SANITIZE_ADDRESS__
+    assert_in_range(peak_kib(runner_pid(r.link)) - before, 0, 4096);
+#else
+    (void)before;
+#endif
+    rig_close(&r);
+}
+
+/* ---- nothing stays */
+
+static size_t count_descriptors(pid_t pid)
+{
+    char path[64];
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static void assert_no_children(pid_t pid)
+{
+    char path[64], text[64] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_null(fgets(text, sizeof text, f));
+    fclose(f);
+}
+
+static void thousands_of_starts_leave_nothing(void **state)
+{
+    (void)state;
+    const uint32_t many = 3000;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n", 8);
+    rig_ping(&r);
+    size_t before = count_descriptors(runner_pid(r.link));
+    for (uint32_t i = 0; i < many; i++)
+        rig_send_body(&r, i % 10 == 8 ? "bad" : i % 10 == 9 ? "batch" : "t", "x", 1);
+    while (rig_count(&r, RUNNER_ENDED) + rig_count(&r, RUNNER_RETURNED) < many)
+        rig_ping(&r);
+    assert_int_equal(rig_count(&r, RUNNER_RETURNED), many / 10);
+    assert_int_equal(rig_count(&r, RUNNER_RESULT), many - many / 10);
+    assert_int_equal(count_descriptors(runner_pid(r.link)), before);
+    assert_no_children(runner_pid(r.link));
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_status_and_signal_are_told_apart),
+        cmocka_unit_test(times_of_start_and_end_are_reported),
+        cmocka_unit_test(timeout_ends_a_handler),
+        cmocka_unit_test(handler_that_ignores_term_is_killed),
+        cmocka_unit_test(background_process_ends_with_its_leader),
+        cmocka_unit_test(session_of_its_own_holds_up_nobody),
+        cmocka_unit_test(timeout_holds_in_every_shape_of_shell),
+        cmocka_unit_test(cancelled_handler_ends_so_even_with_status_0),
+        cmocka_unit_test(output_and_errors_come_in_order),
+        cmocka_unit_test(tail_of_output_is_kept),
+        cmocka_unit_test(endless_output_is_bounded_and_starves_nobody),
+        cmocka_unit_test(thousands_of_starts_leave_nothing),
+    };
+
+    return cmocka_run_group_tests_name("runner: end", tests, NULL, NULL);
+}

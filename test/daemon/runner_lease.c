@@ -1,0 +1,264 @@
+/*
+ * runner_lease.c - handlers outlive neither their lease nor the poller nor the runner, frozen or dead.
+ */
+#include "runner_rig.h"
+
+#include "base/when.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STUBBORN "'trap \"\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done'"
+
+static uint32_t send_leased(struct rig *r, const char *tag, int64_t lease_ms, int64_t *ret_deadline)
+{
+    struct runner_job j;
+
+    rig_fill(r, &j, tag);
+    j.deadline_at = when_steady() + lease_ms;
+    if (ret_deadline)
+        *ret_deadline = j.deadline_at;
+    runner_send_job(r->link, &j);
+    rig_flush(r);
+    return j.job;
+}
+
+static void lease_without_renewal_ends_a_handler(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: sleep 1000, kill_grace: 1h}\n", 2);
+    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 1000, NULL));
+    assert_int_equal(end->e.outcome, OUTCOME_KILLED);
+    assert_int_equal(end->e.signal, SIGTERM);
+    assert_string_equal(end->error, "the lease could not be renewed");
+    rig_close(&r);
+}
+
+static void kill_comes_before_the_lease_ends(void **state)
+{
+    (void)state;
+    struct rig r;
+    int64_t deadline;
+
+    rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h}\n", 2);
+    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
+    assert_int_equal(end->e.outcome, OUTCOME_KILLED);
+    assert_int_equal(end->e.signal, SIGKILL);
+    assert_true(end->e.finish_us < deadline * 1000);
+    rig_close(&r);
+}
+
+static void timeout_kill_comes_before_the_lease_ends(void **state)
+{
+    (void)state;
+    struct rig r;
+    int64_t deadline;
+
+    rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", timeout: 100ms, kill_grace: 1h}\n", 2);
+    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
+    assert_int_equal(end->e.outcome, OUTCOME_TIMEOUT);
+    assert_int_equal(end->e.signal, SIGKILL);
+    assert_true(end->e.finish_us < deadline * 1000);
+    rig_close(&r);
+}
+
+static void renewed_lease_lets_a_handler_run(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t jobs[2];
+
+    rig_open(&r, "handlers:\n  t: {run: 'read x; sleep 1.5'}\n", 4);
+    jobs[0] = send_leased(&r, "t", 1000, NULL);
+    jobs[1] = 4711; /* long gone */
+    runner_send_deadline(r.link, jobs, 2, when_steady() + 60000);
+    runner_send_deadline(r.link, jobs, 2, when_steady() + 10); /* a lease is never shortened */
+    assert_int_equal(rig_end(&r, jobs[0])->e.outcome, OUTCOME_DONE);
+    rig_close(&r);
+}
+
+static void waiting_job_past_its_lease_is_returned(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: 'sleep 1000', max_running: 1}\n", 4);
+    uint32_t runs = rig_send(&r, "t"), waits = send_leased(&r, "t", 300, NULL), late = send_leased(&r, "t", -5, NULL);
+    const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, waits);
+    assert_false(back->e.cannot_start);
+    assert_null(back->error);
+    rig_wait(&r, RUNNER_RETURNED, late);
+    assert_null(rig_find(&r, RUNNER_STARTED, waits));
+    assert_null(rig_find(&r, RUNNER_ENDED, runs));
+    rig_close(&r);
+}
+
+static void freeze_beyond_the_lease_kills_at_the_thaw(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t job;
+
+    rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h, max_running: 1}\n", 4);
+    job = send_leased(&r, "t", 2000, NULL);
+    free(rig_read_file(&r, "up"));
+    assert_int_equal(kill(runner_pid(r.link), SIGSTOP), 0);
+    uint32_t queued = send_leased(&r, "t", 1000, NULL), fresh = send_leased(&r, "t", 6000, NULL);
+    int64_t late = when_steady() + 2500;
+    while (when_steady() < late)
+        usleep(10000);
+    pid_t pid = rig_find(&r, RUNNER_STARTED, job)->e.pid;
+    assert_true(rig_alive(pid));
+    assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
+    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_KILLED);
+    assert_int_equal(rig_end(&r, job)->e.signal, SIGKILL); /* TERM and KILL at once: there is no grace left */
+    rig_wait(&r, RUNNER_RETURNED, queued);
+    rig_wait(&r, RUNNER_STARTED, fresh);
+    rig_close(&r);
+}
+
+static void handler_that_ended_during_a_freeze_is_not_called_timed_out(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: 'echo x >@DIR@/up; sleep 0.3', timeout: 1s}\n", 4);
+    uint32_t job = rig_send(&r, "t");
+    free(rig_read_file(&r, "up"));
+    assert_int_equal(kill(runner_pid(r.link), SIGSTOP), 0);
+    int64_t late = when_steady() + 1500;
+    while (when_steady() < late)
+        usleep(10000);
+    assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
+    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_DONE);
+    rig_close(&r);
+}
+
+static void closed_link_kills_every_handler(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "defaults: {kill_grace: 200ms}\n"
+             "handlers:\n"
+             "  t: {run: 'sleep 1000 & echo $! >@DIR@/child; wait'}\n"
+             "  stubborn: {run: " STUBBORN "}\n",
+             4);
+    uint32_t t = rig_send(&r, "t"), s = rig_send(&r, "stubborn");
+    char *child = rig_read_file(&r, "child");
+    free(rig_read_file(&r, "up"));
+    pid_t pids[3] = {rig_wait(&r, RUNNER_STARTED, t)->e.pid, rig_wait(&r, RUNNER_STARTED, s)->e.pid, atoi(child)};
+    runner_stop(r.link, 30000);
+    for (int i = 0; i < 3; i++)
+        while (rig_alive(pids[i])) /* killed, and on its way out */
+            usleep(10000);
+    free(child);
+    r.link = NULL;
+    rig_close(&r);
+}
+
+static void poller_that_dies_takes_its_handlers_along(void **state)
+{
+    (void)state;
+    struct {
+        char dir[64];
+        pid_t runner, handler;
+    } seen = {0};
+    int fds[2];
+    char command[128];
+
+    assert_int_equal(pipe(fds), 0);
+    pid_t poller = fork();
+    if (poller == 0) {
+        struct rig r;
+        rig_open(&r, "handlers:\n  t: {run: sleep 1000, kill_grace: 0s}\n", 4);
+        memcpy(seen.dir, r.dir, sizeof seen.dir);
+        seen.runner = runner_pid(r.link);
+        seen.handler = rig_wait(&r, RUNNER_STARTED, rig_send(&r, "t"))->e.pid;
+        if (write(fds[1], &seen, sizeof seen) != sizeof seen)
+            _exit(1);
+        pause();
+    }
+    assert_int_equal(read(fds[0], &seen, sizeof seen), sizeof seen);
+    assert_true(rig_alive(seen.runner) && rig_alive(seen.handler));
+    kill(poller, SIGKILL);
+    assert_int_equal(waitpid(poller, NULL, 0), poller);
+    alarm(60);
+    while (rig_alive(seen.runner) || rig_alive(seen.handler))
+        usleep(10000);
+    alarm(0);
+    close(fds[0]);
+    close(fds[1]);
+    snprintf(command, sizeof command, "rm -rf '%s'", seen.dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void killed_runner_takes_the_leaders_along(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct runner_event e;
+
+    rig_open(&r, "handlers:\n  t: {run: " STUBBORN "}\n", 4);
+    uint32_t job = rig_send(&r, "t");
+    free(rig_read_file(&r, "up"));
+    pid_t pid = rig_find(&r, RUNNER_STARTED, job)->e.pid;
+    assert_int_equal(kill(runner_pid(r.link), SIGKILL), 0);
+    do
+        while (!runner_next(r.link, &e))
+            usleep(10000);
+    while (e.type != RUNNER_GONE);
+    assert_int_equal(runner_next(r.link, &e), 0);
+    assert_int_equal(runner_fd(r.link), -1);
+    assert_false(runner_wants_write(r.link));
+    runner_send_kill(r.link, job, RUNNER_KILL_LOST); /* to nobody: harmless */
+    assert_int_equal(runner_flush(r.link, NULL), ERR_SYSTEM);
+    while (rig_alive(pid))
+        usleep(10000);
+    rig_close(&r);
+}
+
+static void signals_leave_the_runner_alone(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP, SIGPIPE, SIGALRM};
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: echo fine}\n", 4);
+    rig_ping(&r);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        assert_int_equal(kill(runner_pid(r.link), signals[i]), 0);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lease_without_renewal_ends_a_handler),
+        cmocka_unit_test(kill_comes_before_the_lease_ends),
+        cmocka_unit_test(timeout_kill_comes_before_the_lease_ends),
+        cmocka_unit_test(renewed_lease_lets_a_handler_run),
+        cmocka_unit_test(waiting_job_past_its_lease_is_returned),
+        cmocka_unit_test(freeze_beyond_the_lease_kills_at_the_thaw),
+        cmocka_unit_test(handler_that_ended_during_a_freeze_is_not_called_timed_out),
+        cmocka_unit_test(closed_link_kills_every_handler),
+        cmocka_unit_test(poller_that_dies_takes_its_handlers_along),
+        cmocka_unit_test(killed_runner_takes_the_leaders_along),
+        cmocka_unit_test(signals_leave_the_runner_alone),
+    };
+
+    return cmocka_run_group_tests_name("runner: lease", tests, NULL, NULL);
+}

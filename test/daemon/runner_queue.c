@@ -1,0 +1,260 @@
+/*
+ * runner_queue.c - which job starts when: slots, max_running, turns of tags, the kept quarter, what is given back; and reloading.
+ */
+#include "runner_rig.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint32_t send_id(struct rig *r, const char *tag, uint64_t id)
+{
+    struct runner_job j;
+
+    rig_fill(r, &j, tag);
+    j.ids = &id;
+    runner_send_job(r->link, &j);
+    return j.job;
+}
+
+static void tags_take_turns(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  first: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done'}\n"
+             "  '*': {run: 'echo $DQ_TAG$DQ_ID >>@DIR@/order'}\n",
+             1);
+    uint32_t first = send_id(&r, "first", 1), last = 0;
+    for (uint64_t i = 1; i <= 4; i++)
+        last = send_id(&r, "a", i);
+    for (uint64_t i = 1; i <= 2; i++)
+        send_id(&r, "b", i);
+    uint32_t c = send_id(&r, "c", 1);
+    rig_wait(&r, RUNNER_STARTED, first);
+    rig_ping(&r); /* the others are there now */
+    fclose(fopen(rig_path(&r, "go"), "w"));
+    rig_end(&r, last);
+    rig_end(&r, c);
+    char *order = rig_read_file(&r, "order");
+    assert_string_equal(order, "a1\nb1\nc1\na2\nb2\na3\na4\n");
+    free(order);
+    rig_close(&r);
+}
+
+static size_t running(const struct rig *r)
+{
+    return rig_count(r, RUNNER_STARTED) - rig_count(r, RUNNER_ENDED);
+}
+
+static void last_quarter_is_kept_for_tags_with_nothing_running(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t hot[20], cold[3];
+
+    rig_open(&r, "defaults: {max_running: 100}\nhandlers:\n  '*': {run: sleep 1000}\n", 8);
+    for (size_t i = 0; i < 20; i++)
+        hot[i] = rig_send(&r, "hot");
+    rig_ping(&r);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 6);
+    cold[0] = rig_send(&r, "cold");
+    cold[1] = rig_send(&r, "cold");
+    rig_wait(&r, RUNNER_STARTED, cold[0]);
+    rig_ping(&r);
+    assert_null(rig_find(&r, RUNNER_STARTED, cold[1]));
+    cold[2] = rig_send(&r, "other");
+    rig_wait(&r, RUNNER_STARTED, cold[2]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 8);
+    runner_send_kill(r.link, hot[0], RUNNER_KILL_CANCELLED); /* a kept slot stays kept */
+    rig_end(&r, hot[0]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 7);
+    rig_close(&r);
+}
+
+static void max_running_holds_per_tag(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t a[5], b[5];
+
+    rig_open(&r, "handlers:\n  'x*': {run: sleep 1000, max_running: 2}\n", 16);
+    for (size_t i = 0; i < 5; i++) {
+        a[i] = rig_send(&r, "xa");
+        b[i] = rig_send(&r, "xb");
+    }
+    rig_wait(&r, RUNNER_STARTED, a[1]);
+    rig_wait(&r, RUNNER_STARTED, b[1]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 4);
+    runner_send_kill(r.link, a[0], RUNNER_KILL_LOST);
+    assert_int_equal(rig_end(&r, a[0])->e.outcome, OUTCOME_KILLED);
+    rig_wait(&r, RUNNER_STARTED, a[2]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 4);
+    rig_close(&r);
+}
+
+static void unstarted_jobs_are_given_back(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t jobs[5];
+
+    rig_open(&r, "handlers:\n  t: {run: sleep 1000, max_running: 1}\n", 4);
+    for (size_t i = 0; i < 5; i++)
+        jobs[i] = rig_send_body(&r, "t", "x", 1);
+    rig_wait(&r, RUNNER_STARTED, jobs[0]);
+    runner_send_kill(r.link, jobs[2], RUNNER_KILL_CANCELLED);
+    rig_wait(&r, RUNNER_RETURNED, jobs[2]);
+    rig_ping(&r);
+    assert_int_equal(rig_count(&r, RUNNER_RETURNED), 1);
+    runner_send_return(r.link);
+    for (size_t i = 1; i < 5; i++) {
+        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[i]);
+        assert_false(back->e.cannot_start);
+        assert_null(back->error);
+    }
+    rig_ping(&r);
+    assert_int_equal(rig_count(&r, RUNNER_RETURNED), 4);
+    assert_int_equal(running(&r), 1);
+    runner_send_kill(r.link, jobs[0], RUNNER_KILL_SHUTDOWN);
+    assert_string_equal(rig_end(&r, jobs[0])->error, "dqd was shut down");
+    rig_close(&r);
+}
+
+static void thousands_of_waiting_jobs_arrive_in_order(void **state)
+{
+    (void)state;
+    const uint32_t many = 5000;
+    struct rig r;
+    uint32_t next = 1;
+
+    rig_open(&r, "handlers:\n  t: {run: [/nonexistent]}\n", 2);
+    for (uint32_t i = 0; i < many; i++)
+        send_id(&r, "t", i + 1);
+    while (rig_count(&r, RUNNER_RETURNED) < many)
+        rig_ping(&r);
+    for (size_t i = 0; i < r.count; i++)
+        if (r.reports[i].e.type == RUNNER_RETURNED)
+            assert_int_equal(r.reports[i].e.job, next++);
+    rig_close(&r);
+}
+
+/* ---- reload */
+
+static const struct rig_report *reload(struct rig *r)
+{
+    size_t before = rig_count(r, RUNNER_RELOADED);
+    const struct rig_report *last = NULL;
+
+    runner_send_reload(r->link);
+    while (rig_count(r, RUNNER_RELOADED) == before)
+        rig_ping(r);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->reports[i].e.type == RUNNER_RELOADED)
+            last = &r->reports[i];
+    return last;
+}
+
+static void take_table(struct rig *r)
+{
+    struct err err;
+
+    handlers_free(r->handlers);
+    assert_int_equal(handlers_load(rig_path(r, "handlers.yaml"), &r->handlers, &err), 0);
+}
+
+static void reloaded_handlers_serve_new_jobs(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct runner_job old;
+
+    rig_open(&r, "handlers:\n  t: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done; echo old'}\n", 4);
+    uint64_t digest = r.handlers->digest;
+    uint32_t runs = rig_send(&r, "t");
+    rig_wait(&r, RUNNER_STARTED, runs);
+    assert_int_equal(reload(&r)->e.n, digest); /* unchanged */
+    rig_fill(&r, &old, "t");
+
+    rig_write_handlers(&r, "handlers:\n  t: {run: echo new}\n");
+    take_table(&r);
+    const struct rig_report *told = reload(&r);
+    assert_null(told->error);
+    assert_int_equal(told->e.n, r.handlers->digest);
+    assert_true(told->e.n != digest);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "new\n");
+
+    runner_send_job(r.link, &old); /* sent before the poller knew */
+    fclose(fopen(rig_path(&r, "go"), "w"));
+    assert_string_equal(rig_end(&r, old.job)->output, "old\n");
+    assert_string_equal(rig_end(&r, runs)->output, "old\n");
+    rig_close(&r);
+}
+
+static void refused_handlers_file_leaves_the_old_table(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: echo old}\n", 4);
+    rig_write_handlers(&r, "handlers:\n  t: {runs: echo new}\n");
+    const struct rig_report *told = reload(&r);
+    assert_int_equal(told->e.n, r.handlers->digest);
+    assert_non_null(strstr(told->error, "handlers.yaml:2:"));
+    unlink(rig_path(&r, "handlers.yaml"));
+    assert_non_null(reload(&r)->error);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "old\n");
+    rig_close(&r);
+}
+
+static void job_of_an_unknown_table_is_returned(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct runner_job j;
+    char yaml[64];
+
+    rig_open(&r, "handlers:\n  t: {run: ':'}\n", 4);
+    rig_fill(&r, &j, "t");
+    for (int i = 0; i < 3; i++) { /* the first table is dropped meanwhile */
+        snprintf(yaml, sizeof yaml, "handlers:\n  t: {run: 'exit %d'}\n", i);
+        rig_write_handlers(&r, yaml);
+        assert_null(reload(&r)->error);
+    }
+    runner_send_job(r.link, &j);
+    const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, j.job);
+    assert_false(back->e.cannot_start);
+    assert_string_equal(back->error, "the handlers file has changed");
+    take_table(&r);
+    assert_int_equal(rig_end(&r, rig_send(&r, "t"))->e.exit_code, 2);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tags_take_turns),
+        cmocka_unit_test(last_quarter_is_kept_for_tags_with_nothing_running),
+        cmocka_unit_test(max_running_holds_per_tag),
+        cmocka_unit_test(unstarted_jobs_are_given_back),
+        cmocka_unit_test(thousands_of_waiting_jobs_arrive_in_order),
+        cmocka_unit_test(reloaded_handlers_serve_new_jobs),
+        cmocka_unit_test(refused_handlers_file_leaves_the_old_table),
+        cmocka_unit_test(job_of_an_unknown_table_is_returned),
+    };
+
+    return cmocka_run_group_tests_name("runner: queue", tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/*
+ * runner_rig.c - a runner to be driven by tests.
+ */
+#include "runner_rig.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TURN_MS 10 /* between two looks at a file or a process */
+
+char *rig_path(const struct rig *r, const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", r->dir, name);
+    return path;
+}
+
+void rig_write_handlers(const struct rig *r, const char *yaml)
+{
+    static const char mark[] = "@DIR@";
+    FILE *f = fopen(rig_path(r, "handlers.yaml"), "w");
+
+    assert_non_null(f);
+    for (const char *at; (at = strstr(yaml, mark)); yaml = at + sizeof mark - 1)
+        fprintf(f, "%.*s%s", (int)(at - yaml), yaml, r->dir);
+    fputs(yaml, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+void rig_open(struct rig *r, const char *yaml, int slots)
+{
+    struct err err = {0};
+
+    memset(r, 0, sizeof *r);
+    alarm(120);
+    snprintf(r->dir, sizeof r->dir, "/tmp/dq-rig.XXXXXX");
+    assert_non_null(mkdtemp(r->dir));
+    assert_int_equal(chmod(r->dir, 0755), 0);
+    rig_write_handlers(r, yaml);
+    if (handlers_load(rig_path(r, "handlers.yaml"), &r->handlers, &err) != 0)
+        fail_msg("%s", err.text);
+    const struct runner_options o = {.handlers_path = r->handlers->path, .handlers = r->handlers, .slots = slots, .log_level = 3};
+    if (runner_start(&o, &r->link, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+void rig_close(struct rig *r)
+{
+    char command[128];
+
+    runner_stop(r->link, 30000);
+    handlers_free(r->handlers);
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->reports[i].error);
+        free(r->reports[i].output);
+    }
+    free(r->reports);
+    snprintf(command, sizeof command, "rm -rf '%s'", r->dir);
+    assert_int_equal(system(command), 0);
+    alarm(0);
+}
+
+int rig_memfd(const void *body, size_t len)
+{
+    int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    assert_true(fd >= 0);
+    for (size_t at = 0; at < len;) {
+        ssize_t n = pwrite(fd, (const char *)body + at, len - at, (off_t)at);
+        assert_true(n > 0);
+        at += (size_t)n;
+    }
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+    return fd;
+}
+
+void rig_fill(struct rig *r, struct runner_job *j, const char *tag)
+{
+    static uint64_t id;
+    int handler = handlers_match(r->handlers, tag);
+
+    assert_true(handler >= 0);
+    id++;
+    *j = (struct runner_job){.job = ++r->jobs,
+                             .digest = r->handlers->digest,
+                             .handler = (uint32_t)handler,
+                             .tag = tag,
+                             .deadline_at = when_steady() + 60000,
+                             .stdin_fd = -1,
+                             .ids = &id,
+                             .count = 1,
+                             .attempt = 1,
+                             .max_attempts = 10,
+                             .expected_at = INT64_C(1790000000123),
+                             .token = 77};
+}
+
+void rig_flush(struct rig *r)
+{
+    struct err err = {0};
+
+    if (runner_flush(r->link, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+uint32_t rig_send(struct rig *r, const char *tag)
+{
+    struct runner_job j;
+
+    rig_fill(r, &j, tag);
+    runner_send_job(r->link, &j);
+    rig_flush(r);
+    return j.job;
+}
+
+uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t len)
+{
+    struct runner_job j;
+
+    rig_fill(r, &j, tag);
+    j.stdin_fd = rig_memfd(body, len);
+    runner_send_job(r->link, &j);
+    rig_flush(r);
+    return j.job;
+}
+
+static void keep(struct rig *r, const struct runner_event *e)
+{
+    r->reports = mem_resize(r->reports, r->count + 1, sizeof *r->reports);
+    r->reports[r->count++] = (struct rig_report){*e, mem_strdup(e->error), e->output ? mem_dup(e->output, e->output_size) : NULL};
+}
+
+/* Takes what is there, or waits for it that long (-1: for ever). */
+static void take(struct rig *r, int wait_ms)
+{
+    struct runner_event e;
+    struct pollfd p = {.fd = runner_fd(r->link), .events = POLLIN};
+
+    if (runner_flush(r->link, NULL) > 0)
+        p.events |= POLLOUT;
+    poll(&p, 1, wait_ms);
+    while (runner_next(r->link, &e))
+        keep(r, &e);
+}
+
+const struct rig_report *rig_find(const struct rig *r, enum runner_event_type type, uint32_t job)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->reports[i].e.type == type && r->reports[i].e.job == job)
+            return &r->reports[i];
+    return NULL;
+}
+
+const struct rig_report *rig_wait(struct rig *r, enum runner_event_type type, uint32_t job)
+{
+    const struct rig_report *found;
+
+    while (!(found = rig_find(r, type, job))) {
+        if (rig_find(r, RUNNER_GONE, 0))
+            fail_msg("the runner is gone");
+        take(r, -1);
+    }
+    return found;
+}
+
+const struct rig_report *rig_end(struct rig *r, uint32_t job)
+{
+    const struct rig_report *last = NULL;
+
+    rig_wait(r, RUNNER_ENDED, job);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->reports[i].e.type == RUNNER_RESULT && r->reports[i].e.job == job)
+            last = &r->reports[i];
+    assert_non_null(last);
+    return last;
+}
+
+size_t rig_count(const struct rig *r, enum runner_event_type type)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->count; i++)
+        n += r->reports[i].e.type == type;
+    return n;
+}
+
+void rig_ping(struct rig *r)
+{
+    static uint64_t n;
+    bool answered = false;
+
+    runner_send_ping(r->link, ++n);
+    while (!answered) {
+        take(r, -1);
+        for (size_t i = 0; i < r->count; i++)
+            answered |= r->reports[i].e.type == RUNNER_PONG && r->reports[i].e.n == n;
+    }
+}
+
+static char *slurp(const char *path)
+{
+    struct buf b = BUF_INIT;
+    char piece[4096];
+    size_t n;
+    FILE *f = fopen(path, "r");
+
+    if (!f)
+        return NULL;
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
+        buf_add(&b, piece, n);
+    fclose(f);
+    return buf_take(&b);
+}
+
+char *rig_read_file(struct rig *r, const char *name)
+{
+    for (;;) {
+        char *text = slurp(rig_path(r, name));
+        if (text && *text && text[strlen(text) - 1] == '\n')
+            return text;
+        free(text);
+        take(r, TURN_MS);
+    }
+}
+
+bool rig_alive(pid_t pid)
+{
+    char path[64], *text, *state;
+    bool alive;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    text = slurp(path);
+    state = text ? strrchr(text, ')') : NULL;
+    alive = state && state[2] != 'Z' && state[2] != 'X';
+    free(text);
+    return alive;
+}
+
+void rig_until_gone(struct rig *r, pid_t pid)
+{
+    while (rig_alive(pid))
+        take(r, TURN_MS);
+}
