@@ -45,7 +45,8 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
 
 @test 'a payment that fails twice succeeds at its third attempt, and both failures are kept' {
     [[ $(outcome pay-1042) == $'1\t3\t'*'120.00 captured at attempt 3'* ]]
-    run sql "SELECT attempt, outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE task_key = 'pay-1042' ORDER BY attempt"
+    run sql "SELECT a.attempt, a.outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id
+             WHERE t.task_key = 'pay-1042' ORDER BY a.attempt"
     [ "$output" = $'1\texit\t75\n2\texit\t75' ]
 }
 

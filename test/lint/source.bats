@@ -102,6 +102,7 @@ scripts()
         case $(head -n 1 "$file") in
         '#!/bin/sh') sh -n "$file" 2>&1 ;;
         '#!/bin/bash') bash -n "$file" 2>&1 ;;
+        '#!/usr/bin/env python3') python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file" 2>&1 | tail -n 1 ;;
         *) echo "$file: begins with $(head -n 1 "$file")" ;;
         esac
         [ -x "$file" ] || echo "$file: not executable"
