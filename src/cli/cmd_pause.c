@@ -32,7 +32,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct pause_values *v = values;
     const char *tag = c->operands[0];
-    int64_t until_at = INT64_MAX;
+    int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     size_t chars;
     if (v->for_ms >= 0 && v->until.text)
         return err_set(err, ERR_USAGE, "--for and --until exclude each other");
@@ -44,7 +44,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     char *by = who();
-    rc = tag_store_pause(c->db, tag, until_at, v->for_ms > 0 ? v->for_ms : 0, by, v->reason, err);
+    rc = tag_store_pause(c->db, tag, until_at, v->for_ms, by, v->reason, err);
     free(by);
     if (rc < 0)
         return rc;

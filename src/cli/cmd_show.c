@@ -298,8 +298,8 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct show_values *v = values;
-    uint64_t *ids;
-    size_t count, shown = 0;
+    uint64_t *ids = NULL;
+    size_t count = 0, shown = 0;
     int rc = cmd_ids(c, false, &ids, &count, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);

@@ -177,14 +177,18 @@ static const struct tag_lateness *find_lateness(const struct tag_lateness *late,
     return NULL;
 }
 
-static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count, const char *names, struct err *err)
+/* measured: only the first row and those of tags that started something. */
+static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count, const char *names, bool measured,
+                    struct err *err)
 {
     struct out *out;
     int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < count; i++)
-        out_row(out, &rows[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || !measured || (rows[i].late != NULL && rows[i].late->started > 0))
+            out_row(out, &rows[i]);
+    }
     out_free(out);
     return 0;
 }
@@ -194,11 +198,11 @@ static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_
 {
     struct buf b = BUF_INIT;
     char text[WHEN_TEXT_SIZE];
-    int rc = put_rows(c, rows, count, COUNT_COLUMNS, err);
+    int rc = put_rows(c, rows, count, COUNT_COLUMNS, false, err);
     buf_printf(&b, "\ntasks due in the last %s: how late they started, how they ended\n", when_format_rough(text, window_ms));
     out_write(&b);
     buf_done(&b);
-    return rc < 0 ? rc : put_rows(c, rows, count, WINDOW_COLUMNS, err);
+    return rc < 0 ? rc : put_rows(c, rows, count, WINDOW_COLUMNS, true, err);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -221,7 +225,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rows[i + 1] = (struct stats_row){tags[i], find_lateness(late, late_count, tags[i].tag)};
         add_to_all(&rows[0].info, &tags[i]);
     }
-    rc = c->style.format == OUT_TABLE ? put_tables(c, rows, count + 1, window_ms, err) : put_rows(c, rows, count + 1, NULL, err);
+    rc = c->style.format == OUT_TABLE ? put_tables(c, rows, count + 1, window_ms, err)
+                                      : put_rows(c, rows, count + 1, NULL, false, err);
 out:
     free(rows);
     tag_lateness_free(late, late_count);

@@ -1,0 +1,166 @@
+# dq add of one task: body, time, key; what is printed where; and what a server that is not as it should be gets told.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# The number of an exit status, with stdout in $out and stderr in $err.
+try()
+{
+    rc=0
+    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    out=$(cat "$BATS_TEST_TMPDIR/out")
+    err=$(cat "$BATS_TEST_TMPDIR/err")
+    echo "exit $rc, stdout: $out, stderr: $err"
+}
+
+count() { sql 'SELECT COUNT(*) FROM dq_task'; }
+
+@test 'the id goes to stdout alone, the resolved time to stderr' {
+    try dq add mail.welcome hello --in 10m
+    [ "$rc" -eq 0 ]
+    [ "$out" = "$(sql 'SELECT id FROM dq_task')" ]
+    [[ $err =~ ^due\ [0-9]{4}-[0-9-]*\ .*Z,\ in\ 10m$ ]]
+    try dq -q add mail.welcome hello
+    [ -z "$err" ]
+    [ "$(sql 'SELECT tag, message_body, status, delay_time, TIMESTAMPDIFF(SECOND, create_time, expected_time) FROM dq_task ORDER BY id' | tr '\t\n' ' ,')" = \
+        'mail.welcome hello 0 600000 600,mail.welcome hello 0 0 0,' ]
+}
+
+@test 'every output format' {
+    try dq add t -o json --in 1h
+    [[ $out =~ ^\{\"id\":[0-9]+,\"expected_time\":\"[0-9T:.-]+Z\",\"result\":\"added\"\}$ ]]
+    try dq add t -o tsv
+    [ "$(sed -n 1p <<<"$out")" = $'id\texpected\tresult' ]
+    [[ $(sed -n 2p <<<"$out") =~ ^[0-9]+.*added$ ]]
+    try dq add t -o id
+    [[ $out =~ ^[0-9]+$ ]]
+}
+
+@test 'the body comes from a word, standard input or a file, byte for byte' {
+    for byte in $(seq 0 255); do printf "\\$(printf %03o "$byte")"; done >"$BATS_TEST_TMPDIR/all"
+    [ "$(stat -c %s "$BATS_TEST_TMPDIR/all")" -eq 256 ]
+    dq -q add t - <"$BATS_TEST_TMPDIR/all"
+    dq -q add t "@$BATS_TEST_TMPDIR/all"
+    [ "$(sql 'SELECT COUNT(DISTINCT MD5(message_body)), MIN(MD5(message_body)), MIN(body_size) FROM dq_task' | tr '\t' ' ')" = \
+        "1 $(md5sum <"$BATS_TEST_TMPDIR/all" | cut -d' ' -f1) 256" ]
+    dq -q add t </dev/null
+    dq -q add t - </dev/null
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE message_body = "" AND body_size = 0')" -eq 2 ]
+    dq -q add t "\$(reboot) '; DROP TABLE dq_task; -- \\"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 5 ]
+    [ "$(sql 'SELECT HEX(message_body) FROM dq_task ORDER BY id DESC LIMIT 1')" = "$(printf "\$(reboot) '; DROP TABLE dq_task; -- \\\\" | od -An -v -tx1 | tr -d ' \n' | tr a-f A-F)" ]
+}
+
+@test 'a body from standard input is the same in every kind of listing' {
+    head -c 3000 /dev/urandom >"$BATS_TEST_TMPDIR/random"
+    id=$(dq -q add t - <"$BATS_TEST_TMPDIR/random")
+    dq show "$id" -o json | sed 's/.*"body_base64":"\([^"]*\)".*/\1/' | base64 -d | cmp - "$BATS_TEST_TMPDIR/random"
+    dq list -o ndjson --columns body | sed 's/.*"body_base64":"\([^"]*\)".*/\1/' | base64 -d | cmp - "$BATS_TEST_TMPDIR/random"
+}
+
+@test 'times: absolute in any notation is exact, relative is by the database clock, past is due at once' {
+    try dq add t --at 2031-01-02T03:04:05.678Z
+    [[ $err == *'2031-01-02T03:04:05.678Z, in '* ]]
+    TZ=Europe/Berlin dq -q add t --at '2031-07-01 12:00'
+    dq -q add t --at @1900000000.5
+    [ "$(sql 'SELECT expected_time FROM dq_task ORDER BY id' | tr '\n' ,)" = \
+        '2031-01-02 03:04:05.678,2031-07-01 10:00:00.000,2030-03-17 17:46:40.500,' ]
+    dq -q add t --at +2h
+    [ "$(sql 'SELECT TIMESTAMPDIFF(MINUTE, create_time, expected_time) BETWEEN 119 AND 120 FROM dq_task ORDER BY id DESC LIMIT 1')" -eq 1 ]
+    try dq add t --at 2001-01-01T00:00:00Z
+    [ "$rc" -eq 0 ]
+    [[ $err == *'past, so it is due at once' ]]
+    TZ=Pacific/Auckland dq -q add t --at tomorrow
+    [ "$(sql 'SELECT expected_time > UTC_TIMESTAMP(3) FROM dq_task ORDER BY id DESC LIMIT 1')" -eq 1 ]
+}
+
+@test 'a live key keeps the old task by default, and can be an error or replace it' {
+    id=$(dq -q add t first --key k --in 1h)
+    try dq add t second --key k
+    [ "$rc" -eq 0 ]
+    [ "$out" = "$id" ]
+    [[ $err == *'has this key and is not finished: kept as it is' ]]
+    try dq add t second --key k --key-conflict error
+    [ "$rc" -eq 65 ]
+    [ -z "$out" ]
+    [[ $err == "dq: add: "*"task $id has that key"* ]]
+    try dq add t third --key k --key-conflict replace --in 2h -o json
+    [[ $out == "{\"id\":$id,"*'"result":"replaced"}' ]]
+    [ "$(sql 'SELECT COUNT(*), MAX(message_body) FROM dq_task')" = $'1\tthird' ]
+    [ "$(dq -q add other x --key k)" != "$id" ]
+    sql "UPDATE dq_task SET status = 3 WHERE id = $id"
+    try dq add t fourth --key k --key-conflict replace
+    [ "$rc" -eq 65 ]
+    dq -q cancel "$id"
+    [ "$(dq -q add t fifth --key k)" != "$id" ]
+}
+
+@test 'max-attempts is stored; without it the ladder of the handler decides' {
+    dq -q add t --max-attempts 3
+    dq -q add t
+    [ "$(sql 'SELECT max_attempts FROM dq_task ORDER BY id' | tr '\n' ,)" = 3,NULL, ]
+}
+
+@test 'a body that the server would not take is refused before it is sent' {
+    limit=$(sql 'SELECT @@max_allowed_packet')
+    head -c "$limit" /dev/zero >"$BATS_TEST_TMPDIR/big"
+    try dq add t "@$BATS_TEST_TMPDIR/big"
+    [ "$rc" -eq 65 ]
+    [[ $err == *max_allowed_packet* ]]
+    [ "$(count)" -eq 0 ]
+    sql 'SELECT 1' >/dev/null
+}
+
+@test 'no server, wrong account, no database, no schema, a newer schema: each is told, with its exit status' {
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
+    printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"
+    try dq --config "$ini" add t; [ "$rc" -eq 69 ]
+    try dq --config "$ini" list; [ "$rc" -eq 69 ]
+    printf '[mysql]\nsocket = %s\nuser = nobody-here\ndatabase = dq\n' "$socket" >"$ini"
+    try dq --config "$ini" add t; [ "$rc" -eq 77 ]
+    printf '[mysql]\nsocket = %s\nuser = root\ndatabase = no_such_db\n' "$socket" >"$ini"
+    try dq --config "$ini" add t; [ "$rc" -eq 78 ]
+    sql 'CREATE DATABASE IF NOT EXISTS bare'
+    printf '[mysql]\nsocket = %s\nuser = root\ndatabase = bare\n' "$socket" >"$ini"
+    for verb in 'add t' list 'show 1' 'cancel 1' tags stats pollers purge; do
+        try dq --config "$ini" $verb
+        [ "$rc" -eq 78 ]
+        [[ $err == *'run dq init'* ]]
+    done
+    dq --config "$ini" init
+    dq --config "$ini" -q add t
+    sql "UPDATE bare.dq_meta SET value = '99' WHERE name = 'schema_version'"
+    for verb in list tags init; do
+        try dq --config "$ini" $verb
+        [ "$rc" -eq 78 ]
+        [[ $err == *newer* ]]
+    done
+    sql 'DROP DATABASE bare'
+}
+
+@test 'a configuration that is missing, not ours alone, or wrong is told with file and line' {
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    try dq --config "$BATS_TEST_TMPDIR/absent.ini" list; [ "$rc" -eq 78 ]
+    cp "$DQ_CONFIG" "$ini"
+    chmod 0666 "$ini"
+    try dq --config "$ini" list; [ "$rc" -eq 78 ]
+    chmod 0600 "$ini"
+    printf '[mysql]\nsokket = x\n' >"$ini"
+    try dq --config "$ini" list; [ "$rc" -eq 78 ]
+    [[ $err == "dq: list: $ini:2:"*socket* ]]
+    printf '[mysql]\nport = 99999\n' >"$ini"
+    try dq --config "$ini" list; [ "$rc" -eq 78 ]
+    [[ $err == "dq: list: $ini:2:"* ]]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+}
+
+@test 'adding is one connection and one statement that writes' {
+    sql "SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1"
+    dq -q add t x --in 10m
+    sql 'SET GLOBAL general_log = 0'
+    [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Connect' AND user_host LIKE '%dq%' AND user_host NOT LIKE '%root%'")" -eq 1 ]
+    [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND argument LIKE 'INSERT INTO dq_task%'")" -eq 1 ]
+    [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND user_host NOT LIKE '%root%'")" -le 2 ]
+}

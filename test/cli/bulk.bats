@@ -1,0 +1,186 @@
+# dq add --from: NDJSON and TSV, whole chunks or nothing, the line of a fault.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+}
+
+try()
+{
+    rc=0
+    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    out=$(cat "$BATS_TEST_TMPDIR/out")
+    err=$(cat "$BATS_TEST_TMPDIR/err")
+    echo "exit $rc, stdout: $out, stderr: $err"
+}
+
+count() { sql 'SELECT COUNT(*) FROM dq_task'; }
+lines() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "{\"tag\":\"bulk\",\"in\":\"1h\",\"body\":\"%d\"}\n", i }'; }
+
+# refused LINE TEXT: the file x.ndjson (or the one in $file) is refused at LINE with TEXT, and nothing is added.
+refused()
+{
+    try dq add --from "${file:-x.ndjson}"
+    [ "$rc" -eq 65 ]
+    [[ $err == "dq: add: ${file:-x.ndjson}:$1: "*"$2"*"; nothing was added" ]]
+    [ "$(wc -l <err)" -eq 1 ]
+    [ "$(count)" -eq 0 ]
+}
+
+@test 'NDJSON with every member' {
+    cat >x.ndjson <<'END'
+{"tag":"a","body":"hällo\n\u0000","key":"k1","in":"10m","max_attempts":2}
+{"tag":"b","body_base64":"AP8b","at":"2031-01-01T00:00:00Z"}
+
+{"at":"+1h","tag":"c","key":null}
+END
+    try dq add --from x.ndjson -o json
+    [ "$rc" -eq 0 ]
+    [ "$out" = '{"added":3,"kept":0}' ]
+    [ "$(sql 'SELECT tag, HEX(message_body), task_key, max_attempts, delay_time FROM dq_task ORDER BY id' | tr '\t\n' ' ,')" = \
+        'a 68C3A46C6C6F0A00 k1 2 600000,b 00FF1B NULL NULL 0,c  NULL NULL 0,' ]
+    [ "$(sql "SELECT expected_time FROM dq_task WHERE tag = 'b'")" = '2031-01-01 00:00:00.000' ]
+    [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, create_time, expected_time) IN (59, 60) FROM dq_task WHERE tag = 'c'")" -eq 1 ]
+}
+
+@test 'TSV with and without a heading, escapes included' {
+    printf 'a\t10m\tk1\tline\\none\\t\\x00\\xfe\\\\\r\nb\t2031-01-01 00:00\t\t\nc\n' >x.tsv
+    TZ=UTC try dq add --from x.tsv
+    [ "$out" = '3 added, 0 kept' ]
+    [ "$(sql 'SELECT tag, HEX(message_body), task_key, delay_time FROM dq_task ORDER BY id' | tr '\t\n' ' ,')" = \
+        'a 6C696E650A6F6E650900FE5C k1 600000,b  NULL 0,c  NULL 0,' ]
+    sandbox_clear
+    printf 'tag\tbody\tmax_attempts\tin\nx\tbody of x\t5\t1m\n' | try dq add --from - --format tsv
+    [ "$(sql 'SELECT tag, message_body, max_attempts, delay_time FROM dq_task' | tr '\t' ' ')" = 'x body of x 5 60000' ]
+}
+
+@test 'the format is guessed by the name, else by the first byte' {
+    lines 2 >noname
+    dq -q add --from noname
+    printf 't\t1m\n' >other
+    dq -q add --from other
+    lines 1 | dq -q add --from -
+    [ "$(count)" -eq 4 ]
+    echo '[{"tag":"a"}]' >array
+    file=array try dq add --from array
+    [ "$rc" -eq 65 ]
+    [[ $err == *'array:1: '*"jq -c '.[]'"* ]]
+}
+
+@test 'what list prints as NDJSON or TSV columns can be added again' {
+    printf 'a\033[31m\n\t\\x' | dq -q add t - --key 'k\ 1'
+    dq list -o tsv --columns tag,key,body >x.tsv
+    dq -q cancel --key 'k\ 1' -y
+    dq -q add --from x.tsv
+    [ "$(sql 'SELECT COUNT(DISTINCT message_body), COUNT(DISTINCT task_key), COUNT(*) FROM dq_task')" = $'1\t1\t2' ]
+}
+
+@test 'each kind of bad line names its place and adds nothing' {
+    lines 3 >good
+    for bad in '{"tag":"a"' '"tag"' '{"tag":"a"} x' '{"tag":"a","tag":"b"}'; do
+        { cat good; echo "$bad"; } >x.ndjson
+        refused 4 ''
+    done
+    { cat good; echo '{"body":"x"}'; } >x.ndjson; refused 4 tag
+    { cat good; echo '{"tag":7}'; } >x.ndjson; refused 4 tag
+    { cat good; echo '{"tag":"a","bdoy":"x"}'; } >x.ndjson; refused 4 body
+    { cat good; echo '{"tag":""}'; } >x.ndjson; refused 4 'a tag must not be empty'
+    { cat good; echo '{"tag":"a\u001b"}'; } >x.ndjson; refused 4 ''
+    { cat good; echo '{"tag":"a","key":""}'; } >x.ndjson; refused 4 ''
+    { cat good; echo '{"tag":"a","in":"10x"}'; } >x.ndjson; refused 4 'at character 3'
+    { cat good; echo '{"tag":"a","in":10}'; } >x.ndjson; refused 4 in
+    { cat good; echo '{"tag":"a","at":"2026-02-31"}'; } >x.ndjson; refused 4 ''
+    { cat good; echo '{"tag":"a","in":"1m","at":"tomorrow"}'; } >x.ndjson; refused 4 'exclude each other'
+    { cat good; echo '{"tag":"a","max_attempts":0}'; } >x.ndjson; refused 4 max_attempts
+    { cat good; echo '{"tag":"a","max_attempts":1.5}'; } >x.ndjson; refused 4 max_attempts
+    { cat good; echo '{"tag":"a","body":"x","body_base64":"eA=="}'; } >x.ndjson; refused 4 body
+    { cat good; echo '{"tag":"a","body_base64":"e"}'; } >x.ndjson; refused 4 ''
+    { cat good; printf '{"tag":"a","body":"\377"}\n'; } >x.ndjson; refused 4 ''
+    file=x.tsv
+    printf 'a\t1m\nb\t1m\tk\tbody\tmore\n' >x.tsv; refused 2 'more than 4 fields'
+    printf 'a\t1m\nb\t1m\tk\tba\\d\n' >x.tsv; refused 2 'backslash'
+    printf 'tag\tbdoy\na\tx\n' >x.tsv; refused 1 'bdoy'
+    printf 'a\t1m\n\t1m\n' >x.tsv; refused 2 'a tag must not be empty'
+    try dq add --from absent.ndjson
+    [ "$rc" -eq 65 ]
+}
+
+@test 'a fault in a later chunk: earlier chunks are in, the bad one is not, and --skip goes on' {
+    lines 2500 | sed '1700s/bulk/ /; 1700s/"in"/"inn"/' >x.ndjson
+    try dq add --from x.ndjson
+    [ "$rc" -eq 65 ]
+    [ -z "$out" ]
+    [[ $err == *'x.ndjson:1700: '*'; lines up to 1000 are in: go on with --skip 1000' ]]
+    [ "$(count)" -eq 1000 ]
+    lines 2500 >x.ndjson
+    try dq add --from x.ndjson --skip 1000
+    [ "$out" = '1500 added, 0 kept' ]
+    [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'2500\t2500' ]
+}
+
+@test 'live keys are kept, refused or replaced; a refusal names the line and undoes its chunk' {
+    dq -q add bulk old --key k2
+    printf '{"tag":"bulk","key":"k1"}\n{"tag":"bulk","key":"k2","body":"new"}\n{"tag":"bulk","key":"k3"}\n' >x.ndjson
+    try dq add --from x.ndjson --key-conflict error
+    [ "$rc" -eq 65 ]
+    [[ $err == 'dq: add: x.ndjson:2: '*'nothing was added' ]]
+    [ "$(count)" -eq 1 ]
+    try dq add --from x.ndjson -o json
+    [ "$out" = '{"added":2,"kept":1}' ]
+    dq -q add --from x.ndjson --key-conflict replace
+    [ "$(sql "SELECT COUNT(*), MAX(message_body) FROM dq_task WHERE status = 0")" = $'3\tnew' ]
+}
+
+@test '100,000 lines' {
+    lines 100000 >x.ndjson
+    try dq add --from x.ndjson
+    [ "$rc" -eq 0 ]
+    [ "$out" = '100000 added, 0 kept' ]
+    [[ $err =~ ^took\ .*\ lines/s$ ]]
+    [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'100000\t100000' ]
+}
+
+@test 'memory does not grow with the file' {
+    mkfifo feed
+    ASAN_OPTIONS=quarantine_size_mb=1 "$DQ_BIN/dq" add --from - --format ndjson --dry-run <feed >out 3>&- &
+    pid=$!
+    exec 9>feed
+    yes "{\"tag\":\"a\",\"body\":\"$(printf '%0200d' 0)\"}" | head -n 500000 >&9
+    peak=$(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status")
+    exec 9>&-
+    wait "$pid"
+    [ "$(cat out)" = '500000 tasks are in order' ]
+    echo "peak: $peak KiB for a file of 111 MB"
+    [ "$peak" -lt 60000 ]
+}
+
+@test 'a long line is fine, one without end is refused' {
+    { printf '{"tag":"a","body":"'; head -c 3000000 /dev/zero | tr '\0' x; printf '"}'; } >x.ndjson
+    dq -q add --from x.ndjson
+    [ "$(sql 'SELECT body_size FROM dq_task')" -eq 3000000 ]
+    sandbox_clear
+    try sh -c 'head -c 70000000 /dev/zero | "$DQ_BIN/dq" add --format tsv --from -'
+    [ "$rc" -eq 65 ]
+    [[ $err == *'standard input:1: the line is longer than 64 MiB'* ]]
+}
+
+@test 'an empty file adds nothing; nothing on stderr with -q, no progress where stderr is no terminal' {
+    : >x.ndjson
+    try dq -q add --from x.ndjson
+    [ "$rc" -eq 0 ]
+    [ "$out" = '0 added, 0 kept' ]
+    [ -z "$err" ]
+    lines 5000 >x.ndjson
+    try dq -q add --from x.ndjson
+    [ -z "$err" ]
+}
+
+@test 'a terminal gets a progress bar, which is gone in the end' {
+    lines 20000 >x.ndjson
+    script -qec "$DQ_BIN/dq add --from x.ndjson" /dev/null </dev/null >seen
+    grep -q '20000 added, 0 kept' seen
+    grep -qE '\[#*\.*\] +[0-9]+%' seen
+}

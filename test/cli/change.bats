@@ -1,0 +1,189 @@
+# cancel, retry, reschedule, run-now, delete, purge: by id and by filter, dry runs, agreement, what is refused.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# task STATUS [TAG [KEY]]: prints its id.
+task()
+{
+    local id
+    id=$(dq -q add "${2:-t}" body --in 1h ${3:+--key "$3"})
+    [ "$1" = pending ] || sql "UPDATE dq_task SET status = $(number "$1"), live = IF(task_key IS NULL OR $(number "$1") <> 3, NULL, 1), attempt = 1,
+        claim_token = RANDOM_BYTES(16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, version = 1,
+        finish_time = IF($(number "$1") = 3, NULL, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR) WHERE id = $id"
+    echo "$id"
+}
+
+number() { case $1 in pending) echo 0 ;; done) echo 1 ;; failed) echo 2 ;; running) echo 3 ;; cancelled) echo 4 ;; esac; }
+status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
+
+try()
+{
+    rc=0
+    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" </dev/null || rc=$?
+    out=$(cat "$BATS_TEST_TMPDIR/out")
+    err=$(cat "$BATS_TEST_TMPDIR/err")
+    echo "exit $rc, stdout: $out, stderr: $err"
+}
+
+@test 'each verb changes the states that allow it, and no other' {
+    while read -r verb from to; do
+        for state in pending done failed running cancelled; do
+            id=$(task "$state")
+            try dq $verb "$id"
+            if [[ ,$from, == *,$state,* ]]; then
+                [ "$rc" -eq 0 ]
+                [[ $out == '1 task '* ]]
+                [ "$(status_of "$id")" = "${to:+$(number "$to")}" ]
+            else
+                [ "$rc" -eq 1 ]
+                [[ $err == "dq: ${verb%% *}: task $id is $state: only "*" tasks can be "* ]]
+                [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+                [ "$(status_of "$id")" -eq "$(number "$state")" ]
+            fi
+        done
+    done <<'END'
+cancel pending,running cancelled
+retry failed,cancelled,done pending
+run-now pending pending
+delete failed,cancelled,done
+END
+    id=$(task done)
+    try dq reschedule "$id" --in 5m
+    [ "$rc" -eq 1 ]
+    [[ $err == *"task $id is done: only pending tasks can be rescheduled" ]]
+}
+
+@test 'ids that cannot be changed get a line each, the others are done' {
+    a=$(task pending) b=$(task done) c=$(task pending)
+    try dq cancel "$c" 999998 "$b" "$a" "$a" 999999
+    [ "$rc" -eq 1 ]
+    [ "$out" = '2 tasks cancelled' ]
+    [ "$err" = "$(printf 'dq: cancel: task %s is done: only pending or running tasks can be cancelled\n%s\n%s' "$b" \
+        'dq: cancel: task 999998 does not exist' 'dq: cancel: task 999999 does not exist')" ]
+    try dq cancel "$a" -o json
+    [ "$out" = '{"matched":0,"changed":0,"lost":0,"refused":1,"dry_run":false}' ]
+    try dq cancel x7
+    [ "$rc" -eq 64 ]
+}
+
+@test 'a thousand ids at once' {
+    yes '{"tag":"x","in":"1h"}' | head -n 1200 | dq -q add --from - >/dev/null
+    [ "$(dq list -o id | xargs "$DQ_BIN/dq" cancel)" = '1200 tasks cancelled' ]
+}
+
+@test 'by filter: one match is done, more need agreement' {
+    task pending mail >/dev/null
+    try dq cancel --tag mail
+    [ "$rc" -eq 0 ]
+    [ "$out" = '1 task cancelled' ]
+    task pending mail >/dev/null
+    task pending mail.x >/dev/null
+    try dq cancel --tag 'mail*'
+    [ "$rc" -eq 64 ]
+    [[ $err == 'dq: cancel: 2 tasks match: say -y to cancel them, or --dry-run to only count' ]]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 2 ]
+    try dq cancel --tag 'mail*' --dry-run
+    [ "$out" = '2 tasks would be cancelled' ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 2 ]
+    try dq cancel --tag 'mail*' -y -o json
+    [ "$out" = '{"matched":2,"changed":2,"lost":0,"refused":0,"dry_run":false}' ]
+    try dq cancel --tag 'mail*' -y
+    [ "$rc" -eq 1 ]
+    [ "$err" = 'dq: cancel: no task matches' ]
+}
+
+@test 'a terminal is asked' {
+    for i in 1 2 3; do task pending mail >/dev/null; done
+    echo n | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen" || true
+    grep -q 'cancel 3 tasks? \[y/N\]' "$BATS_TEST_TMPDIR/seen"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 3 ]
+    echo y | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 3 ]
+}
+
+@test 'by key, within a tag or over all' {
+    a=$(task pending mail k) b=$(task running sms k)
+    try dq cancel --key k --tag mail
+    [ "$rc" -eq 0 ]
+    [ "$(status_of "$a")" -eq 4 ]
+    [ "$(status_of "$b")" -eq 3 ]
+    try dq cancel --key k
+    [ "$rc" -eq 0 ]
+    [ "$(status_of "$b")" -eq 4 ]
+    try dq cancel --key k
+    [ "$rc" -eq 1 ]
+}
+
+@test 'nothing named, or too much, is refused' {
+    for verb in cancel retry run-now delete; do
+        try dq "$verb"
+        [ "$rc" -eq 64 ]
+        [[ $err == "dq: $verb: which tasks?"* ]]
+    done
+    try dq cancel 7 --tag x
+    [ "$rc" -eq 64 ]
+    try dq delete --tag x --status pending
+    [ "$rc" -eq 64 ]
+    [[ $err == *'--status: only done, failed or cancelled tasks can be deleted' ]]
+    try dq reschedule 7
+    [ "$rc" -eq 64 ]
+    try dq reschedule 7 --in 1m --at tomorrow
+    [ "$rc" -eq 64 ]
+    try dq retry 7 --in 1m --at tomorrow
+    [ "$rc" -eq 64 ]
+}
+
+@test 'retry: by filter only failed ones, from attempt 0, now or later' {
+    task done t >/dev/null
+    task cancelled t >/dev/null
+    id=$(task failed t)
+    try dq retry --tag t
+    [ "$out" = '1 task retried' ]
+    [ "$(sql "SELECT status, attempt, expected_time <= UTC_TIMESTAMP(3) FROM dq_task WHERE id = $id")" = $'0\t0\t1' ]
+    try dq retry --tag t --status done,cancelled -y --in 2h
+    [ "$out" = '2 tasks retried' ]
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_time > UTC_TIMESTAMP(3) + INTERVAL 119 MINUTE")" -eq 2 ]
+}
+
+@test 'a key that is taken again meanwhile keeps its old task from coming back' {
+    old=$(task failed t k)
+    dq -q add t new --key k
+    try dq retry "$old"
+    [ "$rc" -ne 0 ]
+    [ "$(status_of "$old")" -eq 2 ]
+}
+
+@test 'reschedule and run-now move the time' {
+    id=$(task pending)
+    dq reschedule "$id" --at 2031-01-01T00:00:00Z
+    [ "$(sql 'SELECT expected_time FROM dq_task')" = '2031-01-01 00:00:00.000' ]
+    dq reschedule --tag t --in 10m
+    [ "$(sql 'SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), expected_time) BETWEEN 590 AND 600 FROM dq_task')" -eq 1 ]
+    [ "$(dq run-now "$id")" = '1 task made due now' ]
+    [ "$(sql 'SELECT expected_time <= UTC_TIMESTAMP(3) FROM dq_task')" -eq 1 ]
+}
+
+@test 'delete takes the attempts along' {
+    id=$(task failed)
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'exit')"
+    [ "$(dq delete "$id")" = '1 task deleted' ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -eq 0 ]
+}
+
+@test 'purge: by age and state, by retention, counted first with --dry-run' {
+    for state in done failed cancelled; do task "$state" >/dev/null; task "$state" >/dev/null; done
+    sql "UPDATE dq_task SET expected_time = finish_time; UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 400 DAY, expected_time = finish_time WHERE id % 2 = 0"
+    task pending >/dev/null
+    [ "$(dq purge --older-than 30d --dry-run)" = '3 tasks would be deleted' ]
+    [ "$(dq purge --older-than 30d --status done)" = '1 task deleted' ]
+    [ "$(dq purge --older-than 30d --tag 'x*')" = '0 tasks deleted' ]
+    cp "$DQ_CONFIG" "$BATS_TEST_TMPDIR/dq.ini"
+    printf '[retention]\ndone = 1d\nfailed = 0\ncancelled = 365d\n' >>"$BATS_TEST_TMPDIR/dq.ini"
+    [ "$(dq --config "$BATS_TEST_TMPDIR/dq.ini" purge -o json)" = '{"deleted":1,"dry_run":false}' ]
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status' | tr '\t\n' ' ,')" = '0 1,1 1,2 2,4 1,' ]
+    [ "$(dq purge --older-than 0)" = '4 tasks deleted' ]
+    try dq purge --status running
+    [ "$rc" -eq 64 ]
+}

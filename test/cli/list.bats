@@ -1,0 +1,150 @@
+# dq list: filters, order, columns, formats; and that nothing in the data acts on a terminal.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# task TAG STATUS DUE-MINUTES [KEY]: a row as dqd would have left it; its id is the number of the call.
+task()
+{
+    local live=NULL key=NULL
+    [ -z "${4:-}" ] || key="'$4'"
+    case $2 in 0 | 3) [ "$key" = NULL ] || live=1 ;; esac
+    sql "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, status, expected_time, create_time)
+         VALUES ('$1', $key, $live, 'body', 4, $2, UTC_TIMESTAMP(3) + INTERVAL $3 MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 DAY)"
+}
+
+# ids ARG...: the tags that dq list prints, in their order (tags are unique here, ids are not known).
+tags() { dq list -o tsv --no-header --columns tag "$@" | tr '\n' ' '; }
+
+fill()
+{
+    task pending.soon 0 10 k1
+    task pending.late 0 -5
+    task running 3 -3 k2
+    task done.old 1 -600
+    task done.new 1 -60 k1
+    task failed 2 -120
+    task cancelled 4 -30
+}
+
+@test 'by default: pending, running and failed, by expected time' {
+    fill
+    [ "$(tags)" = 'failed pending.late running pending.soon ' ]
+}
+
+@test 'filters: status, tag, key, due, since, and all together' {
+    fill
+    [ "$(tags -s done)" = 'done.new done.old ' ]
+    [ "$(tags -s finished --sort expected)" = 'done.old failed done.new cancelled ' ]
+    [ "$(tags -s live)" = 'pending.late running pending.soon ' ]
+    [ "$(tags -s pending,canceled)" = 'cancelled pending.late pending.soon ' ]
+    [ "$(tags -t 'pending.*')" = 'pending.late pending.soon ' ]
+    [ "$(tags -t '*.ol?' -s all)" = 'done.old ' ]
+    [ "$(tags -t 'done%' -s all)" = '' ]
+    [ "$(tags -k k1 -s all)" = 'done.new pending.soon ' ]
+    [ "$(tags -s all --due-before +0s)" = 'done.old failed done.new cancelled pending.late running ' ]
+    [ "$(tags --due-after +0s)" = 'pending.soon ' ]
+    sql "UPDATE dq_task SET create_time = UTC_TIMESTAMP(3) WHERE tag IN ('failed', 'cancelled')"
+    [ "$(tags --since 2h -s all)" = 'failed cancelled ' ]
+    [ "$(tags --since 2d -s done,pending --due-after @0 -t '*o*' -k k1 --due-before +1h)" = 'done.new pending.soon ' ]
+}
+
+@test 'order is total and the limit cuts it' {
+    fill
+    [ "$(tags -s all --sort id)" = 'pending.soon pending.late running done.old done.new failed cancelled ' ]
+    [ "$(tags -s all --sort -id -n 2)" = 'cancelled failed ' ]
+    [ "$(tags -s all --sort -expected -n 3)" = 'pending.soon running pending.late ' ]
+    [ "$(tags -n 0)" = "$(tags)" ]
+}
+
+@test 'columns: chosen, in the order given, a wrong one gets the nearest' {
+    fill
+    [ "$(dq list -c status,tag -n 1)" = "$(printf 'STATUS  TAG\nfailed  failed')" ]
+    [ "$(dq list -c tag --no-header -n 1)" = failed ]
+    rc=0
+    dq list -c tag,statsu 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: list: there is no column "statsu": did you mean "status"?' ]
+    for column in $(dq list -c help | awk '{ print $1 }'); do
+        [ "$(dq list -c "$column" | wc -l)" -eq 5 ]
+    done
+}
+
+@test 'formats: one array, one object a line, tab separated, ids; empty ones are well formed too' {
+    [ "$(dq list -o json)" = '[]' ]
+    [ -z "$(dq list -o ndjson)" ]
+    [ -z "$(dq list -o id)" ]
+    [ "$(dq list -o tsv --no-header)" = '' ]
+    [ "$(dq list | wc -l)" -eq 1 ]
+    fill
+    [ "$(dq list -o json | grep -c '"status":"')" -eq 4 ]
+    [ "$(dq list -o json | head -c 2)" = '[{' ]
+    [ "$(dq list -o json | tail -n 1 | tail -c 3)" = '}]' ]
+    [[ $(dq list -o ndjson -t running) =~ ^\{\"id\":[0-9]+,\"tag\":\"running\",\"key\":\"k2\",\"status\":\"running\",.*\"expected_time\":\"[0-9-]+T[0-9:.]+Z\",.*\}$ ]]
+    [ "$(dq list -o id -t running)" = "$(sql "SELECT id FROM dq_task WHERE tag = 'running'")" ]
+    [[ $(dq list -o tsv -t running | tail -n 1) =~ ^[0-9]+$'\t'running$'\t'k2$'\t'running$'\t'0$'\t' ]]
+}
+
+@test 'ids go through a pipe into another verb' {
+    fill
+    dq list -o id --tag 'pending.*' | xargs "$DQ_BIN/dq" cancel
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 4")" -eq 3 ]
+}
+
+@test 'times in tables are local or UTC as configured, in programs UTC' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('t', '', '2031-07-01 10:00:00.250', UTC_TIMESTAMP(3))"
+    [ "$(TZ=Europe/Berlin dq list -c expected --no-header)" = '2031-07-01 12:00:00' ]
+    [ "$(TZ=Europe/Berlin dq list -c expected --no-header -o tsv)" = '2031-07-01T10:00:00.250Z' ]
+    cp "$DQ_CONFIG" "$BATS_TEST_TMPDIR/dq.ini"
+    printf '[dq]\ntime_zone = utc\noutput = ndjson\n' >>"$BATS_TEST_TMPDIR/dq.ini"
+    [ "$(TZ=Europe/Berlin dq --config "$BATS_TEST_TMPDIR/dq.ini" list -o table -c expected --no-header)" = '2031-07-01 10:00:00Z' ]
+    [ "$(dq --config "$BATS_TEST_TMPDIR/dq.ini" list -c tag)" = '{"tag":"t"}' ]
+}
+
+@test 'due is relative: how long yet, or how late' {
+    task a 0 90
+    task b 0 -90
+    [[ $(dq list -c due --no-header | sed -n 1p) =~ ^1h30m.*\ late$ ]]
+    [[ $(dq list -c due --no-header | sed -n 2p) =~ ^in\ 1h(29m|30m) ]]
+    [[ $(dq list -o ndjson -c due -t a) =~ ^\{\"due_in_ms\":53[0-9]{5}\}$ ]]
+}
+
+@test 'nothing in tags, keys, bodies and errors acts on a terminal' {
+    sql "INSERT INTO dq_task (tag, task_key, message_body, status, error_stack, expected_time, create_time) VALUES
+         (CONCAT('a', CHAR(27), '[2J'), CONCAT('k', CHAR(10), 'x'), CONCAT(CHAR(0), CHAR(27), ']0;x', CHAR(7), CHAR(255)), 2,
+          CONCAT(_utf8mb4 0xE280AEC29B, CHAR(13)), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    for format in table tsv json ndjson; do
+        [ "$(dq list -o "$format" -c id,tag,key,error,body | LC_ALL=C tr -d '\n\t' | LC_ALL=C grep -c '[[:cntrl:]]')" -eq 0 ]
+    done
+    [ "$(dq list -c tag,key,body --no-header)" = 'a\x1B[2J  k\nx  \x00\x1B]0;x\x07\xFF' ]
+    [[ $(dq list -c error --no-header) == *'\u{202E}'*'\r'* ]]
+    id=$(dq list -o id)
+    [ "$(dq show "$id" --full | LC_ALL=C tr -d '\n' | LC_ALL=C grep -c '[[:cntrl:]]')" -eq 0 ]
+}
+
+@test 'columns are aligned by what a terminal shows, wide characters included' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES
+         ('ascii', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)), (_utf8mb4 0xE8A882E596AE, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    [ "$(dq list -c tag,status --sort id)" = "$(printf 'TAG    STATUS\nascii  pending\n\350\250\202\345\226\256   pending')" ]
+}
+
+@test 'a terminal gets 50 rows and a note, colours unless NO_COLOR is set; a pipe gets all, plain' {
+    yes '{"tag":"x","in":"1h"}' | head -n 120 | dq -q add --from - >/dev/null
+    task broken 2 0
+    [ "$(dq list | wc -l)" -eq 122 ]
+    [ "$(dq list | grep -c "$(printf '\033')" || true)" -eq 0 ]
+    TERM=xterm script -qec "$DQ_BIN/dq list" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 52 ]
+    grep -q 'the first 50; more with -n N, all with -n 0' "$BATS_TEST_TMPDIR/seen"
+    grep -q "$(printf '\033\\[31m')failed" "$BATS_TEST_TMPDIR/seen"
+    NO_COLOR=1 TERM=xterm script -qec "$DQ_BIN/dq list -n 0" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 122 ]
+    [ "$(grep -c "$(printf '\033')" "$BATS_TEST_TMPDIR/seen" || true)" -eq 0 ]
+}
+
+@test 'a reader that leaves ends it quietly' {
+    yes '{"tag":"x","body":"y"}' | head -n 20000 | dq -q add --from - >/dev/null
+    [ "$(dq list -o ndjson 2>"$BATS_TEST_TMPDIR/err" | head -n 1 | wc -l)" -eq 1 ]
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+}

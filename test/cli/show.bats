@@ -1,0 +1,101 @@
+# dq show: everything about a task.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    write_handlers <<'END'
+handlers:
+  known: {run: "true"}
+  "mail.*": {run: "true"}
+END
+}
+
+failed_task()
+{
+    id=$(dq -q add known 'the body' --key k --max-attempts 2)
+    sql "UPDATE dq_task SET status = 2, live = NULL, attempt = 2, version = 4, host = 'h1', pid = 42, exit_code = 3, error_stack = 'exit status 3',
+         output = 'last words', execution_time = UTC_TIMESTAMP(3), finish_time = UTC_TIMESTAMP(3) WHERE id = $id;
+         INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, \`signal\`, error_stack, output) VALUES
+         ($id, 1, 1, 'h1', 42, '2026-11-20 10:00:00', '2026-11-20 10:00:01.5', 'exit', 7, NULL, 'exit status 7', CONCAT('out', CHAR(27))),
+         ($id, 3, 2, 'h1', 42, '2026-11-20 10:00:05', '2026-11-20 10:01:05', 'timeout', NULL, 15, 'timed out', NULL)"
+}
+
+@test 'for people: fields, body, output, attempts' {
+    failed_task
+    run dq show "$id"
+    [ "$status" -eq 0 ]
+    [[ $output == *$'\ntag           known\n'* ]]
+    [[ $output == *$'\nkey           k\n'* ]]
+    [[ $output == *$'\nstatus        failed\n'* ]]
+    [[ $output == *$'body (8 bytes):\n  the body\n'* ]]
+    [[ $output == *$'output of the last attempt (10 bytes):\n  last words\n'* ]]
+    [[ $output == *$'attempts:\n'* ]]
+    [[ $output =~ 1\ +2026-11-20\ .*1\.5s\ +exit\ +7\ +-\ +h1\ +42\ +exit\ status\ 7 ]]
+    [[ $output =~ 2\ +2026-11-20\ .*1m\ +timeout\ +-\ +15 ]]
+    run dq show "$id" --full
+    [[ $output == *$'output of attempt 1 (4 bytes):\n  out\\x1B'* ]]
+}
+
+@test 'json: one object for one task, an array for several, bytes exact' {
+    failed_task
+    [[ $(dq show "$id" -o json) =~ ^\{\"id\":$id,\"tag\":\"known\",\"key\":\"k\",\"status\":\"failed\",.*\"exit_code\":3,.*\"body\":\"the\ body\",\"output\":\"last\ words\",\"attempts\":\[\{\"attempt\":1,.*\"took_ms\":1500,\"outcome\":\"exit\",\"exit_code\":7,\"signal\":null,.*\"output\":\"out\\u001[bB]\"\},\{\"attempt\":2,.*\"outcome\":\"timeout\".*\"output\":null\}\]\}$ ]]
+    other=$(dq -q add known)
+    [ "$(dq show "$id" "$other" -o json | head -c 2)" = '[{' ]
+    [ "$(dq show "$id" "$other" -o json | tail -c 4)" = ']}]' ]
+    [ "$(dq show "$id" "$other" -o ndjson | wc -l)" -eq 2 ]
+    [ "$(dq show "$id" "$other" -o id)" = "$(printf '%s\n%s' "$id" "$other")" ]
+    [ "$(dq show "$id" "$other" -o tsv | wc -l)" -eq 3 ]
+}
+
+@test 'a long body is cut for people, whole with --full and in json' {
+    id=$(head -c 100000 /dev/zero | tr '\0' x | dq -q add known -)
+    [[ $(dq show "$id") == *'... 96000 more bytes: --full'* ]]
+    [ "$(dq show "$id" --full | tr -cd x | wc -c)" -ge 100000 ]
+    [ "$(dq show "$id" -o json | tr -cd x | wc -c)" -ge 100000 ]
+}
+
+@test 'a body of lines is shown as lines, each harmless' {
+    id=$(printf 'one\ntwo\033[2J\n\nfour' | dq -q add known -)
+    [[ $(dq show "$id") == *$'body (17 bytes):\n  one\n  two\\x1B[2J\n  \n  four'* ]]
+}
+
+@test 'a pending task says what holds it back: no handler, a paused tag' {
+    id=$(dq -q add unknown.tag)
+    [[ $(dq show "$id") == *'no handler for its tag'* ]]
+    [[ $(dq show "$id" -o json) == *'"handler":null,"paused":false,"paused_until":null'* ]]
+    id=$(dq -q add mail.welcome)
+    [[ $(dq show "$id") != *'no handler'* ]]
+    dq -q pause mail.welcome --reason 'provider is down'
+    [[ $(dq show "$id") == *'tag paused until resumed by '*': provider is down'* ]]
+    [[ $(dq show "$id" -o json) == *'"handler":"mail.*","paused":true,"paused_until":null'* ]]
+    dq -q pause mail.welcome --for 1h
+    [[ $(dq show "$id") == *'tag paused until 2'* ]]
+    [[ $(dq show "$id" -o json) =~ \"paused\":true,\"paused_until\":\"2 ]]
+}
+
+@test 'an id that does not exist is told; the others are shown' {
+    id=$(dq -q add known)
+    run dq show 999999
+    [ "$status" -eq 1 ]
+    [[ $output == 'dq: show: '*999999* ]]
+    run dq show 999999 "$id" -o id
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == 'dq: show: '*999999* ]]
+    [ "${lines[1]}" = "$id" ]
+    run dq show seven
+    [ "$status" -eq 64 ]
+    [[ $output == *'"seven" is not a task id'* ]]
+    run dq show 0
+    [ "$status" -eq 64 ]
+}
+
+@test 'handlers that cannot be read are only a note' {
+    id=$(dq -q add known)
+    echo 'handlers: [' >"$DQ_HANDLERS"
+    run dq show "$id"
+    [ "$status" -eq 0 ]
+    [[ $output == *'handlers are not known here: '* ]]
+    [[ $output != *'no handler for its tag'* ]]
+}

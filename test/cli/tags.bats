@@ -1,0 +1,116 @@
+# tags, pause, resume, stats, pollers, init, version: what an operator looks at.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    write_handlers <<'END'
+handlers:
+  known: {run: "true"}
+  "mail.*": {run: "true"}
+END
+}
+
+# task TAG STATUS DUE-SECONDS LATE-MS: finished ones ran LATE-MS after they were due.
+task()
+{
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)
+         VALUES ('$1', '', $2, UTC_TIMESTAMP(3) + INTERVAL $3 SECOND, IF($2 IN (1, 2, 3), expected_time + INTERVAL ${4:-0} * 1000 MICROSECOND, NULL),
+                 IF($2 IN (1, 2, 4), execution_time, NULL), UTC_TIMESTAMP(3) - INTERVAL 2 HOUR)"
+}
+
+@test 'tags: counts, due, oldest, next, handler or none' {
+    task known 0 600; task known 0 -120; task known 1 -300; task known 3 -10; task nobody 2 -10; task mail.x 4 -10
+    dq tags -o tsv >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out" | tr '\t' ' ')" = 'tag pending running done failed cancelled due oldest next paused handler' ]
+    [[ $(grep '^known' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') =~ ^known\ 2\ 1\ 1\ 0\ 0\ 1\ -12[0-9]{4}\ [0-9T:.-]+Z\ \ known$ ]]
+    [[ $(grep '^mail' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'mail.x 0 0 0 0 1 0    mail.*' ]]
+    [[ $(grep '^nobody' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'nobody 0 0 0 1 0 0    none' ]]
+    [ "$(dq tags --tag 'n*' -o id)" = nobody ]
+    [[ $(dq tags --tag known) =~ 2m.*\ late ]]
+    [[ $(dq tags --tag nobody -o json) == *'"handler":"none","handled":false'* ]]
+    TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null | grep -q "$(printf '\033\\[33m')none"
+    [ "$(dq tags -o json -t 'zzz')" = '[]' ]
+}
+
+@test 'tags: handlers that cannot be read are a note' {
+    task known 0 0
+    echo 'nonsense: [' >"$DQ_HANDLERS"
+    run dq tags -o tsv
+    [ "$status" -eq 0 ]
+    [[ $output == *'handlers are not known here'* ]]
+}
+
+@test 'counting stops at 10,000 unless it shall be exact' {
+    yes '{"tag":"x","in":"1h"}' | head -n 10100 | dq -q add --from - >/dev/null
+    [[ $(dq tags) == *' 10000+ '* ]]
+    [[ $(dq tags --exact) == *' 10100 '* ]]
+}
+
+@test 'pause and resume: for a time, until a time, until resumed, who and why' {
+    task known 0 0
+    dq -q pause known
+    [[ $(dq tags -t known) == *'until resumed'* ]]
+    dq -q pause known --for 2h --reason 'provider is down'
+    [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(3), paused_until) IN (119, 120), pause_reason FROM dq_tag WHERE tag = 'known'")" = $'1\tprovider is down' ]
+    dq -q pause known --until 2031-01-01T00:00:00Z
+    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 00:00:00.000' ]
+    [ -n "$(sql "SELECT paused_by FROM dq_tag WHERE tag = 'known' AND paused_by LIKE '%@%'")" ]
+    dq -q pause never.seen
+    [ "$(dq tags -o id | tr '\n' ' ')" = 'known never.seen ' ]
+    run dq resume known
+    [ "$status" -eq 0 ]
+    run dq resume known
+    [ "$status" -eq 1 ]
+    [[ $output == 'dq: resume: tag "known" is not paused' ]]
+    run dq pause ''
+    [ "$status" -eq 65 ]
+    run dq pause known --for 1h --until tomorrow
+    [ "$status" -eq 64 ]
+}
+
+@test 'stats: counts, lateness and throughput of the window, by tag and over all' {
+    for late in 10 20 30 1000; do task known 1 -60 "$late"; done
+    task mail.x 2 -60 500
+    task mail.x 1 -7200 99999
+    task mail.x 0 -30
+    dq stats -o json >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    [[ $(sed -n 1p "$BATS_TEST_TMPDIR/out") =~ ^\[\{\"tag\":null,\"pending\":1,\"running\":0,\"done\":5,\"failed\":1,\"cancelled\":0,\"due\":1,\"oldest_late_ms\":3[0-9]{4},\"window_started\":5,.*\"late_max_ms\":1000,\"window_done\":4,\"window_failed\":1,\"done_per_second\":0\.00 ]]
+    [[ $(grep '"known"' "$BATS_TEST_TMPDIR/out") =~ \"late_p50_ms\":(20|30),.*\"late_p99_ms\":1000, ]]
+    [[ $(dq stats --since 3h -o json) == *'"late_max_ms":99999'* ]]
+    run dq stats --tag known
+    [[ ${lines[1]} =~ ^\(all\)\ +0\ +0\ +4\ +0 ]]
+    [[ $output == *'tasks due in the last 1h: how late they started, how they ended'* ]]
+    [[ $output =~ known\ +4\ +(20|30)ms\ +1s ]]
+    sandbox_clear
+    [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50_ms\":null ]]
+}
+
+@test 'pollers: host, process, mode, slots, alive' {
+    [ "$(dq pollers -o json)" = '[]' ]
+    sql "INSERT INTO dq_poller VALUES (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000),
+         (REPEAT('b', 16), 'h2', 8, 'once', 4, 0, UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000)"
+    [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*yes$ ]]
+    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*no$ ]]
+    [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'*'"alive":true}' ]]
+}
+
+@test 'init says what it did, can be repeated, and runs side by side' {
+    [[ $(dq init) == *'schema version 1, nothing to do' ]]
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    sed 's/^user = .*/user = root/; s/^database = .*/database = fresh/' "$DQ_CONFIG" >"$ini"
+    chmod 0600 "$ini"
+    for i in 1 2 3; do dq --config "$ini" -q init >"$BATS_TEST_TMPDIR/out.$i" 3>&- & done
+    for job in $(jobs -p); do wait "$job"; done
+    [ "$(grep -c 'brought from version 0 to 1' "$BATS_TEST_TMPDIR"/out.* | grep -c ':1$')" -ge 1 ]
+    [ "$(dq --config "$ini" init -o json)" = '{"from":1,"to":1}' ]
+    dq init --print-sql | sql "$(cat)"
+    sql 'DROP DATABASE fresh'
+}
+
+@test 'version -v also names the server' {
+    [[ $(dq version -v) =~ server\ +MariaDB\ 1[0-9.]+ ]]
+}

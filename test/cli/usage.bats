@@ -1,0 +1,134 @@
+# The command line itself: verbs, options, help, what a wrong one gets. No database is needed for any of it.
+
+setup()
+{
+    DQ_TOP=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
+    DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/absent.ini
+}
+
+dq() { "$DQ_BIN/dq" "$@"; }
+
+# refused STATUS TEXT ARG...: exits with that status, prints nothing on stdout and one line with TEXT on stderr.
+refused()
+{
+    local status=$1 text=$2 rc=0
+    shift 2
+    dq "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" </dev/null || rc=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    [ "$rc" -eq "$status" ] && [ ! -s "$BATS_TEST_TMPDIR/out" ] && [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ] &&
+        grep -qF -- "$text" "$BATS_TEST_TMPDIR/err"
+}
+
+verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
+
+@test 'without a verb it says where help is' {
+    refused 64 'dq: what shall be done? Try: dq help'
+}
+
+@test 'an unknown verb gets the nearest one' {
+    refused 64 'dq: unknown verb "lsit": did you mean "list"?' lsit
+    refused 64 'dq: unknown verb "cancl": did you mean "cancel"?' cancl 7
+    refused 64 'dq: unknown verb "frobnicate": see dq help' frobnicate
+}
+
+@test 'an unknown option gets the nearest one' {
+    refused 64 'dq: list: unknown option "--stauts": did you mean --status?' list --stauts done
+    refused 64 'dq: add: unknown option "--max-atempts": did you mean --max-attempts?' add --max-atempts=3 t
+    refused 64 'dq: list: unknown option "-Z": see dq help list' list -Z
+    refused 64 'dq: unknown option "--colour": see dq help' --colour list
+}
+
+@test 'an option is told what is wrong with its value, or that it lacks one' {
+    refused 64 'dq: add: option --in needs a value: --in D' add t --in
+    refused 64 'dq: list: option --no-header takes no value' list --no-header=1
+    refused 64 'option "--due" is ambiguous' list --due x
+    refused 64 '--limit: "ten" is not a number' list -n ten
+    refused 64 '--limit: "-1" is not a number' list -n -1
+    refused 64 '--max-attempts: 0 is out of range: 1 to 4294967295' add t --max-attempts 0
+    refused 64 '--output: "xml" is none of table, json, ndjson, tsv, id' list -o xml
+    refused 64 '--status: unknown status "pendign": did you mean pending?' list -s done,pendign
+    refused 64 '--sort: "age" is none of expected, -expected, id, -id' list --sort age
+    refused 64 '--key-conflict: "drop" is none of keep, error, replace' add t --key k --key-conflict drop
+}
+
+@test 'a malformed duration or time is told the place' {
+    refused 64 'dq: add: --in: duration "10x": unknown unit "x" at character 3' add t --in 10x
+    refused 64 'at character' add t --in 10
+    refused 64 'at character' add t --in 1h1h
+    refused 64 '--at: time "2026-02-31"' add t --at 2026-02-31
+    refused 64 '--at: ' add t --at 2026-11-21T25:00:00Z
+    refused 64 '--timeout: ' wait 1 --timeout soon
+    refused 64 '--due-before: ' list --due-before 2026-13-01
+}
+
+@test 'a local time that does not exist, or exists twice, is refused with both readings' {
+    TZ=Europe/Berlin refused 64 '2026-03-29T' add t --at '2026-03-29 02:30'
+    TZ=Europe/Berlin refused 64 '2026-10-25T02:30:00+01:00' add t --at '2026-10-25 02:30'
+    TZ=Europe/Berlin refused 64 '2026-10-25T02:30:00+02:00' add t --at '2026-10-25 02:30'
+}
+
+@test 'missing, superfluous and contradicting words are refused before anything is opened' {
+    refused 64 'dq: show: something is missing: dq show ID... [--full]' show
+    refused 64 'dq: tags: "x" is too much' tags x
+    refused 64 'dq: add: which tag?' add
+    refused 64 '--in and --at exclude each other' add t --in 1m --at @1790000000
+    refused 64 'go with --from' add t --skip 3
+    refused 64 'come from the file' add t --from x.ndjson
+    refused 64 'there is no -o id with --from' add --from x.ndjson -o id
+}
+
+@test 'tags and keys are checked before anything is opened' {
+    refused 65 'a tag must not be empty' add ''
+    refused 65 'dq: add: ' add "$(printf 'a\nb')"
+    refused 65 'dq: add: ' add "$(printf 'a\033[31m')"
+    refused 65 'dq: add: ' add "$(printf 'a\302\205b')"
+    refused 65 'dq: add: ' add "$(printf 'a\377b')"
+    refused 65 'dq: add: ' add "$(printf '%0129d' 0)"
+    refused 65 'dq: add: ' add -- -rf
+    refused 65 'dq: add: ' add t --key ''
+    refused 65 'dq: add: ' add t --key "$(printf '%0256d' 0)"
+    refused 65 'cannot open /nonexistent/body' add t @/nonexistent/body
+}
+
+@test 'help, version and the list of columns work without configuration' {
+    [ "$(verbs | wc -l)" -ge 18 ]
+    dq help add | grep -q -- '--max-attempts N'
+    dq add --help | diff - <(dq help add)
+    dq -h list | diff - <(dq help ls)
+    dq --help | diff - <(dq help)
+    dq --version | grep -qE '^dq +[0-9]+\.[0-9]+'
+    dq version -o json | grep -qE '^\{"dq":"[0-9.]+","client":"[^"]+","server":null\}$'
+    dq list --columns help | grep -qE '^expected +when it is due$'
+    refused 64 'dq: help: unknown verb "lits": did you mean "list"?' help lits
+}
+
+@test 'help of each verb has a usage, a summary and every line within 80 columns' {
+    for verb in $(verbs); do
+        dq help "$verb" | grep -q "^usage: dq $verb" || { echo "$verb: usage"; false; }
+        dq help "$verb" | grep -q "^$verb: " || { echo "$verb: summary"; false; }
+        [ -z "$(dq help "$verb" | awk 'length > 80')" ] || { echo "$verb: too wide"; false; }
+    done
+}
+
+@test 'init --print-sql prints the migrations for a DBA, without a server' {
+    dq init --print-sql | grep -q '^CREATE TABLE IF NOT EXISTS dq_task ($'
+    dq init --print-sql | tail -n 1 | grep -q "schema_version"
+    dq init --print-sql 1 | diff - <(dq init --print-sql)
+    refused 64 'there is no migration "77"' init --print-sql 77
+}
+
+@test 'a bulk file is checked without a server' {
+    printf '{"tag":"a","in":"1m"}\n\n{"tag":"b","at":"tomorrow 09:00"}\n' >"$BATS_TEST_TMPDIR/x.ndjson"
+    [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are in order' ]
+    printf '{"tag":"a"}\n{"tag":""}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
+    refused 65 'y.ndjson:2: a tag must not be empty' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
+}
+
+@test 'stdout that takes no more is an error, a reader that left is not' {
+    rc=0
+    dq help >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 71 ]
+    grep -q 'cannot write to standard output' "$BATS_TEST_TMPDIR/err"
+    [ -z "$( (dq help; echo "$?" >"$BATS_TEST_TMPDIR/rc") 2>&1 | true)" ]
+}

@@ -1,0 +1,77 @@
+# dq wait: until tasks are finished, with the handler's own status.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+finish() { sql "UPDATE dq_task SET status = $2, exit_code = ${3:-NULL}, \`signal\` = ${4:-NULL}, finish_time = UTC_TIMESTAMP(3), live = NULL WHERE id = $1"; }
+
+# waits STATUS ARG...
+waits()
+{
+    local want=$1 rc=0
+    shift
+    dq wait "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    echo "exit $rc: $(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err")"
+    [ "$rc" -eq "$want" ]
+}
+
+@test 'one task: the status of its handler' {
+    id=$(dq -q add t)
+    finish "$id" 1 0
+    waits 0 "$id"
+    [ ! -s "$BATS_TEST_TMPDIR/out" ]
+    finish "$id" 2 7; waits 7 "$id"
+    finish "$id" 2 NULL 9; waits 137 "$id"
+    finish "$id" 2; waits 1 "$id"
+    finish "$id" 4; waits 1 "$id"
+    waits 1 999999
+    grep -q 'dq: wait: task 999999 does not exist' "$BATS_TEST_TMPDIR/err"
+}
+
+@test 'several: 0 only when all are done; each is told once' {
+    a=$(dq -q add t) b=$(dq -q add t) c=$(dq -q add t)
+    for id in "$a" "$b" "$c"; do finish "$id" 1 0; done
+    waits 0 "$c" "$a" "$b" "$a"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 3 ]
+    finish "$b" 2 7
+    waits 1 "$a" "$b" "$c"
+    waits 1 "$a" 999999
+    waits 1 "$a" "$b" -o json
+    [[ $(cat "$BATS_TEST_TMPDIR/out") =~ ^\[\{\"id\":$a,.*\"status\":\"done\" ]]
+    waits 1 "$a" "$b" -o id
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = "$(printf '%s\n%s' "$a" "$b")" ]
+}
+
+@test 'it waits, and ends soon after the task does' {
+    id=$(dq -q add t)
+    dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    pid=$!
+    wait_until [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]
+    kill -0 "$pid"
+    finish "$id" 2 5
+    rc=0
+    wait "$pid" || rc=$?
+    [ "$rc" -eq 5 ]
+}
+
+@test 'the time is up: 75' {
+    a=$(dq -q add t) b=$(dq -q add t)
+    finish "$b" 1 0
+    waits 75 "$a" "$b" --timeout 100ms
+    grep -q 'time is up: 1 of 2 not finished' "$BATS_TEST_TMPDIR/err"
+    waits 75 "$a" --timeout 0
+}
+
+@test 'a database that goes away only makes it wait longer' {
+    id=$(dq -q add t)
+    dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    pid=$!
+    wait_until [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]
+    "$DQ_TOP/bin/dq-sandbox" stop
+    wait_until grep -q 'waiting on' "$BATS_TEST_TMPDIR/err"
+    kill -0 "$pid"
+    "$DQ_TOP/bin/dq-sandbox" start 3>&-
+    finish "$id" 1 0
+    wait "$pid"
+}
