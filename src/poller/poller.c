@@ -310,7 +310,7 @@ static int64_t tick(struct poller *p)
     p->ticked_us = now_us;
     run_duties(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
-        report_runner_gone(p);
+        report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
                     p->started, p->total_done, p->total_failed, p->total_retried);

@@ -211,9 +211,10 @@ int proto_recv(struct proto_in *in, int sock)
 
     close_untaken(in);
     in->len = in->pos = in->end = 0;
+    /* ECONNRESET: the other side ended without reading all of ours. Said once, before what it had sent: that can still be read. */
     do
         n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0 && errno == EAGAIN)
         return 0;
     if (n <= 0)
