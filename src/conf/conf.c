@@ -19,10 +19,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define FILE_MAX ((size_t)64 * 1024)
-#define SYSTEM_FILE "/etc/dq/dq.ini"
 
 static const char *const tls_names[] = {"disabled", "preferred", "required", "verify-ca", "verify-identity", NULL};
 static const char *const history_names[] = {"failed", "all", NULL};
@@ -127,7 +125,8 @@ __attribute__((format(printf, 3, 4))) static int fail(struct ini *s, unsigned li
     s->rc = err_vset(s->err, ERR_CONFIG, fmt, ap);
     va_end(ap);
     s->fault_line = line;
-    return err_prefix(s->err, "%s:%u", s->file, line);
+    (void)err_prefix(s->err, "%s:%u", s->file, line);
+    return s->rc;
 }
 
 static void *field(struct conf *c, const struct conf_key *key)
@@ -418,39 +417,9 @@ static int parse(struct ini *s, const struct buf *text)
     return s->rc != 0 ? s->rc : check_together(s);
 }
 
-/* The path to read, on the heap, or NULL with err set. */
-static char *find_file(const char *explicit_path, struct err *err)
-{
-    if (explicit_path && *explicit_path == '\0') { /* an unset variable in a script must not mean another file */
-        err_set(err, ERR_CONFIG, "the name of the configuration file is empty; give one or leave the option out");
-        return NULL;
-    }
-    const char *named = explicit_path ? explicit_path : getenv("DQ_CONFIG");
-    if (named && *named != '\0')
-        return mem_strdup(named);
-    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    char *own = NULL;
-    struct stat st;
-    if (xdg && *xdg == '/') /* the XDG specification: relative ones are ignored */
-        own = mem_printf("%s/dq/dq.ini", xdg);
-    else if (home && *home == '/')
-        own = mem_printf("%s/.config/dq/dq.ini", home);
-    if (own && stat(own, &st) == 0)
-        return own;
-    if (stat(SYSTEM_FILE, &st) != 0 && errno == ENOENT) {
-        err_set(err, ERR_CONFIG,
-                "no configuration: there is neither %s%s" SYSTEM_FILE "; name one with --config FILE or $DQ_CONFIG", own ? own : "",
-                own ? " nor " : "$HOME/.config/dq/dq.ini nor ");
-        free(own);
-        return NULL;
-    }
-    free(own);
-    return mem_strdup(SYSTEM_FILE);
-}
-
 int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err)
 {
-    char *file = find_file(explicit_path, err);
+    char *file = conf_file_find(explicit_path, err);
     if (!file)
         return ERR_CONFIG;
     struct buf text = BUF_INIT;

@@ -1,5 +1,5 @@
 /*
- * conf_file.c - opens and reads the files that decide what dq does.
+ * conf_file.c - finds, opens and reads the files that decide what dq does.
  *
  * Invariant: owner and mode are checked on the descriptor that is then read, so nothing can be exchanged in between; a secret
  * leaves no copy behind but the one the caller gets.
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define SECRET_MAX 1024
+#define SYSTEM_FILE "/etc/dq/dq.ini"
 
 static int fail_open(const char *path, const char *what, int error, struct err *err)
 {
@@ -171,4 +172,33 @@ char *conf_file_resolve(const char *dir, const char *path)
     if (path[0] == '\0' || strcmp(path, ".") == 0)
         return mem_strdup(dir);
     return mem_printf("%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/", path);
+}
+
+char *conf_file_find(const char *explicit_path, struct err *err)
+{
+    if (explicit_path && *explicit_path == '\0') { /* an unset variable in a script must not mean another file */
+        err_set(err, ERR_CONFIG, "the name of the configuration file is empty; give one or leave the option out");
+        return NULL;
+    }
+    const char *named = explicit_path ? explicit_path : getenv("DQ_CONFIG");
+    if (named && *named != '\0')
+        return mem_strdup(named);
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    char *own = NULL;
+    struct stat st;
+    if (xdg && *xdg == '/') /* the XDG specification: relative ones are ignored */
+        own = mem_printf("%s/dq/dq.ini", xdg);
+    else if (home && *home == '/')
+        own = mem_printf("%s/.config/dq/dq.ini", home);
+    if (own && stat(own, &st) == 0)
+        return own;
+    if (stat(SYSTEM_FILE, &st) != 0 && errno == ENOENT) {
+        err_set(err, ERR_CONFIG,
+                "no configuration: there is neither %s%s" SYSTEM_FILE "; name one with --config FILE or $DQ_CONFIG", own ? own : "",
+                own ? " nor " : "$HOME/.config/dq/dq.ini nor ");
+        free(own);
+        return NULL;
+    }
+    free(own);
+    return mem_strdup(SYSTEM_FILE);
 }

@@ -20,4 +20,7 @@ char *conf_file_directory(const char *absolute);
 /* A path as written in a configuration file of directory dir: absolute ones as they are, others below dir. The caller frees. */
 char *conf_file_resolve(const char *dir, const char *path);
 
+/* Which dq.ini to read, as conf.h says; the caller frees it. NULL when there is none: ERR_CONFIG. */
+char *conf_file_find(const char *explicit_path, struct err *err) __attribute__((warn_unused_result));
+
 #endif

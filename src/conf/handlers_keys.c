@@ -34,7 +34,8 @@ int handlers_fail(const struct handlers_loader *l, const struct handlers_node *a
     va_start(ap, fmt);
     (void)err_vset(l->err, ERR_CONFIG, fmt, ap);
     va_end(ap);
-    return err_prefix(l->err, "%s:%u:%u", l->file, at->line, at->column);
+    (void)err_prefix(l->err, "%s:%u:%u", l->file, at->line, at->column);
+    return ERR_CONFIG;
 }
 
 static void *field(struct handler *h, const struct key *key)

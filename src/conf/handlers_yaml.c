@@ -31,7 +31,8 @@ __attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, si
     va_start(ap, fmt);
     (void)err_vset(r->err, ERR_CONFIG, fmt, ap);
     va_end(ap);
-    return err_prefix(r->err, "%s:%zu:%zu", r->file, line, column);
+    (void)err_prefix(r->err, "%s:%zu:%zu", r->file, line, column);
+    return ERR_CONFIG;
 }
 
 /* libyaml's most frequent complaints in the words of somebody who has the file open. at_start: the fault is where the thing that

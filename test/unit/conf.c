@@ -279,6 +279,16 @@ static void test_a_relative_name_is_resolved(void **state)
     free(path);
 }
 
+static void test_a_caller_may_not_care_about_the_words(void **state)
+{
+    (void)state;
+    struct conf *c = NULL;
+    char *path = write_file("dq.ini", "[dqd]\nslots = x\n", 16, 0600);
+    assert_int_equal(conf_load(path, &c, NULL), ERR_CONFIG);
+    assert_null(c);
+    free(path);
+}
+
 /* ---- whose file ---- */
 
 static void test_a_file_that_others_can_write_is_refused(void **state)
@@ -406,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_the_named_file_wins_then_the_environment_then_the_home),
         cmocka_unit_test(test_an_empty_name_is_not_another_file),
         cmocka_unit_test(test_a_relative_name_is_resolved),
+        cmocka_unit_test(test_a_caller_may_not_care_about_the_words),
         cmocka_unit_test(test_a_file_that_others_can_write_is_refused),
         cmocka_unit_test(test_what_is_no_regular_file_is_refused),
         cmocka_unit_test(test_a_file_of_somebody_else_is_refused),

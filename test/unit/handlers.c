@@ -244,6 +244,19 @@ static void test_a_file_that_others_can_write_is_refused(void **state)
     expect_refused("there is no such handlers file");
 }
 
+static void test_a_caller_may_not_care_about_the_words(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"handlers: {a: {run: x, nice: y}}", "handlers: {a: {run: x",
+                                        "handlers: {a: {run: x, retry: [10]}}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct handlers *h = NULL;
+        write_file(wrong[i], strlen(wrong[i]));
+        assert_int_equal(handlers_load(path, &h, NULL), ERR_CONFIG);
+        assert_null(h);
+    }
+}
+
 static void test_a_large_table_loads(void **state)
 {
     (void)state;
@@ -354,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_the_digest_tells_tables_apart),
         cmocka_unit_test(test_lines_are_remembered),
         cmocka_unit_test(test_a_file_that_others_can_write_is_refused),
+        cmocka_unit_test(test_a_caller_may_not_care_about_the_words),
         cmocka_unit_test(test_a_large_table_loads),
         cmocka_unit_test(test_a_huge_file_is_refused),
         cmocka_unit_test(test_the_samples_load),
