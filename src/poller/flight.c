@@ -160,10 +160,10 @@ static void hand_over(struct poller *p, struct job *j)
         tags_rest(p, j->tag, err.text, when_steady_us());
         flight_release_job(p, j, err.text);
     } else {
-        drop_tasks(j);
         j->state = JOB_SENT;
         p->sent_bytes += j->body_bytes;
         runner_send_job(p->link, &r);
+        drop_tasks(j);
     }
     free(ids);
 }

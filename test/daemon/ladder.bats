@@ -9,7 +9,7 @@ at()
 {
     local when=$1
     shift
-    sed "s/^\[mysql\]/&\ninit_command = SET timestamp=$(date -u -d "$when UTC" +%s.%N)/" "$DQ_SANDBOX/dq.ini" >"$BATS_TEST_TMPDIR/at.ini"
+    sed "s/^\[mysql\]/&\ninit_command = SET timestamp=$(TZ=UTC date -d "$when" +%s.%N)/" "$DQ_SANDBOX/dq.ini" >"$BATS_TEST_TMPDIR/at.ini"
     sed -i "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$BATS_TEST_TMPDIR/at.ini"
     chmod 600 "$BATS_TEST_TMPDIR/at.ini"
     DQ_CONFIG=$BATS_TEST_TMPDIR/at.ini "$@"

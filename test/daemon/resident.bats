@@ -140,7 +140,7 @@ handlers:
     run: sleep 5
 END
     dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s')"
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
     wait_until is 'status = 1' 1
     is 'attempt = 1' 1
     dqd_stop
@@ -153,11 +153,11 @@ handlers:
     run: test \$DQ_ATTEMPT -gt 1 || exec sleep 1000
 END
     dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s')"
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
     wait_until is 'status = 3' 1
     kill -9 "$DQD_PID"
     wait "$DQD_PID" || true
-    dqd_start --resident --config "$(ini 'lease = 2s')"
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
     wait_until is 'status = 1' 1
     [ "$(sql 'SELECT outcome, attempt, host IS NOT NULL FROM dq_attempt')" = $'lease-expired\t1\t1' ]
     dqd_stop
@@ -171,11 +171,11 @@ handlers:
     on_lease_expiry: fail
 END
     dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s')"
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
     wait_until is 'status = 3' 1
     kill -9 "$DQD_PID"
     wait "$DQD_PID" || true
-    dqd_start --resident --config "$(ini 'lease = 2s')"
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
     wait_until is 'status = 2' 1
     dqd_stop
 }
@@ -222,7 +222,8 @@ END
 handlers: {}
 END
     dqd_start --resident
-    listed() { [ "$(dq pollers -o tsv | grep -c "$DQD_PID")" = 1 ]; }
+    local pid=$DQD_PID
+    listed() { dq pollers -o tsv | grep -qw "$pid"; }
     wait_until listed
     dq pollers | grep -q resident
     dqd_stop

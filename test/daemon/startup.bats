@@ -66,9 +66,9 @@ END
     own() { sed "$1; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
     own 's|^socket *=.*|socket = /nonexistent/mysql.sock|'
     refused 69 /nonexistent/mysql.sock --config "$BATS_TEST_TMPDIR/own.ini"
-    own 's|^database *=.*|database = elsewhere|'
+    own 's|^database *=.*|database = elsewhere|; s|^user *=.*|user = root|'
     refused 78 elsewhere --config "$BATS_TEST_TMPDIR/own.ini"
     sql 'CREATE DATABASE bare'
-    own 's|^database *=.*|database = bare|'
+    own 's|^database *=.*|database = bare|; s|^user *=.*|user = root|'
     refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
 }
