@@ -1,0 +1,169 @@
+# large.bash - rows B7, B9 to B11: many rows, many dqd. One round each. README says what they mean.
+
+finished=3000000 future=1000000
+
+# in_large COMMAND...: the same with the schema that holds millions of other rows.
+in_large() { database=dq_large DQ_CONFIG=$work/large.ini "$@"; }
+
+fill_large()
+{
+    [ ! -e "$work/large.filled" ] || return 0
+    say "filling a schema with $((finished / scale)) finished and $((future / scale)) future rows"
+    rm -f "$work/large.ini"
+    (umask 077; sed 's/^database = dq$/database = dq_large/' "$sandbox/dq.ini" >"$work/large.ini"
+        printf '[retention]\ndone = never\n' >>"$work/large.ini")
+    sql 'DROP DATABASE IF EXISTS dq_large; CREATE DATABASE dq_large'
+    in_large "$bin/dq" init >/dev/null
+    in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts, expected_time, execution_time,
+                finish_time, create_time, update_time, exit_code, host, pid)
+            SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100, 1, 2, 1, 10, t, t, t, t, t, 0, 'here', 1
+            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL seq SECOND AS t FROM seq_1_to_$((finished / scale))) AS s;
+        INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)
+            SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100,
+                UTC_TIMESTAMP(3) + INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3) FROM seq_1_to_$((future / scale));
+        ANALYZE TABLE dq_task" >/dev/null
+    touch "$work/large.filled"
+}
+
+# No deleted rows are left that the server has yet to purge.
+wait_for_purge()
+{
+    until [ "$(mariadb --no-defaults --socket="$BENCH_SOCKET" --user=root --execute='SHOW ENGINE INNODB STATUS\G' |
+        awk '/^History list length/ { print $4 }')" -lt 1000 ]; do sleep 0.5; done
+}
+
+# old_snapshot open|close: a session that sees the table as it is now.
+old_snapshot()
+{
+    if [ "$1" = open ]; then
+        coproc SNAPSHOT { exec mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --unbuffered --skip-column-names dq_large; }
+        echo 'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT 1 FROM dq_task LIMIT 1;' \
+            >&"${SNAPSHOT[1]}"
+        read -r _ <&"${SNAPSHOT[0]}"
+    else
+        kill "$SNAPSHOT_PID"
+        wait "$SNAPSHOT_PID" || true
+    fi
+}
+
+b7_both() # TABLE: "small table" or "large table"
+{
+    local n=$((10000 / scale)) many=$((100000 / scale)) kind=limit
+    [ "$1" = 'small table' ] || kind=dq
+    handlers '  bench: {run: ":"}'
+    due "$n"
+    record B7-B1 $kind "$1" "$(once "$n")"
+    handlers "  bench: {run: $tool/answer, batch: 500}"
+    due "$many"
+    record B7-B2 $kind "$1" "$(once "$many")"
+    [ "$1" = 'large table' ] || record B7-old $kind "$1" "$(tail -n 1 "$results" | cut -f 4)"
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    dq_lateness B7 "$1" $((2000 / scale)) $((20000 / scale))
+    sed -n 's/^B7-p99\t[a-z]*\tsmall table\t/B7-oldp99\tlimit\tsmall table\t/p' "$results" | tail -n 1 >"$work/copied"
+    [ "$1" = 'large table' ] || cat "$work/copied" >>"$results"
+}
+
+b7()
+{
+    local million=$((1000000 / scale))
+    fill_large
+    empty
+    b7_both 'small table'
+    wait_for_purge
+    in_large b7_both 'large table'
+    old_snapshot open
+    handlers "  bench: {run: $tool/answer, batch: 500}"
+    in_large due "$million"
+    record B7-old dq 'large table' "$(in_large once "$million")"
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    in_large dq_lateness B7-old 'large table' $((2000 / scale)) $((20000 / scale))
+    sed -n 's/^B7-old-p99\t/B7-oldp99\t/p' "$results" | tail -n 1 >"$work/copied"
+    cat "$work/copied" >>"$results"
+    old_snapshot close
+    wait_for_purge
+}
+
+wait_until_done() { until [ -z "$(sql 'SELECT 1 FROM dq_task WHERE status IN (0, 3) LIMIT 1')" ]; do sleep 0.05; done; }
+
+b9()
+{
+    local n=$((400000 / scale)) k i from rate base=0 pids who=('' 'one dqd' 'two dqd' '' 'four dqd' '' '' '' 'eight dqd') most=0 lost
+    handlers "  bench: {run: $tool/answer, batch: 500}"
+    for k in 1 2 4 8; do
+        empty
+        pids=()
+        for ((i = 0; i < k; i++)); do
+            "$bin/dqd" --resident --log-level debug 2>"$work/dqd.$i.log" &
+            pids+=($!)
+        done
+        until [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$k" ]; do sleep 0.1; done
+        sleep 6 # a heartbeat and a bit: now all of them know of each other
+        due "$n"
+        from=$(wall_us)
+        wait_until_done
+        rate=$(rate "$n" "$from")
+        kill "${pids[@]}"
+        wait "${pids[@]}" || true
+        lost=$(cat "$work"/dqd.*.log | sed -n 's/.*claimed.* tasks=\([0-9]*\) lost=\([0-9]*\).*/\1 \2/p' |
+            awk '{ won += $1; lost += $2 } END { printf "%.2f", won + lost ? 100 * lost / (won + lost) : 0 }')
+        rm -f "$work"/dqd.*.log
+        say "  ${who[k]}: $rate tasks/s, $lost % lost"
+        if [ "$k" = 1 ]; then base=$rate; else record "B9-$k" limit 'one dqd' "$base"; record "B9-$k" dq "${who[k]}" "$rate"; fi
+        most=$(printf '%s\n' "$most" "$lost" | sort -n | tail -n 1)
+    done
+    record B9-lost dq 'two to eight dqd' "$most"
+}
+
+# memory FIELD: of dqd's processes, in MB.
+memory() { local pid; for pid in $(dqd_pids | head -n 2); do cat "/proc/$pid/status"; done | awk -v f="$1:" '$1 == f { kb += $2 } END { print kb / 1024 }'; }
+
+b10()
+{
+    local n=$((1000000 / scale)) first
+    handlers '  bench: {run: [sleep, "1000"], max_running: 64}'
+    empty
+    due "$n"
+    start_dqd --slots 90
+    until [ "$(pgrep -c -f '^sleep 1000$')" -ge 64 ]; do sleep 0.1; done
+    sleep 1 # and what it claims ahead
+    record B10-rss dq 'dqd --resident --slots 90' "$(memory VmRSS)"
+    kill "$dqd_pid"
+    sleep 0.2
+    stop_dqd
+    handlers "  bench: {run: $tool/answer, batch: 500}"
+    empty
+    start_dqd
+    due $((100000 / scale))
+    wait_until_done
+    first=$(memory VmHWM)
+    due $((400000 / scale))
+    wait_until_done
+    record B10-flat dq 'dqd --resident' "$(awk -v a="$first" -v b="$(memory VmHWM)" 'BEGIN { printf "%.2f", b - a }')"
+    stop_dqd
+}
+
+b11()
+{
+    local n=$((1000 / scale)) span=$((10000 / scale)) row alone million=$((1000000 / scale))
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    empty
+    dq_lateness B11 alone "$n" "$span"
+    alone=$(awk -F '\t' '$1 == "B11-p99" { v = $4 } END { print v }' "$results")
+    due "$million" dead
+    for row in orphan paused limit; do
+        case $row in
+        orphan) handlers "  bench: {run: $tool/stamp $stamps}" ;;
+        paused)
+            handlers "  bench: {run: $tool/stamp $stamps}"$'\n''  dead: {run: ":"}'
+            "$bin/dq" pause dead >/dev/null 2>&1
+            ;;
+        limit)
+            "$bin/dq" resume dead >/dev/null 2>&1
+            handlers "  bench: {run: $tool/stamp $stamps}"$'\n''  dead: {run: [sleep, "1000"], timeout: 1h, max_running: 1}'
+            ;;
+        esac
+        dq_lateness B11 "$row" "$n" "$span"
+        record "B11-$row" limit alone "$alone"
+        record "B11-$row" dq 'dqd --resident' "$(awk -F '\t' '$1 == "B11-p99" { v = $4 } END { print v }' "$results")"
+    done
+}

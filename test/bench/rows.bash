@@ -1,0 +1,186 @@
+# rows.bash - rows B1 to B6, B8: one round each. README says what they mean.
+
+b1()
+{
+    local n=$((10000 / scale)) two four
+    two=$("$tool/starts" "$n" 2 :)
+    four=$("$tool/starts" "$n" 4 :)
+    record B1 limit 'posix_spawn of sh -c :' "$(printf '%s\n' "$two" "$four" | sort -n | tail -n 1)"
+    handlers '  bench: {run: ":"}'
+    empty
+    due "$n"
+    record B1 dq 'dqd --once' "$(once "$n")"
+    local from
+    from=$(wall_us)
+    seq "$n" | xargs -P2 -n1 sh -c :
+    record B1 peer 'xargs -P2' "$(rate "$n" "$from")"
+    start_beanstalkd "${beanstalkd_durable[@]}"
+    "$tool/beanstalk" put "$n" 12345678901234567890 >/dev/null
+    record B1 peer 'beanstalkd durable, 4 C workers' "$("$tool/beanstalk" work "$n" 4 :)"
+    stop_peer
+    start_beanstalkd
+    "$tool/beanstalk" put "$n" 12345678901234567890 >/dev/null
+    record B1 peer 'beanstalkd without its log, 4 C workers' "$("$tool/beanstalk" work "$n" 4 :)"
+    stop_peer
+    start_redis
+    "$tool/redis" put "$n" 12345678901234567890 >/dev/null
+    record B1 peer 'Redis list durable, 4 C workers' "$("$tool/redis" work "$n" 4 :)"
+    stop_peer
+    "$tool/naive" init
+    repeat "$((n / 4))" "$(wall_us)" | "$tool/naive" fill >/dev/null
+    record B1 naive 'one row at a time' "$("$tool/naive" drain "$((n / 4))" :)"
+}
+
+b2()
+{
+    local n=$((100000 / scale))
+    empty
+    "$tool/raw" insert "$n" 1000 20 >/dev/null
+    record B2 limit 'claim and finish, 500 a statement' "$("$tool/raw" settle "$n" 500)"
+    handlers "  bench: {run: $tool/answer, batch: 500}"
+    empty
+    due "$n"
+    record B2 dq 'dqd --once, batch: 500' "$(once "$n")"
+    empty
+    "$tool/raw" insert "$n" 1000 20 >/dev/null
+    record B2 limit 'claim and finish, 4,000 a statement' "$("$tool/raw" settle "$n" 4000)"
+    start_beanstalkd "${beanstalkd_durable[@]}"
+    "$tool/beanstalk" put "$((n / 4))" 12345678901234567890 >/dev/null
+    record B2 peer 'beanstalkd durable, 4 connections' "$("$tool/beanstalk" work "$((n / 4))" 4)"
+    stop_peer
+    start_redis
+    "$tool/redis" put "$((n / 4))" 12345678901234567890 >/dev/null
+    record B2 peer 'Redis list durable, 4 connections' "$("$tool/redis" work "$((n / 4))" 4)"
+    stop_peer
+    "$tool/naive" init
+    repeat "$((n / 25))" "$(wall_us)" | "$tool/naive" fill >/dev/null
+    record B2 naive 'one row at a time' "$("$tool/naive" drain "$((n / 25))")"
+}
+
+b3()
+{
+    local n=$((100000 / scale)) body from
+    body=$(printf '%0100d' 7)
+    [ -e "$work/bulk.$n" ] || repeat "$n" "{\"tag\":\"bench\",\"body\":\"$body\"}" >"$work/bulk.$n"
+    empty
+    record B3 limit 'multi-row INSERT of 1,000' "$("$tool/raw" insert "$n" 1000 100)"
+    empty
+    from=$(wall_us)
+    "$bin/dq" add --from "$work/bulk.$n" >/dev/null 2>&1
+    record B3 dq 'dq add --from, NDJSON' "$(rate "$n" "$from")"
+    [ "$(count 'status = 0')" = "$n" ]
+    start_beanstalkd "${beanstalkd_durable[@]}"
+    record B3 peer 'beanstalkd durable, pipelined' "$("$tool/beanstalk" put "$n" "$body")"
+    stop_peer
+    start_redis
+    record B3 peer 'Redis list durable, pipelined' "$("$tool/redis" put "$n" "$body")"
+    stop_peer
+    "$tool/naive" init
+    record B3 naive 'one row a statement' "$(repeat "$((n / 20))" "$(wall_us)" | "$tool/naive" fill)"
+}
+
+# each KIND WHO COUNT COMMAND...: milliseconds a call, from a shell loop.
+each()
+{
+    local kind=$1 who=$2 n=$3 from i
+    shift 3
+    from=$(wall_us)
+    for ((i = 0; i < n; i++)); do "$@" >/dev/null 2>&1; done
+    record B4 "$kind" "$who" "$(awk -v n="$n" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.3f", (to - from) / 1000 / n }')"
+}
+
+b4()
+{
+    local n=$((200 / scale)) queue=k job
+    empty
+    "$tool/naive" init
+    each naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
+    each dq 'dq add' "$n" "$bin/dq" add bench 12345678901234567890
+    export TS_SOCKET=$work/tsp.sock
+    tsp true >/dev/null
+    each peer 'tsp (task-spooler, in memory)' "$n" tsp true
+    tsp -K
+    each peer 'at' "$n" at -q "$queue" -f /dev/null now + 3 years
+    for job in $(atq -q "$queue" | cut -f 1); do atrm "$job"; done
+    [ "$(count 'status = 0')" = "$n" ]
+}
+
+b5()
+{
+    local n=$((2000 / scale)) span=$((20000 / scale))
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    empty
+    dq_lateness B5 'dqd --resident' "$n" "$span"
+    start_beanstalkd
+    "$tool/beanstalk" work "$n" 4 "$tool/stamp $stamps" >/dev/null &
+    plan "$n" "$span" 1500
+    "$tool/beanstalk" later <"$work/plan"
+    lateness B5 peer 'beanstalkd without its log, 4 C workers' "$n"
+    wait $!
+    stop_peer
+    "$tool/naive" init
+    plan "$n" "$span" 3000
+    "$tool/naive" fill <"$work/plan" >/dev/null
+    "$tool/naive" poll 10 "$n" "$tool/stamp $stamps" >/dev/null
+    lateness "$row" naive 'one row at a time, every 10 ms' "$n"
+}
+
+b6()
+{
+    local n=$((2000 / scale))
+    "$tool/starts" -b "$n" 4 "$tool/stamp $stamps" >/dev/null
+    lateness B6 limit 'bare starts of the same handler' "$n"
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    empty
+    dq_lateness B6 'dqd --resident' "$n" 0
+    start_beanstalkd
+    "$tool/beanstalk" work "$n" 4 "$tool/stamp $stamps" >/dev/null &
+    plan "$n" 0 2500
+    "$tool/beanstalk" later 2000 <"$work/plan"
+    lateness B6 peer 'beanstalkd without its log, 4 C workers' "$n"
+    wait $!
+    stop_peer
+    "$tool/naive" init
+    plan "$n" 0 3000
+    "$tool/naive" fill <"$work/plan" >/dev/null
+    "$tool/naive" poll 10 "$n" "$tool/stamp $stamps" >/dev/null
+    lateness B6 naive 'one row at a time, every 10 ms' "$n"
+}
+
+# idle KIND WHO SECONDS PID...: processor and statements of these and the server while nothing is due.
+idle()
+{
+    local kind=$1 who=$2 seconds=$3 cpu statements from
+    shift 3
+    statements=$(status Questions)
+    cpu=$(cpu_us "$server_pid" "$@")
+    from=$(wall_us)
+    sleep "$seconds"
+    cpu=$(($(cpu_us "$server_pid" "$@") - cpu))
+    record B8-cpu "$kind" "$who" "$(awk -v c="$cpu" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.4f", 100 * c / (to - from) }')"
+    statements=$(($(status Questions) - statements - 1))
+    record B8-statements "$kind" "$who" "$(rate "$statements" "$from")"
+}
+
+b8()
+{
+    local seconds=$((20 / scale)) n=$((200 / scale)) i pid
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    empty
+    idle limit 'the server alone' "$seconds"
+    start_dqd
+    # shellcheck disable=SC2046  # words
+    idle dq 'dqd --resident' "$seconds" $(dqd_pids)
+    for ((i = 0; i < n; i++)); do
+        "$bin/dq" add bench 0 >/dev/null 2>&1
+        sleep "0.$((RANDOM % 90 + 10))"
+    done
+    lateness B8-add dq 'dqd --resident, dq add' "$n"
+    stop_dqd
+    "$tool/naive" init
+    "$tool/naive" poll 10 1 : >/dev/null &
+    pid=$!
+    idle naive 'one row at a time, every 10 ms' "$seconds" "$pid"
+    kill "$pid"
+    wait "$pid" || true
+}

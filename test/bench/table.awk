@@ -1,0 +1,70 @@
+# table.awk - medians and ratios: targets.tbl, then results.tsv.
+function median(list, n, k, sorted, i, j, v)
+{
+    n = split(list, sorted, " ")
+    for (i = 2; i <= n; i++) {
+        v = sorted[i] + 0
+        for (j = i - 1; j > 0 && sorted[j] + 0 > v; j--)
+            sorted[j + 1] = sorted[j]
+        sorted[j + 1] = v
+    }
+    low = sorted[1] + 0
+    high = sorted[n] + 0
+    return n % 2 ? sorted[(n + 1) / 2] + 0 : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+}
+
+function show(v) { return v >= 1000 ? sprintf("%.0f", v) : v >= 100 ? sprintf("%.1f", v) : sprintf("%.2f", v) }
+
+function reference(row,    r)
+{
+    r = against[row]
+    if (r == "-")
+        return 0
+    return r ~ /^[0-9.]+$/ ? r + 0 : middle[row, r]
+}
+
+function verdict(row, v,    r)
+{
+    r = reference(row)
+    if (!r)
+        return ""
+    ok = better[row] == "more" ? v >= r * factor[row] : v <= r * factor[row]
+    return sprintf("%6.2f   %s %-5s %s", v / r, better[row] == "more" ? ">=" : "<=", factor[row] (r == against[row] + 0 ? " x " r : ""),
+        ok ? "reached" : "MISSED")
+}
+
+NR == FNR {
+    if ($0 !~ /^#/ && NF == 6) {
+        order[++rows] = $1
+        title[$1] = $2
+        unit[$1] = $3
+        better[$1] = $4
+        against[$1] = $5
+        factor[$1] = $6
+    }
+    next
+}
+
+{
+    if (!(($1, $3) in values))
+        who[$1, ++count[$1]] = $3
+    values[$1, $3] = values[$1, $3] " " $4
+    kind[$1, $3] = $2
+}
+
+END {
+    for (i = 1; i <= rows; i++) {
+        row = order[i]
+        if (!count[row])
+            continue
+        printf "%s  %s [%s]\n", row, title[row], unit[row]
+        for (k = 1; k <= count[row]; k++)
+            middle[row, who[row, k]] = median(values[row, who[row, k]])
+        for (k = 1; k <= count[row]; k++) {
+            w = who[row, k]
+            m = median(values[row, w])
+            printf "    %-6s %-44s %10s   (%s to %s) %s\n", kind[row, w], w, show(m), show(low), show(high),
+                kind[row, w] == "dq" ? verdict(row, m) : ""
+        }
+    }
+}
