@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static int print_help(const struct cmd *cmd)
 {
@@ -51,10 +50,8 @@ int main(int argc, char **argv)
         err = flush_err;
         rc = err.code;
     }
-    if (rc < 0 && c.cmd != NULL)
-        fprintf(stderr, "dq: %s: %s\n", c.cmd->name, err.text);
-    else if (rc < 0)
-        fprintf(stderr, "dq: %s\n", err.text);
+    if (rc < 0)
+        cmd_fail(&c, &err);
     cmd_close(&c);
     return rc < 0 ? err_exit_status(rc) : c.exit_status;
 }

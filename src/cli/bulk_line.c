@@ -114,7 +114,7 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
             buf_chr(out, (char)(high << 4 | low));
             i += 2;
         } else {
-            return err_set(err, ERR_DATA, "a backslash is followed by none of t, n, r, \\ and xHH");
+            return err_set(err, ERR_DATA, "a backslash is followed by something else than t, n, r, xHH or a backslash");
         }
     }
     buf_chr(out, '\0');
@@ -165,7 +165,7 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
     for (const char *s = line, *end = line + len; s <= end; count++) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         if (count == p->column_count)
-            return err_set(err, ERR_DATA, "more than %zu fields: write a tab inside a field as \\t", p->column_count);
+            return err_set(err, ERR_DATA, "more than %zu fields: write a tab inside a field as backslash t", p->column_count);
         int rc = unescape(fields, s, (size_t)((tab ? tab : end) - s), err);
         if (rc < 0)
             return err_prefix(err, "field %zu", count + 1);

@@ -159,16 +159,22 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
 
 /* ---- talk ---- */
 
-static void __attribute__((format(printf, 2, 0))) say(const char *prefix, const char *fmt, va_list ap)
+static void say_line(const char *prefix, const char *text, size_t len)
 {
-    struct buf text = BUF_INIT, line = BUF_INIT;
-    buf_vprintf(&text, fmt, ap);
+    struct buf line = BUF_INIT;
     buf_str(&line, prefix);
-    text_escape(&line, text.data ? text.data : "", text.len, 0);
+    text_escape(&line, text, len, 0);
     buf_chr(&line, '\n');
     fwrite(line.data, 1, line.len, stderr);
-    buf_done(&text);
     buf_done(&line);
+}
+
+static void __attribute__((format(printf, 2, 0))) say(const char *prefix, const char *fmt, va_list ap)
+{
+    struct buf text = BUF_INIT;
+    buf_vprintf(&text, fmt, ap);
+    say_line(prefix, text.data ? text.data : "", text.len);
+    buf_done(&text);
 }
 
 void cmd_note(const struct cmd_context *c, const char *fmt, ...)
@@ -181,15 +187,28 @@ void cmd_note(const struct cmd_context *c, const char *fmt, ...)
     va_end(ap);
 }
 
+/* "dq: " or "dq: VERB: " */
+static const char *prefix_of(const struct cmd_context *c)
+{
+    static char prefix[64];
+    if (c->cmd == NULL)
+        return "dq: ";
+    snprintf(prefix, sizeof(prefix), "dq: %s: ", c->cmd->name);
+    return prefix;
+}
+
 void cmd_complain(struct cmd_context *c, const char *fmt, ...)
 {
-    char prefix[64];
     va_list ap;
-    snprintf(prefix, sizeof(prefix), "dq: %s: ", c->cmd->name);
     va_start(ap, fmt);
-    say(prefix, fmt, ap);
+    say(prefix_of(c), fmt, ap);
     va_end(ap);
     c->exit_status = 1;
+}
+
+void cmd_fail(const struct cmd_context *c, const struct err *err)
+{
+    say_line(prefix_of(c), err->text, strlen(err->text));
 }
 
 bool cmd_ask(const char *fmt, ...)

@@ -121,6 +121,8 @@ const struct handlers *cmd_handlers(struct cmd_context *c);
  * status 1. */
 void cmd_note(const struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_complain(struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What ended the program: "dq: VERB: text", or "dq: text" where there is no verb yet. */
+void cmd_fail(const struct cmd_context *c, const struct err *err);
 /* Asks on the terminal, "text [y/N] ". True for yes. */
 bool cmd_ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

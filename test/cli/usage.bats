@@ -132,3 +132,9 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     grep -q 'cannot write to standard output' "$BATS_TEST_TMPDIR/err"
     [ -z "$( (dq help; echo "$?" >"$BATS_TEST_TMPDIR/rc") 2>&1 | true)" ]
 }
+
+@test 'what a message repeats cannot act on the terminal either' {
+    refused 64 'unknown verb "\xFF\x9B"' "$(printf '\377\233')"
+    refused 64 'unknown status "\u{202E}x"' list -s "$(printf '\342\200\256x')"
+    refused 64 'unknown status "?[2J"' list -s "$(printf '\033[2J')"
+}
