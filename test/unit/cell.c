@@ -1,0 +1,114 @@
+/*
+ * cell.c - one value in each format: what people see, JSON, TSV; and that TSV is read back to the same bytes.
+ */
+#include "cli/cell.h"
+
+#include "base/json.h"
+#include "base/task.h"
+#include "cli/bulk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cell_style style = {.utc = true, .now_at = 1790000000000};
+
+static void check(const struct cell *cell, const char *plain, const char *json, const char *tsv)
+{
+    struct buf b = BUF_INIT;
+    cell_put_plain(&b, &style, cell, 0, true);
+    buf_chr(&b, '|');
+    cell_put_json(&b, &style, "n", cell);
+    buf_chr(&b, '|');
+    cell_put_tsv(&b, &style, cell);
+    struct buf want = BUF_INIT;
+    buf_printf(&want, "%s|%s|%s", plain, json, tsv);
+    assert_string_equal(b.data, want.data);
+    buf_done(&want);
+    buf_done(&b);
+}
+
+static void test_every_kind_in_every_format(void **state)
+{
+    (void)state;
+    struct cell cell = {.kind = CELL_NULL};
+    check(&cell, "-", "\"n\":null", "");
+    cell_set_text(&cell, "a\tb\"\\\n");
+    check(&cell, "a\\tb\"\\\\\\n", "\"n\":\"a\\tb\\\"\\\\\\n\"", "a\\tb\"\\\\\\n");
+    cell_set_bytes(&cell, "\xff\0a", 3);
+    check(&cell, "\\xFF\\x00a", "\"n_base64\":\"/wBh\"", "\\xff\\x00a");
+    cell_set_number(&cell, UINT64_MAX);
+    check(&cell, "18446744073709551615", "\"n\":18446744073709551615", "18446744073709551615");
+    cell = (struct cell){.kind = CELL_BOOL, .number = 1};
+    check(&cell, "yes", "\"n\":true", "1");
+    cell = (struct cell){.kind = CELL_REAL, .real = 2.5};
+    check(&cell, "2.50", "\"n\":2.500", "2.500");
+    cell_set_time(&cell, 1790000000250);
+    check(&cell, "2026-09-21 14:13:20.250Z", "\"n\":\"2026-09-21T14:13:20.250Z\"", "2026-09-21T14:13:20.250Z");
+    cell = (struct cell){.kind = CELL_DURATION, .at = 90000};
+    check(&cell, "1m30s", "\"n\":90000", "90000");
+    cell = (struct cell){.kind = CELL_DUE, .at = style.now_at + 90000};
+    check(&cell, "in 1m30s", "\"n\":90000", "90000");
+    cell.at = style.now_at - 1500;
+    check(&cell, "1.5s late", "\"n\":-1500", "-1500");
+}
+
+static void test_absent_values_are_null(void **state)
+{
+    (void)state;
+    struct cell cell = {.kind = CELL_NULL};
+    cell_set_text(&cell, NULL);
+    cell_set_bytes(&cell, NULL, 5);
+    cell_set_time(&cell, TASK_TIME_NONE);
+    assert_int_equal(cell.kind, CELL_NULL);
+}
+
+static void test_a_time_in_a_table_is_cut_to_the_second(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT;
+    cell_put_time(&b, &style, 1790000000250, false);
+    assert_string_equal(b.data, "2026-09-21 14:13:20Z");
+    buf_done(&b);
+}
+
+/* A line of TSV with every byte value in its body, as list writes it, becomes that body again. */
+static void test_tsv_is_read_back_to_the_same_bytes(void **state)
+{
+    (void)state;
+    char body[3 * 256];
+    for (int i = 0; i < 256; i++) { /* each byte alone, before and after a character of two bytes */
+        body[3 * i] = (char)i;
+        memcpy(body + 3 * i + 1, "\xc3\xa4", 2);
+    }
+    struct buf line = BUF_INIT, arena = BUF_INIT;
+    struct bulk_parser parser;
+    struct bulk_item item;
+    struct err err = {0};
+    buf_str(&line, "tag\t\t\t");
+    cell_put_escaped(&line, body, sizeof(body));
+    assert_true(json_utf8_valid(line.data, line.len, NULL, NULL));
+    bulk_parser_init(&parser, NULL, BULK_TSV);
+    assert_int_equal(bulk_parse_line(&parser, line.data, line.len, &arena, &item, &err), 0);
+    assert_int_equal(item.task.body_size, sizeof(body));
+    assert_memory_equal(arena.data + item.body, body, sizeof(body));
+    bulk_parser_done(&parser);
+    buf_done(&line);
+    buf_done(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind_in_every_format),
+        cmocka_unit_test(test_absent_values_are_null),
+        cmocka_unit_test(test_a_time_in_a_table_is_cut_to_the_second),
+        cmocka_unit_test(test_tsv_is_read_back_to_the_same_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
