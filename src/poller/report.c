@@ -157,8 +157,8 @@ void report_take_all(struct poller *p)
     }
 }
 
-/* A handler was running when the runner died: that attempt counts. */
-static void take_back_started(struct poller *p, struct job *j)
+/* A handler was running, or may have been, when the runner died: that attempt counts. */
+static void take_back_begun(struct poller *p, struct job *j)
 {
     if (j->pid > 1)
         kill(-j->pid, SIGKILL);
@@ -169,7 +169,7 @@ static void take_back_started(struct poller *p, struct job *j)
         if (f->ended || f->lost)
             continue;
         s.event = f->attempt >= f->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
-        s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
+        s.start_at = later(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()), f->expected_at);
         s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
         s.error = "dqd's runner process died while the handler ran";
         settle_queue(p, &s);
@@ -188,8 +188,8 @@ void report_runner_gone(struct poller *p)
     for (size_t i = 0; i < p->job_cap; i++) {
         struct job *j = p->jobs[i];
 
-        if (j && j->state == JOB_STARTED)
-            take_back_started(p, j);
+        if (j && (j->state == JOB_STARTED || (j->state == JOB_SENT && runner_job_begun(p->link, j->number))))
+            take_back_begun(p, j);
         else if (j)
             flight_release_job(p, j, "dqd's runner process died before the start");
     }

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ struct runner_link {
     int fd; /* -1: closed */
     pid_t pid;
     bool gone; /* and GONE was said */
+    volatile unsigned char *begun; /* shared with the runner: see process.h */
     struct proto_in in;
     struct proto_out out;
     struct buf output; /* of the job whose results are coming */
@@ -37,22 +39,30 @@ struct runner_link {
 int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err)
 {
     int fds[2];
+    void *begun = mmap(NULL, PROCESS_BEGUN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
-        return err_set(err, ERR_SYSTEM, "cannot start the runner: socketpair: %s", strerror(errno));
+    if (begun == MAP_FAILED)
+        return err_set(err, ERR_SYSTEM, "cannot start the runner: mmap: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
+        err_set(err, ERR_SYSTEM, "cannot start the runner: socketpair: %s", strerror(errno));
+        munmap(begun, PROCESS_BEGUN_MAX);
+        return ERR_SYSTEM;
+    }
     pid_t pid = fork();
     if (pid < 0) {
-        int e = errno;
+        err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(errno));
         close(fds[0]);
         close(fds[1]);
-        return err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(e));
+        munmap(begun, PROCESS_BEGUN_MAX);
+        return ERR_SYSTEM;
     }
     if (pid == 0)
-        runner_main(fds[1], o);
+        runner_main(fds[1], o, begun);
     close(fds[1]);
     struct runner_link *l = mem_zero(1, sizeof *l);
     l->fd = fds[0];
     l->pid = pid;
+    l->begun = begun;
     proto_in_init(&l->in);
     *ret = l;
     return 0;
@@ -93,6 +103,8 @@ static void sent_one(struct runner_link *l)
 void runner_send_job(struct runner_link *l, const struct runner_job *j)
 {
     assert(j->count > 0 && j->count <= RUNNER_TASKS_MAX);
+    if (j->job < PROCESS_BEGUN_MAX)
+        l->begun[j->job] = 0;
     proto_begin(&l->out, PROTO_JOB, JOB_ROOM + j->count * sizeof j->ids[0], j->stdin_fd);
     proto_put_u32(&l->out, j->job);
     proto_put_u64(&l->out, j->digest);
@@ -253,6 +265,11 @@ static bool get_event(struct runner_link *l, int type, struct runner_event *e)
     return true;
 }
 
+bool runner_job_begun(const struct runner_link *l, uint32_t job)
+{
+    return job >= PROCESS_BEGUN_MAX || l->begun[job];
+}
+
 int runner_next(struct runner_link *l, struct runner_event *ret)
 {
     int rc = 1;
@@ -297,5 +314,6 @@ void runner_stop(struct runner_link *l, int64_t timeout_ms)
     bury(l);
     proto_in_done(&l->in);
     buf_done(&l->output);
+    munmap((void *)(uintptr_t)l->begun, PROCESS_BEGUN_MAX);
     free(l);
 }

@@ -37,6 +37,7 @@
 struct runner {
     const char *handlers_path, *default_user;
     int sock, signals;
+    volatile unsigned char *begun;
     bool orphaned;  /* the poller is gone: kill all, then end */
     bool sock_full; /* reports wait until it takes more */
     int slots;
@@ -125,6 +126,8 @@ static void start(struct runner *r, struct job *j)
 {
     struct err e = {0};
 
+    if (j->number < PROCESS_BEGUN_MAX)
+        r->begun[j->number] = 1;
     if (job_start(j, &r->c, &e) != 0) {
         give_back(r, j, true, e.text);
         return;
@@ -402,16 +405,19 @@ static void loop(struct runner *r)
 static void set_signals(void)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    const struct sigaction none = {.sa_handler = SIG_DFL};
-    sigset_t blocked;
+    const unsigned long none[4] = {0}; /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
+    sigset_t blocked, kept;
 
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+    sigemptyset(&kept);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         sigdelset(&blocked, faults[i]);
+        sigaddset(&kept, faults[i]);
+    }
     sigprocmask(SIG_SETMASK, &blocked, NULL);
-    for (int sig = 1; sig <= SIGRTMAX; sig++)
-        if (sigismember(&blocked, sig) == 1)
-            sigaction(sig, &none, NULL);
+    for (int sig = 1; sig < _NSIG; sig++)
+        if (sigismember(&kept, sig) != 1)
+            syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
 }
 
 /* Nothing of the poller's stays open but standard streams and the link, which gets the lowest number. */
@@ -465,13 +471,14 @@ static void init(struct runner *r, int sock, const struct runner_options *o)
     proto_in_init(&r->in);
 }
 
-void runner_main(int sock, const struct runner_options *o)
+void runner_main(int sock, const struct runner_options *o, volatile unsigned char *begun)
 {
     static struct runner r;
 
     prctl(PR_SET_NAME, "dqd-runner");
     log_open("dqd-runner", o->log_level);
     init(&r, sock, o);
+    r.begun = begun;
     loop(&r);
     _exit(0);
 }

@@ -99,6 +99,10 @@ struct runner_event {
 /* The next report: 1, or 0 when there is none yet (never blocks). After RUNNER_GONE: always 0. */
 int runner_next(struct runner_link *l, struct runner_event *ret);
 
+/* Whether the handler of a job that was sent may have begun, though nothing was heard of it: to be asked after RUNNER_GONE, when the runner
+ * died before it could say so. */
+bool runner_job_begun(const struct runner_link *l, uint32_t job);
+
 /* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then KILL. NULL is fine. */
 void runner_stop(struct runner_link *l, int64_t timeout_ms);
 

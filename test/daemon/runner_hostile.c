@@ -89,6 +89,8 @@ static void put_reports(struct proto_out *o)
     proto_end(o);
 }
 
+static volatile unsigned char begun[PROCESS_BEGUN_MAX];
+
 /* A link whose other end is ret_other. */
 static struct runner_link *link_to(int *ret_other)
 {
@@ -181,7 +183,7 @@ static const uint64_t task = 7;
 
 static void put_orders(struct proto_out *o)
 {
-    struct runner_link l = {.fd = -1, .out = *o};
+    struct runner_link l = {.fd = -1, .out = *o, .begun = begun};
     const struct runner_job j = {.job = 1,
                                  .digest = 5,
                                  .tag = "t",
@@ -220,7 +222,7 @@ static void runner_survives_spoilt_orders(void **state)
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
         pid_t pid = fork();
         if (pid == 0)
-            runner_main(fds[1], &options);
+            runner_main(fds[1], &options, begun);
         close(fds[1]);
         for (int packets = 0; packets < 10; packets++) {
             memcpy(data, clean, len);
@@ -263,7 +265,7 @@ static void job_that_makes_no_sense_drops_the_link(void **state)
     static const uint64_t two[] = {7, 8};
     const struct runner_job fine = {
         .job = 1, .digest = 5, .tag = "t", .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
-    struct runner_link l = {.fd = -1};
+    struct runner_link l = {.fd = -1, .begun = begun};
     struct runner_job j = fine;
 
     runner_send_job(&l, &j);
