@@ -128,17 +128,19 @@ static int read_list(struct db *db, const struct buf *sql, void (*read)(const st
     return rc;
 }
 
-static int find_candidates(struct db *db, const struct claim_ask *ask, size_t limit, struct task_list *ret, struct err *err)
+/* Those of a share that have been due for so long. */
+static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, size_t limit, struct task_list *ret,
+                           struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ", SMALL_BODY,
                TASK_PENDING);
     db_put_text(&sql, ask->tag);
-    buf_str(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3)");
+    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND",
+               overdue_ms * 1000);
     if (ask->shares > 1)
-        buf_printf(&sql, " AND (c.id %% %u = %u OR c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND)", ask->shares,
-                   ask->share, ask->steal_after_ms * 1000);
+        buf_printf(&sql, " AND c.id %% %u = %u", ask->shares, share);
     buf_printf(&sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
     int rc = read_list(db, &sql, read_claimed, ret, err);
     buf_done(&sql);
@@ -248,7 +250,9 @@ static int claim_some(struct db *db, const struct claim_owner *owner, const stru
     size_t held_count = 0;
     uint64_t rows = 0;
 
-    int rc = limit ? find_candidates(db, ask, limit, &found, err) : 0;
+    int rc = limit ? find_candidates(db, ask, ask->share, 0, limit, &found, err) : 0;
+    if (rc == 0 && ask->shares > 1 && found.count < limit) /* as long as there is enough of our own, we are in nobody's way */
+        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, limit - found.count, &found, err);
     if (rc < 0 || !found.count)
         goto out;
     refs = mem_alloc(found.count * sizeof *refs);

@@ -42,7 +42,8 @@ struct claim_ask {
     const char *tag;
     size_t limit;             /* at most so many */
     unsigned share, shares;   /* prefer ids with id % shares = share; shares 1: all */
-    int64_t steal_after_ms;   /* others' ids too when overdue by this */
+    unsigned steal_share;     /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
+    int64_t steal_after_ms;
     uint32_t max_attempts;    /* written to rows that have none */
     int64_t lease_ms;
     uint32_t global_limit;    /* running tasks of the tag on all hosts; 0: none */
@@ -96,7 +97,7 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
 
 /* Running tasks whose lease has ended, whoever owned them: id, tag, version, attempt, max_attempts, host, pid, execution_at. At most limit. */
 int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, struct err *err) __attribute__((warn_unused_result));
-/* Takes them back: TASK_TAKE_BACK (due now) or TASK_GIVE_UP (give_up[i]), each with its row of dq_attempt (lease-expired), only where status, version
+/* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its row of dq_attempt (lease-expired), only where status, version
  * and the ended lease still hold. *ret_taken: how many. */
 int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, size_t *ret_taken, struct err *err)
     __attribute__((warn_unused_result));
