@@ -174,7 +174,7 @@ END
     wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1")" = 12 ]'
     kill "${pids[@]}"
     wait "${pids[@]}"
-    awk '/+/ { n++ } /-/ { n-- } n > 2 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/log"
+    awk '/[+]/ { n++ } /-/ { n-- } n > 2 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/log"
 }
 
 @test "a paused tag waits" {
