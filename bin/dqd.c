@@ -13,6 +13,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ static int parse(struct command_line *c, int argc, char **argv, struct err *err)
     int opt;
 
     opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+:c:hV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "+:hV", options, NULL)) != -1) {
         if (opt == 'h') {
             fputs(usage, stdout);
             fputs(help, stdout);
@@ -183,6 +184,17 @@ static void list_handlers(const struct handlers *h)
     }
 }
 
+static int check_config(const struct command_line *c, struct err *err)
+{
+    const char *user = c->o.conf->dqd.user;
+
+    if (user[0] && !getpwnam(user))
+        return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", c->o.conf->path, user);
+    printf("%s and %s are fine: %zu handler%s\n", c->o.conf->path, c->o.handlers->path, c->o.handlers->count,
+           c->o.handlers->count == 1 ? "" : "s");
+    return 0;
+}
+
 /* 0: go on; 1: another run is at work, which is fine for a timer. */
 static int guard(struct command_line *c, struct err *err)
 {
@@ -211,8 +223,8 @@ int main(int argc, char **argv)
     log_set_level(c.o.log_level ? c.o.log_level : c.o.conf->dqd.log_level);
     if (c.action == LIST_HANDLERS)
         list_handlers(c.o.handlers);
-    if (c.action == CHECK_CONFIG)
-        printf("%s and %s are fine: %zu handlers\n", c.o.conf->path, c.o.handlers->path, c.o.handlers->count);
+    if (c.action == CHECK_CONFIG && check_config(&c, &err) < 0)
+        return complain(&err);
     if (c.action != RUN)
         return 0;
     rc = guard(&c, &err);

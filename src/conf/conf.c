@@ -454,15 +454,36 @@ void conf_free(struct conf *c)
     free(c);
 }
 
-void conf_take_reloadable(struct conf *to, const struct conf *from)
+static bool same(const struct conf *a, const struct conf *b, const struct conf_key *key)
 {
+    const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
+
+    switch (key->type) {
+    case CONF_STRING:
+    case CONF_PATH:
+        return strcmp(*(char *const *)x, *(char *const *)y) == 0;
+    case CONF_DURATION:
+    case CONF_AGE:
+        return memcmp(x, y, sizeof(int64_t)) == 0;
+    default:
+        return memcmp(x, y, sizeof(int)) == 0;
+    }
+}
+
+const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from)
+{
+    const struct conf_key *left = NULL;
+
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct conf_key *key = &conf_keys[i];
-        if (!key->reloadable)
+        if (same(to, from, key))
             continue;
-        if (key->type == CONF_DURATION || key->type == CONF_AGE)
+        if (!key->reloadable)
+            left = left ? left : key;
+        else if (key->type == CONF_DURATION || key->type == CONF_AGE)
             memcpy(field(to, key), (const char *)from + key->offset, sizeof(int64_t));
-        else if (key->type == CONF_INT || key->type == CONF_ENUM)
+        else
             memcpy(field(to, key), (const char *)from + key->offset, sizeof(int));
     }
+    return left;
 }

@@ -92,8 +92,9 @@ extern const size_t conf_key_count;
 int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err) __attribute__((warn_unused_result));
 void conf_free(struct conf *c);
 
-/* Copies the reloadable settings (numbers, durations and choices: never strings). */
-void conf_take_reloadable(struct conf *to, const struct conf *from);
+/* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first setting that differs and is not
+ * reloadable, or NULL. */
+const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from);
 
 /* Reads a secret from a file: its first line. Refused unless a regular file owned by root or the caller that group and others
  * cannot read. *ret_secret is heap memory: wipe with conf_wipe_secret. */

@@ -268,7 +268,11 @@ static void reload(struct poller *p)
     if (conf_load(p->o->conf_path, &fresh, &err) < 0) {
         log_event(LOG_ERROR, "configuration not taken over, the old one stays", "error=%s", log_quote(err.text));
     } else {
-        conf_take_reloadable(p->conf, fresh);
+        const struct conf_key *left = conf_take_reloadable(p->conf, fresh);
+
+        if (left)
+            log_event(LOG_WARN, "a changed setting takes effect only at the next start", "section=%s key=%s", left->section,
+                      left->name);
         log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
         conf_free(fresh);
     }

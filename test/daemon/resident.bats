@@ -115,6 +115,22 @@ END
     dqd_stop
 }
 
+@test "HUP takes the settings that can change at run time, and names one that cannot" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: 'true'
+END
+    dqd_start --resident --config "$(ini 'poll_interval = 100ms')"
+    wait_until logged connected
+    ini 'log_level = debug' 'slots = 3'
+    kill -HUP "$DQD_PID"
+    wait_until logged 'only at the next start" section=dqd key=slots'
+    dq add t
+    wait_until logged 'debug dqd msg="task done"'
+    dqd_stop
+}
+
 @test "a cancelled task's handler is killed, and nothing of it is recorded" {
     write_handlers <<END
 handlers:

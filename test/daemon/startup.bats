@@ -50,6 +50,10 @@ handlers:
     timeout: 90x
 END
     refused 78 'handlers.yaml:4:14:' --check-config
+    write_handlers <<<'handlers: {}'
+    sed "s/^\[dqd\]/&\nuser = nobody-of-that-name/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/user.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/user.ini"
+    refused 78 'no such account' --check-config --config "$BATS_TEST_TMPDIR/user.ini"
 }
 
 @test "files: missing, writable by others" {
