@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS dq_task (
   PRIMARY KEY (id),
   KEY due (status, tag, expected_time),
   UNIQUE KEY live_key (task_key, tag, live)
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: one row a task';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC STATS_PERSISTENT=1 STATS_AUTO_RECALC=1 COMMENT='dq: one row a task';
 
 CREATE TABLE IF NOT EXISTS dq_attempt (
   task_id bigint unsigned NOT NULL,

@@ -64,8 +64,8 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
     p->tags[p->count++] = (struct claim_peek_tag){sql_dup(r, 1, NULL), db_time(r, 2), paused_until};
 }
 
-/* The clock comes even when nothing is pending. `BETWEEN 0 AND 0` and the GROUP BY of both columns make it a loose index scan: two reads
- * a tag, however many tasks there are. */
+/* The clock comes even when nothing is pending. The condition as a range and the GROUP BY of both columns make it a loose index scan: one read
+ * a tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.) */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -74,9 +74,9 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
     buf_printf(&sql,
                "SELECT UTC_TIMESTAMP(3), w.tag, w.next_time, g.paused_until FROM (SELECT 1) one"
                " LEFT JOIN (SELECT tag, MIN(expected_time) AS next_time FROM dq_task FORCE INDEX (due)"
-               " WHERE status BETWEEN %d AND %d GROUP BY status, tag) w ON 1 = 1"
+               " WHERE status > %d AND status < %d GROUP BY status, tag) w ON 1 = 1"
                " LEFT JOIN dq_tag g ON g.tag = w.tag",
-               TASK_PENDING, TASK_PENDING);
+               TASK_PENDING - 1, TASK_PENDING + 1);
     int rc = db_query(db, &sql, false, &rows, err);
     if (rc == 0)
         peek_reset(p);

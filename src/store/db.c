@@ -111,7 +111,7 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
     bool drop;
     int code = db_error_set(err, number, text, db->at, &drop);
 
-    if (code == ERR_LOST && db->my) {
+    if (code == ERR_LOST && db->my && !db->orphan) { /* one at a time: the first is killed before anything else is done */
         db->orphan = mysql_thread_id(db->my);
         memcpy(db->orphan_at, db->at, sizeof db->at);
     }

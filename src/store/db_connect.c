@@ -167,16 +167,15 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     if (rc < 0)
         goto out;
     if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket), CLIENT_FOUND_ROWS)) {
-        unsigned number = mysql_errno(db->my);
         bool drop;
-        rc = db_error_set(err, number, mysql_error(db->my), db->at, &drop);
-        if (rc == ERR_LOST) /* nothing was under way yet */
-            rc = err_set(err, ERR_UNAVAILABLE, "%s: no answer (error %u)", db->at, number);
+        rc = db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
     }
     note_server(db);
     rc = set_up_session(db, err);
 out:
+    if (rc == ERR_LOST) /* nothing was under way yet */
+        rc = err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made", db->at);
     if (rc < 0)
         db_close(db);
     return rc;

@@ -70,8 +70,10 @@ static const struct fault faults[] = {
     {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"}, /* ER_QUERY_INTERRUPTED */
     {1366, ERR_DATA, KEEP, BAD_DATA},                      /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
     {1406, ERR_DATA, SERVER_TEXT, NULL},                   /* ER_DATA_TOO_LONG: names the column only */
+    {1441, ERR_DATA, KEEP, BAD_DATA},                      /* ER_DATETIME_FUNCTION_OVERFLOW */
     {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},          /* ER_PLUGIN_IS_NOT_LOADED */
     {1665, ERR_CONFIG, KEEP, "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
+    {1690, ERR_DATA, KEEP, BAD_DATA},                      /* ER_DATA_OUT_OF_RANGE */
     {1698, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
     {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
     {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_READ_ONLY_MODE */

@@ -157,9 +157,7 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
     if (!id_order)
         buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
     buf_printf(sql, "id%s", desc ? " DESC" : "");
-    if (l->page)
-        buf_printf(sql, " LIMIT %zu", l->page);
-    buf_chr(sql, ')');
+    buf_printf(sql, " LIMIT %" PRIu64 ")", l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
 }
 
 /* The next pages of cursors[from .. to-1], which have been used up. */

@@ -1,0 +1,213 @@
+/* Storing tasks: any bytes, keys, bulk, limits of the server, lost answers. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t id;
+static int64_t at;
+static bool replaced;
+
+static int add_key(const char *key, const char *body, enum key_conflict conflict)
+{
+    struct task_new t = {.tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    replaced = false;
+    return task_store_add(db, &t, conflict, &id, &at, &replaced, &err);
+}
+
+static void add_any_bytes(void **state)
+{
+    unsigned char body[1024];
+    struct task got;
+    (void)state;
+    for (size_t i = 0; i < sizeof body; i++)
+        body[i] = (unsigned char)(i < 512 ? i : i * 7919 >> 3);
+    struct task_new t = {.tag = "it's\\ \"a\" `tag` \xf0\x9f\x90\x8c",
+                         .key = "'; DROP TABLE dq_task; -- \\",
+                         .body = body,
+                         .body_size = sizeof body,
+                         .expected_at = INT64_C(1795000000123),
+                         .max_attempts = 4};
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+    assert_true(at == t.expected_at);
+    ok(task_store_get(db, id, &got, &err));
+    assert_string_equal(got.tag, t.tag);
+    assert_string_equal(got.key, t.key);
+    assert_int_equal(got.body_size, sizeof body);
+    assert_memory_equal(got.body, body, sizeof body);
+    assert_int_equal(got.max_attempts, 4);
+    assert_int_equal(got.status, TASK_PENDING);
+    assert_true(got.expected_at == t.expected_at);
+    task_done(&got);
+    t.body_size = 0;
+    t.body = NULL;
+    t.key = NULL;
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+    ok(task_store_get(db, id, &got, &err));
+    assert_int_equal(got.body_size, 0);
+    assert_non_null(got.body);
+    task_done(&got);
+}
+
+static void the_delay_counts_from_the_databases_clock(void **state)
+{
+    int64_t now_at;
+    (void)state;
+    ok(task_store_now(db, &now_at, &err));
+    ok(add_key(NULL, "x", KEY_ERROR));
+    assert_in_range(at - now_at, 60000, 90000);
+    assert_int_equal(number(db, "SELECT delay_time FROM dq_task"), 60000);
+    assert_int_equal(number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) FROM dq_task"), 60000000);
+}
+
+static void a_live_key_is_kept_refused_or_replaced(void **state)
+{
+    struct task got;
+    (void)state;
+    assert_int_equal(add_key("k", "one", KEY_ERROR), 1);
+    uint64_t first = id;
+    int64_t first_at = at;
+    assert_int_equal(add_key("k", "two", KEY_KEEP), 0);
+    assert_int_equal(id, first);
+    assert_true(at == first_at);
+    assert_false(replaced);
+    assert_int_equal(add_key("k", "two", KEY_ERROR), ERR_DUPLICATE);
+    char text[32];
+    snprintf(text, sizeof text, "task %" PRIu64, first);
+    assert_non_null(strstr(err.text, text));
+    assert_int_equal(add_key("k", "three", KEY_REPLACE), 0);
+    assert_int_equal(id, first);
+    assert_true(replaced);
+    ok(task_store_get(db, first, &got, &err));
+    assert_memory_equal(got.body, "three", 5);
+    assert_int_equal(got.body_size, 5);
+    assert_int_equal(got.version, 1);
+    task_done(&got);
+    run(db, "UPDATE dq_task SET status = 3, version = 2");
+    assert_int_equal(add_key("k", "four", KEY_REPLACE), ERR_DUPLICATE);
+    assert_int_equal(add_key("k", "four", KEY_KEEP), 0);
+    run(db, "UPDATE dq_task SET status = 1, live = NULL, version = 3");
+    assert_int_equal(add_key("k", "five", KEY_ERROR), 1);
+    assert_int_not_equal(id, first);
+    assert_int_equal(add_key("K", "case matters", KEY_ERROR), 1);
+}
+
+static struct task_new *many(size_t n)
+{
+    struct task_new *t = mem_zero(n, sizeof *t);
+    for (size_t i = 0; i < n; i++)
+        t[i] = (struct task_new){.tag = "t", .body = "0123456789", .body_size = i % 10, .expected_at = TASK_TIME_NONE, .delay_ms = (int64_t)i};
+    return t;
+}
+
+static void many_are_added_all_or_none(void **state)
+{
+    size_t kept, bad, n = 5000;
+    struct task_new *t = many(n);
+    (void)state;
+    ok(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n);
+    assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"), n);
+    harness_setup(NULL);
+    t[4000].key = "same";
+    t[4321].key = "same";
+    assert_int_equal(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DUPLICATE);
+    assert_int_equal(bad, 4321);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+    ok(task_store_add_many(db, t, n, KEY_KEEP, &kept, &bad, &err));
+    assert_int_equal(kept, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n - 1);
+    ok(task_store_add_many(db, &t[4000], 1, KEY_KEEP, &kept, &bad, &err));
+    assert_int_equal(kept, 1);
+    t[4321].body = "replaced";
+    t[4321].body_size = 8;
+    ok(task_store_add_many(db, &t[4321], 1, KEY_REPLACE, &kept, &bad, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"), 1);
+    /* A row that the server refuses is found in the middle of its statement. */
+    harness_setup(NULL);
+    t[4000].key = t[4321].key = NULL;
+    t[77].delay_ms = INT64_C(400000000000000);
+    assert_int_equal(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
+    assert_int_equal(bad, 77);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+    free(t);
+}
+
+static void the_packet_limit_is_known_before_sending(void **state)
+{
+    size_t max, kept, bad;
+    (void)state;
+    ok(db_max_packet(db, &max, &err));
+    char *body = mem_zero(1, max + 2);
+    memset(body, 'x', max + 1);
+    int64_t connection = number(db, "SELECT CONNECTION_ID()");
+    struct task_new t = {.tag = "t", .body = body, .expected_at = TASK_TIME_NONE};
+    for (size_t size = max - 1; size <= max + 1; size++) {
+        t.body_size = size;
+        assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), ERR_DATA);
+        assert_non_null(strstr(err.text, "max_allowed_packet"));
+    }
+    assert_int_equal(task_store_add_many(db, &t, 1, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
+    assert_int_equal(bad, 0);
+    assert_int_equal(number(db, "SELECT CONNECTION_ID()"), connection); /* the server would have closed it */
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+    t.body_size = max - 1000;
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+    assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"), (int64_t)t.body_size);
+    free(body);
+}
+
+static void a_lost_answer_stores_one_task(void **state)
+{
+    static const char *const cut[] = {"INSERT INTO dq_task", "INSERT INTO dq_task"};
+    struct task_new t = {.tag = "t", .body = "x", .body_size = 1, .expected_at = TASK_TIME_NONE};
+    (void)state;
+    for (int brief = 0; brief <= 1; brief++) {
+        for (size_t i = 0; i < 2; i++) {
+            struct proxy *p = proxy_new();
+            if (brief)
+                db_set_brief(proxy_db(p));
+            harness_setup(NULL);
+            proxy_cut(p, cut[i], i == 0);
+            assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+            assert_int_equal(proxy_cuts(p), 1);
+            assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
+            assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)id);
+            proxy_free(p);
+        }
+    }
+}
+
+static void a_lost_commit_stores_the_batch_once(void **state)
+{
+    static const char *const cut[] = {"COMMIT", "COMMIT", "INSERT INTO dq_task"};
+    size_t kept, bad, n = 300;
+    struct task_new *t = many(n);
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct proxy *p = proxy_new();
+        harness_setup(NULL);
+        ok(db_connect(proxy_db(p), &err)); /* its set-up says READ COMMITTED */
+        proxy_cut(p, cut[i], i != 1);
+        ok(task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err));
+        assert_int_equal(proxy_cuts(p), 1);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n);
+        proxy_free(p);
+    }
+    free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(add_any_bytes, harness_setup),
+        cmocka_unit_test_setup(the_delay_counts_from_the_databases_clock, harness_setup),
+        cmocka_unit_test_setup(a_live_key_is_kept_refused_or_replaced, harness_setup),
+        cmocka_unit_test_setup(many_are_added_all_or_none, harness_setup),
+        cmocka_unit_test_setup(the_packet_limit_is_known_before_sending, harness_setup),
+        cmocka_unit_test_setup(a_lost_answer_stores_one_task, harness_setup),
+        cmocka_unit_test_setup(a_lost_commit_stores_the_batch_once, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,189 @@
+/* Operators' changes: cancel, retry, reschedule, delete, against whatever else happens. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static struct task_changed done;
+
+static struct task_filter by_tag(const char *glob)
+{
+    return (struct task_filter){.tag_glob = glob, .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+}
+
+static int change(struct db *d, const char *glob, enum task_event event, int64_t delay_ms)
+{
+    struct task_filter f = by_tag(glob);
+    struct task_change c = {.event = event, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
+    done = (struct task_changed){0, 0, 0};
+    return task_store_change(d, &f, &c, false, NULL, NULL, &done, &err);
+}
+
+static void cancel_takes_live_tasks_and_records_the_running(void **state)
+{
+    struct claim_owner a = owner('a');
+    bool lost;
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        add("t", i == 4 ? "key" : NULL, -1000);
+    uint64_t finished = add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET status = 1 WHERE id = %" PRIu64, finished);
+    struct task_list won = claim(db, &a, "t", 2);
+    struct claim_ref ref = {won.items[0].id, won.items[0].version};
+    ok(change(db, "t", TASK_CANCEL, 0));
+    assert_int_equal(done.matched, 5);
+    assert_int_equal(done.changed, 5);
+    assert_int_equal(done.lost, 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND finish_time IS NOT NULL AND live IS NULL AND lease_until IS NULL"), 5);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled' AND version = 1 AND attempt = 1 AND pid = 97"), 2);
+    ok(claim_store_check(db, &a, &ref, 1, &lost, &err)); /* the owner notices */
+    assert_true(lost);
+    /* And its result comes too late. */
+    struct settlement s = {.id = ref.id, .version = ref.version, .event = TASK_SUCCEED, .start_at = TASK_TIME_NONE, .finish_at = TASK_TIME_NONE};
+    bool applied;
+    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    assert_false(applied);
+    assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id), TASK_CANCELLED);
+    task_list_done(&won);
+}
+
+/* The row moves on between the look and the change: what was cancelled is not started, what was claimed first is not cancelled. */
+static void cancel_against_claim_has_one_winner(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct db *late = harness_db();
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        add("t", NULL, -1000);
+    run(late, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    run(late, "SET SESSION autocommit = 0");
+    assert_int_equal(number(late, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 6); /* its view of the past */
+    struct task_list won = claim(db, &a, "t", 2);
+    ok(change(late, "t", TASK_CANCEL, 0));
+    run(late, "COMMIT");
+    assert_int_equal(done.matched, 6);
+    assert_int_equal(done.changed, 4);
+    assert_int_equal(done.lost, 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1"), 2);
+    struct task_list none = claim(db, &a, "t", 10);
+    assert_int_equal(none.count, 0);
+    task_list_done(&won);
+    db_free(late);
+}
+
+static void a_lost_answer_is_counted(void **state)
+{
+    struct claim_owner a = owner('a');
+    static const char *const cut[] = {"UPDATE dq_task", "INSERT INTO dq_attempt", "COMMIT"};
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct proxy *p = proxy_new();
+        harness_setup(NULL);
+        for (int k = 0; k < 4; k++)
+            add("t", NULL, -1000);
+        struct task_list won = claim(db, &a, "t", 2);
+        ok(db_connect(proxy_db(p), &err)); /* its set-up says READ COMMITTED */
+        proxy_cut(p, cut[i / 2], i % 2);
+        ok(change(proxy_db(p), "t", TASK_CANCEL, 0));
+        assert_int_equal(proxy_cuts(p), 1);
+        assert_int_equal(done.changed, 4);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND version = IF(claim_token IS NULL, 1, 2)"), 4);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
+        task_list_done(&won);
+        proxy_free(p);
+    }
+}
+
+static void retry_begins_a_new_ladder(void **state)
+{
+    (void)state;
+    uint64_t id = add("t", "k", -1000);
+    run(db, "UPDATE dq_task SET status = 2, version = 5, attempt = 3, live = NULL, finish_time = UTC_TIMESTAMP(3), max_attempts = 3");
+    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) VALUES (%" PRIu64 ", 1, 1, UTC_TIMESTAMP(3), 'exit')", id);
+    ok(change(db, "t", TASK_RETRY, 5000));
+    assert_int_equal(done.changed, 1);
+    assert_int_equal(number(db, "SELECT status = 0 AND version = 6 AND attempt = 0 AND live = 1 AND finish_time IS NULL AND max_attempts = 3"
+                                " AND expected_time > UTC_TIMESTAMP(3) FROM dq_task"),
+                     1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1);
+    ok(change(db, "t", TASK_RETRY, 0));
+    assert_int_equal(done.matched, 0);
+}
+
+static void retry_meets_a_live_key(void **state)
+{
+    (void)state;
+    add("t", "k", 0);
+    run(db, "UPDATE dq_task SET status = 2, live = NULL");
+    uint64_t live = add("t", "k", 60000);
+    assert_int_equal(change(db, "t", TASK_RETRY, 0), ERR_DUPLICATE);
+    assert_int_equal(done.lost, 1);
+    add("t", "other", 0);
+    run(db, "UPDATE dq_task SET status = 4, live = NULL WHERE task_key = 'other'");
+    ok(change(db, "t", TASK_RETRY, 0)); /* the others are retried */
+    assert_int_equal(done.changed, 1);
+    assert_int_equal(done.lost, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE live = 1"), 2);
+    assert_int_equal(number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, live), 0);
+}
+
+static void reschedule_moves_each_task_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        add("t", NULL, i * 1000);
+    ok(change(db, "t", TASK_RESCHEDULE, 10000));
+    assert_int_equal(done.changed, 20);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 1 AND status = 0 AND attempt = 0"), 20);
+    assert_int_equal(number(db, "SELECT COUNT(DISTINCT expected_time) FROM dq_task"), 1);
+}
+
+static unsigned steps;
+static void count_step(const struct task_changed *so_far, void *arg)
+{
+    (void)arg;
+    steps++;
+    assert_int_equal(so_far->changed, steps < 4 ? steps * 500 : 1700);
+}
+
+static void delete_goes_in_steps_and_spares_the_live(void **state)
+{
+    struct task_filter f = by_tag("*");
+    int64_t now_at;
+    (void)state;
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, UTC_TIMESTAMP(3),"
+            " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_3000");
+    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' FROM dq_task");
+    ok(task_store_now(db, &now_at, &err));
+    ok(task_store_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &err));
+    assert_int_equal(done.changed, 1500);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3000);
+    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
+            " ORDER BY id LIMIT 200");
+    f.statuses = 0;
+    steps = 0;
+    ok(task_store_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &err));
+    assert_int_equal(done.changed, 1600);
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1200);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)"), 1200);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1200);
+    run(db, "UPDATE dq_task SET status = 1");
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_500");
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &err));
+    assert_int_equal(steps, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(cancel_takes_live_tasks_and_records_the_running, harness_setup),
+        cmocka_unit_test_setup(cancel_against_claim_has_one_winner, harness_setup),
+        cmocka_unit_test_setup(a_lost_answer_is_counted, harness_setup),
+        cmocka_unit_test_setup(retry_begins_a_new_ladder, harness_setup),
+        cmocka_unit_test_setup(retry_meets_a_live_key, harness_setup),
+        cmocka_unit_test_setup(reschedule_moves_each_task_once, harness_setup),
+        cmocka_unit_test_setup(delete_goes_in_steps_and_spares_the_live, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

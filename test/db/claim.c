@@ -1,0 +1,303 @@
+/* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
+#include "harness.h"
+#include "store/poller_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct claim_ask plain = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+
+static void claim_takes_what_is_due_in_order(void **state)
+{
+    struct claim_owner a = owner('a');
+    (void)state;
+    uint64_t late = add("t", NULL, -1000), later = add("t", "k", -5000);
+    add("t", NULL, 60000);
+    add("other", NULL, -1000);
+
+    struct task_list won = claim(db, &a, "t", 10);
+    assert_int_equal(won.count, 2);
+    assert_int_equal(won.items[0].id, later);
+    assert_int_equal(won.items[1].id, late);
+    struct task *t = &won.items[0];
+    assert_string_equal(t->tag, "t");
+    assert_string_equal(t->key, "k");
+    assert_int_equal(t->body_size, 4);
+    assert_memory_equal(t->body, "body", 4);
+    assert_int_equal(t->attempt, 1);
+    assert_int_equal(t->version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, t->id));
+    assert_int_equal(t->max_attempts, 3);
+    assert_int_equal(number(db, "SELECT status = 3 AND attempt = 1 AND max_attempts = 3 AND host = 'test.example' AND pid = 97"
+                                " AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 50 SECOND AND execution_time <= UTC_TIMESTAMP(3)"
+                                " FROM dq_task WHERE id = %" PRIu64,
+                            t->id),
+                     1);
+    task_list_done(&won);
+    won = claim(db, &a, "t", 10);
+    assert_int_equal(won.count, 0);
+    task_list_done(&won);
+}
+
+/* A rival takes some of the candidates between our two statements. A transaction that began before the rival still sees them as
+ * pending, so it reads as candidates what is gone. */
+static void claim_lost_race(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct db *other = harness_db();
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        add("t", NULL, -1000);
+    run(other, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    run(other, "SET SESSION autocommit = 0");
+    assert_int_equal(number(other, "SELECT COUNT(*) FROM dq_task"), 10);
+    struct task_list first = claim(db, &a, "t", 4);
+    assert_int_equal(first.count, 4);
+    ok(claim_store_claim(other, &b, &plain, &won, &seen, &lost, &err));
+    run(other, "COMMIT");
+    assert_int_equal(seen, 10);
+    assert_int_equal(lost, 4);
+    assert_int_equal(won.count, 6);
+    for (size_t i = 0; i < won.count; i++)
+        for (size_t k = 0; k < first.count; k++)
+            assert_int_not_equal(won.items[i].id, first.items[k].id);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1 AND attempt = 1"), 10);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE claim_token = REPEAT('a', 16)"), 4);
+    task_list_done(&first);
+    task_list_done(&won);
+    db_free(other);
+}
+
+static void claim_recovers_after_lost_answer(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct proxy *p = proxy_new();
+    struct task_list won = {0}, found = {0};
+    size_t seen, lost;
+    (void)state;
+    uint64_t mine = add("t", NULL, -1000);
+    struct task_list had = claim(db, &a, "t", 1);
+    for (int i = 0; i < 5; i++)
+        add("t", NULL, -1000);
+    proxy_cut(p, "UPDATE dq_task", true);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, &err), ERR_LOST);
+    assert_int_equal(won.count, 0);
+    assert_int_equal(proxy_cuts(p), 1);
+    ok(db_connect(proxy_db(p), &err));
+    ok(claim_store_recover(proxy_db(p), &a, &mine, 1, &found, &err));
+    assert_int_equal(found.count, 5);
+    for (size_t i = 0; i < found.count; i++) {
+        assert_int_not_equal(found.items[i].id, mine);
+        assert_int_equal(found.items[i].version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, found.items[i].id));
+        assert_memory_equal(found.items[i].body, "body", 4);
+    }
+    task_list_done(&found);
+    task_list_done(&had);
+    /* And when the statement itself got lost, nothing was taken. */
+    add("t", NULL, -1000);
+    proxy_cut(p, "UPDATE dq_task", false);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, &err), ERR_LOST);
+    ok(db_connect(proxy_db(p), &err));
+    assert_int_equal(number(proxy_db(p), "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 1);
+    proxy_free(p);
+}
+
+static void long_bodies_stay_behind_until_asked_for(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task *tasks[3];
+    size_t loaded;
+    (void)state;
+    uint64_t small = add("t", NULL, -3000), big = add("t", NULL, -2000), unknown = add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 100000), body_size = 100000 WHERE id = %" PRIu64, big);
+    run(db, "UPDATE dq_task SET message_body = REPEAT('y', 50000), body_size = NULL WHERE id = %" PRIu64, unknown);
+    struct task_list won = claim(db, &a, "t", 10);
+    assert_int_equal(won.count, 3);
+    for (int i = 0; i < 3; i++)
+        tasks[i] = &won.items[i];
+    assert_int_equal(tasks[0]->id, small);
+    assert_non_null(tasks[0]->body);
+    assert_null(tasks[1]->body);
+    assert_int_equal(tasks[1]->body_size, 100000);
+    assert_null(tasks[2]->body);
+    assert_int_equal(tasks[2]->body_size, SIZE_MAX);
+    ok(claim_store_load_bodies(db, tasks, 3, 120000, &loaded, &err));
+    assert_int_equal(loaded, 2);
+    assert_int_equal(((char *)tasks[1]->body)[99999], 'x');
+    assert_int_equal(tasks[2]->body_size, 50000);
+    ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err)); /* at least one, however long */
+    assert_int_equal(loaded, 1);
+    assert_int_equal(((char *)tasks[2]->body)[0], 'y');
+    free(tasks[2]->body);
+    tasks[2]->body = NULL;
+    run(db, "DELETE FROM dq_task WHERE id = %" PRIu64, unknown);
+    ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err));
+    assert_int_equal(loaded, 0);
+    task_list_done(&won);
+}
+
+static void shares_are_preferred_and_overdue_ones_stolen(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        add("t", NULL, -1000);
+    ask.shares = 4;
+    ask.share = 1;
+    ask.steal_after_ms = 3600000;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 5);
+    for (size_t i = 0; i < won.count; i++)
+        assert_int_equal(won.items[i].id % 4, 1);
+    task_list_done(&won);
+    ask.steal_after_ms = 500;
+    ask.steal_share = 3;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 5);
+    for (size_t i = 0; i < won.count; i++)
+        assert_int_equal(won.items[i].id % 4, 3);
+    task_list_done(&won);
+}
+
+static void global_limit_holds(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct db *other = harness_db();
+    struct claim_ask ask = plain;
+    struct task_list won = {0}, more = {0};
+    size_t seen, lost;
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        add("t", NULL, -1000);
+    ask.global_limit = 3;
+    ask.limit = 2;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 2);
+    ask.limit = 10;
+    ok(claim_store_claim(other, &b, &ask, &more, &seen, &lost, &err));
+    assert_int_equal(more.count, 1);
+    ok(claim_store_claim(db, &a, &ask, &more, &seen, &lost, &err));
+    assert_int_equal(more.count, 1);
+    assert_int_equal(seen, 0);
+    /* While one counts, the other waits: the tag's row is the lock. */
+    run(db, "START TRANSACTION");
+    run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
+    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, &err), ERR_TRANSIENT);
+    run(db, "ROLLBACK");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
+    task_list_done(&won);
+    task_list_done(&more);
+    db_free(other);
+}
+
+static void peek_tells_next_time_pause_and_clock(void **state)
+{
+    struct claim_peek p = {0};
+    (void)state;
+    ok(claim_store_peek(db, &p, &err));
+    assert_int_equal(p.count, 0);
+    assert_true(p.now_at > INT64_C(1500000000000));
+    add("a", NULL, -5000);
+    add("a", NULL, -9000);
+    add("b", NULL, 60000);
+    add("c", NULL, 0);
+    add("gone", NULL, -1000);
+    run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
+    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('a', UTC_TIMESTAMP(3) - INTERVAL 1 SECOND), ('b', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR),"
+            " ('c', '9999-12-31 23:59:59.999')");
+    ok(claim_store_peek(db, &p, &err));
+    assert_int_equal(p.count, 3);
+    for (size_t i = 0; i < p.count; i++) {
+        const struct claim_peek_tag *t = &p.tags[i];
+        switch (t->tag[0]) {
+        case 'a':
+            assert_in_range(p.now_at - t->next_at, 9000, 60000);
+            assert_true(t->paused_until_at == TASK_TIME_NONE);
+            break;
+        case 'b':
+            assert_in_range(t->next_at - p.now_at, 1, 60000);
+            assert_in_range(t->paused_until_at - p.now_at, 3000000, 3600000);
+            break;
+        default:
+            assert_string_equal(t->tag, "c");
+            assert_true(t->paused_until_at == INT64_MAX);
+        }
+    }
+    claim_peek_done(&p);
+}
+
+static void check_and_renew_tell_what_was_lost(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct claim_ref refs[4];
+    bool lost[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        add("t", NULL, -1000);
+    struct task_list won = claim(db, &a, "t", 4);
+    for (int i = 0; i < 4; i++)
+        refs[3 - i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
+    ok(claim_store_renew(db, &a, refs, 4, 60000, lost, &err));
+    for (int i = 0; i < 4; i++)
+        assert_false(lost[i]);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"), 4);
+    run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
+    run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64, refs[2].id);
+    ok(claim_store_check(db, &a, refs, 4, lost, &err));
+    assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
+    memset(lost, 0, sizeof lost);
+    ok(claim_store_renew(db, &a, refs, 4, 1000, lost, &err));
+    assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
+    ok(claim_store_check(db, &b, refs, 4, lost, &err));
+    assert_true(lost[0] && lost[1] && lost[2] && lost[3]);
+    task_list_done(&won);
+}
+
+static void pollers_know_their_share(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_info *list;
+    size_t count;
+    unsigned share, shares;
+    (void)state;
+    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, &share, &shares, &err));
+    assert_int_equal(share, 0);
+    assert_int_equal(shares, 1);
+    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, &share, &shares, &err));
+    assert_int_equal(share, 1);
+    assert_int_equal(shares, 2);
+    run(db, "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND WHERE pid = 97");
+    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, &share, &shares, &err));
+    assert_int_equal(share, 0);
+    assert_int_equal(shares, 1);
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_false(list[0].alive);
+    assert_true(list[1].alive);
+    assert_string_equal(list[1].mode, "once");
+    assert_int_equal(list[1].running, 3);
+    poller_infos_free(list, count);
+    ok(poller_store_leave(db, &b, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(claim_takes_what_is_due_in_order, harness_setup),
+        cmocka_unit_test_setup(claim_lost_race, harness_setup),
+        cmocka_unit_test_setup(claim_recovers_after_lost_answer, harness_setup),
+        cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),
+        cmocka_unit_test_setup(shares_are_preferred_and_overdue_ones_stolen, harness_setup),
+        cmocka_unit_test_setup(global_limit_holds, harness_setup),
+        cmocka_unit_test_setup(peek_tells_next_time_pause_and_clock, harness_setup),
+        cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
+        cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,285 @@
+/* Connections: what a session is like, what each failure becomes, what a broken one leaves behind. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int query(struct db *d, const char *text)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, text);
+    int rc = db_query(d, &sql, false, &rows, &err);
+    while (rc >= 0 && (rc = db_rows_next(rows, &err)) == 1)
+        ;
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+static int exec(struct db *d, const char *text)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, text);
+    int rc = db_exec(d, &sql, NULL, &err);
+    buf_done(&sql);
+    return rc;
+}
+
+static void a_session_is_as_the_store_expects(void **state)
+{
+    (void)state;
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM information_schema.session_variables WHERE"
+                                " (variable_name = 'tx_isolation' AND variable_value = 'READ-COMMITTED')"
+                                " OR (variable_name = 'innodb_lock_wait_timeout' AND variable_value = '2')"
+                                " OR (variable_name = 'character_set_client' AND variable_value = 'utf8mb4')"
+                                " OR (variable_name = 'character_set_connection' AND variable_value = 'utf8mb4')"
+                                " OR (variable_name = 'autocommit' AND variable_value = 'ON')"
+                                " OR (variable_name = 'sql_mode' AND variable_value LIKE '%%STRICT_ALL_TABLES%%')"),
+                     6);
+    add("t", NULL, 0);
+    assert_int_equal(run(db, "UPDATE dq_task SET tag = 't'"), 1); /* matched, not changed */
+    assert_int_not_equal(exec(db, "SELECT 1; SELECT 2"), 0);
+}
+
+static void an_option_file_does_not_change_the_character_set(void **state)
+{
+    char path[] = "/tmp/dq-cnf.XXXXXX";
+    struct conf_mysql conf = *harness_conf;
+    int fd = mkstemp(path);
+    (void)state;
+    assert_true(fd >= 0);
+    dprintf(fd, "[client]\ndefault-character-set=latin1\n");
+    conf.defaults_file = path;
+    for (int brief = 0; brief <= 1; brief++) {
+        struct db *d = db_new(&conf);
+        if (brief)
+            db_set_brief(d);
+        assert_int_equal(number(d, "SELECT @@character_set_client = 'utf8mb4' AND @@character_set_results = 'utf8mb4'"), 1);
+        db_free(d);
+    }
+    unlink(path);
+    struct db *d = db_new(&conf);
+    assert_int_equal(db_connect(d, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, path));
+    db_free(d);
+    close(fd);
+}
+
+static void literals_survive_any_sql_mode(void **state)
+{
+    struct conf_mysql conf = *harness_conf;
+    char init[] = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI'";
+    (void)state;
+    conf.init_command = init;
+    for (int brief = 0; brief <= 1; brief++) {
+        struct db *d = db_new(&conf);
+        struct buf sql = BUF_INIT;
+        struct db_rows *rows;
+        size_t len;
+        if (brief)
+            db_set_brief(d);
+        buf_str(&sql, "SELECT ");
+        db_put_bytes(&sql, "\\'\"\0\n\x1a%_\xc3", 9);
+        buf_chr(&sql, ',');
+        db_put_text(&sql, "\\' OR 1=1 -- \xc3(\xa9\xc3\xa9");
+        ok(db_query(d, &sql, false, &rows, &err));
+        assert_int_equal(db_rows_next(rows, &err), 1);
+        assert_memory_equal(db_text(rows, 0, &len), "\\'\"\0\n\x1a%_\xc3", 9);
+        assert_int_equal(len, 9);
+        assert_string_equal(db_text(rows, 1, NULL), "\\' OR 1=1 -- ?(?\xc3\xa9");
+        db_rows_free(rows);
+        buf_done(&sql);
+        db_free(d);
+    }
+}
+
+static void errors_have_classes_and_say_no_data(void **state)
+{
+    static const struct {
+        const char *sql;
+        int code;
+        bool stays;
+    } cases[] = {
+        {"SELEC 'secret'", ERR_FATAL, true},
+        {"SELECT secret_column FROM dq_task", ERR_CONFIG, true},
+        {"SELECT 1 FROM dq_absent", ERR_CONFIG, true},
+        {"INSERT INTO dq_meta VALUES ('schema_version', 'secret')", ERR_DUPLICATE, true},
+        {"INSERT INTO dq_poller VALUES (1, 'secret', 'secret', 1, 1, 1, 1, 1, 1)", ERR_DATA, true},
+        {"INSERT INTO dq_meta VALUES (REPEAT('secret', 100), 'x')", ERR_DATA, true},
+        {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1792, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1053, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"KILL CONNECTION_ID()", ERR_LOST, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct db *d = harness_db();
+        int rc = exec(d, cases[i].sql);
+        if (rc != cases[i].code)
+            print_error("%s: %d, not %d\n", cases[i].sql, rc, cases[i].code);
+        assert_int_equal(rc, cases[i].code);
+        assert_int_equal(err.code, cases[i].code);
+        assert_int_equal(db_connected(d), cases[i].stays);
+        assert_null(strstr(err.text, cases[i].code == ERR_CONFIG ? "'secret'" : "secret"));
+        assert_int_equal(query(d, "SELECT 1"), 0); /* usable again */
+        db_free(d);
+    }
+}
+
+static void refused_accounts_and_databases_are_told_apart(void **state)
+{
+    struct conf_mysql conf = *harness_conf;
+    char nobody[] = "dq_nobody", absent[] = "dq_absent", nowhere[] = "/tmp/dq-no-such.sock";
+    struct db *d = db_new(&conf);
+    (void)state;
+    conf.user = nobody;
+    assert_int_equal(db_connect(d, &err), ERR_DENIED);
+    conf = *harness_conf;
+    conf.database = absent;
+    assert_int_equal(db_connect(d, &err), ERR_CONFIG);
+    conf = *harness_conf;
+    conf.socket = nowhere;
+    assert_int_equal(db_connect(d, &err), ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, nowhere));
+    assert_false(db_connected(d));
+    assert_string_equal(db_server(d), "not connected");
+    char two[] = "127.0.0.1:1, [::1]:1";
+    conf = *harness_conf;
+    conf.host = two;
+    assert_int_equal(db_connect(d, &err), ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "::1:1"));
+    db_free(d);
+}
+
+/* Two sessions lock two rows in opposite orders. */
+struct other {
+    struct db *d;
+    int rc;
+};
+
+static void *lock_both(void *arg)
+{
+    struct other *o = arg;
+    struct buf sql = BUF_INIT;
+    struct err why;
+
+    buf_str(&sql, "UPDATE dq_task SET pid = 1 WHERE tag = 'a'");
+    o->rc = db_exec(o->d, &sql, NULL, &why);
+    buf_done(&sql);
+    return NULL;
+}
+
+static void after_a_deadlock_no_transaction_is_open(void **state)
+{
+    struct other o = {harness_db(), 0};
+    pthread_t thread;
+    (void)state;
+    add("a", NULL, 0);
+    add("b", NULL, 0);
+    run(db, "UPDATE dq_task SET version = id"); /* rows are told apart by id below */
+    ok(db_begin(db, &err));
+    ok(db_begin(o.d, &err));
+    run(db, "UPDATE dq_task SET pid = 2 WHERE id = (SELECT id FROM (SELECT MIN(id) AS id FROM dq_task) x)");
+    run(o.d, "UPDATE dq_task SET pid = 1 WHERE id = (SELECT id FROM (SELECT MAX(id) AS id FROM dq_task) x)");
+    assert_int_equal(pthread_create(&thread, NULL, lock_both, &o), 0);
+    int rc = exec(db, "UPDATE dq_task SET pid = 2 WHERE tag = 'b'");
+    if (rc == 0)
+        ok(db_commit(db, &err)); /* the other one was the victim, or waits for us */
+    pthread_join(thread, NULL);
+    assert_true(rc == ERR_TRANSIENT || o.rc == ERR_TRANSIENT);
+    struct db *victim = rc == ERR_TRANSIENT ? db : o.d;
+    assert_int_equal(number(victim, "SELECT @@in_transaction"), 0);
+    db_free(o.d);
+}
+
+static void a_transaction_does_not_go_on_elsewhere(void **state)
+{
+    struct proxy *p = proxy_new();
+    struct db *d = proxy_db(p);
+    (void)state;
+    ok(db_begin(d, &err));
+    run(d, "INSERT INTO dq_tag (tag) VALUES ('first')");
+    proxy_cut(p, "SELECT 'cut'", true);
+    assert_int_equal(query(d, "SELECT 'cut'"), ERR_LOST);
+    assert_int_equal(exec(d, "INSERT INTO dq_tag (tag) VALUES ('second')"), ERR_LOST);
+    assert_int_equal(db_commit(d, &err), ERR_LOST);
+    db_rollback(d);
+    run(d, "INSERT INTO dq_tag (tag) VALUES ('third')");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag WHERE tag = 'third'"), 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag"), 1);
+    proxy_free(p);
+}
+
+/* The statement waits for a row lock when its connection breaks. It must not take effect after the new connection has looked. */
+static void what_a_broken_connection_left_running_is_killed(void **state)
+{
+    struct conf_mysql conf = *harness_conf;
+    struct db *d = db_new(&conf), *blocker = harness_db();
+    (void)state;
+    add("t", NULL, 0);
+    ok(db_connect(d, &err));
+    run(d, "SET SESSION innodb_lock_wait_timeout = 60");
+    run(d, "SET SESSION net_read_timeout = 60");
+    conf.read_timeout_ms = 1000;
+    db_close(d);
+    ok(db_connect(d, &err)); /* gives up after a second, long before the server does */
+    run(d, "SET SESSION innodb_lock_wait_timeout = 60");
+    ok(db_begin(blocker, &err));
+    run(blocker, "UPDATE dq_task SET pid = 1");
+    assert_int_equal(exec(d, "UPDATE dq_task SET pid = 99"), ERR_LOST);
+    ok(db_connect(d, &err));
+    assert_int_equal(number(d, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"), 0);
+    ok(db_commit(blocker, &err));
+    assert_int_equal(number(db, "SELECT pid FROM dq_task"), 1);
+    db_free(blocker);
+    db_free(d);
+}
+
+static void a_streamed_result_that_breaks_is_an_error(void **state)
+{
+    struct buf sql = BUF_INIT;
+    struct db *d = harness_db();
+    struct db_rows *rows;
+    int rc;
+    (void)state;
+    buf_str(&sql, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_200000");
+    ok(db_query(d, &sql, true, &rows, &err));
+    assert_int_equal(db_rows_next(rows, &err), 1);
+    run(db, "KILL %" PRId64, number(db, "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT seq, REPEAT%%'"));
+    while ((rc = db_rows_next(rows, &err)) == 1)
+        ;
+    assert_int_equal(rc, ERR_LOST);
+    assert_int_equal(db_rows_next(rows, &err), 0);
+    db_rows_free(rows);
+    assert_false(db_connected(d));
+    buf_done(&sql);
+    db_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_session_is_as_the_store_expects, harness_setup),
+        cmocka_unit_test_setup(an_option_file_does_not_change_the_character_set, harness_setup),
+        cmocka_unit_test_setup(literals_survive_any_sql_mode, harness_setup),
+        cmocka_unit_test_setup(errors_have_classes_and_say_no_data, harness_setup),
+        cmocka_unit_test_setup(refused_accounts_and_databases_are_told_apart, harness_setup),
+        cmocka_unit_test_setup(after_a_deadlock_no_transaction_is_open, harness_setup),
+        cmocka_unit_test_setup(a_transaction_does_not_go_on_elsewhere, harness_setup),
+        cmocka_unit_test_setup(what_a_broken_connection_left_running_is_killed, harness_setup),
+        cmocka_unit_test_setup(a_streamed_result_that_breaks_is_an_error, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,140 @@
+/*
+ * harness.c - see harness.h.
+ */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct err err;
+struct db *db;
+const struct conf_mysql *harness_conf;
+static struct conf *conf;
+
+int harness_ok(int rc, const char *what, const char *file, int line)
+{
+    if (rc < 0) {
+        print_error("%s: %d: %s\n", what, rc, err.text);
+        _fail(file, line);
+    }
+    return rc;
+}
+
+struct db *harness_db(void)
+{
+    struct db *d = db_new(harness_conf);
+    ok(db_connect(d, &err));
+    return d;
+}
+
+int harness_group(void **state)
+{
+    int from;
+
+    (void)state;
+    ok(conf_load(NULL, &conf, &err));
+    harness_conf = &conf->mysql;
+    db = db_new(harness_conf);
+    ok(schema_migrate(db, NULL, NULL, &from, &err));
+    return 0;
+}
+
+int harness_group_end(void **state)
+{
+    (void)state;
+    db_free(db);
+    conf_free(conf);
+    return 0;
+}
+
+int harness_setup(void **state)
+{
+    (void)state;
+    run(db, "DELETE FROM dq_task");
+    run(db, "DELETE FROM dq_attempt");
+    run(db, "DELETE FROM dq_tag");
+    run(db, "DELETE FROM dq_poller");
+    return 0;
+}
+
+uint64_t run(struct db *d, const char *fmt, ...)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&sql, fmt, ap);
+    va_end(ap);
+    int rc = db_exec(d, &sql, &rows, &err);
+    buf_done(&sql);
+    ok(rc);
+    return rows;
+}
+
+int64_t number(struct db *d, const char *fmt, ...)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows;
+    int64_t value = INT64_MIN;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&sql, fmt, ap);
+    va_end(ap);
+    ok(db_query(d, &sql, false, &rows, &err));
+    buf_done(&sql);
+    if (ok(db_rows_next(rows, &err)) == 1)
+        value = db_i64(rows, 0, INT64_MIN);
+    db_rows_free(rows);
+    return value;
+}
+
+int64_t reads(struct db *d)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows;
+    int64_t sum = 0;
+
+    buf_str(&sql, "SHOW SESSION STATUS LIKE 'Handler_read%'");
+    ok(db_query(d, &sql, false, &rows, &err));
+    buf_done(&sql);
+    while (ok(db_rows_next(rows, &err)) == 1)
+        if (strcmp(db_text(rows, 0, NULL), "Handler_read_rnd_deleted"))
+            sum += db_i64(rows, 1, 0);
+    db_rows_free(rows);
+    return sum;
+}
+
+uint64_t add(const char *tag, const char *key, int64_t delay_ms)
+{
+    uint64_t id;
+    int64_t at;
+    bool replaced;
+    struct task_new t = {.tag = tag, .key = key, .body = "body", .body_size = 4, .expected_at = TASK_TIME_NONE};
+
+    if (delay_ms >= 0)
+        t.delay_ms = delay_ms;
+    ok(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err));
+    if (delay_ms < 0)
+        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64, -delay_ms * 1000, id);
+    return id;
+}
+
+struct claim_owner owner(unsigned char seed)
+{
+    struct claim_owner o = {.host = "test.example", .pid = seed};
+    memset(o.token, seed, sizeof o.token);
+    return o;
+}
+
+struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
+{
+    struct claim_ask ask = {.tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    struct task_list won = {NULL, 0, 0};
+    size_t seen, lost;
+
+    ok(claim_store_claim(d, o, &ask, &won, &seen, &lost, &err));
+    return won;
+}

@@ -1,0 +1,61 @@
+/*
+ * harness.h - what the tests of the store share: a database that belongs to the test program, and a proxy that loses answers.
+ *
+ * The server is named by DQ_CONFIG (test/lib/run-test starts one per program).
+ */
+#ifndef DQ_TEST_DB_HARNESS_H
+#define DQ_TEST_DB_HARNESS_H
+
+#include "base/mem.h"
+#include "base/when.h"
+#include "conf/conf.h"
+#include "store/claim_store.h"
+#include "store/db.h"
+#include "store/schema.h"
+#include "store/task_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+/* Fails the test with err's text unless call returns 0 or more; its value. */
+#define ok(call) harness_ok((call), #call, __FILE__, __LINE__)
+int harness_ok(int rc, const char *what, const char *file, int line);
+extern struct err err; /* hand &err to the calls under test */
+
+/* cmocka fixtures: the group's makes the schema, each test's empties the tables. */
+int harness_group(void **state);
+int harness_group_end(void **state);
+int harness_setup(void **state);
+
+extern const struct conf_mysql *harness_conf;
+extern struct db *db;          /* a connection for everything */
+struct db *harness_db(void);   /* another one, connected; db_free it */
+
+/* Statements of the tests themselves. */
+uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* matched rows */
+int64_t number(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
+/* How many index entries and rows the session has read so far: the sum of Handler_read_%. */
+int64_t reads(struct db *d);
+
+/* A task as most tests want it: due delay_ms from now (negative: overdue). */
+uint64_t add(const char *tag, const char *key, int64_t delay_ms);
+struct claim_owner owner(unsigned char seed);
+/* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
+struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
+
+/* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer thrown away with
+ * the connection; deliver false: it is thrown away itself. The proxy then works on. */
+struct proxy;
+struct proxy *proxy_new(void);
+struct db *proxy_db(struct proxy *p); /* its handle, not yet connected; freed with the proxy */
+void proxy_cut(struct proxy *p, const char *pattern, bool deliver);
+unsigned proxy_cuts(struct proxy *p); /* how many it has made */
+void proxy_free(struct proxy *p);
+
+#endif

@@ -1,0 +1,215 @@
+/* Lists: every filter, in a total order, whatever the way they are read. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct seen {
+    uint64_t ids[20000];
+    int64_t at[20000];
+    size_t count, stop_after;
+};
+static struct seen seen;
+
+static int note(const struct task *t, void *arg)
+{
+    struct seen *s = arg;
+    s->at[s->count] = t->expected_at;
+    s->ids[s->count++] = t->id;
+    return s->count == s->stop_after ? 7 : 0;
+}
+
+static struct task_filter all(void)
+{
+    return (struct task_filter){.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+}
+
+static size_t list(const struct task_filter *f)
+{
+    seen.count = 0;
+    seen.stop_after = 0;
+    ok(task_store_list(db, f, false, note, &seen, &err));
+    return seen.count;
+}
+
+static void assert_order(enum task_sort sort)
+{
+    for (size_t i = 1; i < seen.count; i++) {
+        bool by_id = seen.ids[i - 1] < seen.ids[i], same = seen.at[i - 1] == seen.at[i], by_time = seen.at[i - 1] < seen.at[i];
+        assert_int_not_equal(seen.ids[i - 1], seen.ids[i]);
+        switch (sort) {
+        case SORT_EXPECTED:
+            assert_true(by_time || (same && by_id));
+            break;
+        case SORT_EXPECTED_DESC:
+            assert_true((!by_time && !same) || (same && !by_id));
+            break;
+        case SORT_ID:
+            assert_true(by_id);
+            break;
+        default:
+            assert_true(!by_id);
+        }
+    }
+}
+
+/* 7 tags x 5 statuses, many tasks with equal times. */
+static void fill(int n)
+{
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time) SELECT CONCAT('tag.', seq %% 7), 'body', 4, seq %% 5,"
+        " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE, UTC_TIMESTAMP(3) - INTERVAL (%d - seq) SECOND FROM seq_1_to_%d",
+        n, n);
+}
+
+static void the_order_is_total_whatever_the_limit(void **state)
+{
+    static const enum task_sort sorts[] = {SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID, SORT_ID_DESC};
+    static const size_t limits[] = {1, 5, 36, 700, 2500};
+    static uint64_t full[20000];
+    (void)state;
+    fill(3000);
+    for (size_t s = 0; s < 4; s++) {
+        struct task_filter f = all();
+        f.sort = sorts[s];
+        for (int variant = 0; variant < 3; variant++) {
+            f.statuses = variant ? TASK_BIT(TASK_DONE) | TASK_BIT(TASK_PENDING) : 0;
+            f.tag_glob = variant == 2 ? "*.3" : NULL;
+            f.limit = 0;
+            size_t n = list(&f);
+            assert_int_equal(n, variant == 0 ? 3000 : number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
+                                                             variant == 2 ? "tag.3" : "%"));
+            assert_order(sorts[s]);
+            memcpy(full, seen.ids, n * sizeof *full);
+            for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+                f.limit = limits[l];
+                assert_int_equal(list(&f), limits[l] < n ? limits[l] : n);
+                assert_memory_equal(seen.ids, full, seen.count * sizeof *full);
+            }
+        }
+    }
+}
+
+static void filters_select_what_they_say(void **state)
+{
+    struct task_filter f = all();
+    uint64_t ids[1200];
+    int64_t now_at;
+    (void)state;
+    fill(1000);
+    run(db, "UPDATE dq_task SET task_key = CONCAT('k', id %% 10)");
+    ok(task_store_now(db, &now_at, &err));
+
+    f.tag_glob = "tag.3";
+    assert_int_equal(list(&f), number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.3'"));
+    f.tag_glob = "tag.?";
+    assert_int_equal(list(&f), 1000);
+    f.tag_glob = "t*4";
+    f.statuses = TASK_BIT(TASK_FAILED);
+    assert_int_equal(list(&f), number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.4' AND status = 2"));
+    f.tag_glob = "absent";
+    assert_int_equal(list(&f), 0);
+
+    f = all();
+    f.due_before_at = now_at;
+    size_t before = list(&f);
+    assert_int_equal(before, number(db, "SELECT COUNT(*) FROM dq_task WHERE expected_time < FROM_UNIXTIME(%" PRId64 " / 1000.0)"
+                                        " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND", now_at));
+    f = all();
+    f.due_after_at = now_at;
+    f.sort = SORT_ID;
+    assert_int_equal(list(&f), 1000 - before);
+
+    f = all();
+    f.key = "k3";
+    assert_int_equal(list(&f), 100);
+    assert_order(SORT_EXPECTED);
+    f.statuses = TASK_BIT(TASK_DONE);
+    f.limit = 3;
+    assert_int_equal(list(&f), number(db, "SELECT LEAST(3, COUNT(*)) FROM dq_task WHERE task_key = 'k3' AND status = 1"));
+
+    f = all();
+    f.since_at = now_at - 100000;
+    assert_in_range(list(&f), 95, 105);
+    f.limit = 10;
+    f.tag_glob = "tag.1";
+    assert_int_equal(list(&f), 10);
+
+    f = all();
+    for (size_t i = 0; i < 1200; i++)
+        ids[i] = (uint64_t)number(db, "SELECT MIN(id) FROM dq_task") + 1199 - i;
+    f.ids = ids;
+    f.id_count = 1200;
+    assert_int_equal(list(&f), 1000);
+    assert_order(SORT_EXPECTED);
+    f.sort = SORT_ID_DESC;
+    f.limit = 20;
+    f.statuses = TASK_BIT(TASK_PENDING);
+    assert_int_equal(list(&f), 20);
+    assert_order(SORT_ID_DESC);
+    f.id_count = 0;
+    assert_int_equal(list(&f), 0);
+}
+
+static void the_caller_can_stop(void **state)
+{
+    struct task_filter f = all();
+    (void)state;
+    fill(100);
+    seen.count = 0;
+    seen.stop_after = 13;
+    assert_int_equal(task_store_list(db, &f, false, note, &seen, &err), 7);
+    assert_int_equal(seen.count, 13);
+}
+
+static int has_body(const struct task *t, void *arg)
+{
+    *(bool *)arg = t->body != NULL;
+    return t->body && (t->body_size != 4 || memcmp(t->body, "body", 4) || t->output);
+}
+
+static void bodies_come_on_request(void **state)
+{
+    struct task_filter f = all();
+    bool body;
+    (void)state;
+    fill(100);
+    ok(task_store_list(db, &f, false, has_body, &body, &err));
+    assert_false(body);
+    assert_int_equal(task_store_list(db, &f, true, has_body, &body, &err), 0);
+    assert_true(body);
+}
+
+/* The one who lists changes what is still to come: each task is shown at most once. */
+static int mover(const struct task *t, void *arg)
+{
+    struct seen *s = arg;
+    s->at[s->count] = t->expected_at;
+    s->ids[s->count++] = t->id;
+    if (s->count % 100 == 0)
+        run(db, "UPDATE dq_task SET status = (status + 1) %% 5 WHERE id %% 3 = 0");
+    return 0;
+}
+
+static void nothing_is_shown_twice_while_tasks_move(void **state)
+{
+    struct task_filter f = all();
+    (void)state;
+    fill(3000);
+    seen.count = 0;
+    ok(task_store_list(db, &f, false, mover, &seen, &err));
+    assert_in_range(seen.count, 2000, 3000);
+    assert_order(SORT_EXPECTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_order_is_total_whatever_the_limit, harness_setup),
+        cmocka_unit_test_setup(filters_select_what_they_say, harness_setup),
+        cmocka_unit_test_setup(the_caller_can_stop, harness_setup),
+        cmocka_unit_test_setup(bodies_come_on_request, harness_setup),
+        cmocka_unit_test_setup(nothing_is_shown_twice_while_tasks_move, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

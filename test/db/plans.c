@@ -1,0 +1,238 @@
+/*
+ * What dqd and dq read is in proportion to what is due or asked for, on 200,000 tasks (finished, due and future, 50 tags). Measured by the session's
+ * Handler_read counters: index entries and rows touched, whatever plan the optimizer has chosen.
+ */
+#include "harness.h"
+#include "store/tag_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TAGS 50
+#define PAIRS 200 /* (status, tag): pending, done, failed, cancelled */
+
+/* Fails when fn reads more than `most` entries. */
+static int64_t before;
+static const char *what;
+static void begin(const char *name)
+{
+    what = name;
+    before = reads(db);
+}
+static void end_within(int64_t most)
+{
+    int64_t after = reads(db), base = after;
+    base = reads(db) - after; /* what asking for the counters costs by itself */
+    int64_t n = after - before - base;
+    if (n > most)
+        print_error("%s: %" PRId64 " entries read, not %" PRId64 " at most\n", what, n, most);
+    else
+        print_message("# %s: %" PRId64 " entries read (at most %" PRId64 ")\n", what, n, most);
+    assert_true(n <= most);
+}
+
+/* Of 20 tasks: 1 due, 1 future, 1 failed, 1 cancelled, 16 done. */
+static int fill(void **state)
+{
+    harness_group(state);
+    run(db, "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, status, expected_time, execution_time, finish_time, create_time)"
+            " SELECT CONCAT('tag', seq DIV 20 %% 50), CONCAT('key', seq), IF(seq %% 20 < 2, 1, NULL), REPEAT('x', 100), 100,"
+            " CASE seq %% 20 WHEN 0 THEN 0 WHEN 1 THEN 0 WHEN 2 THEN 2 WHEN 3 THEN 4 ELSE 1 END,"
+            " UTC_TIMESTAMP(3) + INTERVAL IF(seq %% 20 = 1, 1, -1) * (3600 + CAST(seq AS SIGNED)) SECOND, UTC_TIMESTAMP(3) - INTERVAL seq SECOND,"
+            " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM seq_1_to_200000");
+    number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task"); /* what the server does by itself some seconds after so many changes */
+    return 0;
+}
+
+static int none(const struct task *t, void *arg)
+{
+    (void)t;
+    (void)arg;
+    return 0;
+}
+
+static void peek(void **state)
+{
+    struct claim_peek p = {0};
+    (void)state;
+    begin("peek");
+    ok(claim_store_peek(db, &p, &err));
+    end_within(TAGS * 8);
+    assert_int_equal(p.count, TAGS);
+    claim_peek_done(&p);
+}
+
+static void claim_check_renew_settle(void **state)
+{
+    enum { N = 100 };
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = {.tag = "tag7", .limit = N, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    struct task_list won = {0}, expired = {0};
+    struct claim_ref refs[N];
+    struct settlement s[N];
+    bool flags[N], give_up[N] = {false};
+    size_t seen, lost, taken;
+    (void)state;
+    begin("claim of 100");
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    end_within(N * 4);
+    assert_int_equal(won.count, N);
+    for (size_t i = 0; i < N; i++) {
+        refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+        assert_non_null(won.items[i].body);
+    }
+    begin("check of 100");
+    ok(claim_store_check(db, &a, refs, N, flags, &err));
+    end_within(N * 2);
+    begin("renewal of 100");
+    ok(claim_store_renew(db, &a, refs, N, 60000, flags, &err));
+    end_within(N * 2);
+    for (size_t i = 0; i < N; i++)
+        s[i] = (struct settlement){.id = refs[i].id, .version = refs[i].version, .event = i < 50 ? TASK_SUCCEED : TASK_TRY_LATER, .outcome = OUTCOME_EXIT,
+                                   .start_at = INT64_C(1790000000000), .finish_at = INT64_C(1790000000000)};
+    begin("settlement of 50 done, 25 to be retried");
+    ok(claim_store_settle(db, &a, s, 75, false, flags, &err));
+    end_within(75 * 12);
+    run(db, "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
+    begin("25 expired leases");
+    ok(claim_store_expired(db, 500, &expired, &err));
+    end_within(25 * 3);
+    assert_int_equal(expired.count, 25);
+    begin("taking 25 back");
+    ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
+    end_within(25 * 8);
+    assert_int_equal(taken, 25);
+    begin("nothing expired");
+    task_list_done(&expired);
+    ok(claim_store_expired(db, 500, &expired, &err));
+    end_within(3);
+    task_list_done(&won);
+}
+
+static void shares_and_limits(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = {.tag = "tag8", .limit = 20, .share = 0, .shares = 4, .steal_after_ms = INT64_C(1000000000), .max_attempts = 3, .lease_ms = 60000,
+                            .global_limit = 20};
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    begin("claim of 20 in one of 4 shares, with a limit");
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    end_within(20 * 4 * 4);
+    assert_in_range(won.count, 1, 20);
+    task_list_done(&won);
+    begin("claim when the limit is reached");
+    ask.global_limit = 1;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    end_within(60);
+    assert_int_equal(won.count, 0);
+}
+
+static void retention(void **state)
+{
+    size_t deleted;
+    (void)state;
+    begin("retention, 100 of 160,000");
+    ok(claim_store_expire_finished(db, TASK_DONE, 7200000, 100, &deleted, &err));
+    end_within(TAGS * 8 + 100 * 12);
+    assert_int_equal(deleted, 100);
+    begin("retention, nothing old enough");
+    ok(claim_store_expire_finished(db, TASK_DONE, INT64_C(90) * 86400000, 100, &deleted, &err));
+    end_within(TAGS * 8);
+    assert_int_equal(deleted, 0);
+}
+
+static void lists(void **state)
+{
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20};
+    int64_t now_at;
+    uint64_t ids[3] = {500, 100000, 150000};
+    (void)state;
+    ok(task_store_now(db, &now_at, &err));
+    begin("list -n 20");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(PAIRS * 40);
+    f.statuses = TASK_BIT(TASK_PENDING);
+    f.due_after_at = now_at;
+    begin("list -n 20 of pending tasks due after now");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(PAIRS * 8 + TAGS * 40);
+    f.tag_glob = "tag9";
+    f.sort = SORT_EXPECTED_DESC;
+    begin("list -n 20 of one tag, latest first");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(200);
+    f = (struct task_filter){.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20, .sort = SORT_ID_DESC};
+    begin("list -n 20, newest first");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(200);
+    f.key = "key12345";
+    begin("list by key");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(20);
+    f.key = NULL;
+    f.ids = ids;
+    f.id_count = 3;
+    begin("list by id");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(20);
+    f.ids = NULL;
+    f.since_at = now_at - 1000000; /* 10 tasks */
+    begin("list since, 10 tasks and an hour of slack (36 tasks)");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(300);
+}
+
+static void keys_and_statistics(void **state)
+{
+    struct task_new t = {.tag = "tag1", .key = "key20", .body = "", .expected_at = TASK_TIME_NONE};
+    struct tag_info *tags;
+    struct tag_lateness *late;
+    size_t count;
+    uint64_t id;
+    int64_t at;
+    bool replaced;
+    (void)state;
+    begin("add with a live key");
+    assert_int_equal(task_store_add(db, &t, KEY_KEEP, &id, &at, &replaced, &err), 0);
+    end_within(10);
+    begin("tags, exact to 10,000 each");
+    ok(tag_store_list(db, "tag1*", false, &tags, &count, &at, &err));
+    end_within(PAIRS * 8 + 11 * 4300 * 2);
+    tag_infos_free(tags, count);
+    begin("lateness of a window without tasks");
+    ok(tag_store_lateness(db, NULL, 60000, &late, &count, &err));
+    end_within(PAIRS * 12);
+    tag_lateness_free(late, count);
+}
+
+static void changes(void **state)
+{
+    uint64_t ids[10];
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .ids = ids, .id_count = 10};
+    struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct task_changed done;
+    (void)state;
+    for (size_t i = 0; i < 10; i++)
+        ids[i] = 100001 + 20 * i;
+    begin("cancel 10 by id");
+    ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &err));
+    end_within(100);
+    assert_int_equal(done.changed, 10);
+    begin("delete 10 by id");
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &err));
+    end_within(200);
+    assert_int_equal(done.changed, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peek),          cmocka_unit_test(claim_check_renew_settle), cmocka_unit_test(shares_and_limits),
+        cmocka_unit_test(retention),     cmocka_unit_test(lists),                    cmocka_unit_test(keys_and_statistics),
+        cmocka_unit_test(changes),
+    };
+    return cmocka_run_group_tests(tests, fill, harness_group_end);
+}

@@ -1,0 +1,309 @@
+/* How attempts end: results applied once, by their owner only; leases taken back; retention. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static struct settlement result(const struct task *t, enum task_event event, enum task_outcome outcome)
+{
+    return (struct settlement){.id = t->id,
+                               .version = t->version,
+                               .event = event,
+                               .outcome = outcome,
+                               .start_at = INT64_C(1790000000123),
+                               .finish_at = INT64_C(1790000001456),
+                               .exit_code = event == TASK_SUCCEED ? 0 : 1};
+}
+
+static struct task_list claimed(const struct claim_owner *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        add("t", NULL, -1000 - (n - i));
+    struct task_list won = claim(db, o, "t", (size_t)n);
+    assert_int_equal(won.count, n);
+    return won;
+}
+
+static void each_event_leaves_its_state(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, 5);
+    struct settlement s[5];
+    bool applied[5];
+    struct task t;
+    (void)state;
+    s[0] = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
+    s[0].output = "a\0b'\\\xff";
+    s[0].output_size = 6;
+    s[1] = result(&won.items[1], TASK_TRY_LATER, OUTCOME_EXIT);
+    s[1].retry_delay_ms = 30250;
+    s[1].error = "it's \xff bad\nthing";
+    s[2] = result(&won.items[2], TASK_GIVE_UP, OUTCOME_SIGNAL);
+    s[2].exit_code = -1;
+    s[2].signal = 9;
+    s[3] = result(&won.items[3], TASK_RELEASE, OUTCOME_RELEASED);
+    s[3].start_at = s[3].finish_at = TASK_TIME_NONE;
+    s[3].exit_code = -1;
+    s[4] = result(&won.items[4], TASK_TAKE_BACK, OUTCOME_RUNNER_DIED);
+    ok(claim_store_settle(db, &a, s, 5, false, applied, &err));
+    for (int i = 0; i < 5; i++)
+        assert_true(applied[i]);
+
+    ok(task_store_get(db, s[0].id, &t, &err));
+    assert_int_equal(t.status, TASK_DONE);
+    assert_int_equal(t.version, 2);
+    assert_true(t.execution_at == s[0].start_at && t.finish_at == s[0].finish_at);
+    assert_int_equal(t.exit_code, 0);
+    assert_int_equal(t.output_size, 6);
+    assert_memory_equal(t.output, "a\0b'\\\xff", 6);
+    assert_true(t.lease_until_at == TASK_TIME_NONE);
+    task_done(&t);
+    ok(task_store_get(db, s[1].id, &t, &err));
+    assert_int_equal(t.status, TASK_PENDING);
+    assert_int_equal(t.attempt, 1);
+    assert_string_equal(t.error, "it's ? bad\nthing");
+    assert_true(t.finish_at == TASK_TIME_NONE);
+    assert_int_equal(t.expected_at - t.update_at, 30250);
+    task_done(&t);
+    ok(task_store_get(db, s[2].id, &t, &err));
+    assert_int_equal(t.status, TASK_FAILED);
+    assert_int_equal(t.signal, 9);
+    assert_int_equal(t.exit_code, -1);
+    task_done(&t);
+    ok(task_store_get(db, s[3].id, &t, &err));
+    assert_int_equal(t.status, TASK_PENDING);
+    assert_int_equal(t.attempt, 0);
+    assert_true(t.execution_at == TASK_TIME_NONE);
+    assert_true(t.expected_at == won.items[3].expected_at);
+    task_done(&t);
+    ok(task_store_get(db, s[4].id, &t, &err));
+    assert_int_equal(t.status, TASK_PENDING);
+    assert_int_equal(t.attempt, 1);
+    task_done(&t);
+    /* The failures left their history, the quiet release and the success none. */
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
+    struct task_attempt *list;
+    size_t count;
+    ok(task_store_attempts(db, s[1].id, &list, &count, &err));
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].outcome, OUTCOME_EXIT);
+    assert_int_equal(list[0].attempt, 1);
+    assert_int_equal(list[0].exit_code, 1);
+    assert_int_equal(list[0].pid, 'a');
+    assert_true(list[0].start_at == s[1].start_at);
+    task_attempts_free(list, count);
+    task_list_done(&won);
+}
+
+static void settling_twice_applies_once(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, 3);
+    struct settlement s[3];
+    bool applied[3];
+    (void)state;
+    s[0] = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
+    s[1] = result(&won.items[1], TASK_TRY_LATER, OUTCOME_EXIT);
+    s[2] = result(&won.items[2], TASK_GIVE_UP, OUTCOME_EXIT);
+    for (int i = 0; i < 2; i++) {
+        ok(claim_store_settle(db, &a, s, 3, false, applied, &err));
+        assert_true(applied[0] && applied[1] && applied[2]);
+        assert_int_equal(number(db, "SELECT SUM(version) FROM dq_task"), 6);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
+    }
+    task_list_done(&won);
+}
+
+static void a_lost_answer_is_settled_once(void **state)
+{
+    static const char *const cut[] = {"t.status = 1", "INSERT INTO dq_attempt", "t.status = 2", "COMMIT"};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cut / sizeof *cut; i++) {
+        struct claim_owner a = owner('a');
+        struct proxy *p = proxy_new();
+        struct task_list won = claimed(&a, 4);
+        struct settlement s[4];
+        bool applied[4];
+        for (int k = 0; k < 4; k++)
+            s[k] = k < 2 ? result(&won.items[k], TASK_SUCCEED, OUTCOME_DONE) : result(&won.items[k], TASK_GIVE_UP, OUTCOME_EXIT);
+        ok(db_connect(proxy_db(p), &err));
+        proxy_cut(p, cut[i / 2], i % 2);
+        assert_int_equal(claim_store_settle(proxy_db(p), &a, s, 4, false, applied, &err), ERR_LOST);
+        ok(claim_store_settle(proxy_db(p), &a, s, 4, false, applied, &err));
+        for (int k = 0; k < 4; k++)
+            assert_true(applied[k]);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 1"), 2);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 2"), 2);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
+        task_list_done(&won);
+        proxy_free(p);
+        harness_setup(NULL);
+    }
+}
+
+static void a_stale_owner_changes_nothing(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct task_list won = claimed(&a, 4), expired = {0};
+    struct settlement s[4];
+    bool applied[4], give_up[4] = {false}, lost[4];
+    struct claim_ref refs[4];
+    size_t taken;
+    (void)state;
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(claim_store_expired(db, 10, &expired, &err));
+    assert_int_equal(expired.count, 4);
+    ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
+    assert_int_equal(taken, 4);
+    struct task_list again = claim(db, &b, "t", 3); /* one stays pending */
+    assert_int_equal(again.count, 3);
+    int64_t before = number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
+    for (int i = 0; i < 4; i++) {
+        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+        refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+    }
+    ok(claim_store_settle(db, &a, s, 4, false, applied, &err));
+    ok(claim_store_renew(db, &a, refs, 4, 60000, lost, &err));
+    for (int i = 0; i < 4; i++) {
+        assert_false(applied[i]);
+        assert_true(lost[i]);
+    }
+    assert_int_equal(number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task"),
+                     before);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
+    task_list_done(&won);
+    task_list_done(&again);
+    task_list_done(&expired);
+}
+
+static void expired_leases_are_taken_back(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, 4), expired = {0};
+    struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
+    bool give_up[4] = {false, true, false, false}, applied;
+    struct claim_ref renewed = {won.items[2].id, won.items[2].version};
+    size_t taken;
+    (void)state;
+    ok(claim_store_expired(db, 10, &expired, &err));
+    assert_int_equal(expired.count, 0);
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(claim_store_expired(db, 10, &expired, &err));
+    assert_int_equal(expired.count, 4);
+    assert_string_equal(expired.items[0].tag, "t");
+    assert_string_equal(expired.items[0].host, "test.example");
+    assert_int_equal(expired.items[0].max_attempts, 3);
+    for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
+        give_up[i] = expired.items[i].id == won.items[1].id;
+    /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
+    ok(claim_store_renew(db, &a, &renewed, 1, 60000, &applied, &err));
+    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    assert_true(applied);
+    ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
+    assert_int_equal(taken, 2);
+    assert_int_equal(number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
+    assert_int_equal(number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64, won.items[1].id), 1);
+    assert_int_equal(number(db, "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64, won.items[2].id), 1);
+    assert_int_equal(number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"), 2);
+    task_list_done(&won);
+    task_list_done(&expired);
+}
+
+static void history_of_all_attempts_on_request(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, 2);
+    struct settlement s[2];
+    bool applied[2];
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        s[i] = result(&won.items[i], TASK_SUCCEED, OUTCOME_DONE);
+    ok(claim_store_settle(db, &a, s, 2, true, applied, &err));
+    assert_true(applied[0] && applied[1]);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'done'"), 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 1"), 2);
+    task_list_done(&won);
+}
+
+static void large_outputs_are_cut_into_statements(void **state)
+{
+    enum { N = 12 };
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, N);
+    struct settlement s[N];
+    bool applied[N];
+    char *output = mem_alloc(300000), *error = mem_zero(1, 100001);
+    (void)state;
+    memset(output, '\'', 300000);
+    memset(error, 'e', 100000);
+    for (int i = 0; i < N; i++) {
+        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+        s[i].output = output;
+        s[i].output_size = 300000;
+        s[i].error = i % 2 ? NULL : error;
+    }
+    ok(claim_store_settle(db, &a, s, N, false, applied, &err));
+    for (int i = 0; i < N; i++)
+        assert_true(applied[i]);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"), N / 2);
+    free(output);
+    free(error);
+    task_list_done(&won);
+}
+
+static void a_finished_task_frees_its_key(void **state)
+{
+    struct claim_owner a = owner('a');
+    bool applied;
+    (void)state;
+    add("t", "k", -1000);
+    struct task_list won = claim(db, &a, "t", 1);
+    struct settlement s = result(&won.items[0], TASK_TRY_LATER, OUTCOME_EXIT);
+    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    assert_int_equal(number(db, "SELECT live FROM dq_task"), 1);
+    run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3)");
+    task_list_done(&won);
+    won = claim(db, &a, "t", 1);
+    s = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
+    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    assert_true(number(db, "SELECT live FROM dq_task") == INT64_MIN);
+    add("t", "k", 0);
+    task_list_done(&won);
+}
+
+static void retention_deletes_old_finished_tasks_with_their_history(void **state)
+{
+    size_t deleted;
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        add(i % 2 ? "a" : "b", NULL, -7200000);
+    run(db, "UPDATE dq_task SET status = 1, finish_time = UTC_TIMESTAMP(3) - INTERVAL 100 MINUTE ORDER BY id LIMIT 4");
+    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1"); /* due long ago, finished just now */
+    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' FROM dq_task");
+    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 2, &deleted, &err));
+    assert_int_equal(deleted, 2);
+    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 500, &deleted, &err));
+    assert_int_equal(deleted, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
+    ok(claim_store_expire_finished(db, TASK_FAILED, 3600000, 500, &deleted, &err));
+    assert_int_equal(deleted, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(each_event_leaves_its_state, harness_setup),
+        cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),
+        cmocka_unit_test_setup(a_lost_answer_is_settled_once, harness_setup),
+        cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
+        cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
+        cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
+        cmocka_unit_test_setup(large_outputs_are_cut_into_statements, harness_setup),
+        cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
+        cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,115 @@
+/* Tags: counts, switches, lateness. */
+#include "harness.h"
+#include "store/tag_store.h"
+
+#include <stdlib.h>
+
+static void counts_are_capped_unless_exact(void **state)
+{
+    struct tag_info *list;
+    size_t count;
+    int64_t now_at;
+    (void)state;
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 'big', '', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
+            " FROM seq_1_to_10500");
+    add("big", NULL, -5000);
+    add("big", NULL, -9000);
+    add("big", NULL, 60000);
+    add("a.later", NULL, 60000);
+    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    assert_int_equal(count, 2);
+    assert_string_equal(list[0].tag, "a.later");
+    assert_int_equal(list[0].count[TASK_PENDING], 1);
+    assert_int_equal(list[0].due, 0);
+    assert_true(list[0].oldest_due_at == TASK_TIME_NONE);
+    assert_in_range(list[0].next_at - now_at, 1, 60000);
+    assert_string_equal(list[1].tag, "big");
+    assert_int_equal(list[1].count[TASK_DONE], TAG_COUNT_CAP);
+    assert_true(list[1].capped[TASK_DONE]);
+    assert_int_equal(list[1].count[TASK_PENDING], 3);
+    assert_false(list[1].capped[TASK_PENDING]);
+    assert_int_equal(list[1].due, 2);
+    assert_in_range(now_at - list[1].oldest_due_at, 9000, 60000);
+    tag_infos_free(list, count);
+    ok(tag_store_list(db, "b*", true, &list, &count, &now_at, &err));
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].count[TASK_DONE], 10500);
+    assert_false(list[0].capped[TASK_DONE]);
+    tag_infos_free(list, count);
+}
+
+static void a_pause_is_seen_until_it_ends(void **state)
+{
+    struct tag_info *list;
+    size_t count;
+    int64_t now_at;
+    (void)state;
+    assert_int_equal(tag_store_pause(db, "p", INT64_MAX, 0, "root@host", "it's broken", &err), 1);
+    assert_int_equal(tag_store_pause(db, "q", TASK_TIME_NONE, 3600000, "me", NULL, &err), 1);
+    run(db, "INSERT INTO dq_tag (tag) VALUES ('lock only')");
+    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    assert_int_equal(count, 2);
+    assert_true(list[0].paused_until_at == INT64_MAX);
+    assert_string_equal(list[0].paused_by, "root@host");
+    assert_string_equal(list[0].pause_reason, "it's broken");
+    assert_in_range(list[1].paused_until_at - now_at, 3500000, 3600000);
+    assert_null(list[1].pause_reason);
+    tag_infos_free(list, count);
+    assert_int_equal(tag_store_pause(db, "q", TASK_TIME_NONE, 0, "me", NULL, &err), 1);
+    assert_int_equal(tag_store_resume(db, "p", &err), 1);
+    assert_int_equal(tag_store_resume(db, "p", &err), 0);
+    assert_int_equal(tag_store_resume(db, "absent", &err), 0);
+    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    assert_int_equal(count, 0);
+    tag_infos_free(list, count);
+}
+
+static void lateness_is_by_nearest_rank(void **state)
+{
+    struct tag_lateness *list;
+    size_t count;
+    (void)state;
+    ok(tag_store_lateness(db, NULL, 3600000, &list, &count, &err));
+    assert_int_equal(count, 0);
+    tag_lateness_free(list, count);
+    /* a: 1 .. 100 ms late; b: one task, 5 s late, failed; out of the window or not started: not measured. */
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+            " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM seq_1_to_100, (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE AS n) x");
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+            " SELECT 'b', '', 2, n, n + INTERVAL 5 SECOND, n + INTERVAL 6 SECOND, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE AS n) x");
+    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+            " SELECT 'a', '', 1, n, n + INTERVAL 1 HOUR, n, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 2 HOUR AS n) x");
+    add("a", NULL, -1000);
+    ok(tag_store_lateness(db, NULL, 3600000, &list, &count, &err));
+    assert_int_equal(count, 3);
+    assert_null(list[0].tag);
+    assert_int_equal(list[0].started, 101);
+    assert_int_equal(list[0].max_ms, 5000);
+    assert_int_equal(list[0].failed, 1);
+    assert_string_equal(list[1].tag, "a");
+    assert_int_equal(list[1].started, 100);
+    assert_int_equal(list[1].p50_ms, 50);
+    assert_int_equal(list[1].p95_ms, 95);
+    assert_int_equal(list[1].p99_ms, 99);
+    assert_int_equal(list[1].max_ms, 100);
+    assert_int_equal(list[1].done, 100);
+    assert_false(list[1].sampled);
+    assert_in_range((int)(list[1].done_per_second * 3600 + 0.5), 100, 100);
+    assert_string_equal(list[2].tag, "b");
+    assert_int_equal(list[2].p50_ms, 5000);
+    tag_lateness_free(list, count);
+    ok(tag_store_lateness(db, "b", 3600000, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0].started, 1);
+    tag_lateness_free(list, count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(counts_are_capped_unless_exact, harness_setup),
+        cmocka_unit_test_setup(a_pause_is_seen_until_it_ends, harness_setup),
+        cmocka_unit_test_setup(lateness_is_by_nearest_rank, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}
