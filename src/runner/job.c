@@ -73,10 +73,6 @@ void job_free(struct job *j)
     if (!j)
         return;
     close_fd(&j->stdin_fd);
-    if (j->ids) {
-        close_fd(&j->streams[0].fd);
-        close_fd(&j->streams[1].fd);
-    }
     capture_done(&j->tail);
     lines_done(&j->lines);
     free(j->tag);
@@ -89,6 +85,15 @@ void job_free(struct job *j)
 bool job_is_batch(const struct job *j)
 {
     return j->plan->handler->batch > 1;
+}
+
+/* Closing alone would not do: a child that is just about to execute its program still has the descriptor, and as long as it has,
+ * there are events for a job that may be gone. */
+static void close_stream(struct job_stream *s, struct job_context *c)
+{
+    if (s->fd >= 0)
+        epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+    close_fd(&s->fd);
 }
 
 /* A pipe whose reading end is watched; the writing end blocks, as programs expect. */
@@ -146,8 +151,11 @@ int job_start(struct job *j, struct job_context *c, struct err *err)
     close_fd(&out);
     close_fd(&errors);
     close_fd(&j->stdin_fd);
-    if (rc)
+    if (rc) {
+        close_stream(&j->streams[0], c);
+        close_stream(&j->streams[1], c);
         return rc;
+    }
     j->start_at = start_us / 1000;
     reply_started(c->out, j, start_us);
     return 0;
@@ -264,7 +272,7 @@ void job_read(struct job_stream *s, struct job_context *c, size_t max)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            close_fd(&s->fd);
+            close_stream(s, c);
             return;
         }
         if (s->verdicts)
@@ -315,6 +323,8 @@ void job_finish(struct job *j, struct job_context *c)
     child_signal(j->pid, SIGKILL);
     job_read(&j->streams[0], c, LAST_READ_MAX);
     job_read(&j->streams[1], c, LAST_READ_MAX);
+    close_stream(&j->streams[0], c);
+    close_stream(&j->streams[1], c);
     lines_finish(&j->lines, take_line, &x);
     int status = child_reap(j->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if ((code == 126 || code == 127) && j->stop == JOB_RUNS && j->open == j->count)

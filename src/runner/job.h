@@ -74,7 +74,7 @@ struct job_context {
 
 /* The job of a message, or NULL when the message is malformed. */
 struct job *job_receive(struct proto_in *in, int64_t now);
-void job_free(struct job *j); /* closes what is open; NULL is fine */
+void job_free(struct job *j); /* of one that does not run; NULL is fine */
 bool job_is_batch(const struct job *j);
 
 /* 0: it runs, and STARTED is reported. Else ERR_SYSTEM: it cannot be started. */
