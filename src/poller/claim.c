@@ -94,8 +94,8 @@ static void take(struct poller *p, struct tag_state *t, struct task_list *won, i
     if (when_steady_us() - sent_us > p->conf->dqd.lease_ms * 1000 / 3) {
         log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu", log_quote(t->name), won->count);
         flight_release(p, won, "the claim took a third of the lease");
-    } else if (t->handler < 0) {
-        flight_release(p, won, "no handler");
+    } else if (t->handler < 0 || p->phase != PHASE_RUN) {
+        flight_release(p, won, t->handler < 0 ? "no handler" : "dqd ends");
     } else {
         flight_take(p, t, won, sent_us);
     }
