@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,6 +35,21 @@ struct bulk {
     uint64_t done_line; /* every line up to this one is in the database */
     uint64_t added, kept;
 };
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number __attribute__((unused)))
+{
+    interrupted = 1;
+}
+
+/* The first SIGINT or SIGTERM ends at the next line, with word of how far it got; a second one ends at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
 
 /* By the name's end, else by the first byte that is not blank. */
 static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_format *ret, struct err *err)
@@ -153,6 +169,8 @@ static int read_all(struct bulk *b, struct err *err)
         rc = take_line(b, line, len, err);
         if (rc == 0 && (b->count == CHUNK_LINES || b->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
+        if (rc == 0 && interrupted)
+            rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name, b->lines.number);
         if (rc < 0)
             return rc;
     }
@@ -209,6 +227,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     b.done_line = o->skip;
     if (o->dry_run)
         c->now_at = when_host_wall(); /* nothing is stored: no database is needed to check a relative time */
+    catch_signals();
     rc = read_all(&b, err);
     progress_clear(&b.progress);
     if (rc < 0)

@@ -17,6 +17,7 @@ try()
     echo "exit $rc, stdout: $out, stderr: $err"
 }
 
+added() { [ "$(count)" -eq "$1" ]; }
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 lines() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "{\"tag\":\"bulk\",\"in\":\"1h\",\"body\":\"%d\"}\n", i }'; }
 
@@ -165,6 +166,24 @@ END
     try sh -c 'head -c 70000000 /dev/zero | "$DQ_BIN/dq" add --format tsv --from -'
     [ "$rc" -eq 65 ]
     [[ $err == *'standard input:1: the line is longer than 64 MiB'* ]]
+}
+
+@test 'an interrupt ends it with word of how far it got' {
+    mkfifo feed
+    "$DQ_BIN/dq" add --from - <feed >out 2>err 3>&- &
+    pid=$!
+    exec 9>feed
+    lines 1500 >&9
+    wait_until added 1000
+    kill -TERM "$pid"
+    lines 1 >&9
+    exec 9>&-
+    rc=0
+    wait "$pid" || rc=$?
+    cat err
+    [ "$rc" -eq 75 ]
+    grep -qE 'standard input: interrupted at line 15[0-9]+; lines up to 1000 are in: go on with --skip 1000$' err
+    [ "$(count)" -eq 1000 ]
 }
 
 @test 'an empty file adds nothing; nothing on stderr with -q, no progress where stderr is no terminal' {

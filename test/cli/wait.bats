@@ -6,6 +6,8 @@ setup() { sandbox_clear; }
 
 finish() { sql "UPDATE dq_task SET status = $2, exit_code = ${3:-NULL}, \`signal\` = ${4:-NULL}, finish_time = UTC_TIMESTAMP(3), live = NULL WHERE id = $1"; }
 
+connected() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]; }
+
 # waits STATUS ARG...
 waits()
 {
@@ -47,7 +49,7 @@ waits()
     id=$(dq -q add t)
     dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
-    wait_until [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]
+    wait_until connected
     kill -0 "$pid"
     finish "$id" 2 5
     rc=0
@@ -67,7 +69,7 @@ waits()
     id=$(dq -q add t)
     dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
-    wait_until [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]
+    wait_until connected
     "$DQ_TOP/bin/dq-sandbox" stop
     wait_until grep -q 'waiting on' "$BATS_TEST_TMPDIR/err"
     kill -0 "$pid"
