@@ -13,7 +13,7 @@ struct select_values {
     struct cmd_when due_before, due_after, since;
 };
 
-/* Rows of a table of struct cmd_option; prefix is the way from the verb's struct `type` to a struct select_values, like `select.`. */
+/* Rows of a table of struct cmd_option; prefix leads from the verb's struct `type` to a struct select_values, like `select.`. */
 /* clang-format off */
 #define SELECT_OPTIONS(type, prefix)                                                                                          \
     {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks of these tags; * any run, ? one character", NULL, 0},   \
@@ -22,7 +22,8 @@ struct select_values {
     {"key", 'k', CMD_TEXT, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
     {"due-before", 0, CMD_INSTANT, offsetof(type, prefix due_before), "TIME", "tasks expected before TIME", NULL, 0},         \
     {"due-after", 0, CMD_INSTANT, offsetof(type, prefix due_after), "TIME", "tasks expected at TIME or later", NULL, 0},      \
-    {"since", 0, CMD_SINCE, offsetof(type, prefix since), "TIME|D", "tasks added at TIME or later, or at most D (like 2h) ago", NULL, 0}
+    {"since", 0, CMD_SINCE, offsetof(type, prefix since), "TIME|D",                                           \
+     "tasks added at TIME or later, or at most D ago, like 2h", NULL, 0}
 /* clang-format on */
 
 /* Whether any of them was given, the statuses apart. */
