@@ -120,7 +120,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     p->claim_sent_us = when_steady_us();
     rc = claim_store_claim(p->db, &p->owner, &ask, &won, ret_seen, &lost, err);
     if (rc < 0) {
-        p->recover = rc == ERR_LOST;
+        p->recover = true; /* its UPDATE may have been done, whatever came after it */
         task_list_done(&won);
         return rc;
     }

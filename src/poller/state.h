@@ -122,7 +122,7 @@ struct poller {
     int64_t away_us;     /* since when there is no database; 0: it is there */
     int64_t db_retry_us; /* no statement before; 0: none is put off */
     int64_t backoff_us;
-    bool recover;          /* a claim's answer was lost: look what it took */
+    bool recover;          /* a claim failed, its outcome is not known: look what it took */
     int64_t claim_sent_us; /* of that claim */
 
     struct claim_peek peek;
