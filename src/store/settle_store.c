@@ -1,8 +1,8 @@
 /*
  * settle_store.c - how attempts end: results of our own, and leases of others that ended.
  *
- * Values differ from row to row, so a statement joins dq_task with a table of them: `UPDATE (SELECT ... UNION ALL ...) v STRAIGHT_JOIN
- * dq_task t ...`, one round trip for some hundred rows, each found by primary key.
+ * A statement settles some hundred rows through the primary key. Values that differ from row to row are looked up by id within the
+ * statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, half the cost of a join with a table of values.
  * Invariant: a row changes only while it is running, at the version of the claim, and (for results) carries our token; the token stays
  * in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
  */
@@ -17,78 +17,172 @@
 #define STATEMENT_BYTES (1u << 20)
 #define ERROR_BYTES 60000 /* error_stack is a TEXT */
 
-/* Results that go into one statement or one transaction. */
+/* Results that go into one statement or one transaction, by id. */
 struct batch {
-    const struct settlement *s;
-    size_t index[TASK_STEP]; /* into s */
-    struct claim_ref refs[TASK_STEP];
-    size_t count, bytes;
+    const struct settlement *rows[TASK_STEP];
+    size_t count;
 };
 
-static void put_error(struct buf *sql, const char *error)
+static int compare_rows(const void *a, const void *b)
+{
+    const struct settlement *x = *(const struct settlement *const *)a, *y = *(const struct settlement *const *)b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->version < y->version ? -1 : x->version > y->version;
+}
+
+/* The next results of one kind, as many as fit into a statement. Of two for the same task only the later claim can still be ours. */
+static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t *at, struct batch *b)
+{
+    size_t bytes = 0, kept = 0;
+
+    b->count = 0;
+    for (; *at < count && b->count < TASK_STEP; ++*at) {
+        const struct settlement *x = &s[*at];
+        if ((x->event != TASK_SUCCEED || history_all) != recorded)
+            continue;
+        bytes += x->output_size + (x->error ? strlen(x->error) : 0);
+        if (b->count && bytes > STATEMENT_BYTES)
+            break;
+        b->rows[b->count++] = x;
+    }
+    if (b->count)
+        qsort(b->rows, b->count, sizeof *b->rows, compare_rows);
+    for (size_t i = 0; i < b->count; i++)
+        if (i + 1 == b->count || b->rows[i]->id != b->rows[i + 1]->id)
+            b->rows[kept++] = b->rows[i];
+    b->count = kept;
+}
+
+static void batch_pick(struct batch *ret, const struct batch *b, bool (*pick)(const struct settlement *s, int arg), int arg)
+{
+    ret->count = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (pick(b->rows[i], arg))
+            ret->rows[ret->count++] = b->rows[i];
+}
+
+static void batch_refs(const struct batch *b, uint64_t version_plus, struct claim_ref refs[TASK_STEP])
+{
+    for (size_t i = 0; i < b->count; i++)
+        refs[i] = (struct claim_ref){b->rows[i]->id, b->rows[i]->version + version_plus};
+}
+
+/* ---- values */
+
+static void put_start(struct buf *sql, const struct settlement *s)
+{
+    if (s->event == TASK_RELEASE)
+        buf_str(sql, "NULL");
+    else if (s->start_at == TASK_TIME_NONE)
+        buf_str(sql, "execution_time");
+    else
+        db_put_time(sql, s->start_at);
+}
+
+static void put_finish(struct buf *sql, const struct settlement *s)
+{
+    if (s->finish_at == TASK_TIME_NONE)
+        buf_str(sql, "UTC_TIMESTAMP(3)");
+    else
+        db_put_time(sql, s->finish_at);
+}
+
+static void put_delay(struct buf *sql, const struct settlement *s)
+{
+    buf_printf(sql, "%" PRId64, s->retry_delay_ms * 1000);
+}
+
+static void put_outcome(struct buf *sql, const struct settlement *s)
+{
+    buf_printf(sql, "'%s'", task_outcome_name((int)s->outcome));
+}
+
+static void put_exit_code(struct buf *sql, const struct settlement *s)
+{
+    if (s->exit_code < 0)
+        buf_str(sql, "NULL");
+    else
+        buf_printf(sql, "%d", s->exit_code);
+}
+
+static void put_signal(struct buf *sql, const struct settlement *s)
+{
+    if (s->signal == 0)
+        buf_str(sql, "NULL");
+    else
+        buf_printf(sql, "%d", s->signal);
+}
+
+static void put_error(struct buf *sql, const struct settlement *s)
 {
     char *cut = NULL;
 
-    if (error && strlen(error) > ERROR_BYTES) {
-        cut = mem_dup(error, ERROR_BYTES);
+    if (s->error && strlen(s->error) > ERROR_BYTES) {
+        cut = mem_dup(s->error, ERROR_BYTES);
         for (size_t n = ERROR_BYTES; n > ERROR_BYTES - 4 && ((unsigned char)cut[n - 1] & 0xc0) == 0x80; n--)
             cut[n - 1] = '\0';
     }
-    db_put_text(sql, cut ? cut : error);
+    db_put_text(sql, cut ? cut : s->error);
     free(cut);
 }
 
-static void put_number_or_null(struct buf *sql, int number, int none)
+static void put_output(struct buf *sql, const struct settlement *s)
 {
-    if (number == none)
-        buf_str(sql, "NULL");
-    else
-        buf_printf(sql, "%d", number);
+    db_put_bytes(sql, s->output, s->output_size);
 }
 
-/* The table v of the rows of one event (or of all), and its join: `(SELECT ...) v STRAIGHT_JOIN dq_task t ... ON ...`. */
-static size_t put_values(struct buf *sql, const struct batch *b, const struct claim_owner *owner, bool (*pick)(const struct settlement *, int), int arg)
+/* One value for all where they are alike, else the lookup by id. */
+static void put_value(struct buf *sql, const struct batch *b, void (*put)(struct buf *sql, const struct settlement *s))
 {
-    size_t n = 0;
+    struct buf values = BUF_INIT;
+    size_t first = 0, begin = 0;
+    bool alike = true;
 
     for (size_t i = 0; i < b->count; i++) {
-        const struct settlement *s = &b->s[b->index[i]];
-        if (!pick(s, arg))
-            continue;
-        if (n++ == 0) {
-            buf_str(sql, "(SELECT 0 AS id, 0 AS version, NULL AS start, NULL AS finish, NULL AS delay, '' AS outcome, NULL AS exit_code,"
-                         " NULL AS sig, NULL AS error, NULL AS output");
+        buf_chr(&values, ',');
+        begin = values.len;
+        put(&values, b->rows[i]);
+        if (i == 0)
+            first = values.len;
+        alike = alike && values.len - begin == first - 1 && !memcmp(values.data + 1, values.data + begin, first - 1);
+    }
+    if (alike) {
+        buf_add(sql, values.data + 1, first - 1);
+    } else {
+        buf_str(sql, "ELT(INTERVAL(id");
+        for (size_t i = 0; i < b->count; i++) {
+            buf_chr(sql, ',');
+            buf_u64(sql, b->rows[i]->id);
         }
-        buf_printf(sql, " UNION ALL SELECT %" PRIu64 ",%" PRIu64 ",", s->id, s->version);
-        db_put_time(sql, s->start_at);
-        buf_chr(sql, ',');
-        db_put_time(sql, s->finish_at);
-        buf_printf(sql, ",%" PRId64 ",'%s',", s->retry_delay_ms * 1000, task_outcome_name((int)s->outcome));
-        put_number_or_null(sql, s->exit_code, -1);
-        buf_chr(sql, ',');
-        put_number_or_null(sql, s->signal, 0);
-        buf_chr(sql, ',');
-        put_error(sql, s->error);
-        buf_chr(sql, ',');
-        db_put_bytes(sql, s->output, s->output_size);
+        buf_chr(sql, ')');
+        buf_add(sql, values.data, values.len);
+        buf_chr(sql, ')');
     }
-    if (n) {
-        buf_printf(sql,
-                   ") v STRAIGHT_JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = v.id AND t.version = v.version AND t.status = %d"
-                   " AND t.claim_token = ",
-                   TASK_RUNNING);
-        sql_put_token(sql, owner->token);
-    }
-    return n;
+    buf_done(&values);
 }
 
-static bool pick_event(const struct settlement *s, int event)
+static void put_ours(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
+{
+    struct claim_ref refs[TASK_STEP];
+
+    batch_refs(b, 0, refs);
+    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
+    sql_put_token(sql, owner->token);
+    buf_str(sql, " AND ");
+    sql_put_refs(sql, "", refs, b->count);
+}
+
+/* ---- results */
+
+static bool is_event(const struct settlement *s, int event)
 {
     return s->event == (enum task_event)event;
 }
 
 /* Which attempts are recorded: all that did not succeed, but for tasks given back unstarted without a complaint. */
-static bool pick_recorded(const struct settlement *s, int history_all)
+static bool is_recorded(const struct settlement *s, int history_all)
 {
     if (s->event == TASK_SUCCEED)
         return history_all;
@@ -96,62 +190,90 @@ static bool pick_recorded(const struct settlement *s, int history_all)
 }
 
 /* One UPDATE for the rows of an event. */
-static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *b, enum task_event event, uint64_t *ret_rows,
+static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all, enum task_event event, uint64_t *ret_rows,
                         struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    int rc = 0;
+    struct buf sql = BUF_INIT, finish = BUF_INIT;
+    struct batch b;
 
     *ret_rows = 0;
-    buf_str(&sql, "UPDATE ");
-    if (put_values(&sql, b, owner, pick_event, (int)event)) {
-        buf_str(&sql, " SET ");
-        sql_put_transition(&sql, "t.", event, "COALESCE(v.finish, UTC_TIMESTAMP(3))");
-        buf_printf(&sql, ", t.execution_time = %s, t.exit_code = v.exit_code, t.`signal` = v.sig, t.error_stack = v.error, t.output = v.output",
-                   event == TASK_RELEASE ? "NULL" : "COALESCE(v.start, t.execution_time)");
-        if (event == TASK_TRY_LATER)
-            buf_str(&sql, ", t.expected_time = UTC_TIMESTAMP(3) + INTERVAL v.delay MICROSECOND");
-        rc = db_exec(db, &sql, ret_rows, err);
+    batch_pick(&b, all, is_event, (int)event);
+    if (!b.count)
+        return 0;
+    put_value(&finish, &b, put_finish);
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", event, finish.data);
+    buf_str(&sql, ", execution_time = ");
+    put_value(&sql, &b, put_start);
+    buf_str(&sql, ", exit_code = ");
+    put_value(&sql, &b, put_exit_code);
+    buf_str(&sql, ", `signal` = ");
+    put_value(&sql, &b, put_signal);
+    buf_str(&sql, ", error_stack = ");
+    put_value(&sql, &b, put_error);
+    buf_str(&sql, ", output = ");
+    put_value(&sql, &b, put_output);
+    if (event == TASK_TRY_LATER) {
+        buf_str(&sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
+        put_value(&sql, &b, put_delay);
+        buf_str(&sql, ") MICROSECOND");
     }
+    buf_str(&sql, " WHERE ");
+    put_ours(&sql, owner, &b);
+    int rc = db_exec(db, &sql, ret_rows, err);
+    buf_done(&finish);
     buf_done(&sql);
     return rc;
 }
 
-static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, struct err *err)
+static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    int rc = 0;
+    struct batch b;
 
+    batch_pick(&b, all, is_recorded, history_all);
+    if (!b.count)
+        return 0;
     buf_str(&sql, "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
-                  " error_stack, output) SELECT t.id, t.version, t.attempt, t.host, t.pid, v.start, COALESCE(v.finish, UTC_TIMESTAMP(3)),"
-                  " v.outcome, v.exit_code, v.sig, v.error, v.output FROM ");
-    if (put_values(&sql, b, owner, pick_recorded, history_all))
-        rc = db_exec(db, &sql, NULL, err);
+                  " error_stack, output) SELECT id, version, attempt, host, pid, ");
+    put_value(&sql, &b, put_start);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_finish);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_outcome);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_exit_code);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_signal);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_error);
+    buf_chr(&sql, ',');
+    put_value(&sql, &b, put_output);
+    buf_str(&sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    put_ours(&sql, owner, &b);
+    int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }
 
-/* Those of the batch that an earlier call has already settled: our token, one version on, in the state that the event leads to. */
-static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, bool *applied, struct err *err)
+/* Those of the batch that have been settled, now or by an earlier call: our token, one version on, in the state that the event leads to. */
+static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s, bool *applied,
+                        struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
     struct claim_ref next[TASK_STEP];
 
-    for (size_t i = 0; i < b->count; i++)
-        next[i] = (struct claim_ref){b->refs[i].id, b->refs[i].version + 1};
-    buf_str(&sql, "SELECT id, version, status FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ");
+    batch_refs(b, 1, next);
+    buf_str(&sql, "SELECT id, status FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", next, b->count);
     int rc = db_query(db, &sql, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        for (size_t i = 0; i < b->count; i++) {
-            const struct settlement *s = &b->s[b->index[i]];
-            if (next[i].id == db_u64(rows, 0) && next[i].version == db_u64(rows, 1) &&
-                task_transition(s->event)->to == (enum task_status)db_u64(rows, 2))
-                applied[b->index[i]] = true;
-        }
+        for (size_t i = 0; i < b->count; i++)
+            if (b->rows[i]->id == db_u64(rows, 0) && task_transition(b->rows[i]->event)->to == (enum task_status)db_u64(rows, 1))
+                applied[b->rows[i] - s] = true;
         rc = 0;
     }
     db_rows_free(rows);
@@ -159,7 +281,8 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b, bool *applied, struct err *err)
+static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s, bool *applied,
+                            struct err *err)
 {
     uint64_t rows;
 
@@ -167,14 +290,15 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
     if (rc < 0)
         return rc;
     if (rows < b->count)
-        return find_applied(db, owner, b, applied, err);
+        return find_applied(db, owner, b, s, applied, err);
     for (size_t i = 0; i < b->count; i++)
-        applied[b->index[i]] = true;
+        applied[b->rows[i] - s] = true;
     return 0;
 }
 
 /* The rows are locked first, so that what is recorded is what is changed. */
-static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, bool *applied, struct err *err)
+static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, const struct settlement *s,
+                           bool *applied, struct err *err)
 {
     static const enum task_event events[] = {TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK};
     struct buf sql = BUF_INIT;
@@ -185,10 +309,8 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND claim_token = ", TASK_RUNNING);
-    sql_put_token(&sql, owner->token);
-    buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", b->refs, b->count);
+    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    put_ours(&sql, owner, b);
     buf_str(&sql, " FOR UPDATE");
     rc = sql_read_refs(db, &sql, ours, b->count, &count, err);
     buf_done(&sql);
@@ -202,25 +324,11 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
         db_rollback(db);
         return rc;
     }
-    return find_applied(db, owner, b, applied, err);
-}
-
-/* The next results of one kind, as many as fit into a statement. */
-static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t *at, struct batch *b)
-{
-    b->s = s;
-    b->count = b->bytes = 0;
-    for (; *at < count && b->count < TASK_STEP; ++*at) {
-        const struct settlement *x = &s[*at];
-        if ((x->event != TASK_SUCCEED || history_all) != recorded)
-            continue;
-        size_t bytes = x->output_size + (x->error ? strlen(x->error) : 0);
-        if (b->count && b->bytes + bytes > STATEMENT_BYTES)
-            return;
-        b->index[b->count] = *at;
-        b->refs[b->count++] = (struct claim_ref){x->id, x->version};
-        b->bytes += bytes;
-    }
+    if (count < b->count)
+        return find_applied(db, owner, b, s, applied, err);
+    for (size_t i = 0; i < b->count; i++)
+        applied[b->rows[i] - s] = true;
+    return 0;
 }
 
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all, bool *applied,
@@ -234,9 +342,8 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
     for (int recorded = 0; recorded <= 1; recorded++) {
         for (size_t at = 0; rc == 0 && at < count;) {
             next_batch(s, count, history_all, recorded, &at, &b);
-            if (!b.count)
-                break;
-            rc = recorded ? settle_recorded(db, owner, &b, history_all, applied, err) : settle_successes(db, owner, &b, applied, err);
+            if (b.count)
+                rc = recorded ? settle_recorded(db, owner, &b, history_all, s, applied, err) : settle_successes(db, owner, &b, s, applied, err);
         }
     }
     return rc;

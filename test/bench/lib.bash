@@ -33,7 +33,7 @@ start_beanstalkd()
     export BENCH_BEANSTALK=$work/beanstalk.sock
     rm -rf "$work/beanstalk" "$BENCH_BEANSTALK"
     mkdir "$work/beanstalk"
-    beanstalkd -l "unix:$BENCH_BEANSTALK" "$@" &
+    beanstalkd -l "unix:$BENCH_BEANSTALK" "$@" 2>>"$work/peers.log" &
     peer_pid=$!
     until [ -S "$BENCH_BEANSTALK" ]; do sleep 0.01; done
 }
@@ -160,7 +160,7 @@ status() { sql "SHOW GLOBAL STATUS LIKE '$1'" | cut -f 2; }
 print_table()
 {
     printf '\n%s, %s cores, %s; %s; %s\n' "$(. /etc/os-release; echo "$PRETTY_NAME")" "$(nproc)" "$(uname -r)" \
-        "$(sql 'SELECT VERSION()')" "$("$bin/dq" version | head -n 1)"
+        "$(sql 'SELECT VERSION()')" "$("$bin/dq" version | awk '{ print $1, $2; exit }')"
     printf 'medians of %s rounds, load at the end %s\n\n' "$rounds" "$(cut -d' ' -f1-3 /proc/loadavg)"
     awk -F '\t' -f "$here/table.awk" "$here/targets.tbl" "$results"
 }

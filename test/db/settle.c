@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct settlement result(const struct task *t, enum task_event event, enum task_outcome outcome)
@@ -95,6 +96,51 @@ static void each_event_leaves_its_state(void **state)
     task_list_done(&won);
 }
 
+/* Values are looked up by id within one statement: each row gets its own, whatever order they come in. */
+static void every_row_gets_its_own_values(void **state)
+{
+    enum { N = 60 };
+    struct claim_owner a = owner('a');
+    struct task_list won = claimed(&a, N);
+    struct settlement s[N];
+    bool applied[N];
+    char text[N][16];
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        size_t k = (size_t)(i * 37 % N);
+        snprintf(text[i], sizeof text[i], "text %" PRIu64, won.items[k].id);
+        s[i] = result(&won.items[k], i % 3 ? TASK_TRY_LATER : TASK_SUCCEED, OUTCOME_EXIT);
+        s[i].retry_delay_ms = (int64_t)won.items[k].id * 1000 + 7;
+        s[i].exit_code = i % 5 ? (int)(won.items[k].id % 200) : -1;
+        s[i].error = i % 3 && i % 2 ? text[i] : NULL;
+        s[i].output = i % 4 ? text[i] : NULL;
+        s[i].output_size = i % 4 ? strlen(text[i]) : 0;
+        s[i].start_at += (int64_t)won.items[k].id;
+        if (i % 7 == 0)
+            s[i].start_at = s[i].finish_at = TASK_TIME_NONE;
+    }
+    ok(claim_store_settle(db, &a, s, N, false, applied, &err));
+    for (int i = 0; i < N; i++) {
+        struct task t;
+        assert_true(applied[i]);
+        ok(task_store_get(db, s[i].id, &t, &err));
+        assert_int_equal(t.exit_code, s[i].exit_code);
+        assert_true(s[i].error ? t.error && !strcmp(t.error, s[i].error) : !t.error);
+        assert_int_equal(t.output_size, s[i].output_size);
+        assert_memory_equal(s[i].output ? t.output : "", s[i].output ? s[i].output : "", s[i].output_size);
+        if (i % 7 == 0)
+            assert_in_range(t.update_at - t.execution_at, 0, 60000); /* as it was claimed */
+        else
+            assert_true(t.execution_at == s[i].start_at);
+        if (i % 3)
+            assert_true(t.expected_at - t.update_at == s[i].retry_delay_ms);
+        task_done(&t);
+    }
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
+                                " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"), N * 2 / 3);
+    task_list_done(&won);
+}
+
 static void settling_twice_applies_once(void **state)
 {
     struct claim_owner a = owner('a');
@@ -116,7 +162,7 @@ static void settling_twice_applies_once(void **state)
 
 static void a_lost_answer_is_settled_once(void **state)
 {
-    static const char *const cut[] = {"t.status = 1", "INSERT INTO dq_attempt", "t.status = 2", "COMMIT"};
+    static const char *const cut[] = {"SET status = 1", "INSERT INTO dq_attempt", "SET status = 2", "COMMIT"};
     (void)state;
     for (size_t i = 0; i < 2 * sizeof cut / sizeof *cut; i++) {
         struct claim_owner a = owner('a');
@@ -296,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_event_leaves_its_state, harness_setup),
+        cmocka_unit_test_setup(every_row_gets_its_own_values, harness_setup),
         cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_settled_once, harness_setup),
         cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
