@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static void check_end(const struct rig_report *end, enum task_outcome outcome, int exit_code, int sig, bool permanent,
                       const char *error)
@@ -314,7 +315,11 @@ static void thousands_of_starts_leave_nothing(void **state)
     (void)state;
     const uint32_t many = 3000;
     struct rig r;
+    struct rlimit files;
 
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max; /* every waiting job is a descriptor */
+    setrlimit(RLIMIT_NOFILE, &files);
     rig_open(&r, "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n", 8);
     rig_ping(&r);
     size_t before = count_descriptors(runner_pid(r.link));
