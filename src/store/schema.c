@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define LOCK_WAIT_MS 60000
-#define LOCK "GET_LOCK(CONCAT('dq-init-', MD5(DATABASE())), 2)"
-#define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', MD5(DATABASE())))"
+#define LOCK "GET_LOCK(CONCAT('dq-init-', CRC32(DATABASE())), 2)"
+#define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', CRC32(DATABASE())))"
 
 /* The first column of the first row as a number. 1: there was a row, 0: none. */
 static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret, struct err *err)

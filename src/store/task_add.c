@@ -26,7 +26,7 @@
 #define INSERT_HEAD                                                                                                                      \
     "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, max_attempts, add_token, delay_time, expected_time,"            \
     " create_time) VALUES "
-#define KEEP_TAIL " ON DUPLICATE KEY UPDATE id = id"
+#define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
 
 static void new_token(unsigned char token[TASK_TOKEN_SIZE])
 {
