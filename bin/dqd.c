@@ -210,6 +210,33 @@ static int guard(struct command_line *c, struct err *err)
     return 1;
 }
 
+/* Hands the files over to the poller. */
+static int run(struct command_line *c, struct err *err)
+{
+    struct poller_options o = c->o;
+    int rc = guard(c, err);
+
+    if (rc != 0)
+        return rc;
+    o.lock_fd = c->o.lock_fd;
+    c->o.conf = NULL;
+    c->o.handlers = NULL;
+    return poller_run(&o, err);
+}
+
+static int act(struct command_line *c, struct err *err)
+{
+    if (conf_load(c->o.conf_path, &c->o.conf, err) < 0 || handlers_load(c->o.conf->dqd.handlers, &c->o.handlers, err) < 0)
+        return err->code;
+    log_set_level(c->o.log_level ? c->o.log_level : c->o.conf->dqd.log_level);
+    if (c->action == CHECK_CONFIG)
+        return check_config(c, err);
+    if (c->action == RUN)
+        return run(c, err);
+    list_handlers(c->o.handlers);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct command_line c = {.o = {.lock_fd = -1}};
@@ -217,19 +244,11 @@ int main(int argc, char **argv)
     int rc;
 
     log_open("dqd", LOG_INFO);
-    if (parse(&c, argc, argv, &err) < 0 || conf_load(c.o.conf_path, &c.o.conf, &err) < 0 ||
-        handlers_load(c.o.conf->dqd.handlers, &c.o.handlers, &err) < 0)
-        return complain(&err);
-    log_set_level(c.o.log_level ? c.o.log_level : c.o.conf->dqd.log_level);
-    if (c.action == LIST_HANDLERS)
-        list_handlers(c.o.handlers);
-    if (c.action == CHECK_CONFIG && check_config(&c, &err) < 0)
-        return complain(&err);
-    if (c.action != RUN)
-        return 0;
-    rc = guard(&c, &err);
+    rc = parse(&c, argc, argv, &err);
     if (rc == 0)
-        rc = poller_run(&c.o, &err);
+        rc = act(&c, &err);
+    conf_free(c.o.conf);
+    handlers_free(c.o.handlers);
     free(c.tags);
     return rc < 0 ? complain(&err) : 0;
 }
