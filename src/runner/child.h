@@ -24,17 +24,17 @@ struct child_spec {
     const char *const *programs; /* tried in this order, as execvp does; NULL-terminated, at least one */
     char *const *argv;
     char *const *envp;
-    int in, out, err;            /* become 0, 1, 2; each > 2 and close-on-exec */
+    int in, out, err; /* become 0, 1, 2; each > 2 and close-on-exec */
     const char *cwd;
     const struct child_account *account; /* NULL: stay */
     mode_t umask;
-    int nice;                    /* absolute */
+    int nice; /* absolute */
     bool set_nice;
-    const struct rlimit *files;  /* RLIMIT_NOFILE; NULL: as it is */
+    const struct rlimit *files; /* RLIMIT_NOFILE; NULL: as it is */
 };
 
-/* Starts it: own session and group, no blocked signal, KILL when this process dies, every descriptor above 2 that is close-on-exec closed.
- * The caller's own thread waits until the program is executed. All signals whose handlers or SIG_IGN must not pass to the
+/* Starts it: own session and group, no blocked signal, KILL when this process dies, every descriptor above 2 that is close-on-exec
+ * closed. The caller's own thread waits until the program is executed. All signals whose handlers or SIG_IGN must not pass to the
  * child are to be default here. ERR_SYSTEM says which step failed on what. */
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err) __attribute__((warn_unused_result));
 
@@ -45,8 +45,8 @@ void child_signal(pid_t leader, int sig);
 pid_t child_ended(void);
 /* Whether this one has ended; it stays unreaped. */
 bool child_has_ended(pid_t pid);
-/* Takes away a leader that has ended: its status, as waitpid(2) gives it. Before this, kill what remains of its group: only while the
- * leader is a zombie is its number certain to be no other group's. */
+/* Takes away a leader that has ended: its status, as waitpid(2) gives it. Before this, kill what remains of its group: only while
+ * the leader is a zombie is its number certain to be no other group's. */
 int child_reap(pid_t pid);
 
 #endif

@@ -193,7 +193,7 @@ int64_t job_late_at(const struct job *j)
 
 void job_stop(struct job *j, enum job_stop why, int64_t now)
 {
-    if (j->stop != JOB_RUNS)
+    if (j->stop != JOB_RUNS || child_has_ended(j->pid))
         return;
     j->stop = why;
     j->stop_at = now;
@@ -208,9 +208,9 @@ int64_t job_watch(struct job *j, int64_t now)
     if (j->stop == JOB_RUNS) {
         if (now < stop_at)
             return stop_at;
-        if (child_has_ended(j->pid)) /* in time, for all we know: this process may have been frozen */
-            return JOB_NEVER;
         job_stop(j, lease_at < timeout_at ? JOB_LEASE_ENDS : JOB_TIMED_OUT, now);
+        if (j->stop == JOB_RUNS)
+            return JOB_NEVER;
     }
     if (j->killed)
         return JOB_NEVER;

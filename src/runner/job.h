@@ -23,8 +23,8 @@ enum job_stop { JOB_RUNS, JOB_TIMED_OUT, JOB_LEASE_ENDS, JOB_CANCELLED, JOB_LOST
 /* The reading end of a pipe from the handler. */
 struct job_stream {
     struct job *job;
-    int fd;         /* -1: closed */
-    bool verdicts;  /* a batch's stdout: lines; else the tail */
+    int fd;        /* -1: closed */
+    bool verdicts; /* a batch's stdout: lines; else the tail */
 };
 
 struct job {
@@ -49,7 +49,7 @@ struct job {
     uint64_t *ids;
     bool *reported;
 
-    pid_t pid;     /* 0: not started */
+    pid_t pid; /* 0: not started */
     int64_t start_at;
     enum job_stop stop; /* why TERM was sent */
     int64_t stop_at;
@@ -61,13 +61,13 @@ struct job {
 
 /* What all jobs use. */
 struct job_context {
-    int epoll;              /* streams are watched here, data.ptr is the struct job_stream */
-    int null_fd;            /* /dev/null: stdin of jobs without one */
-    int nice;               /* of this process */
-    struct rlimit files;    /* RLIMIT_NOFILE for handlers */
+    int epoll;           /* streams are watched here, data.ptr is the struct job_stream */
+    int null_fd;         /* /dev/null: stdin of jobs without one */
+    int nice;            /* of this process */
+    struct rlimit files; /* RLIMIT_NOFILE for handlers */
     struct proto_out *out;
     struct json_reader *json;
-    struct buf env_text;    /* memory of the last environment */
+    struct buf env_text; /* memory of the last environment */
     char **env;
     size_t env_cap;
 };
@@ -80,7 +80,8 @@ bool job_is_batch(const struct job *j);
 /* 0: it runs, and STARTED is reported. Else ERR_SYSTEM: it cannot be started. */
 int job_start(struct job *j, struct job_context *c, struct err *err) __attribute__((warn_unused_result));
 void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now);
-/* TERM, and later KILL; only the first reason counts. */
+/* TERM, and later KILL; only the first reason counts. Nothing, where the process has ended already: in time for all we know, for
+ * this process may have been frozen. */
 void job_stop(struct job *j, enum job_stop why, int64_t now);
 /* Stops and kills what is to be by now. Returns when to look again. */
 int64_t job_watch(struct job *j, int64_t now);

@@ -29,7 +29,7 @@
 struct runner_link {
     int fd; /* -1: closed */
     pid_t pid;
-    bool gone; /* and GONE was said */
+    bool gone;                     /* and GONE was said */
     volatile unsigned char *begun; /* shared with the runner: see process.h */
     struct proto_in in;
     struct proto_out out;

@@ -16,9 +16,9 @@
 /* How one handler is started. */
 struct plan {
     const struct handler *handler;
-    const char **programs;               /* see struct child_spec; strings owned */
-    const char **argv;                   /* strings of the handler */
-    char **env;                          /* base and handler's own; strings owned; NULL-terminated */
+    const char **programs; /* see struct child_spec; strings owned */
+    const char **argv;     /* strings of the handler */
+    char **env;            /* base and handler's own; strings owned; NULL-terminated */
     size_t env_count;
     const struct child_account *account; /* NULL: stay */
     struct err trouble;                  /* code != 0: cannot be started, and why */
@@ -29,8 +29,8 @@ struct table {
     struct plan *plans; /* one a handler */
     struct child_account *accounts;
     size_t account_count;
-    unsigned users;          /* jobs that point into it */
-    struct handlers *owned;  /* freed with it; NULL: somebody else's */
+    unsigned users;         /* jobs that point into it */
+    struct handlers *owned; /* freed with it; NULL: somebody else's */
     struct table *next;
 };
 

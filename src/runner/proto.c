@@ -121,7 +121,7 @@ static ssize_t packet_send(const struct proto_packet *p, int sock)
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(sizeof p->fds)];
-    } control;
+    } control = {.space = {0}};
     struct iovec iov = {p->data.data, p->data.len};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 

@@ -45,7 +45,8 @@ struct proto_out {
     size_t start;               /* of the open message in last */
 };
 
-/* Opens a message of at most room bytes behind the type; room <= PROTO_PACKET_MAX - 8. fd >= 0 goes along and is closed once sent. */
+/* Opens a message of at most room bytes behind the type; room <= PROTO_PACKET_MAX - 8. fd >= 0 goes along and is closed once sent.
+ */
 void proto_begin(struct proto_out *o, enum proto_type type, size_t room, int fd);
 void proto_put_u32(struct proto_out *o, uint32_t v);
 void proto_put_u64(struct proto_out *o, uint64_t v);
@@ -67,7 +68,7 @@ struct proto_in {
     size_t len, pos, end; /* of the packet; of the next get; of the message */
     int fds[PROTO_FDS_MAX];
     size_t fd_count, fd_next;
-    bool bad;             /* sticks: what was got since is not to be used */
+    bool bad; /* sticks: what was got since is not to be used */
 };
 
 void proto_in_init(struct proto_in *in);

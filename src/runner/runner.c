@@ -23,9 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define BUCKETS 1024          /* of the table of jobs */
@@ -401,36 +399,6 @@ static void loop(struct runner *r)
     }
 }
 
-/* All are blocked, so none interrupts or ends this process and none has to be undone in a child but by one call. */
-static void set_signals(void)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    const unsigned long none[4] = {0}; /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
-    sigset_t blocked, kept;
-
-    sigfillset(&blocked);
-    sigemptyset(&kept);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        sigdelset(&blocked, faults[i]);
-        sigaddset(&kept, faults[i]);
-    }
-    sigprocmask(SIG_SETMASK, &blocked, NULL);
-    for (int sig = 1; sig < _NSIG; sig++)
-        if (sigismember(&kept, sig) != 1)
-            syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
-}
-
-/* Nothing of the poller's stays open but standard streams and the link, which gets the lowest number. */
-static int keep_only(int sock)
-{
-    if (sock != 3)
-        dup3(sock, 3, O_CLOEXEC);
-    if (syscall(SYS_close_range, 4, ~0u, 0) != 0)
-        for (int fd = 4; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
-            close(fd);
-    return 3;
-}
-
 static void watch_fd(struct runner *r, int fd, void *name)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = name};
@@ -444,8 +412,7 @@ static void init(struct runner *r, int sock, const struct runner_options *o)
     struct rlimit files;
     sigset_t child;
 
-    r->sock = keep_only(sock);
-    set_signals();
+    r->sock = process_take_over(sock);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     r->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -475,7 +442,6 @@ void runner_main(int sock, const struct runner_options *o, volatile unsigned cha
 {
     static struct runner r;
 
-    prctl(PR_SET_NAME, "dqd-runner");
     log_open("dqd-runner", o->log_level);
     init(&r, sock, o);
     r.begun = begun;

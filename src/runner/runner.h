@@ -4,7 +4,8 @@
  * A job is one handler process: one task, or a batch of them. The runner knows no SQL and holds no credentials; it never waits for
  * the database, and it trusts nobody's word for what to execute but its own copy of the handlers file. It enforces: timeouts; the
  * deadline of each job (the lease, on the steady clock of the host): a job whose deadline comes without a renewal is killed with
- * KILL before it; the death of the poller (end of file on the link): every handler is killed (TERM, grace bounded by the deadline, KILL).
+ * KILL before it; the death of the poller (end of file on the link): every handler is killed (TERM, grace bounded by the deadline,
+ * KILL).
  */
 #ifndef DQ_RUNNER_RUNNER_H
 #define DQ_RUNNER_RUNNER_H
@@ -31,79 +32,82 @@ struct runner_options {
  * returns from here; it keeps no other descriptor of the caller's, and blocks TERM, INT and HUP: the poller alone decides. */
 int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err) __attribute__((warn_unused_result));
 
-int runner_fd(const struct runner_link *l);  /* to poll(2) for reading; also for writing while runner_wants_write */
+int runner_fd(const struct runner_link *l); /* to poll(2) for reading; also for writing while runner_wants_write */
 pid_t runner_pid(const struct runner_link *l);
 bool runner_wants_write(const struct runner_link *l);
 
 #define RUNNER_TASKS_MAX 8192
 
 struct runner_job {
-    uint32_t job;             /* the caller's number, unique while it lives */
-    uint64_t digest;          /* of the handlers table that `handler` indexes */
+    uint32_t job;    /* the caller's number, unique while it lives */
+    uint64_t digest; /* of the handlers table that `handler` indexes */
     uint32_t handler;
-    const char *tag;          /* max_running is counted by tag */
-    int64_t deadline_at;      /* steady clock, ms: killed before this unless renewed */
-    int stdin_fd;             /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it. -1: an empty stdin */
-    const uint64_t *ids;      /* the tasks, in the order of the lines */
-    uint32_t count;           /* 1 to RUNNER_TASKS_MAX; 1 unless the handler has batch > 1 */
+    const char *tag;     /* max_running is counted by tag */
+    int64_t deadline_at; /* steady clock, ms: killed before this unless renewed */
+    int stdin_fd;        /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it. -1: an empty stdin */
+    const uint64_t *ids; /* the tasks, in the order of the lines */
+    uint32_t count;      /* 1 to RUNNER_TASKS_MAX; 1 unless the handler has batch > 1 */
     /* of the single task; unused for a batch (what it needs is in the lines) */
-    const char *key;          /* NULL: DQ_KEY is empty */
+    const char *key; /* NULL: DQ_KEY is empty */
     uint32_t attempt, max_attempts;
     int64_t expected_at;
-    uint64_t token;           /* DQ_TOKEN: grows with every attempt of a task */
+    uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */
 };
-/* Queues a job: it starts at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the last
- * quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing here blocks: messages gather in
- * memory until runner_flush, or until a packet is full. */
+/* Queues a job: it starts at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the
+ * last quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing here blocks:
+ * messages gather in memory until runner_flush, or until a packet is full. */
 void runner_send_job(struct runner_link *l, const struct runner_job *j);
 void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
 enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };
-/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned. The job's reports still come; a task's
- * outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0. */
+/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned. The job's reports still
+ * come; a task's outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0. */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
-void runner_send_return(struct runner_link *l);  /* give back every job that has not started */
-void runner_send_reload(struct runner_link *l);  /* read the handlers file again; jobs name the table by digest */
+void runner_send_return(struct runner_link *l); /* give back every job that has not started */
+void runner_send_reload(struct runner_link *l); /* read the handlers file again; jobs name the table by digest */
 void runner_send_ping(struct runner_link *l, uint64_t n);
-int runner_flush(struct runner_link *l, struct err *err) __attribute__((warn_unused_result)); /* 0 all sent, 1 some waits, ERR_SYSTEM: the runner is gone */
+/* 0: all is sent; 1: some waits; ERR_SYSTEM: the runner is gone (what it had sent can still be read). */
+int runner_flush(struct runner_link *l, struct err *err) __attribute__((warn_unused_result));
 
 enum runner_event_type {
-    RUNNER_STARTED,   /* job, pid, at */
-    RUNNER_RESULT,    /* one task of a job has ended (before the process has, for a batch verdict) */
-    RUNNER_ENDED,     /* job: the process is gone and reaped, every task of it was reported by RESULT */
-    RUNNER_RETURNED,  /* job: given back as a whole, no task of it has run. error says why where it is a fault. Comes after STARTED where the process
-                         ended with 126 or 127 */
-    RUNNER_RELOADED,  /* digest of the table now in use; error where the file was refused (old one kept) */
-    RUNNER_PONG,      /* n */
-    RUNNER_GONE,      /* end of file: the runner died and the kernel killed the leaders it had started; what remains of their groups is the caller's */
+    RUNNER_STARTED,  /* job, pid, at */
+    RUNNER_RESULT,   /* one task of a job has ended (before the process has, for a batch verdict) */
+    RUNNER_ENDED,    /* job: the process is gone and reaped, every task of it was reported by RESULT */
+    RUNNER_RETURNED, /* job: given back as a whole, no task of it has run. error says why where it is a fault. Comes after STARTED
+                        where the process ended with 126 or 127 */
+    RUNNER_RELOADED, /* digest of the table now in use; error where the file was refused (old one kept) */
+    RUNNER_PONG,     /* n */
+    RUNNER_GONE, /* end of file: the runner died and the kernel killed the leaders it had started; what remains of their groups is
+                    the caller's */
 };
 struct runner_event {
     enum runner_event_type type;
     uint32_t job;
-    pid_t pid;                 /* STARTED: also the process group */
-    int64_t at_us;             /* STARTED: steady clock, microseconds */
+    pid_t pid;     /* STARTED: also the process group */
+    int64_t at_us; /* STARTED: steady clock, microseconds */
     /* RESULT */
     uint64_t id;
     enum task_outcome outcome; /* DONE, EXIT, SIGNAL, TIMEOUT, CANCELLED, KILLED, VERDICT */
     bool permanent;            /* not to be retried, whatever the ladder says */
     int64_t retry_after_ms;    /* a verdict's `after`; -1: by the ladder */
     int exit_code, signal;
-    int64_t finish_us;         /* steady clock, microseconds */
-    const char *error;         /* NULL: none. Valid until the next call of runner_next */
-    const void *output;        /* the tail of what the process wrote; a verdict has none */
+    int64_t finish_us;  /* steady clock, microseconds */
+    const char *error;  /* NULL: none. Valid until the next call of runner_next */
+    const void *output; /* the tail of what the process wrote; a verdict has none */
     size_t output_size;
     /* RETURNED */
-    bool cannot_start;         /* 126, 127, EMFILE, ...: the tag should rest on this host */
+    bool cannot_start; /* 126, 127, EMFILE, ...: the tag should rest on this host */
     /* RELOADED: the digest. PONG: the number asked with */
     uint64_t n;
 };
 /* The next report: 1, or 0 when there is none yet (never blocks). After RUNNER_GONE: always 0. */
 int runner_next(struct runner_link *l, struct runner_event *ret);
 
-/* Whether the handler of a job that was sent may have begun, though nothing was heard of it: to be asked after RUNNER_GONE, when the runner
- * died before it could say so. */
+/* Whether the handler of a job that was sent may have begun, though nothing was heard of it: to be asked after RUNNER_GONE, when
+ * the runner died before it could say so. */
 bool runner_job_begun(const struct runner_link *l, uint32_t job);
 
-/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then KILL. NULL is fine. */
+/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then
+ * KILL. NULL is fine. */
 void runner_stop(struct runner_link *l, int64_t timeout_ms);
 
 #endif

@@ -18,6 +18,7 @@ struct verdict {
     const char *error; /* NULL: none. Lives until the reader is used again */
 };
 /* 0, or ERR_DATA when the line is no verdict. `after` goes only with retry. */
-int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret, struct err *err) __attribute__((warn_unused_result));
+int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -2,7 +2,8 @@
  * spawn.c - how many processes a second: posix_spawn of `sh -c :` with nothing around it, and the same as jobs of the runner, each
  * with a body, its output captured, reported.
  *
- * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and their ratio.
+ * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and their ratio; and the same of the
+ * processor time that everything took together, which says more on a machine that has other work.
  */
 #include "base/when.h"
 #include "runner/runner.h"
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,20 @@ static _Noreturn void die(const char *what)
 {
     perror(what);
     exit(1);
+}
+
+/* Processor time of this process and of all it has waited for, in microseconds. */
+static double cpu_us(void)
+{
+    static const int who[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    double sum = 0;
+
+    for (int i = 0; i < 2; i++) {
+        struct rusage u;
+        getrusage(who[i], &u);
+        sum += (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    }
+    return sum;
 }
 
 static void spawn_bare(void)
@@ -137,17 +153,22 @@ static double median(double *values, int n)
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 3000, in_flight = argc > 2 ? atoi(argv[2]) : 2, rounds = argc > 3 ? atoi(argv[3]) : 5;
-    double a[ROUNDS_MAX], b[ROUNDS_MAX];
+    double a[ROUNDS_MAX], b[ROUNDS_MAX], a_cpu[ROUNDS_MAX], b_cpu[ROUNDS_MAX];
 
     if (count < 1 || in_flight < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
         fprintf(stderr, "usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]\n");
         return 64;
     }
     for (int i = 0; i < rounds; i++) {
+        double from = cpu_us();
         a[i] = bare(count, in_flight);
+        double between = cpu_us();
         b[i] = linked(count, in_flight);
+        a_cpu[i] = (between - from) / count;
+        b_cpu[i] = (cpu_us() - between) / count;
     }
-    double x = median(a, rounds), y = median(b, rounds);
-    printf("in flight %d: posix_spawn %.0f/s, runner %.0f/s, ratio %.3f\n", in_flight, x, y, y / x);
+    double x = median(a, rounds), y = median(b, rounds), x_cpu = median(a_cpu, rounds), y_cpu = median(b_cpu, rounds);
+    printf("in flight %d: posix_spawn %.0f/s, runner %.0f/s, ratio %.3f; processor time %.0f and %.0f us, ratio %.3f\n", in_flight,
+           x, y, y / x, x_cpu, y_cpu, x_cpu / y_cpu);
     return 0;
 }

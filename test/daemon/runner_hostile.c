@@ -19,14 +19,16 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)(seed >> 33) % n;
 }
 
+#define BYTES_MAX 4096
+
 /* The bytes of the packet that was put together in o. */
-static size_t packet_bytes(struct proto_out *o, char *data)
+static size_t packet_bytes(struct proto_out *o, char data[BYTES_MAX])
 {
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     assert_int_equal(proto_flush(o, fds[0]), 0);
-    ssize_t n = recv(fds[1], data, PROTO_PACKET_MAX, 0);
+    ssize_t n = recv(fds[1], data, BYTES_MAX, 0);
     assert_true(n > 0);
     close(fds[0]);
     close(fds[1]);
@@ -138,7 +140,7 @@ static void link_reads_what_is_well_formed(void **state)
 static void link_survives_spoilt_reports(void **state)
 {
     (void)state;
-    char clean[4096], data[4096];
+    char clean[BYTES_MAX], data[BYTES_MAX];
     struct proto_out o = {0};
     struct runner_event e;
     int other, gone = 0;
@@ -210,7 +212,7 @@ static void put_orders(struct proto_out *o)
 static void runner_survives_spoilt_orders(void **state)
 {
     (void)state;
-    char clean[4096], data[4096];
+    char clean[BYTES_MAX], data[BYTES_MAX];
     struct proto_out o = {0};
 
     seed = 2;

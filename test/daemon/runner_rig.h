@@ -26,8 +26,8 @@ struct rig {
     uint32_t jobs; /* sent so far */
 };
 
-/* Starts a runner. "@DIR@" in yaml stands for the rig's directory. The process is ended by SIGALRM after two minutes: a test that waits for
- * what never comes fails. */
+/* Starts a runner. "@DIR@" in yaml stands for the rig's directory. The process is ended by SIGALRM after two minutes: a test that
+ * waits for what never comes fails. */
 void rig_open(struct rig *r, const char *yaml, int slots);
 void rig_close(struct rig *r);
 void rig_write_handlers(const struct rig *r, const char *yaml);

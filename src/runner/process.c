@@ -1,0 +1,50 @@
+/*
+ * process.c - makes a forked copy of the poller into a process of its own.
+ *
+ * Invariant: afterwards nothing of the poller's reaches a handler: no descriptor, no ignored signal, no name.
+ */
+#include "runner/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* All are blocked, so none interrupts or ends this process and none has to be undone in a child but by one call. */
+static void set_signals(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    const unsigned long none[4] = {0}; /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
+    sigset_t blocked, kept;
+
+    sigfillset(&blocked);
+    sigemptyset(&kept);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        sigdelset(&blocked, faults[i]);
+        sigaddset(&kept, faults[i]);
+    }
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+    for (int sig = 1; sig < _NSIG; sig++)
+        if (sigismember(&kept, sig) != 1)
+            syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
+}
+
+/* Nothing of the poller's stays open but standard streams and the link, which gets the lowest number. */
+static int keep_only(int sock)
+{
+    if (sock != 3)
+        dup3(sock, 3, O_CLOEXEC);
+    if (syscall(SYS_close_range, 4, ~0u, 0) != 0)
+        for (int fd = 4; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+            close(fd);
+    return 3;
+}
+
+int process_take_over(int sock)
+{
+    prctl(PR_SET_NAME, "dqd-runner");
+    set_signals();
+    return keep_only(sock);
+}
