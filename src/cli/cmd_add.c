@@ -63,19 +63,18 @@ static int read_body(const char *word, struct buf *ret, struct err *err)
 
 /* What was stored, and what became of the key. */
 struct added {
-    uint64_t id;
-    int64_t expected_at;
+    struct task_added task;
     const char *result;
 };
 
 static void get_id(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 {
-    cell_set_number(ret, ((const struct added *)row)->id);
+    cell_set_number(ret, ((const struct added *)row)->task.id);
 }
 
 static void get_expected(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 {
-    cell_set_time(ret, ((const struct added *)row)->expected_at);
+    cell_set_time(ret, ((const struct added *)row)->task.expected_at);
 }
 
 static void get_result(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
@@ -89,15 +88,24 @@ static const struct out_column columns[] = {
     {"result", NULL, false, 0, "added, kept or replaced", get_result},
 };
 
-/* How far away it is is only talk: where the database's clock was not needed, this host's is good enough for it. */
-static void say_when(struct cmd_context *c, const struct add_values *v, int64_t expected_at)
+/* An account that may only insert is not told the database's clock: then an --in has no instant, and an --at no distance. */
+static void say_when(struct cmd_context *c, const struct add_values *v, const struct task_added *t)
 {
     char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE], rough[WHEN_TEXT_SIZE];
-    int64_t now_at = c->now_at != TASK_TIME_NONE ? c->now_at : when_host_wall();
-    int64_t in_ms = v->at.text ? expected_at - now_at : v->in_ms;
-    when_format_local(local, expected_at);
-    when_format_utc(utc, expected_at);
-    if (in_ms > 0)
+    bool known = t->now_at != TASK_TIME_NONE;
+    int64_t in_ms = v->at.text && known ? t->expected_at - t->now_at : v->in_ms;
+    if (t->expected_at == TASK_TIME_NONE) {
+        if (in_ms > 0)
+            cmd_note(c, "due in %s", when_format_rough(rough, in_ms));
+        else
+            cmd_note(c, "due at once");
+        return;
+    }
+    when_format_local(local, t->expected_at);
+    when_format_utc(utc, t->expected_at);
+    if (!known)
+        cmd_note(c, "due %s = %s", local, utc);
+    else if (in_ms > 0)
         cmd_note(c, "due %s = %s, in %s", local, utc, when_format_rough(rough, in_ms));
     else if (v->at.text && in_ms < -1000)
         cmd_note(c, "due %s = %s: that is past, so it is due at once", local, utc);
@@ -109,7 +117,6 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
 {
     struct task_new t = {.tag = c->operands[0], .key = v->key, .expected_at = TASK_TIME_NONE};
     struct buf body = BUF_INIT;
-    bool replaced = false;
     struct added added = {.result = "added"};
     t.delay_ms = v->in_ms > 0 ? v->in_ms : 0;
     t.max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0;
@@ -128,19 +135,18 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         goto out;
     t.body = body.data ? body.data : "";
     t.body_size = body.len;
-    rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.id,
-                        &added.expected_at, &replaced, err);
+    rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
     if (rc < 0)
         goto out;
     if (rc == 0)
-        added.result = replaced ? "replaced" : "kept";
+        added.result = added.task.replaced ? "replaced" : "kept";
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
     rc = out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, &added, NULL, err);
     if (added.result[0] == 'k')
-        cmd_note(c, "task %" PRIu64 " has this key and is not finished: kept as it is", added.id);
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished: kept as it is", added.task.id);
     else
-        say_when(c, v, added.expected_at);
+        say_when(c, v, &added.task);
 out:
     buf_done(&body);
     return rc;

@@ -6,6 +6,7 @@
  */
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/schema.h"
 #include "store/task_sql.h"
 #include "store/task_store.h"
 
@@ -25,7 +26,7 @@
 
 #define INSERT_HEAD                                                                                                                      \
     "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, max_attempts, add_token, delay_time, expected_time,"            \
-    " create_time) VALUES "
+    " create_time) "
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
 
 static void new_token(unsigned char token[TASK_TOKEN_SIZE])
@@ -50,9 +51,8 @@ static void put_max_attempts(struct buf *sql, const struct task_new *t)
         buf_str(sql, "NULL");
 }
 
-static void put_row(struct buf *sql, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE])
+static void put_values(struct buf *sql, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE])
 {
-    buf_chr(sql, '(');
     db_put_text(sql, t->tag);
     buf_chr(sql, ',');
     db_put_text(sql, t->key);
@@ -64,7 +64,14 @@ static void put_row(struct buf *sql, const struct task_new *t, const unsigned ch
     sql_put_token(sql, token);
     buf_printf(sql, ",%" PRId64 ",", t->delay_ms);
     put_expected(sql, t);
-    buf_str(sql, ",UTC_TIMESTAMP(3))");
+    buf_str(sql, ",UTC_TIMESTAMP(3)");
+}
+
+static void put_row(struct buf *sql, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE])
+{
+    buf_chr(sql, '(');
+    put_values(sql, t, token);
+    buf_chr(sql, ')');
 }
 
 static int check_packet(struct db *db, const struct buf *sql, const struct task_new *t, struct err *err)
@@ -109,8 +116,10 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
     return rc;
 }
 
-/* Runs sql, which answers with (id, expected_time). */
-static int query_added(struct db *db, const struct buf *sql, uint64_t *ret_id, int64_t *ret_expected_at, struct err *err)
+#define ADDED_COLUMNS "id, expected_time, UTC_TIMESTAMP(3)"
+
+/* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
+static int query_added(struct db *db, const struct buf *sql, struct task_added *ret, struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -118,45 +127,75 @@ static int query_added(struct db *db, const struct buf *sql, uint64_t *ret_id, i
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1) {
-        *ret_id = db_u64(rows, 0);
-        *ret_expected_at = db_time(rows, 1);
+        ret->id = db_u64(rows, 0);
+        ret->expected_at = db_time(rows, 1);
+        ret->now_at = db_time(rows, 2);
     }
     db_rows_free(rows);
     return rc;
 }
 
-static int read_expected(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_at, struct err *err)
+static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT id, expected_time FROM dq_task WHERE id = %" PRIu64, id);
-    int rc = query_added(db, &sql, ret_id, ret_at, err);
+    buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task WHERE id = %" PRIu64, id);
+    int rc = query_added(db, &sql, ret, err);
     buf_done(&sql);
     return rc;
 }
 
-/* 1: added. ERR_DUPLICATE. */
-static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], uint64_t *ret_id,
-                      int64_t *ret_expected_at, struct err *err)
+/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that may not read is content with the id. */
+static int exec_insert(struct db *db, const struct buf *sql, const struct task_new *t, struct task_added *ret, struct err *err)
+{
+    uint64_t rows = 0;
+
+    int rc = db_exec(db, sql, &rows, err);
+    if (rc < 0 || rows == 0)
+        return rc;
+    *ret = (struct task_added){.id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
+    rc = read_added(db, ret->id, ret, err);
+    return rc < 0 && rc != ERR_DENIED ? rc : 1;
+}
+
+/* No row was stored: the schema is not ours. */
+static int refuse_schema(struct db *db, struct err *err)
+{
+    int rc = schema_check(db, err);
+    return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
+}
+
+/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what it stored where the server can. An account
+ * with no right but to insert can do without either. */
+static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     int rc = db_connect(db, err); /* to know what the server can do */
     if (rc < 0)
         return rc;
-    buf_str(&sql, INSERT_HEAD);
-    put_row(&sql, t, token);
+    bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500;
+    buf_str(&sql, INSERT_HEAD "SELECT ");
+    put_values(&sql, t, token);
+    buf_printf(&sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
+    if (returning)
+        buf_str(&sql, " RETURNING " ADDED_COLUMNS);
     rc = check_packet(db, &sql, t, err);
-    if (rc == 0 && db_is_mariadb(db) && db_server_version(db) >= 100500) {
-        buf_str(&sql, " RETURNING id, expected_time");
-        rc = query_added(db, &sql, ret_id, ret_expected_at, err);
-    } else if (rc == 0) {
-        rc = db_exec(db, &sql, NULL, err);
-        if (rc == 0)
-            rc = read_expected(db, db_insert_id(db), ret_id, ret_expected_at, err);
+    if (rc < 0)
+        goto out;
+    rc = returning ? query_added(db, &sql, ret, err) : exec_insert(db, &sql, t, ret, err);
+    if (rc == ERR_DENIED) {
+        buf_reset(&sql);
+        buf_str(&sql, INSERT_HEAD "VALUES ");
+        put_row(&sql, t, token);
+        rc = exec_insert(db, &sql, t, ret, err);
     }
+    if (rc == 0)
+        rc = refuse_schema(db, err);
+out:
     buf_done(&sql);
-    return rc < 0 ? rc : 1;
+    return rc;
 }
 
 /* 1: replaced, 0: it is not there any more as it was. */
@@ -186,21 +225,22 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
 /* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our statements: a few rounds, then the key is
  * said to be busy. */
 static int add_once(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                    uint64_t *ret_id, int64_t *ret_expected_at, bool *ret_replaced, struct err *err)
+                    struct task_added *ret, struct err *err)
 {
     struct live old = {{0, 0}, 0, 0};
 
     for (int tries = 0; tries < TRIES; tries++) {
-        int rc = insert_one(db, t, token, ret_id, ret_expected_at, err);
+        int rc = insert_one(db, t, token, ret, err);
         if (rc != ERR_DUPLICATE)
             return rc;
         rc = find_live(db, t, &old, err);
+        if (rc == ERR_DENIED)
+            return err_prefix(err, "tag %s, key %s: a live task has that key, and this account may not see which", t->tag, t->key);
         if (rc < 0)
             return rc;
         if (rc == 0)
             continue;
-        *ret_id = old.ref.id;
-        *ret_expected_at = old.expected_at;
+        *ret = (struct task_added){.id = old.ref.id, .expected_at = old.expected_at, .now_at = TASK_TIME_NONE};
         if (on_conflict == KEY_KEEP)
             return 0;
         if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
@@ -208,8 +248,8 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
                            task_status_name(old.status));
         rc = replace(db, t, &old.ref, err);
         if (rc == 1) {
-            *ret_replaced = true;
-            rc = read_expected(db, old.ref.id, ret_id, ret_expected_at, err);
+            ret->replaced = true;
+            rc = read_added(db, old.ref.id, ret, err);
             return rc < 0 ? rc : 0;
         }
         if (rc < 0)
@@ -219,7 +259,7 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
 }
 
 /* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server that is being restarted. */
-static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE], uint64_t *ret_id, int64_t *ret_expected_at, struct err *err)
+static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct err why = {0};
@@ -235,10 +275,10 @@ static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
     if (rc == 0)
         rc = task_floor_id(db, now_at - VERIFY_BACK_MS, &floor, &why);
     if (rc == 0) {
-        buf_printf(&sql, "SELECT id, expected_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
+        buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
         sql_put_token(&sql, token);
         buf_str(&sql, " LIMIT 1");
-        rc = query_added(db, &sql, ret_id, ret_expected_at, &why);
+        rc = query_added(db, &sql, ret, &why);
     }
     buf_done(&sql);
     if (rc < 0)
@@ -246,26 +286,21 @@ static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
     return rc;
 }
 
-int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, uint64_t *ret_id, int64_t *ret_expected_at,
-                   bool *ret_replaced, struct err *err)
+int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
-    uint64_t id = 0;
-    int64_t at = TASK_TIME_NONE;
-    bool replaced = false;
+    struct task_added added = {0};
 
     new_token(token);
-    int rc = add_once(db, t, token, on_conflict, &id, &at, &replaced, err);
+    int rc = add_once(db, t, token, on_conflict, &added, err);
     if (rc == ERR_LOST) {
-        rc = find_added(db, token, &id, &at, err);
+        rc = find_added(db, token, &added, err);
         if (rc == 0)
-            rc = add_once(db, t, token, on_conflict, &id, &at, &replaced, err);
+            rc = add_once(db, t, token, on_conflict, &added, err);
     }
     if (rc < 0)
         return rc;
-    *ret_id = id;
-    *ret_expected_at = at;
-    *ret_replaced = replaced;
+    *ret = added;
     return rc;
 }
 
@@ -273,12 +308,10 @@ int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on
 static int blame(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                  size_t *ret_bad, struct err *err)
 {
-    uint64_t id;
-    int64_t at;
-    bool replaced;
+    struct task_added added;
 
     for (size_t i = 0; i < n; i++) {
-        int rc = add_once(db, &t[i], token, on_conflict, &id, &at, &replaced, err);
+        int rc = add_once(db, &t[i], token, on_conflict, &added, err);
         if (rc < 0) {
             *ret_bad = i;
             return rc;
@@ -293,15 +326,18 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n, const 
 {
     struct buf sql = BUF_INIT;
     size_t rows = 0;
+    bool keys = false;
 
-    buf_str(&sql, INSERT_HEAD);
+    buf_str(&sql, INSERT_HEAD "VALUES ");
     do {
         if (rows)
             buf_chr(&sql, ',');
+        keys = keys || t[rows].key;
         put_row(&sql, &t[rows], token);
         rows++;
     } while (rows < n && rows < STATEMENT_ROWS && sql.len + t[rows].body_size < STATEMENT_BYTES);
-    bool counted = on_conflict == KEY_KEEP && rows > 1; /* a single row's statement does not tell Duplicates */
+    /* A single row's statement does not tell Duplicates, and without a key there are none: no right to UPDATE is needed. */
+    bool counted = on_conflict == KEY_KEEP && rows > 1 && keys;
     if (counted)
         buf_str(&sql, KEEP_TAIL);
     *ret_bad = 0;
@@ -353,13 +389,12 @@ int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum 
                         struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
-    uint64_t id;
-    int64_t at;
+    struct task_added any;
 
     new_token(token);
     int rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
     if (rc == ERR_LOST) {
-        rc = find_added(db, token, &id, &at, err);
+        rc = find_added(db, token, &any, err);
         if (rc == 0)
             rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
     }

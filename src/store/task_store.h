@@ -26,11 +26,20 @@ enum key_conflict {
     KEY_REPLACE, /* a pending one gets the new body, time and limits (same id, version + 1); a running one: ERR_DUPLICATE */
 };
 
-/* Adds one task: one statement (two on a server without INSERT ... RETURNING, to learn the time). 1: added, 0: kept or replaced
- * (*ret_replaced tells which). A statement that would exceed the server's packet limit is refused before it is sent (ERR_DATA). After ERR_LOST inside, the
- * outcome is looked up by the row's add_token on a new connection and, if it was not stored, tried once more. */
-int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, uint64_t *ret_id, int64_t *ret_expected_at,
-                   bool *ret_replaced, struct err *err) __attribute__((warn_unused_result));
+struct task_added {
+    uint64_t id;
+    int64_t expected_at;     /* TASK_TIME_NONE: this account may not read it, and it was to be the database's now + delay_ms */
+    int64_t now_at;          /* the database's clock; TASK_TIME_NONE: kept, or this account may not read */
+    bool replaced;
+};
+
+/* Adds one task: one statement (two on a server without INSERT ... RETURNING, to learn the time; three for an account that may INSERT but
+ * not SELECT). 1: added, 0: kept or replaced. ERR_CONFIG, and nothing stored, where the schema is not of our version, but for an account
+ * that may not read dq_meta. A statement that would exceed the server's packet limit is refused before it is sent (ERR_DATA). After ERR_LOST
+ * inside, the outcome is looked up by the row's add_token on a new connection and, if it was not stored, tried once more. *ret is untouched
+ * on failure. */
+int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
+    __attribute__((warn_unused_result));
 
 /* Adds n tasks in one transaction: all or none. *ret_kept counts those that a live key kept out (KEY_KEEP). On a fault that one row causes,
  * *ret_bad is its index (else SIZE_MAX). KEY_REPLACE is done row by row inside the transaction. Statements are cut at about 1 MB. */

@@ -132,12 +132,61 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     dq --config "$ini" init
     dq --config "$ini" -q add t
     sql "UPDATE bare.dq_meta SET value = '99' WHERE name = 'schema_version'"
-    for verb in list tags init; do
+    for verb in 'add t' list tags init; do
         try dq --config "$ini" $verb
         [ "$rc" -eq 78 ]
         [[ $err == *newer* ]]
     done
+    [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 1 ]
     sql 'DROP DATABASE bare'
+}
+
+# as ACCOUNT COMMAND...: with a configuration for that account.
+as()
+{
+    sed "s/^user = .*/user = $1/" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/$1.ini"
+    chmod 0600 "$BATS_TEST_TMPDIR/$1.ini"
+    DQ_CONFIG=$BATS_TEST_TMPDIR/$1.ini "${@:2}"
+}
+
+@test 'an account with no right but INSERT adds tasks, and is told the id' {
+    sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost'
+    try as inserter dq add t body --in 10m
+    [ "$rc" -eq 0 ]
+    [ "$out" = "$(sql 'SELECT id FROM dq_task')" ]
+    [ "$err" = 'due in 10m' ]
+    try as inserter dq add t --at 2031-01-02T03:04:05Z -o json
+    [[ $out == *'"expected_time":"2031-01-02T03:04:05.000Z"'* ]]
+    [[ $err == 'due '*'= 2031-01-02T03:04:05.000Z' ]]
+    dq -q add t --key k
+    try as inserter dq add t --key k
+    [ "$rc" -eq 77 ]
+    [[ $err == *'a live task has that key'* ]]
+    [ "$(count)" -eq 3 ]
+    sql 'DROP USER inserter@localhost'
+}
+
+@test 'the producer of grants.sql.example adds one or many, and reads no body' {
+    sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example" >"$BATS_TEST_TMPDIR/grants.sql"
+    sql "$(cat "$BATS_TEST_TMPDIR/grants.sql")"
+    try as dq_producer dq add t body --key k --in 10m
+    [ "$rc" -eq 0 ]
+    [[ $err == 'due '*', in 10m' ]]
+    id=$out
+    try as dq_producer dq add t other --key k
+    [ "$rc" -eq 0 ]
+    [ "$out" = "$id" ]
+    try as dq_producer dq add --from - <<<$'{"tag":"t","body":"1"}\n{"tag":"t","body":"2"}\n{"tag":"t","body":"3"}'
+    [ "$rc" -eq 0 ]
+    [[ $out == '3 added'* ]]
+    try as dq_producer dq add --from - --key-conflict error <<<$'{"tag":"t","key":"a"}\n{"tag":"t","key":"b"}'
+    [ "$rc" -eq 0 ]
+    [ "$(count)" -eq 6 ]
+    for verb in "show $id" "cancel $id" "delete $id"; do
+        try as dq_producer dq $verb
+        [ "$rc" -eq 77 ]
+    done
+    [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 0 ]
 }
 
 @test 'a configuration that is missing, not ours alone, or wrong is told with file and line' {

@@ -5,15 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t id;
-static int64_t at;
-static bool replaced;
+static struct task_added added;
 
 static int add_key(const char *key, const char *body, enum key_conflict conflict)
 {
     struct task_new t = {.tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
-    replaced = false;
-    return task_store_add(db, &t, conflict, &id, &at, &replaced, &err);
+    return task_store_add(db, &t, conflict, &added, &err);
 }
 
 static void add_any_bytes(void **state)
@@ -29,9 +26,9 @@ static void add_any_bytes(void **state)
                          .body_size = sizeof body,
                          .expected_at = INT64_C(1795000000123),
                          .max_attempts = 4};
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
-    assert_true(at == t.expected_at);
-    ok(task_store_get(db, id, &got, &err));
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
+    assert_true(added.expected_at == t.expected_at);
+    ok(task_store_get(db, added.id, &got, &err));
     assert_string_equal(got.tag, t.tag);
     assert_string_equal(got.key, t.key);
     assert_int_equal(got.body_size, sizeof body);
@@ -43,8 +40,8 @@ static void add_any_bytes(void **state)
     t.body_size = 0;
     t.body = NULL;
     t.key = NULL;
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
-    ok(task_store_get(db, id, &got, &err));
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
+    ok(task_store_get(db, added.id, &got, &err));
     assert_int_equal(got.body_size, 0);
     assert_non_null(got.body);
     task_done(&got);
@@ -56,7 +53,7 @@ static void the_delay_counts_from_the_databases_clock(void **state)
     (void)state;
     ok(task_store_now(db, &now_at, &err));
     ok(add_key(NULL, "x", KEY_ERROR));
-    assert_in_range(at - now_at, 60000, 90000);
+    assert_in_range(added.expected_at - now_at, 60000, 90000);
     assert_int_equal(number(db, "SELECT delay_time FROM dq_task"), 60000);
     assert_int_equal(number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) FROM dq_task"), 60000000);
 }
@@ -66,19 +63,19 @@ static void a_live_key_is_kept_refused_or_replaced(void **state)
     struct task got;
     (void)state;
     assert_int_equal(add_key("k", "one", KEY_ERROR), 1);
-    uint64_t first = id;
-    int64_t first_at = at;
+    uint64_t first = added.id;
+    int64_t first_at = added.expected_at;
     assert_int_equal(add_key("k", "two", KEY_KEEP), 0);
-    assert_int_equal(id, first);
-    assert_true(at == first_at);
-    assert_false(replaced);
+    assert_int_equal(added.id, first);
+    assert_true(added.expected_at == first_at);
+    assert_false(added.replaced);
     assert_int_equal(add_key("k", "two", KEY_ERROR), ERR_DUPLICATE);
     char text[32];
     snprintf(text, sizeof text, "task %" PRIu64, first);
     assert_non_null(strstr(err.text, text));
     assert_int_equal(add_key("k", "three", KEY_REPLACE), 0);
-    assert_int_equal(id, first);
-    assert_true(replaced);
+    assert_int_equal(added.id, first);
+    assert_true(added.replaced);
     ok(task_store_get(db, first, &got, &err));
     assert_memory_equal(got.body, "three", 5);
     assert_int_equal(got.body_size, 5);
@@ -89,7 +86,7 @@ static void a_live_key_is_kept_refused_or_replaced(void **state)
     assert_int_equal(add_key("k", "four", KEY_KEEP), 0);
     run(db, "UPDATE dq_task SET status = 1, live = NULL, version = 3");
     assert_int_equal(add_key("k", "five", KEY_ERROR), 1);
-    assert_int_not_equal(id, first);
+    assert_int_not_equal(added.id, first);
     assert_int_equal(add_key("K", "case matters", KEY_ERROR), 1);
 }
 
@@ -145,7 +142,7 @@ static void the_packet_limit_is_known_before_sending(void **state)
     struct task_new t = {.tag = "t", .body = body, .expected_at = TASK_TIME_NONE};
     for (size_t size = max - 1; size <= max + 1; size++) {
         t.body_size = size;
-        assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), ERR_DATA);
+        assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), ERR_DATA);
         assert_non_null(strstr(err.text, "max_allowed_packet"));
     }
     assert_int_equal(task_store_add_many(db, &t, 1, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
@@ -153,7 +150,7 @@ static void the_packet_limit_is_known_before_sending(void **state)
     assert_int_equal(number(db, "SELECT CONNECTION_ID()"), connection); /* the server would have closed it */
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
     t.body_size = max - 1000;
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
     assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"), (int64_t)t.body_size);
     free(body);
 }
@@ -170,10 +167,10 @@ static void a_lost_answer_stores_one_task(void **state)
                 db_set_brief(proxy_db(p));
             harness_setup(NULL);
             proxy_cut(p, cut[i], i == 0);
-            assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &id, &at, &replaced, &err), 1);
+            assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
             assert_int_equal(proxy_cuts(p), 1);
             assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
-            assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)id);
+            assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)added.id);
             proxy_free(p);
         }
     }

@@ -109,17 +109,15 @@ int64_t reads(struct db *d)
 
 uint64_t add(const char *tag, const char *key, int64_t delay_ms)
 {
-    uint64_t id;
-    int64_t at;
-    bool replaced;
+    struct task_added added;
     struct task_new t = {.tag = tag, .key = key, .body = "body", .body_size = 4, .expected_at = TASK_TIME_NONE};
 
     if (delay_ms >= 0)
         t.delay_ms = delay_ms;
-    ok(task_store_add(db, &t, KEY_ERROR, &id, &at, &replaced, &err));
+    ok(task_store_add(db, &t, KEY_ERROR, &added, &err));
     if (delay_ms < 0)
-        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64, -delay_ms * 1000, id);
-    return id;
+        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64, -delay_ms * 1000, added.id);
+    return added.id;
 }
 
 struct claim_owner owner(unsigned char seed)

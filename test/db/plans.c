@@ -190,13 +190,12 @@ static void keys_and_statistics(void **state)
     struct task_new t = {.tag = "tag1", .key = "key20", .body = "", .expected_at = TASK_TIME_NONE};
     struct tag_info *tags;
     struct tag_lateness *late;
+    struct task_added added;
     size_t count;
-    uint64_t id;
     int64_t at;
-    bool replaced;
     (void)state;
     begin("add with a live key");
-    assert_int_equal(task_store_add(db, &t, KEY_KEEP, &id, &at, &replaced, &err), 0);
+    assert_int_equal(task_store_add(db, &t, KEY_KEEP, &added, &err), 0);
     end_within(10);
     begin("tags, exact to 10,000 each");
     ok(tag_store_list(db, "tag1*", false, &tags, &count, &at, &err));
