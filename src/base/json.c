@@ -39,6 +39,10 @@ static void put_escape(struct buf *b, uint32_t c)
         buf_add(b, "\\t", 2);
         break;
     default:
+        if (c > 0xffff) {
+            buf_printf(b, "\\u%04x", 0xd7c0 + (c >> 10)); /* a surrogate pair */
+            c = 0xdc00 | (c & 0x3ff);
+        }
         buf_printf(b, "\\u%04x", c);
     }
 }
@@ -56,8 +60,8 @@ void json_put_string(struct buf *b, const char *s, size_t len)
             continue;
         }
         size_t n = text_utf8_next(s + at, len - at, &c);
-        /* C1 controls are valid JSON, but a terminal would act on them. */
-        if (n && c >= 0xa0) {
+        /* Valid JSON all the same, but a terminal would act on it. */
+        if (n && c >= 0x80 && !text_char_unsafe(c)) {
             at += n;
             continue;
         }

@@ -6,7 +6,6 @@
 #include "base/text.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +67,11 @@ static bool in_ranges(const struct range *r, size_t count, uint32_t c)
 }
 #define IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof *(ranges), c)
 
+bool text_char_unsafe(uint32_t c)
+{
+    return IN(unsafe, c);
+}
+
 int text_char_width(uint32_t c)
 {
     if (c < 0x300)
@@ -95,7 +99,7 @@ static size_t escape_one(const char *p, size_t len, char out[16], size_t *ret_wi
     uint32_t c;
     size_t n = text_utf8_next(p, len, &c);
 
-    if (n && c != '\\' && !IN(unsafe, c)) {
+    if (n && c != '\\' && !text_char_unsafe(c)) {
         memcpy(out, p, n);
         out[n] = '\0';
         *ret_width = (size_t)text_char_width(c);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,13 +14,15 @@
  * begins there (overlong, surrogate, above U+10FFFF, cut off, or len 0). */
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 
+/* Whether a terminal would act on it, reorder the line or hide it: control characters (C0, DEL, C1), bidirectional and zero-width
+ * formatting, U+2028/2029. */
+bool text_char_unsafe(uint32_t c);
 /* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1. Independent of the locale. */
 int text_char_width(uint32_t c);
 /* Columns of a whole text; a byte that is not valid UTF-8 counts 1. */
 size_t text_width(const char *p, size_t len);
 
-/* Appends p made harmless for a terminal: control characters (C0, DEL, C1), bidirectional and zero-width formatting characters,
- * U+2028/2029 and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where
+/* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where
  * max_chars > 0; a cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 

@@ -143,22 +143,19 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
 void cell_put_escaped(struct buf *b, const char *p, size_t len)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t bad = len;
-    if (json_utf8_valid(p, len, NULL, &bad))
-        bad = len;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)p[i];
+    for (size_t i = 0, n; i < len; i += n) {
+        uint32_t c = (unsigned char)p[i], character;
+        n = text_utf8_next(p + i, len - i, &character);
+        bool harmless = n > 0 && !text_char_unsafe(character);
+        n = n > 0 ? n : 1;
         if (c == '\t' || c == '\n' || c == '\r' || c == '\\') {
             char shown = c == '\t' ? 't' : c == '\n' ? 'n' : c == '\r' ? 'r' : '\\';
             buf_add(b, (const char[]){'\\', shown}, 2);
-        } else if (c < 0x20 || c == 0x7f || i == bad) {
-            buf_add(b, (const char[]){'\\', 'x', hex[c >> 4], hex[c & 15]}, 4);
+        } else if (harmless) {
+            buf_add(b, p + i, n);
         } else {
-            buf_chr(b, (char)c);
-        }
-        if (i == bad) { /* go on behind the bad byte */
-            size_t more = 0;
-            bad = json_utf8_valid(p + i + 1, len - i - 1, NULL, &more) ? len : i + 1 + more;
+            for (size_t k = i; k < i + n; k++)
+                buf_add(b, (const char[]){'\\', 'x', hex[(unsigned char)p[k] >> 4], hex[p[k] & 15]}, 4);
         }
     }
 }

@@ -50,7 +50,8 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
 void cell_put_json(struct buf *b, const struct cell_style *style, const char *name, const struct cell *cell);
 void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct cell *cell);
 
-/* A field of TSV: \t \n \r \\, other control characters and bytes that are not UTF-8 as \xHH. `dq add --from` reads it back. */
+/* A field of TSV: \t \n \r \\, the bytes of other unsafe characters (text_char_unsafe) and those that are not
+ * UTF-8 as \xHH. `dq add --from` reads it back. */
 void cell_put_escaped(struct buf *b, const char *p, size_t len);
 void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact);
 /* The escape sequence that begins a colour; "" for CELL_PLAIN. */

@@ -102,6 +102,16 @@ static void test_tsv_is_read_back_to_the_same_bytes(void **state)
     buf_done(&arena);
 }
 
+static void test_tsv_holds_nothing_that_a_terminal_acts_on(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT;
+    static const char text[] = "\033[1m \xc2\x9b" "1m \xe2\x80\xae \xf0\x9f\x90\x8c \xff\xc3";
+    cell_put_escaped(&out, text, sizeof(text) - 1);
+    assert_string_equal(out.data, "\\x1b[1m \\xc2\\x9b1m \\xe2\\x80\\xae \xf0\x9f\x90\x8c \\xff\\xc3");
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +119,7 @@ int main(void)
         cmocka_unit_test(test_absent_values_are_null),
         cmocka_unit_test(test_a_time_in_a_table_is_cut_to_the_second),
         cmocka_unit_test(test_tsv_is_read_back_to_the_same_bytes),
+        cmocka_unit_test(test_tsv_holds_nothing_that_a_terminal_acts_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
