@@ -203,16 +203,15 @@ static void report(const struct bulk *b)
     if (format == OUT_JSON || format == OUT_NDJSON)
         buf_printf(&out, "{\"added\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n", b->added, b->kept);
     else if (format == OUT_TSV)
-        buf_printf(&out, "%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
+        buf_printf(&out, "added\tkept\n%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
     else if (b->options->dry_run)
-        buf_printf(&out, "%" PRIu64 " tasks are in order\n", b->added);
+        buf_printf(&out, "%" PRIu64 " task%s in order\n", b->added, b->added == 1 ? " is" : "s are");
     else
         buf_printf(&out, "%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
     out_write(&out);
     buf_done(&out);
-    if (!b->options->dry_run)
-        cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms),
-                 (double)b->lines.number * 1000 / (double)(ms > 0 ? ms : 1));
+    if (!b->options->dry_run && ms >= 1000) /* a rate made of less says nothing */
+        cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms), (double)b->lines.number * 1000 / (double)ms);
 }
 
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)

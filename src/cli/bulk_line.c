@@ -98,16 +98,16 @@ static int set_item(struct bulk_parser *p, const struct json_value *v, struct bu
 /* \t \n \r \\ \xHH, as cell_put_escaped writes them. */
 static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
 {
-    static const char hex[] = "0123456789abcdef";
+    static const char hex[] = "0123456789abcdef", letters[] = "tnr\\";
     for (size_t i = 0; i < len; i++) {
         if (p[i] != '\\') {
             buf_chr(out, p[i]);
             continue;
         }
         char c = i + 1 < len ? p[++i] : '\0';
-        const char *plain = strchr("t\tn\nr\r\\\\", c);
-        if (c != '\0' && plain != NULL) {
-            buf_chr(out, plain[1]);
+        const char *letter = c != '\0' ? strchr(letters, c) : NULL;
+        if (letter != NULL) {
+            buf_chr(out, "\t\n\r\\"[letter - letters]);
         } else if (c == 'x' && i + 2 < len && isxdigit((unsigned char)p[i + 1]) && isxdigit((unsigned char)p[i + 2])) {
             size_t high = (size_t)(strchr(hex, tolower((unsigned char)p[i + 1])) - hex);
             size_t low = (size_t)(strchr(hex, tolower((unsigned char)p[i + 2])) - hex);
@@ -135,6 +135,10 @@ int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, stru
         if (field == FIELD_COUNT || count == BULK_COLUMNS_MAX)
             return err_set(err, ERR_DATA, "heading: \"%.*s\" is none of tag, when, in, at, key, body, max_attempts",
                            (int)(size > 40 ? 40 : size), s);
+        for (size_t i = 0; i < count; i++) {
+            if (p->columns[i] == field)
+                return err_set(err, ERR_DATA, "heading: \"%s\" stands there twice", field_names[field]);
+        }
         p->columns[count++] = field;
         s += size + 1;
     }

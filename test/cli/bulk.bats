@@ -56,6 +56,19 @@ END
     sandbox_clear
     printf 'tag\tbody\tmax_attempts\tin\nx\tbody of x\t5\t1m\n' | try dq add --from - --format tsv
     [ "$(sql 'SELECT tag, message_body, max_attempts, delay_time FROM dq_task' | tr '\t' ' ')" = 'x body of x 5 60000' ]
+    sandbox_clear
+    printf 'tag\tbody\tin\tbody\nx\ty\t1m\tz\n' >x.tsv
+    file=x.tsv refused 1 'heading: "body" stands there twice'
+    printf 'x\t\t\ta\\\rb\n' >x.tsv
+    file=x.tsv refused 1 'field 4: a backslash is followed by something else'
+}
+
+@test 'what was added is told in every format' {
+    echo '{"tag":"a"}' >x.ndjson
+    [ "$(dq add --from x.ndjson -o tsv)" = $'added\tkept\n1\t0' ]
+    [ "$(dq add --from x.ndjson -o ndjson)" = '{"added":1,"kept":0}' ]
+    [ "$(dq add --from x.ndjson 2>&1)" = '1 added, 0 kept' ]
+    [ "$(dq add --from x.ndjson --dry-run)" = '1 task is in order' ]
 }
 
 @test 'the format is guessed by the name, else by the first byte' {
