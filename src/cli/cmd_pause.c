@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/when.h"
 
 #include <pwd.h>
 #include <stdlib.h>
@@ -28,11 +29,23 @@ static char *who(void)
     return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
 }
 
+/* Until when, for people: " until 2026-11-21 09:00:00.000 +01:00", " for 1h" or nothing. */
+static void put_end(struct buf *b, const struct pause_values *v, int64_t until_at)
+{
+    char text[WHEN_TEXT_SIZE];
+    if (v->until.text)
+        buf_printf(b, " until %s", when_format_local(text, until_at));
+    else if (v->for_ms >= 0)
+        buf_printf(b, " for %s", when_format_duration(text, v->for_ms));
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct pause_values *v = values;
     const char *tag = c->operands[0];
     int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
+    int64_t now_at;
+    struct buf end = BUF_INIT;
     size_t chars;
     if (v->for_ms >= 0 && v->until.text)
         return err_set(err, ERR_USAGE, "--for and --until exclude each other");
@@ -41,14 +54,20 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int rc = task_check_tag(tag, strlen(tag), err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
+    if (rc == 0 && v->until.text)
+        rc = cmd_now(c, &now_at, err);
     if (rc < 0)
         return rc;
+    if (v->until.text && until_at <= now_at)
+        return err_set(err, ERR_USAGE, "--until: %s is past", v->until.text);
     char *by = who();
     rc = tag_store_pause(c->db, tag, until_at, v->for_ms, by, v->reason, err);
     free(by);
     if (rc < 0)
         return rc;
-    cmd_note(c, "%s is paused; running handlers go on. dq resume %s ends it", tag, tag);
+    put_end(&end, v, until_at);
+    cmd_note(c, "%s is paused%s; running handlers go on. dq resume %s ends it", tag, end.len ? end.data : "", tag);
+    buf_done(&end);
     return 0;
 }
 

@@ -58,6 +58,14 @@ task()
     dq -q pause known --until 2031-01-01T00:00:00Z
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 00:00:00.000' ]
     [ -n "$(sql "SELECT paused_by FROM dq_tag WHERE tag = 'known' AND paused_by LIKE '%@%'")" ]
+    run dq pause known --for 90m
+    [[ $output == 'known is paused for 1h30m; '* ]]
+    TZ=Europe/Berlin run dq pause known --until '2031-01-01 12:00'
+    [[ $output == 'known is paused until 2031-01-01 12:00:00.000 +01:00; '* ]]
+    run dq pause known --until 2020-01-01
+    [ "$status" -eq 64 ]
+    [[ $output == 'dq: pause: --until: 2020-01-01 is past' ]]
+    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
     dq -q pause never.seen
     [ "$(dq tags -o id | tr '\n' ' ')" = 'known never.seen ' ]
     run dq resume known
