@@ -143,6 +143,10 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
     rc = out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, &added, NULL, err);
+    if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
+        err_prefix(err, "task %" PRIu64 " was %s, but", added.task.id, added.result);
+    if (rc < 0)
+        goto out;
     if (added.result[0] == 'k')
         cmd_note(c, "task %" PRIu64 " has this key and is not finished: kept as it is", added.task.id);
     else

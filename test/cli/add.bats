@@ -213,3 +213,14 @@ as()
     [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND argument LIKE 'INSERT INTO dq_task%'")" -eq 1 ]
     [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND user_host NOT LIKE '%root%'")" -le 2 ]
 }
+
+@test 'a task whose id cannot be printed is told on stderr; a closed stdout is not mistaken for the connection' {
+    rc=0
+    dq add t >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 71 ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = "dq: add: task $(sql 'SELECT MAX(id) FROM dq_task') was added, but: cannot write to standard output: No space left on device" ]
+    rc=0
+    dq list 2>"$BATS_TEST_TMPDIR/err" >&- || rc=$?
+    [ "$rc" -eq 71 ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: list: cannot write to standard output: Bad file descriptor' ]
+}
