@@ -128,11 +128,12 @@ static int read_list(struct db *db, const struct buf *sql, void (*read)(const st
     return rc;
 }
 
-/* Those of a share that have been due for so long. */
+/* Those of a share that have been due for so long: the longest first, but another's from the other end, out of its owner's way. */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, size_t limit, struct task_list *ret,
                            struct err *err)
 {
     struct buf sql = BUF_INIT;
+    const char *order = share == ask->share ? "" : " DESC";
 
     buf_printf(&sql, "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ", SMALL_BODY,
                TASK_PENDING);
@@ -141,7 +142,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                overdue_ms * 1000);
     if (ask->shares > 1)
         buf_printf(&sql, " AND c.id %% %u = %u", ask->shares, share);
-    buf_printf(&sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
+    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu", order, order, limit);
     int rc = read_list(db, &sql, read_claimed, ret, err);
     buf_done(&sql);
     return rc;
