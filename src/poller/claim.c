@@ -75,14 +75,15 @@ static bool started_before(const struct task_list *l)
 static void learn(struct poller *p, struct tag_state *t, size_t want, size_t seen, const struct task_list *won)
 {
     int64_t now_us = when_steady_us();
+    bool had_more = t->more;
 
     t->more = seen == want;
     t->wary = started_before(won);
     if (!t->more)
         t->next_at = TASK_TIME_NONE;
-    if (seen == 0)
+    if (seen == 0 && !had_more)
         t->hold_until_us = now_us + poll_us(p); /* what is due is not for us: another poller's share, or the limit is reached */
-    else if (won->count == 0)
+    else if (seen > 0 && won->count == 0)
         t->hold_until_us = now_us + 1000 + (int64_t)(poller_random() % 4000); /* lost the race: step aside */
     else if (!t->more)
         p->peek_us = 0; /* when is the next one due? */

@@ -15,7 +15,9 @@
 #define SETTLE_MOST 500
 /* Results wait for company: not at all when nothing else is under way, longer while a queue is being worked off. */
 #define WAIT_RUNNING_US 2000
-#define WAIT_QUEUE_US 15000
+#define WAIT_QUEUE_US 40000
+/* A claim that is due so soon after goes first: a task waits for it, and nobody for the result. */
+#define CLAIM_SOON_US 2000
 
 void settle_queue(struct poller *p, const struct settlement *s)
 {
@@ -40,14 +42,23 @@ static void item_done(struct settle_item *r)
 
 int64_t settle_next(const struct poller *p)
 {
-    int64_t wait;
+    int64_t oldest_us, at, claim_us;
 
     if (p->result_count == 0)
         return NEVER_US;
-    if (p->result_count >= SETTLE_MOST || p->job_count == 0 || p->phase != PHASE_RUN)
+    if (p->result_count >= SETTLE_MOST || p->phase != PHASE_RUN)
         return 0;
-    wait = p->job_count > p->started ? WAIT_QUEUE_US : WAIT_RUNNING_US;
-    return p->results[0].queued_us + wait;
+    oldest_us = p->results[0].queued_us;
+    at = oldest_us + (p->job_count == 0 ? 0 : p->job_count > p->started ? WAIT_QUEUE_US : WAIT_RUNNING_US);
+    claim_us = claim_next(p);
+    if (claim_us < at + CLAIM_SOON_US && at < oldest_us + WAIT_QUEUE_US) {
+        int64_t now_us = when_steady_us();
+
+        at = (claim_us > now_us ? claim_us : now_us) + CLAIM_SOON_US;
+        if (at > oldest_us + WAIT_QUEUE_US)
+            at = oldest_us + WAIT_QUEUE_US;
+    }
+    return at;
 }
 
 static void count(struct poller *p, const struct settlement *s, bool applied)
@@ -94,10 +105,13 @@ int settle_flush(struct poller *p, struct err *err)
     size_t n = p->result_count < SETTLE_MOST ? p->result_count : SETTLE_MOST;
     struct settlement s[SETTLE_MOST] = {0};
     bool applied[SETTLE_MOST] = {false};
+    bool put_back = false;
     int rc;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         s[i] = p->results[i].s;
+        put_back |= task_transition(s[i].event)->to == TASK_PENDING;
+    }
     rc = claim_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, applied, err);
     if (rc == ERR_DATA || rc == ERR_FATAL)
         rc = settle_singly(p, s, n, applied, err);
@@ -109,7 +123,7 @@ int settle_flush(struct poller *p, struct err *err)
     }
     p->result_count -= n;
     memmove(p->results, p->results + n, p->result_count * sizeof *p->results);
-    if (p->o->mode == POLLER_ONCE) { /* what was put off may be due again at once */
+    if (p->o->mode == POLLER_ONCE && (put_back || p->job_count == 0)) { /* due again at once, or added by the last handler */
         p->pass_empty = false;
         p->peek_us = 0;
     }
