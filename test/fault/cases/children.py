@@ -1,0 +1,200 @@
+"""Handlers in every shape: background processes, pipes, sessions of their own, deaf ones, talkative ones (scenarios 10, 11, 20; figure
+G7)."""
+import os
+import shutil
+import time
+
+from cases import case
+from harness.oracle import DONE, FAILED, Oracle
+
+TIMEOUT_MS, GRACE_MS = 500, 300
+
+# Each hangs. {mark} names processes that it leaves behind, {forever} sleeps.
+SHAPES = {
+    "plain": "{forever}",
+    "exec": "exec {forever}",
+    "background": "{forever} & wait",
+    "background-left": "{forever} & {forever}",
+    "pipe": "{forever} | cat",
+    "pipe-into": "yes | {forever}",
+    "subshell": "( {forever} )",
+    "subshell-background": "( {forever} & ) ; {forever}",
+    "substitution": "x=$({forever})",
+    "trap": "trap '' TERM; {forever}; {forever}; {forever}",
+    "trap-loop": "trap : TERM; while :; do {forever}; done",
+    "stopped": "kill -STOP $$; {forever}",
+    "nested": "{shell} -c '{shell} -c \"{forever}; :\"; :'",
+    "closed": "exec >&- 2>&-; {forever}",
+    "here-document": "cat <<END | {forever}\nx\nEND",
+    "nohup": "nohup {forever} </dev/null",
+}
+# These end by themselves and leave a process behind that holds their output.
+LEAVERS = {
+    "left-background": "{forever} & exit 0",
+    "left-setsid": "setsid {forever} & exit 0",
+    "left-double": "( ( {forever} & ) & ) ; exit 0",
+}
+
+
+def _processes(mark):
+    """Pids whose command line has the mark."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if mark.encode() in f.read():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def _zombies(d):
+    return [pid for pid in d.handlers() if _state(pid) == "Z"]
+
+
+def _state(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+def _shell_cases(t, shell, rounds):
+    forever = f"{t.dir}/sleeper 97"
+    if not os.path.exists(t.dir + "/sleeper"):
+        shutil.copy("/bin/sleep", t.dir + "/sleeper")
+    tags = {}
+    for name, text in {**SHAPES, **LEAVERS}.items():
+        line = text.format(forever=forever, shell=shell, mark="")
+        tags[f"{shell}-{name}".replace("/", "-").lstrip("-")] = {
+            "run": "|\n      " + line.replace("\n", "\n      "), "shell": shell, "timeout": f"{TIMEOUT_MS}ms", "retry": "[]",
+            "max_running": rounds}
+    return tags
+
+
+@case("timeouts", 10, 20)
+def timeouts(t):
+    """G7: whatever a shell left behind or hid behind, a time-out is enforced within grace + 1 s; other tasks are unaffected."""
+    shells = [s for s in ("/bin/dash", "/bin/bash", "/bin/sh") if os.path.exists(s)][:2]
+    rounds = 10 if t.full else 1
+    t.configure(slots=60, lease="10s")
+    tags = {}
+    for shell in shells:
+        tags.update(_shell_cases(t, shell, rounds))
+    t.handlers({"t": "ms=5", "deaf": {"words": "ignore ms=60000", "timeout": f"{TIMEOUT_MS}ms", "retry": "[]"}, **tags},
+               kill_grace=f"{GRACE_MS}ms")
+    d = t.dqd()
+    for tag in tags:
+        t.add(rounds, tag)
+    t.add(rounds, "deaf")
+    for _ in range(20):
+        t.add(5)
+        t.sleep(0.1)
+    t.wait_finished(60 if not t.full else 300)
+    left = [pid for pid in _processes(t.dir + "/sleeper") if _state(pid) != "Z"]
+    sessions = {pid: _session_leader_name(pid) for pid in left}
+    t.expect(all(own for own in sessions.values()), f"processes survived: {sessions}")
+    for pid in left:  # a session of its own is nobody's business but ours
+        os.kill(pid, 9)
+    t.expect(not _zombies(d), "a zombie is left")
+    worst = 0
+    for tag, status, outcome, ran in t.sql(
+            "SELECT t.tag, t.status, a.outcome, TIMESTAMPDIFF(MICROSECOND, a.start_time, a.finish_time) DIV 1000"
+            " FROM dq_task t LEFT JOIN dq_attempt a ON a.task_id = t.id"):
+        if tag == "t" or "left-" in tag and "background-left" not in tag:
+            t.expect(int(status) == DONE, f"{tag} is not done: {outcome}")
+        else:
+            t.expect(int(status) == FAILED and outcome == "timeout", f"{tag} ended as {status} {outcome}")
+            worst = max(worst, int(ran) - TIMEOUT_MS)
+    t.note(f"{len(tags)} shapes in {' and '.join(shells)}: latest end {worst} ms after its time-out (grace {GRACE_MS} ms)")
+    t.expect(worst <= GRACE_MS + 1000, f"a time-out was enforced {worst} ms late")
+    t.expect(t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) FROM dq_task WHERE tag = 't'") < 2_000_000,
+             "other tasks were held up")
+
+
+def _session_leader_name(pid):
+    """Whether the process is in a session that it leads itself."""
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return True
+
+
+@case("deaf-handlers", 11, 10)
+def deaf_handlers(t):
+    """Handlers that ignore TERM: KILL to the group after the grace; no survivor, no zombie, and no group but theirs."""
+    t.handlers({"t": {"words": "ignore fork=60000 ms=60000", "timeout": "300ms", "retry": "[]"}}, kill_grace="300ms")
+    bystander = os.fork()
+    if bystander == 0:
+        os.setsid()
+        time.sleep(60)
+        os._exit(0)
+    d = t.dqd()
+    t.add(16)
+    t.wait_finished(30)
+    t.sleep(0.3)
+    try:
+        t.expect(not d.handlers(), f"children are left: {d.handlers()}")
+        t.expect(not [p for p in _processes(t.journal) if _state(p) != "Z"], "a process of a group is left")
+        t.expect(_state(bystander) == "S", "a process of another group was hurt")
+    finally:
+        os.kill(bystander, 9)
+        os.waitpid(bystander, 0)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(t.count(f"status = {FAILED}") == 16, "they have not failed")
+    for attempts in oracle.attempts.values():
+        t.expect(attempts[0].alive - attempts[0].start < 1_600_000, "one lived too long")
+
+
+def _memory_kb(pid, field="VmHWM"):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(field))
+
+
+@case("flood-of-output", 20, 25)
+def flood_of_output(t):
+    """Gigabytes of output with NULs and invalid UTF-8: memory stays bounded, the tail and the exit status are kept."""
+    size = (10 << 30) if t.full else (300 << 20)
+    t.handlers({"out": {"words": f"out={size} exit=3", "timeout": "1h", "retry": "[]", "output_limit": 65536},
+                "endless-line": {"run": f"'head -c {size // 4} /dev/zero | tr \"\\000\" x; exit 4'", "retry": "[]", "timeout": "1h", "batch": 2},
+                "nul": {"run": "'printf \"a\\000b\\377\\376c\"; exit 5'", "retry": "[]"}})
+    d = t.dqd()
+    t.add(3, "out")
+    t.add(1, "endless-line")
+    t.add(1, "nul")
+    t.wait_finished(1200)
+    poller, runner = _memory_kb(d.pid), _memory_kb(d.runner())
+    t.note(f"{3 * size >> 20} MB written; most memory: poller {poller} kB, runner {runner} kB")
+    t.expect(max(poller, runner) < 30_000, "memory grew")
+    rows = {tag: (int(code), int(n)) for tag, code, n in t.sql("SELECT tag, exit_code, LENGTH(output) FROM dq_task")}
+    t.expect(rows["out"] == (3, 65536), f"out: {rows['out']}")
+    t.expect(rows["endless-line"][0] == 4, f"endless-line: {rows['endless-line']}")
+    t.expect(t.sql("SELECT output FROM dq_task WHERE tag = 'nul'", raw=True)[0][0] == b"a\0b\xff\xfec", "bytes were changed")
+    done = t.dq("show", str(t.one("SELECT id FROM dq_task WHERE tag = 'nul'")), "-o", "json")
+    t.expect(done.stdout.isascii() or done.stdout.decode("utf-8"), "dq show does not print UTF-8")
+
+
+@case("ten-thousand-starts", 11, 20)
+def ten_thousand_starts(t):
+    """Thousands of starts: no descriptor, zombie or memory is left behind."""
+    n = 10_000 if t.full else 1500
+    t.configure(slots=16, log_level="warn")
+    t.handlers({"t": {"run": "'echo x; exit 0'", "max_running": 16}})
+    d = t.dqd()
+    t.add(200)
+    t.wait_finished(60)
+    t.sleep(0.2)
+    before = [(len(os.listdir(f"/proc/{pid}/fd")), _memory_kb(pid, "VmRSS")) for pid in (d.pid, d.runner())]
+    t.add(n)
+    t.wait_finished(600)
+    t.sleep(0.2)
+    after = [(len(os.listdir(f"/proc/{pid}/fd")), _memory_kb(pid, "VmRSS")) for pid in (d.pid, d.runner())]
+    t.note(f"{n} starts: descriptors and kB of poller and runner {before} -> {after}")
+    t.expect(t.count(f"status = {DONE}") == n + 200, "not every task is done")
+    t.expect(not d.handlers(), "children are left")
+    for was, now in zip(before, after):
+        t.expect(now[0] <= was[0] + 1, "descriptors leak")
+        t.expect(now[1] <= was[1] + 3000, "memory leaks")

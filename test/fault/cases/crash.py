@@ -1,0 +1,171 @@
+"""Every step once: the process is killed at it, or the call fails (scenarios 8, 18, 30)."""
+import errno
+import os
+
+from cases import case
+from harness.oracle import DONE, Oracle
+
+FAIL = {"open": errno.EMFILE, "pipe2": errno.EMFILE, "socket": errno.EMFILE, "socketpair": errno.EMFILE, "memfd_create": errno.EMFILE,
+        "vfork": errno.EAGAIN, "fork": errno.EAGAIN, "epoll_ctl": errno.ENOMEM, "signalfd": errno.EMFILE, "send": errno.ECONNRESET,
+        "recv": errno.ECONNRESET, "connect": errno.ECONNREFUSED, "sendmsg": errno.ENOBUFS, "recvmsg": errno.ENOMEM, "write": errno.EIO,
+        "read": errno.EIO, "pwrite": errno.ENOSPC, "malloc": errno.ENOMEM, "calloc": errno.ENOMEM, "realloc": errno.ENOMEM,
+        "strdup": errno.ENOMEM}
+
+
+def _fault(t, name, call, n, what):
+    """The environment that arms the library; the file that tells whether it struck."""
+    log = f"{t.dir}/struck"
+    if os.path.exists(log):
+        os.unlink(log)
+    return {"LD_PRELOAD": t.preload, "DQ_FAULT": f"{name}:{call}:{n}:{what}", "DQ_FAULT_LOG": log}, log
+
+
+def _struck(log):
+    return os.path.exists(log)
+
+
+def _steps(t, first, most):
+    """1, 2, 3 ... in the full run; else a seeded choice that grows like the run does."""
+    if t.full:
+        yield from range(first, most)
+        return
+    n = first
+    while n < most:
+        yield n
+        n += t.rng.randrange(1, 2 + n // 3)
+
+
+def _once(t, name, call, n, what):
+    """Two tasks, one of which fails once, and one pass of dqd with the fault. False when the pass was over before."""
+    t.add(1, words="ms=1")
+    t.add(1, words="ms=1 fail=1")
+    environment, log = _fault(t, name, call, n, what)
+    d = t.dqd("--once", "--allow-overlap", environment=environment)
+    t.wait(lambda: not d.alive(), f"dqd ends after {what} at call {n} of {call}", 30, 0.005)
+    t.dqds.remove(d)
+    if not _struck(log):
+        return False
+    t.faults.add("kill" if what == "kill" else "fail", who=name, call=call, n=n, runners=[], dqd=d.pid)
+    return True
+
+
+def _crash(t, name):
+    t.configure(lease="2s", poll_interval="20ms")
+    struck = 0
+    for n in _steps(t, 1, 100_000):
+        if not _once(t, name, "any", n, "kill"):
+            break
+        struck += 1
+    t.expect(struck >= 15, f"only {struck} steps were tried")
+    t.dqd()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(f"{name} was killed at {struck} different steps")
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+@case("crash-poller", 8, 25)
+def crash_poller(t):
+    """The poller is killed between any two of its system calls from start to end: recovered, none stuck."""
+    _crash(t, "dqd")
+
+
+@case("crash-runner", 8, 25)
+def crash_runner(t):
+    """The same for the runner."""
+    _crash(t, "dqd-runner")
+
+
+@case("calls-fail", 30, 60)
+def calls_fail(t):
+    """Each call fails once, at its first, second, ... use, in poller and runner: no hang, nothing lost, nothing repeated without a reason.
+    Out of memory ends the process, by design."""
+    t.configure(lease="2s", poll_interval="20ms")
+    tried = 0
+    for name in ("dqd", "dqd-runner"):
+        for call, number in FAIL.items():
+            for n in (range(1, 400) if t.full else sorted({1, 2, t.rng.randrange(3, 40)})):
+                if not _once(t, name, call, n, number):
+                    break
+                tried += 1
+    t.expect(tried >= 30, f"only {tried} calls failed")
+    t.dqd()
+    t.wait_finished(90)
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(f"{tried} calls failed")
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+@case("calls-fail-dq", 30, 15)
+def calls_fail_dq(t):
+    """Each call of dq add fails once: it exits with an error or has stored the task once; never with 0 for nothing."""
+    tried = 0
+    for call, number in FAIL.items():
+        for n in (range(1, 400) if t.full else (1, 2, 3, t.rng.randrange(4, 30))):
+            t.added += 1
+            environment, log = _fault(t, "dq", call, n, number)
+            done = t.dq("add", "t", "x", "--key", f"k{t.added}", "--in", "1h", status=None, environment=environment, timeout=30)
+            stored = t.count(f"task_key = 'k{t.added}'")
+            t.expect(done.returncode >= -6 and done.returncode != -11, f"{call} {n}: dq died of signal {-done.returncode}")
+            t.expect(stored == 1 if done.returncode == 0 else stored <= 1, f"{call} {n}: status {done.returncode}, stored {stored}")
+            t.expect(done.returncode <= 0 or done.stderr, f"{call} {n}: status {done.returncode} without a word")
+            if not _struck(log):
+                break
+            tried += 1
+    t.note(f"{tried} calls failed")
+    t.expect(tried >= 20, f"only {tried} calls failed")
+
+
+@case("cannot-start", 18, 15)
+def cannot_start(t):
+    """fork EAGAIN, EMFILE, handler missing, not executable, no directory: given back, no attempt burned, an alarm; other tags go on."""
+    plain = t.dir + "/not-executable"
+    with open(plain, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\n")
+    os.chmod(plain, 0o644)
+    broken = {"missing": {"run": "[/nonexistent/handler]"}, "missing-sh": {"run": "/nonexistent/handler"}, "plain": {"run": f"[{plain}]"},
+              "plain-sh": {"run": plain}, "cwd": {"cwd": "/nonexistent"}, "interpreter": {"run": f"[{t.dir}/bad]"}}
+    with open(t.dir + "/bad", "w", encoding="ascii") as f:
+        f.write("#!/nonexistent/interpreter\n")
+    os.chmod(t.dir + "/bad", 0o755)
+    t.handlers({"t": "ms=5", **broken})
+    for tag in broken:
+        t.add(3, tag)
+    d = t.dqd()
+    t.add(20)
+    t.wait(lambda: t.count("tag = 't' AND status = 1") == 20, "the healthy tag is done", 20)
+    t.wait(lambda: t.count("status = 3") == 0, "all are given back", 20)
+    for tag in broken:
+        t.expect(t.count(f"tag = '{tag}' AND status = 0 AND attempt = 0") == 3, f"{tag}: an attempt was burned")
+        alarms = [line for line in d.log().splitlines() if "cannot be started" in line and f"tag={tag} " in line]
+        t.expect(len(alarms) == 1, f"{tag}: {len(alarms)} alarms")
+        t.faults.add("cannot-start", tag=tag)
+    t.expect(d.stop() == 0, "dqd did not end well")
+    t.handlers({"t": "ms=5", **{tag: "" for tag in broken}})
+    t.dqd()
+    t.wait_finished(30)
+    Oracle(t).check()
+
+
+@case("cannot-fork", 18, 20)
+def cannot_fork(t):
+    """The same where the system is what refuses: fork, pipe, memfd, descriptors."""
+    t.configure(lease="10s")
+    for name, call, number in (("dqd-runner", "vfork", errno.EAGAIN), ("dqd-runner", "vfork", errno.ENOMEM), ("dqd-runner", "pipe2", errno.EMFILE),
+                               ("dqd", "memfd_create", errno.EMFILE), ("dqd", "memfd_create", errno.ENOMEM)):
+        t.add(4, words="ms=5")
+        environment, log = _fault(t, name, call, 2, number)
+        d = t.dqd("--for", "1s", environment=environment)
+        t.wait(lambda d=d: not d.alive(), "dqd ends", 20)
+        t.expect(_struck(log), f"{call} was not called twice")
+        t.faults.add("fail", who=name, call=call, runners=[], dqd=d.pid)
+        t.expect("cannot be started" in d.log(), f"{call}: no alarm")
+        t.expect(t.count("attempt > 1") == 0 and t.count("status = 0 AND attempt > 0") == 0, f"{call}: an attempt was burned")
+        t.expect(t.count("status = 0") > 0, f"{call}: it did not rest")
+        t.dqd("--once")
+        t.wait_finished(20)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")

@@ -1,0 +1,220 @@
+"""Bytes, texts, times (scenarios 19, 21, 22, 23, 24, 25)."""
+import datetime
+import json
+import os
+
+from cases import case
+from harness.oracle import DONE, Oracle
+
+FNV_START, FNV_PRIME = 14695981039346656037, 1099511628211
+
+
+def _fnv(data):
+    h = FNV_START
+    for byte in data:
+        h = (h ^ byte) * FNV_PRIME & (1 << 64) - 1
+    return f"{h:016x}"
+
+
+@case("bodies", 21, 15)
+def bodies(t):
+    """Bodies of every byte, of every size up to the packet limit: the same on the handler's stdin, or refused before anything is sent."""
+    limit = 1 << 20
+    t.sql(f"SET GLOBAL max_allowed_packet = {limit}")
+    try:
+        rng = t.rng
+        every = bytes(range(256))
+        bodies_ = [b"", b"x", b"\0", every, every * 64, b"'\\\"\n\r\x1a%_;--", rng.randbytes(16383), rng.randbytes(16384),
+                   rng.randbytes(16385), rng.randbytes(200_000), "ünï\u202e".encode(), b"\xff\xfe\xc0\x80"]
+        bodies_ += [bytes([b]) for b in range(256) if t.full]
+        expected = {}
+        for body in bodies_:
+            expected[int(t.dq("add", "t", "-", body=body).stdout)] = (len(body), _fnv(body))
+        low, high = limit - 2000, limit + 1
+        while high - low > 1:  # the longest body of plain bytes that is taken
+            middle = (low + high) // 2
+            done = t.dq("add", "t", "-", body=b"x" * middle, status=(0, 65))
+            if done.returncode:
+                t.expect(b"max_allowed_packet" in done.stderr, f"refused without a reason: {done.stderr}")
+                high = middle
+            else:
+                expected[int(done.stdout)] = (middle, _fnv(b"x" * middle))
+                low = middle
+        t.note(f"max_allowed_packet {limit}: {low} bytes are taken, {high} are refused")
+        t.expect(t.count() == len(expected), "a refused body was stored")
+        lines = "".join(json.dumps({"tag": "t", "body": text}) + "\n" for text in ("", "\u0000", "é", "\U0001f600"))
+        first = t.one("SELECT MAX(id) FROM dq_task") + 1
+        t.dq("add", "--from", "-", body=lines.encode())
+        for n, text in enumerate(("", "\0", "é", "\U0001f600")):
+            expected[first + n] = (len(text.encode()), _fnv(text.encode()))
+        t.configure(lease="10s")
+        t.dqd()
+        t.wait_finished(30)
+        oracle = Oracle(t)
+        oracle.check()
+        for task, (size, digest) in expected.items():
+            a = oracle.attempts[task][0]
+            t.expect((a.size, a.hash) == (size, digest), f"task {task}: {size} bytes {digest} became {a.size} bytes {a.hash}")
+    finally:
+        t.sql("SET GLOBAL max_allowed_packet = 16777216")
+
+
+EVIL = ["$(touch {0})", "`touch {0}`", "; touch {0} #", "' ; touch {0} ; '", "\" ; touch {0} ; \"", "a\" OR 1=1 --", "x'; DROP TABLE dq_task; --",
+        "%s%n%p", "*", "?[!a]", "a\u202eb", "a\u2066b", "\u200b", "é\u0301", "..", "../../x", "a b", "a|touch {0}", "a&touch {0}", "\\", "\\'", "a=b",
+        "x" * 128]
+
+
+@case("evil-text", 22, 15)
+def evil_text(t):
+    """Tags, keys and bodies full of shell, SQL and terminal tricks are inert everywhere."""
+    mark = t.dir + "/touched"
+    t.handlers({"*": {"run": "'true \"$DQ_TAG\" $DQ_KEY; cat; echo \"$DQ_TAG $DQ_KEY\"'"}})
+    texts = [e.format(mark)[:128] for e in EVIL]
+    bodies_ = [e.format(mark).encode() for e in EVIL] + [b"\x1b]0;title\x07\x1b[2J", b"line\r\nline\0"]
+    for n, text in enumerate(texts):
+        t.dq("add", text, "-", "--key", text + str(n) if len(text) < 200 else text, body=bodies_[n % len(bodies_)])
+        t.dq("add", "plain", "-", "--key", text, body=bodies_[-1 - n % 2])
+    for bad in ("", "-rf", "a\nb", "a\x1b[2J", "a\x7f", "x" * 129, "\x9b"):
+        t.dq("add", bad, "x", status=(64, 65))
+    t.expect(t.count() == 2 * len(texts), "not every task is stored, or one that was refused")
+    t.dqd()
+    t.wait_finished(30)
+    t.expect(not os.path.exists(mark), "something was executed")
+    t.expect(t.count(f"status = {DONE}") == 2 * len(texts), "not every task is done")
+    # What is shown on a terminal: nothing that moves its cursor or turns its text round.
+    forbidden = [chr(c) for c in range(32) if chr(c) != "\n"] + ["\x7f", "\u202e", "\u2066", "\u200b"] + [chr(c) for c in range(0x80, 0xA0)]
+    for arguments in (["list", "--status", "all"], ["tags"], ["show", *[r[0] for r in t.sql("SELECT id FROM dq_task")]], ["stats"]):
+        done = t.dq(*arguments)
+        text = done.stdout.decode()
+        t.expect(not [c for c in forbidden if c in text], f"dq {arguments[0]} prints {[c for c in forbidden if c in text]}")
+    rows = json.loads(t.dq("list", "-o", "json", "--status", "all").stdout)
+    tags = {r["tag"] for r in rows}
+    t.expect(tags == {*texts, "plain"}, f"tags came out changed: {tags ^ {*texts, 'plain'}}")
+    log = t.dqds[0].log()
+    t.expect(not [c for c in forbidden if c in log], "the log has control characters")
+    t.dq("cancel", "--tag", "$(touch " + mark + ")", "-y", status=(0, 1))
+    t.dq("pause", "'; DELETE FROM dq_task; --", status=(0, 1))
+    t.expect(t.count() == 2 * len(texts), "SQL was executed")
+
+
+@case("clocks", 23, 25)
+def clocks(t):
+    """Host clock an hour off either way, odd zones, an odd zone of the session, both changes of summer time: nothing early or late."""
+    worst = 0
+    hosts = [("3600000", "UTC"), ("-3600000", "UTC"), ("0", "Asia/Kathmandu"), ("0", "America/New_York"), ("7200000", "Pacific/Chatham"),
+             ("0", ":/nonexistent")]
+    for clock, zone in hosts:
+        environment = {"LD_PRELOAD": t.preload, "DQ_FAULT_CLOCK_MS": clock, "TZ": zone}
+        ini = t.configure({"init_command": "SET SESSION time_zone = '+12:45'"}, path=t.dir + "/clock.ini")
+        for n in range(4):
+            t.added += 1
+            t.dq("add", "t", "--in", f"{300 + 200 * n}ms", "--key", f"k{t.added}", ini=ini, environment=environment)
+            t.acked.add(f"k{t.added}")
+        t.faults.add("clock", by=clock, zone=zone)
+        d = t.dqd(ini=ini, environment=environment)
+        t.wait_finished(20)
+        t.expect(d.stop() == 0, "dqd did not end well")
+    oracle = Oracle(t)
+    oracle.check()
+    worst = t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) DIV 1000 FROM dq_task")
+    t.note(f"{len(hosts)} hosts: latest start {worst} ms after its time")
+    t.expect(worst < 1500, f"a task was {worst} ms late")
+
+
+@case("clock-changes", 23, 5)
+def clock_changes(t):
+    """Local times across both changes of summer time: exact, or refused with both readings."""
+    def added(zone, at):
+        done = t.dq("add", "t", "--at", at, status=(0, 64), environment={"TZ": zone})
+        if done.returncode:
+            return done.stderr.decode()
+        return t.sql(f"SELECT expected_time FROM dq_task WHERE id = {int(done.stdout)}")[0][0]
+
+    berlin = "Europe/Berlin"
+    for at, expected in (("2027-03-28 01:59:59.999", "2027-03-28 00:59:59.999"), ("2027-03-28 03:00", "2027-03-28 01:00:00.000"),
+                         ("2027-10-31 01:59", "2027-10-30 23:59:00.000"), ("2027-10-31 03:00", "2027-10-31 02:00:00.000"),
+                         ("2027-10-31T02:30:00+02:00", "2027-10-31 00:30:00.000"), ("2027-10-31T02:30:00+01:00", "2027-10-31 01:30:00.000")):
+        t.expect(added(berlin, at) == expected, f"{at} became {added(berlin, at)}")
+    for at, readings in (("2027-03-28 02:30", ("2027-03-28T01:30:00+01:00", "2027-03-28T03:30:00+02:00")),
+                         ("2027-10-31 02:30", ("2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+01:00"))):
+        said = added(berlin, at)
+        t.expect(all(r in said for r in readings), f"{at} was not refused with both readings: {said}")
+
+
+@case("far-times", 24, 8)
+def far_times(t):
+    """2038, leap days, the far future, the past, negative delays: exact, or refused."""
+    exact = {"2038-01-19T03:14:07Z": "2038-01-19 03:14:07.000", "2038-01-19T03:14:08Z": "2038-01-19 03:14:08.000",
+             "2028-02-29T12:00:00Z": "2028-02-29 12:00:00.000", "2106-02-07T06:28:16Z": "2106-02-07 06:28:16.000",
+             "9999-12-31T23:59:59.999Z": "9999-12-31 23:59:59.999", "@4102444800.25": "2100-01-01 00:00:00.250"}
+    for at, expected in exact.items():
+        task = int(t.dq("add", "far", "--at", at).stdout)
+        stored = t.sql(f"SELECT expected_time FROM dq_task WHERE id = {task}")[0][0]
+        t.expect(stored == expected, f"{at} became {stored}")
+        shown = json.loads(t.dq("list", "-o", "json", "--columns", "id,expected", "-n", "100").stdout)
+        mine = next(r for r in shown if r["id"] == task)
+        t.expect(datetime.datetime.fromisoformat(mine["expected_time"].replace("Z", "+00:00")).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] == expected,
+                 f"{at} is shown as {mine}")
+    before = t.count()
+    for bad in (["--in", "-5s"], ["--in", "9999999d"], ["--at", "2027-02-29"], ["--at", "2027-13-01"], ["--at", "10000-01-01"],
+                ["--at", "@99999999999999"], ["--in", "5"], ["--in", "5x"]):
+        t.dq("add", "far", *bad, status=(64, 65))
+    t.expect(t.count() == before, "what was refused is stored")
+    t.dq("add", "t", "--at", "2000-01-01T00:00:00Z")
+    t.handlers({"t": "", "far": ""})
+    t.dqd()
+    t.wait(lambda: t.count("tag = 't' AND status = 1") == 1, "what was due long ago runs at once", 10)
+    t.sleep(0.5)
+    t.expect(t.count("tag = 'far' AND status = 0") == before, "a task of the far future was started")
+
+
+@case("ladder", 25, 10)
+def ladder(t):
+    """The nine steps of the default ladder: planned to the millisecond; then it has failed."""
+    steps = [5, 30, 60, 600, 1800, 3600, 21600, 86400, 172800]
+    with open(t.handlers_file, "w", encoding="utf-8") as f:
+        f.write(f"handlers:\n  t:\n    run: [{t.program}, {t.journal}, exit=1]\n")
+    t.dqd()
+    t.add(1)
+    for n, seconds in enumerate(steps, 1):
+        t.wait(lambda n=n: t.count(f"status = 0 AND attempt = {n}") == 1, f"attempt {n} has failed", 10)
+        planned = t.one("SELECT TIMESTAMPDIFF(MICROSECOND, update_time, expected_time) FROM dq_task")
+        t.expect(planned == seconds * 1_000_000, f"after attempt {n}: planned {planned} us ahead instead of {seconds} s")
+        t.dq("run-now", "1", "-y")
+    t.wait(lambda: t.count("status = 2 AND attempt = 10") == 1, "it has failed after ten attempts", 10)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.starts == 10 and t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'exit'") == 10, "the history is wrong")
+
+
+@case("disk-full", 19, 20, options="--innodb-file-per-table=0 --innodb-data-file-path=ibdata1:12M:autoextend:max:24M")
+def disk_full(t):
+    """The database has no room: dq add fails loudly, nothing acknowledged is missing, nothing is done falsely; room brings it all back."""
+    t.handlers({"t": "", "big": ""})
+    t.dqd()
+    body, full = os.urandom(200_000).hex().encode(), 0
+    for n in range(200):
+        t.added += 1
+        done = t.dq("add", "big", "-", "--key", f"k{t.added}", "--in", "1h", body=body, status=None)
+        if done.returncode == 0:
+            t.acked.add(f"k{t.added}")
+            continue
+        t.expect(done.returncode == 69 and b"space" in done.stderr, f"status {done.returncode}: {done.stderr}")
+        full += 1
+        t.faults.add("full")
+        if full == 5:
+            break
+    t.expect(full == 5, "the disk was never full")
+    keys = {r[0] for r in t.sql("SELECT task_key FROM dq_task")}
+    t.expect(keys == t.acked, f"{len(keys)} stored, {len(t.acked)} acknowledged")
+    t.note(f"{len(keys)} tasks of 400 kB fitted")
+    small = t.dq("add", "t", "--key", "small", status=None)
+    if small.returncode == 0:
+        t.acked.add("small")
+    t.server.kill()
+    t.server.options = t.server.options.replace(":24M", ":64M")
+    t.server.start()
+    t.wait(lambda: t.dq("run-now", "--tag", "big", "-y", status=None).returncode == 0, "there is room again", 30)
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()

@@ -1,0 +1,125 @@
+"""Processes and servers that stop and go on (scenarios 5, 6, 7; figure G5)."""
+import time
+
+from cases import case
+from harness.chaos import Chaos
+from harness.oracle import DONE, Oracle
+from harness.proxy import Rule
+
+
+@case("freeze-dqd", 5, 35)
+def freeze_dqd(t):
+    """G5: SIGSTOP of poller, runner or both beyond the lease, others finish, SIGCONT: the stale one changes nothing, its handlers are
+    killed, no overlap outlasts the thaw by a second."""
+    freezes = 200 if t.full else 8
+    t.configure(slots=6)
+    t.handlers({"t": ""}, max_running=6, kill_grace="100ms")
+    for _ in range(4):
+        t.dqd(keep=True)
+    chaos = Chaos(t, (0.3, 1.0), freeze=freezes)
+
+    def more():
+        if t.count("status IN (0, 3)") < 30:
+            t.add(20, words=f"ms={t.rng.choice((300, 800, 1500, 4000))}")
+
+    chaos.run(more, timeout=3000)
+    chaos.verify()
+    oracle = Oracle(t)
+    oracle.check(overlap_slack_ms=1000)
+    frozen = t.faults.of("freeze", "stall")
+    t.note(", ".join(f"{sum(f['who'] == who for f in frozen)} of {who}" for who in ("poller", "runner", "both")) + " were frozen")
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+@case("reaper-late", 6, 15)
+def reaper_late(t):
+    """The reaper reads, the owner settles, the reaper writes: nothing is overwritten."""
+    slow, late = t.proxy(), t.proxy()
+    t.configure({"socket": slow.path, "read_timeout": "20s"})
+    owner = t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
+    slow.rules = [Rule("settle", "delay", most=1, seconds=5.5)]
+    t.add(1, words="ms=200")
+    t.wait(lambda: t.faults.count("delay") == 1, "the owner settles", 10)
+    # In its transaction the reaper has found the row and waits before it begins to lock it.
+    late.rules = [Rule(r"^START TRANSACTION", "delay", most=1, seconds=6.0)]
+    other = t.configure({"socket": late.path, "read_timeout": "20s"}, path=t.dir + "/other.ini")
+    reaper = t.dqd(ini=other)
+    t.wait(lambda: "lease expired" in reaper.log(), "the reaper has read the row", 20)
+    t.wait(lambda: t.count("status = 1") == 1, "the owner's result is stored", 20)
+    t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the reaper has written", 20)
+    t.sleep(0.5)
+    t.expect(t.count("status = 1 AND version = 2") == 1, "the result was overwritten")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt") == 0, "the reaper left a row of history")
+    t.expect(owner.alive() and reaper.alive(), "a dqd has ended")
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, "it was repeated")
+
+
+@case("owner-late", 6, 15)
+def owner_late(t):
+    """The other way round: the reaper has taken the task back when the owner's result arrives: it changes nothing, and both know."""
+    slow = t.proxy()
+    t.configure({"socket": slow.path, "read_timeout": "20s"})
+    owner = t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
+    slow.rules = [Rule("settle", "delay", most=1, seconds=9.0)]
+    t.add(1, words="ms=200")
+    t.wait(lambda: t.faults.count("delay") == 1, "the owner settles", 10)
+    t.dqd(ini=t.direct)
+    t.wait(lambda: t.count("status = 1") == 1, "another has done it", 20)
+    t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the late result has arrived", 20)
+    t.wait(lambda: "not recorded" in owner.log(), "the owner knows", 20)
+    t.expect(t.count("status = 1 AND version = 4 AND attempt = 2") == 1, "the late result changed the row")
+    t.expect(t.sql("SELECT outcome FROM dq_attempt") == [("lease-expired",)], "the history is wrong")
+    Oracle(t).check()
+
+
+@case("database-frozen", 7, 25)
+def database_frozen(t):
+    """The database is frozen for three leases: time-outs are still enforced, handlers are killed before their lease ends, nothing is lost."""
+    t.handlers({"t": {"timeout": "10s"}, "short": {"words": "ms=9000", "timeout": "500ms", "retry": "[]"}}, kill_grace="200ms")
+    t.configure({"read_timeout": "30s"}, lease="4s")
+    t.dqd()
+    t.add(2, "short")
+    t.add(4, words="ms=6000")
+    t.wait(lambda: t.count("status = 3") == 6, "all run", 10)
+    entry = t.faults.add("freeze-database")
+    t.server.freeze()
+    began = time.monotonic()
+    t.sleep(8)
+    t.server.thaw()
+    entry["until"] = time.monotonic()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    for attempts in oracle.attempts.values():
+        a = attempts[0]
+        ran = (a.alive - a.start) / 1e6
+        lease_end = entry["at"] * 1e6 + 4_000_000  # renewed at the freeze at the latest
+        t.expect(a.end is not None or a.alive < lease_end, f"task {a.id} lived {a.alive / 1e6 - began:.1f} s into the freeze")
+        t.expect(t.one(f"SELECT tag FROM dq_task WHERE id = {a.id}") != "short" or ran < 1.7, f"a time-out of 500 ms took {ran:.1f} s")
+    t.expect(t.count("tag = 'short' AND status = 2") == 2, "the timed out have not failed")
+    t.expect(t.count("tag = 't' AND status = 1") == 4, "the others are not done")
+
+
+@case("row-locked", 7, 20)
+def row_locked(t):
+    """A running row is locked by somebody for longer than the lease: its handler is killed in time, nothing is lost."""
+    t.configure(lease="3s")
+    t.dqd()
+    t.add(3, words="ms=4500")
+    t.wait(lambda: t.count("status = 3") == 3, "all run", 10)
+    locker = t.server.client(t.database)
+    entry = t.faults.add("lock")
+    locker.query("START TRANSACTION")
+    locker.query("SELECT id FROM dq_task WHERE status = 3 ORDER BY id LIMIT 1 FOR UPDATE")
+    t.sleep(6)
+    locker.query("ROLLBACK")
+    locker.close()
+    entry["until"] = time.monotonic()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")

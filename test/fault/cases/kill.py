@@ -1,0 +1,171 @@
+"""Processes that die: dqd, its parts, the database (scenarios 1, 2, 3, 9, 14; figures G1, G2, G3)."""
+from cases import case
+from harness.chaos import Chaos
+from harness.oracle import DONE, Oracle, percentile
+
+
+class Producer:
+    """Adds tasks at a steady rate while faults are made; a refused chunk is simply not acknowledged."""
+
+    def __init__(self, t, total, seconds, chunk=50):
+        self.t, self.left, self.chunk = t, total, chunk
+        self.period = seconds * chunk / total
+        self.next_at = 0.0
+        self.refused = 0
+
+    def __call__(self):
+        import time
+        if self.left <= 0 or time.monotonic() < self.next_at:
+            return
+        n = min(self.chunk, self.left)
+        self.left -= n
+        self.next_at = time.monotonic() + self.period
+        tasks = [self.t.line(in_ms=self.t.rng.randrange(0, 500), words=f"ms={self.t.rng.randrange(1, 60)}") for _ in range(n)]
+        if not self.t.add_lines(tasks, status=None):
+            self.refused += n
+
+
+def _judge_kills(t, chaos, slack=1.0):
+    chaos.verify()
+    oracle = Oracle(t)
+    oracle.check()
+    flying = oracle.in_flight_at_kills()
+    t.note(f"{t.faults.count('kill')} kills, {flying} attempts in flight at kills of dqd")
+    t.expect(oracle.repeats <= flying * slack, f"{oracle.repeats} repeats, but only {flying} attempts were in flight at the kills")
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+    return oracle
+
+
+@case("kill-dqd", 1, 20)
+def kill_dqd(t):
+    """kill -9 of random pollers, runners and both: every task is done, and repeats are at most what was in flight."""
+    kills = 20
+    t.add(400, in_ms=0, words="ms=40")
+    t.add(400, in_ms=4000, words="ms=20")
+    for _ in range(3):
+        t.dqd(keep=True)
+    chaos = Chaos(t, (0.1, 0.5), kill=kills)
+    chaos.run()
+    _judge_kills(t, chaos)
+
+
+@case("kill-database", 2, 15)
+def kill_database(t):
+    """kill -9 of the database and a restart: running handlers finish and are settled; no attempt is repeated."""
+    t.configure(lease="10s")
+    t.add(300, words="ms=100")
+    for _ in range(3):
+        t.dqd(keep=True)
+    chaos = Chaos(t, (0.3, 1.0), **{"kill-database": 3})
+    chaos.run()
+    chaos.verify()
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats, though no dqd died")
+
+
+@case("kill-everything", 3, 50)
+def kill_everything(t):
+    """G1: dqd and database are killed while producers add."""
+    tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (2000, 50, 2, 25)
+    t.configure(lease="3s", slots=16, poll_interval="100ms")
+    t.handlers({"t": ""}, max_running=16)
+    producer = Producer(t, tasks, seconds)
+    for _ in range(3):
+        t.dqd(keep=True)
+    chaos = Chaos(t, (0.2, 0.6), kill=kills, **{"kill-database": databases})
+    chaos.run(producer, timeout=3600)
+    while producer.left > 0:
+        producer()
+        t.sleep(0.01)
+    t.wait_finished(600)
+    oracle = _judge_kills(t, chaos)
+    waits = oracle.rerun_ms()
+    t.note(f"{len(t.acked)} tasks acknowledged, {producer.refused} not; run again after a kill: p50 {percentile(waits, .5):.0f} ms,"
+           f" p99 {percentile(waits, .99):.0f} ms, most {percentile(waits, 1):.0f} ms")
+
+
+@case("run-again", 1, 20)
+def run_again(t):
+    """G3: what a killed worker had is started elsewhere within lease + poll + 5 s."""
+    lease, kills, tasks = (10, 60, 4000) if t.full else (2, 8, 150)
+    t.configure(lease=f"{lease}s", poll_interval="200ms")
+    t.add(tasks, words="ms=500")
+    for _ in range(3):
+        t.dqd(keep=True)
+    chaos = Chaos(t, (1.0, 2.0), kill=kills)
+    chaos.run()
+    oracle = _judge_kills(t, chaos)
+    waits = oracle.rerun_ms()
+    p99 = percentile(waits, .99)
+    t.note(f"lease {lease} s: run again p50 {percentile(waits, .5):.0f} ms, p99 {p99:.0f} ms, most {percentile(waits, 1):.0f} ms,"
+           f" {len(waits)} reruns")
+    t.expect(waits, "no attempt was killed")
+    t.expect(p99 <= (lease + 0.2 + 5) * 1000, f"p99 {p99:.0f} ms")
+
+
+@case("poison", 9, 40)
+def poison(t):
+    """A handler that kills its dqd at every start fails after max_attempts; those that were claimed with it are done in the end."""
+    t.handlers({"t": "ms=20", "kills-runner": "kill=runner", "kills-poller": "kill=poller", "kills-both": "kill=both"})
+    killers = ("kills-runner", "kills-poller", "kills-both")
+    for tag in killers:
+        t.add(1, tag, max_attempts=3)
+    t.add(100)
+    t.add(50, in_ms=3000)
+    t.faults.add("poison", lasting=True)
+    t.dqd(keep=True)
+    t.wait_finished(90)
+    oracle = Oracle(t)
+    oracle.check()
+    for tag in killers:
+        task = t.one(f"SELECT id FROM dq_task WHERE tag = '{tag}' AND status = 2")
+        t.expect(task is not None, f"{tag} did not end as failed")
+        starts = len(oracle.attempts[task])
+        outcomes = [r[0] for r in t.sql(f"SELECT outcome FROM dq_attempt WHERE task_id = {task} ORDER BY version")]
+        t.note(f"{tag}: {starts} starts, history {' '.join(outcomes)}")
+        t.expect(starts <= 3, f"{tag} was started {starts} times, 3 attempts were allowed")
+        t.expect(len([o for o in outcomes if o in ("lease-expired", "runner-died")]) == 3, f"{tag}: 3 crashes were to be counted")
+    t.expect(t.count("tag = 't' AND status = 1") == 150, "the other tasks are not all done")
+
+
+@case("many-pollers", 14, 25)
+def many_pollers(t):
+    """20 pollers on one hot tag: no repeat, nobody starved, and few lost races."""
+    n = 100_000 if t.full else 20_000
+    t.configure(slots=4, claim_batch=100, lease="10s", steal_after="2s", log_level="debug")
+    t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
+    dqds = [t.dqd() for _ in range(20)]
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
+    t.sleep(1.2)  # a heartbeat, so that each knows its share
+    t.add(n)
+    t.wait_finished(300)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+    share = {d.runner(): 0 for d in dqds}
+    for attempts in oracle.attempts.values():
+        share[attempts[0].runner] += 1
+    claims = [line for d in dqds for line in d.log().splitlines() if 'msg="claimed"' in line]
+    won = sum(int(line.split("tasks=")[1].split()[0]) for line in claims)
+    lost = sum(int(line.split("lost=")[1].split()[0]) for line in claims)
+    t.note(f"{n} tasks: per poller {min(share.values())} to {max(share.values())}; {len(claims)} claims won {won}, lost {lost} rows")
+    t.expect(min(share.values()) > 0, "a poller was starved")
+    t.expect(lost < 0.1 * won, f"{lost} rows lost in races, {won} won")
+
+
+@case("fault-free", 14, 20, full_only=False)
+def fault_free(t):
+    """G2: without faults nothing is repeated."""
+    n = 1_000_000 if t.full else 10_000
+    t.configure(slots=8, lease="30s")
+    t.handlers({"t": {"words": "batch", "batch": 500}})
+    chunk = [t.line(words="", key=False) for _ in range(1000)]
+    for _ in range(n // 1000):
+        t.add_lines(chunk)
+    for _ in range(2):
+        t.dqd()
+    t.wait_finished(1800)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.starts == n and oracle.repeats == 0, f"{n} tasks, {oracle.starts} starts, {oracle.repeats} repeats")

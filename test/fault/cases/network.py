@@ -1,0 +1,303 @@
+"""What lies between dq and the server: cuts, delays, injected errors, failover, refused connections (scenarios 4, 16, 17, 26; figure
+G4)."""
+import time
+
+from cases import case
+from harness.oracle import CANCELLED, DONE, Oracle
+from harness.proxy import Rule
+
+CUTS = ("cut-before", "cut-after", "cut-late")
+
+
+def _cut_rules(statement, n, chance=1.0):
+    """n cuts at a statement, a third each before it was sent, after it was executed, and so that it arrives when the client has long
+    gone on."""
+    return [Rule(statement, action, chance, most=(n + 2 - i) // 3, seconds=0.15) for i, action in enumerate(CUTS)]
+
+
+def _shuffled(t, rules):
+    """Rules whose order at each statement is random: a list that the proxy walks."""
+    class Mixed:  # pylint: disable=too-few-public-methods
+        def takes(self, sql, rng):
+            for rule in rng.sample(rules, len(rules)):
+                if rule.takes(sql, rng):
+                    self.action, self.number, self.seconds, self.statement = rule.action, rule.number, rule.seconds, rule.statement
+                    return True
+            return False
+    return [Mixed()]
+
+
+def _cut_daemon(t, statement, wanted, more, **settings):
+    """Cuts dqd's connection at a statement until that has happened often enough; more() keeps tasks coming. No task may be repeated."""
+    dqds = 6 if t.full else 2
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, **settings)
+    rules = _cut_rules(statement, wanted, 0.4)
+    proxy.rules = _shuffled(t, rules)
+    for _ in range(dqds):
+        t.dqd()
+    until = time.monotonic() + (3600 if t.full else 60)
+    while sum(r.hits for r in rules) < wanted:
+        t.expect(time.monotonic() < until, f"only {sum(r.hits for r in rules)} cuts of {wanted}")
+        if t.count("status IN (0, 3)") < 20 * dqds:
+            more()
+        t.sleep(0.02)
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(f"{statement}: {', '.join(f'{r.hits} {r.action}' for r in rules)}")
+    t.expect(t.faults.count("cut") >= wanted, "fewer cuts than asked")
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats: a broken connection alone is no reason for one")
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+    burned = [r for r in oracle.rows.values() if int(r[4]) != 1]
+    t.expect(not burned, f"{len(burned)} tasks used up more than one attempt")
+
+
+@case("cut-claim", 4, 12)
+def cut_claim(t):
+    """The connection is cut at claims: one owner, no attempt burned, nobody waits for a lease."""
+    _cut_daemon(t, "claim", 1000 if t.full else 12, lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
+    t.expect(t.overdue_ms == 0, "a lease had to end for a task to be found")
+
+
+@case("cut-settle", 4, 12)
+def cut_settle(t):
+    """The connection is cut at settlements: each result is applied once."""
+    _cut_daemon(t, "settle", 1000 if t.full else 12, lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
+
+
+@case("cut-settle-failures", 4, 12)
+def cut_settle_failures(t):
+    """The same where results are failures, whose attempts are recorded in a transaction: cut at its UPDATE and at its COMMIT."""
+    wanted = 1000 if t.full else 12
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="10s", claim_batch=5)
+    rules = _cut_rules("settle", wanted // 2, 0.4) + _cut_rules("commit", wanted - wanted // 2, 0.4)
+    proxy.rules = _shuffled(t, rules)
+    for _ in range(6 if t.full else 2):
+        t.dqd()
+    until = time.monotonic() + (3600 if t.full else 60)
+    while sum(r.hits for r in rules) < wanted:
+        t.expect(time.monotonic() < until, "too few cuts")
+        if t.count("status IN (0, 3)") < 40:
+            t.add(20, words="ms=5 fail=2")
+        t.sleep(0.02)
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    for task, attempts in oracle.attempts.items():
+        t.expect([a.status for a in attempts] == [1, 1, 0], f"task {task}: attempts ended with {[a.status for a in attempts]}")
+        t.expect(all(oracle.history[task, a.token][0] == "exit" for a in attempts[:2]), f"task {task}: history is wrong")
+
+
+@case("cut-renew", 4, 20)
+def cut_renew(t):
+    """The connection is cut at renewals: leases are kept, no handler is killed."""
+    _cut_daemon(t, "renew", 1000 if t.full else 9, lambda: t.add(8, words="ms=3500"), lease="6s")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome <> 'released'") == 0, "an attempt was lost")
+
+
+@case("cut-add", 4, 10)
+def cut_add(t):
+    """The connection is cut at dq add, single and bulk: exit 0 means stored once, and it always finds out."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path})
+    rng = t.rng
+    wanted = 1000 if t.full else 18
+    for n in range(wanted):
+        statement = "add" if n % 2 == 0 else rng.choice(("add", "commit"))
+        proxy.rules = [Rule(statement, CUTS[n % 3], most=1, seconds=0.1)]
+        if n % 2:
+            t.add_lines([t.line(in_ms=3_600_000) for _ in range(5)])
+        else:
+            t.added += 1
+            done = t.dq("add", "t", "x", "--key", f"k{t.added}", "--in", "1h")
+            t.acked.add(f"k{t.added}")
+            stored = t.one(f"SELECT id FROM dq_task WHERE task_key = 'k{t.added}'")
+            t.expect(int(done.stdout) == stored, f"dq add said {done.stdout}, stored is {stored}")
+    proxy.rules = []
+    made = t.faults.count("cut")
+    rows = t.sql("SELECT task_key, COUNT(*) FROM dq_task GROUP BY task_key")
+    t.expect(made >= wanted, f"{made} cuts of {wanted}")
+    t.expect(len(rows) == len(t.acked) and all(n == "1" for _, n in rows), "not each acknowledged task is stored exactly once")
+    t.note(f"{made} cuts, {len(t.acked)} tasks acknowledged, all stored once")
+
+
+@case("cut-cancel", 4, 10)
+def cut_cancel(t):
+    """The connection is cut at dq cancel: exit 0 means cancelled, and it always finds out."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path})
+    wanted = 1000 if t.full else 12
+    t.add(wanted, in_ms=3_600_000)
+    for n, (task,) in enumerate(t.sql("SELECT id FROM dq_task ORDER BY id")):
+        proxy.rules = [Rule("cancel", CUTS[n % 3], most=1, seconds=0.1)]
+        t.dq("cancel", task, "-y")
+        t.expect(t.count(f"id = {task} AND status = {CANCELLED} AND version = 1") == 1, f"task {task} is not cancelled once")
+    t.expect(t.faults.count("cut") >= wanted, "fewer cuts than asked")
+    Oracle(t).check()
+
+
+@case("injected-errors", 16, 15)
+def injected_errors(t):
+    """1213, 1205, 1020 at one in twenty statements: nothing lost or repeated, no transaction left open."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="10s")
+    proxy.rules = [Rule("any", "error", 0.017, number=n) for n in (1213, 1205, 1020)]
+    for _ in range(3):
+        t.dqd()
+    for _ in range(600 if t.full else 60):
+        t.add(10, words=f"ms={t.rng.randrange(1, 30)} fail={t.rng.randrange(0, 2)}")
+    t.wait_finished(120)
+    proxy.rules = []
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM information_schema.innodb_trx") == 0, "no transaction is open", 10)
+    oracle = Oracle(t)
+    oracle.check()
+    made = t.faults.count("error")
+    t.expect(made >= 20, f"only {made} errors were injected")
+    for task, attempts in oracle.attempts.items():
+        t.expect(len(attempts) == 1 + sum(a.status == 1 for a in attempts), f"task {task} was repeated without having failed")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome NOT IN ('exit', 'released')") == 0, "an attempt was lost")
+
+
+@case("claim-error-after-update", 16, 5)
+def claim_error_after_update(t):
+    """A claim loses a row to somebody else, and the question which it won fails: what it won is found at once, not by the end of a lease."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="30s")
+    t.add(5)
+    proxy.rules = [Rule("claim", "delay", most=1, seconds=1.0),
+                   Rule(r"^SELECT id, version FROM dq_task FORCE INDEX \(PRIMARY\) WHERE status = 3", "error", most=1, number=1205)]
+    t.dqd()
+    t.wait(lambda: t.faults.count("delay") == 1, "a claim is under way", 10)
+    t.dq("cancel", "1", "-y", ini=t.direct)
+    t.wait(lambda: t.count("status = 1") == 4, "the other four are done", 10)
+    t.expect(t.faults.count("error") == 1, "the error was not injected")
+    t.expect(t.one("SELECT MAX(attempt) FROM dq_task") == 1, "an attempt was burned")
+    Oracle(t).check()
+
+
+@case("injected-errors-add", 16, 5)
+def injected_errors_add(t):
+    """The same errors at dq add: refused loudly or stored, never half."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path})
+    tried = 60
+    for n in range(tried):
+        proxy.rules = [Rule(("add", "commit")[n % 2], "error", most=1, number=(1213, 1205, 1020)[n // 2 % 3])]
+        t.add_lines([t.line(in_ms=3_600_000) for _ in range(3)], status=(0, 75))
+    proxy.rules = []
+    keys = {r[0] for r in t.sql("SELECT task_key FROM dq_task")}
+    t.expect(t.faults.count("error") >= tried, "fewer errors than asked")
+    t.expect(keys == t.acked, f"{len(keys)} stored, {len(t.acked)} acknowledged")
+    t.note(f"{tried} errors; {len(t.acked)} of {3 * tried} tasks acknowledged")
+
+
+@case("failover", 17, 15)
+def failover(t):
+    """The first server turns read-only, then goes away: the next of the list is used within 5 s, and no attempt is burned."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"}, lease="10s")
+    t.dqd()
+
+    def drains(what, seconds=5.0):
+        began = time.monotonic()
+        t.add(20, words="ms=10")
+        t.wait(lambda: t.count("status IN (0, 3)") == 0, f"tasks are done again after {what}", 30)
+        took = time.monotonic() - began
+        t.note(f"{what}: {took * 1000:.0f} ms until 20 tasks were done")
+        t.expect(took < seconds, f"{what}: {took:.1f} s")
+
+    drains("nothing")
+    t.expect(first.connections() > 0 and second.connections() == 0, "the first host is preferred")
+    t.faults.add("read-only")
+    read_only = [Rule("any", "error", number=1290), Rule("read_only", "error", number=1290)]
+    first.rules = read_only
+    drains("read-only answers")
+    t.expect(second.connections() > 0, "the second host is used")
+    t.faults.add("gone")
+    first.rules = []
+    second.close()
+    drains("the server has gone")
+    t.faults.add("all-gone")
+    first.close()
+    t.sleep(2)
+    second.open()
+    drains("all servers away for 2 s")
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0 and all(int(r[4]) == 1 for r in oracle.rows.values()), "an attempt was burned")
+
+
+@case("connections-refused", 26, 15)
+def connections_refused(t):
+    """Too many connections for a while: retried with growing, jittered pauses, no herd; running handlers go on."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="30s")
+    dqds = [t.dqd() for _ in range(10)]
+    t.add(30, words="ms=1500")
+    t.wait(lambda: t.count("status = 3") > 10, "handlers run")
+    t.faults.add("refused", number=1040)
+    times = []
+    serve = proxy._serve  # pylint: disable=protected-access
+
+    def counted(client):
+        times.append(time.monotonic())
+        serve(client)
+
+    proxy._serve = counted  # pylint: disable=protected-access
+    proxy.refuse = 1040
+    began = time.monotonic()
+    proxy.cut()
+    t.sleep(8)
+    proxy.refuse = 0
+    early = sum(at - began < 2 for at in times)
+    late = sum(at - began >= 4 for at in times)
+    t.note(f"10 dqds: {early} tries in the first 2 s, {late} in the last 4 s")
+    t.expect(10 <= len(times), "dqd does not try again")
+    t.expect(late <= 10 * 4, "tries do not get fewer")
+    spread = sorted(at - began for at in times if at - began >= 2)
+    most = max((sum(a <= b < a + 0.1 for b in spread) for a in spread), default=0)
+    t.expect(most <= 5, f"{most} of 10 dqds tried within the same 100 ms")
+    t.wait_finished(30)
+    t.expect(all(d.alive() for d in dqds), "a dqd has ended")
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, "an attempt was repeated")
+
+
+@case("idle-connection", 26, 8)
+def idle_connection(t):
+    """The server closes idle connections: nobody notices, no attempt is burned."""
+    t.configure({"init_command": "SET SESSION wait_timeout = 1"}, poll_interval="3s", heartbeat="30s", lease="90s")
+    d = t.dqd()
+    for _ in range(2):
+        t.sleep(2.5)
+        t.add(5)
+        t.wait_finished(20)
+    t.faults.add("idle")
+    Oracle(t).check()
+    t.expect(all(r[0] == "1" for r in t.sql("SELECT attempt FROM dq_task")), "an attempt was burned")
+    t.expect(d.alive(), "dqd has ended")
+
+
+@case("long-outage", 26, 15)
+def long_outage(t):
+    """The database is away for long, with results that wait: they are kept and settled, and dqd is back at work at once."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="60s")
+    d = t.dqd()
+    t.add(20, words="ms=1000")
+    t.wait(lambda: t.count("status = 3") == 8, "handlers run")
+    t.faults.add("outage")
+    proxy.close()
+    t.sleep(10)
+    t.expect(d.alive(), "dqd has ended")
+    proxy.open()
+    began = time.monotonic()
+    t.wait(lambda: t.count("status = 1") >= 8, "results are settled", 10)
+    t.note(f"settled {1000 * (time.monotonic() - began):.0f} ms after the server was back")
+    t.wait_finished(30)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, "an attempt was repeated")

@@ -1,0 +1,124 @@
+"""Tags that must not hold up others, and configuration that must not be trusted (scenarios 15, 27)."""
+import os
+
+from cases import case
+from harness.oracle import DONE
+
+
+def _lateness(t, tag="t"):
+    """p99 and maximum of start lateness in ms."""
+    rows = t.sql(f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag = '{tag}'"
+                 f" AND status = {DONE}")
+    late = sorted(int(r[0]) for r in rows)
+    return late[int(len(late) * 0.99) - 1], late[-1]
+
+
+@case("other-tags", 15, 25)
+def other_tags(t):
+    """A tag with very many due tasks that is paused, at its limit or without handler: other tags start as late as without it."""
+    n = 1_000_000 if t.full else 50_000
+    t.configure(slots=8)
+    t.handlers({"t": "", "paused": "", "full": {"words": "ms=60000", "max_running": 2}, "limited": {"words": "ms=60000",
+                "global_max_running": 2}}, timeout="5m")
+    t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
+
+    def measure():
+        t.sql("DELETE FROM dq_task WHERE tag = 't'")
+        for _ in range(5):
+            t.add_lines([t.line(in_ms=200 + 20 * i) for i in range(20)])
+            t.sleep(0.7)
+        t.wait(lambda: t.count("tag = 't' AND status <> 1") == 0, "the tag is done", 30)
+        return _lateness(t)
+
+    alone = measure()
+    t.dq("pause", "paused")
+    for tag in ("paused", "full", "limited", "unhandled"):
+        t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT "
+              f"'{tag}', '', 0, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+    t.wait(lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2, "limits are reached", 30)
+    beside = measure()
+    t.note(f"start lateness p99, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
+    t.expect(t.count("tag = 'limited' AND status = 3") <= 2, "the limit was broken")
+    t.expect(t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0, "a paused or unhandled task was started")
+    t.expect(beside[0] <= alone[0] + 250, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
+    t.sql("DELETE FROM dq_task WHERE status = 0")
+
+
+@case("untrusted-files", 27, 10)
+def untrusted_files(t):
+    """Configuration that others can write or own is refused, by whatever link it is reached; secrets appear nowhere."""
+    def refused(path, what, status=78):
+        for program in (["dq", "list"], ["dqd", "--check-config"]):
+            done = t.run(program[0], "--config", path, *program[1:])
+            t.expect(done.returncode == status and done.stderr, f"{what}: {program[0]} ended with {done.returncode}: {done.stderr}")
+
+    for mode in (0o602, 0o620, 0o666):
+        path = t.configure(path=t.dir + "/open.ini")
+        os.chmod(path, mode)
+        refused(path, f"mode {mode:o}")
+    foreign = t.configure(path=t.dir + "/foreign.ini")
+    link = t.dir + "/link.ini"
+    if os.geteuid() == 0:
+        os.chown(foreign, 65534, -1)
+        refused(foreign, "foreign owner")
+        os.symlink(foreign, link)
+        refused(link, "a link to a foreign file")
+    os.mkfifo(t.dir + "/fifo.ini", 0o600)
+    refused(t.dir + "/fifo.ini", "a fifo")
+    refused(t.dir, "a directory")
+    os.chmod(t.handlers_file, 0o666)
+    done = t.run("dqd", "--config", t.ini, "--check-config")
+    t.expect(done.returncode == 78, f"a handlers file that others can write: {done.returncode}")
+    os.chmod(t.handlers_file, 0o644)
+
+
+@case("secrets", 27, 8)
+def secrets(t):
+    """The password is in no command line, no environment of a handler, no log, no message; a password file that others can read is refused."""
+    secret = "s3cret-" + str(t.rng.randrange(1 << 40))
+    t.sql(f"CREATE OR REPLACE USER dqsecret@localhost IDENTIFIED BY '{secret}'")
+    t.sql(f"GRANT ALL ON {t.database}.* TO dqsecret@localhost")
+    path = t.dir + "/password"
+    with open(path, "w", encoding="ascii") as f:
+        f.write(secret + "\n")
+    os.chmod(path, 0o600)
+    t.configure({"user": "dqsecret", "password_file": path}, log_level="debug")
+    t.handlers({"t": {"run": "'env; cat /proc/$PPID/cmdline /proc/$PPID/environ; ls -l /proc/self/fd; sleep 1'"}})
+    d = t.dqd()
+    t.dq("add", "t", "x")
+    t.wait(lambda: d.handlers(), "the handler runs", 10)
+    seen = b""
+    for pid in (d.pid, d.runner(), *d.handlers()):
+        for name in ("cmdline", "environ"):
+            with open(f"/proc/{pid}/{name}", "rb") as f:
+                seen += f.read()
+    # The runner was forked before the password was read: it is not in its memory either.
+    t.expect(not _in_memory(d.runner(), secret), "the runner holds the password")
+    t.wait_finished(20)
+    output = t.sql("SELECT output FROM dq_task", raw=True)[0][0]
+    t.sql(f"ALTER USER dqsecret@localhost IDENTIFIED BY 'other'")
+    wrong = t.dq("list", status=(77,))
+    for where, text in (("a command line or environment", seen), ("the handler's output", output), ("the log", d.log().encode()),
+                        ("a message", wrong.stderr)):
+        t.expect(secret.encode() not in text, f"the password is in {where}")
+    os.chmod(path, 0o644)
+    done = t.dq("list", status=(78,))
+    t.expect(b"password" in done.stderr, "refused without a reason")
+    t.sql("DROP USER dqsecret@localhost")
+
+
+def _in_memory(pid, text):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            span, rights = line.split()[:2]
+            if "w" not in rights or "[vv" in line:
+                continue
+            low, high = (int(x, 16) for x in span.split("-"))
+            try:
+                memory.seek(low)
+                if text.encode() in memory.read(high - low):
+                    return True
+            except (OSError, ValueError, OverflowError):
+                pass
+    return False

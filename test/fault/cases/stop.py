@@ -1,0 +1,124 @@
+"""Ending dqd, and cancelling tasks (scenarios 12, 13)."""
+import signal
+import subprocess
+import time
+
+from cases import case
+from harness.oracle import CANCELLED, DONE, Oracle
+
+
+@case("term-in-batch", 12, 10)
+def term_in_batch(t):
+    """SIGTERM with tasks running and waiting: nothing new is claimed, the unstarted are given back within a second, the rest finishes."""
+    t.configure(slots=4, drain_timeout="20s")
+    t.handlers({"t": ""}, max_running=4)
+    d = t.dqd()
+    t.add(40, words="ms=20")
+    t.add(12, words="ms=1500")
+    t.wait(lambda: t.count("status = 3") >= 4 and t.count("status = 1") >= 40, "long ones run", 20)
+    t.faults.add("term")
+    began = time.monotonic()
+    d.process.send_signal(signal.SIGTERM)
+    t.wait(lambda: t.count("status = 3") <= 4, "the unstarted are given back", 5, 0.005)
+    gave = time.monotonic() - began
+    t.expect(gave <= 1.0, f"giving back took {gave:.2f} s")
+    t.add(5)
+    t.expect(d.process.wait(20) == 0, "dqd did not exit with 0")
+    t.note(f"given back after {gave * 1000:.0f} ms, ended after {(time.monotonic() - began) * 1000:.0f} ms")
+    t.expect(t.count("status = 3") == 0, "a task was left running")
+    t.expect(t.count("status = 0 AND attempt = 0") == t.count("status = 0"), "an attempt was burned")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_poller") == 0, "it has not left the list of pollers")
+    t.dqd()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+
+
+@case("term-twice", 12, 10)
+def term_twice(t):
+    """A second SIGTERM kills what runs and gives it back at once; TERM and then KILL loses nothing."""
+    t.configure(drain_timeout="60s")
+    d = t.dqd()
+    t.add(4, words="ms=3000")
+    t.wait(lambda: t.count("status = 3") == 4, "all run", 10)
+    t.faults.add("kill", who="term twice", dqd=d.pid, runners=[d.runner()])
+    d.process.send_signal(signal.SIGTERM)
+    t.wait(lambda: "asked to end" in d.log(), "it drains", 10)
+    began = time.monotonic()
+    d.process.send_signal(signal.SIGTERM)
+    t.expect(d.process.wait(20) == 0, "dqd did not exit with 0")
+    took = time.monotonic() - began
+    t.expect(took < 2, f"it took {took:.1f} s")
+    t.expect(t.count("status = 0") == 4, "not all were given back")
+    e = t.dqd()
+    t.wait(lambda: t.count("status = 3") == 4, "all run again", 10)
+    t.faults.add("kill", who="term, kill", dqd=e.pid, runners=[e.runner()])
+    e.process.send_signal(signal.SIGTERM)
+    e.process.send_signal(signal.SIGKILL)
+    e.process.wait(10)
+    t.dqd()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+@case("cancel-races", 13, 15)
+def cancel_races(t):
+    """dq cancel against claims, runs and ends: exactly one winner each, and no start after an acknowledged cancel."""
+    rounds = 600 if t.full else 60
+    t.configure(poll_interval="20ms")
+    t.handlers({"t": ""}, kill_grace="200ms")
+    for _ in range(2):
+        t.dqd()
+    acknowledged = {}
+    t.faults.add("cancels")
+    for _ in range(rounds):
+        t.added += 1
+        done = t.dq("add", "t", "-", "--key", f"k{t.added}", "--in", "60ms",
+                    body=f"@ms={t.rng.choice((0, 20, 200))}".encode())
+        task = int(done.stdout)
+        t.acked.add(f"k{t.added}")
+        time.sleep(t.rng.uniform(0, 0.16))
+        if t.dq("cancel", str(task), "-y", status=(0, 1)).returncode == 0:
+            acknowledged[task] = time.monotonic() * 1e6
+    t.wait_finished(30)
+    oracle = Oracle(t)
+    oracle.check()
+    for task, at in acknowledged.items():
+        t.expect(int(oracle.rows[task][2]) == CANCELLED, f"task {task} was cancelled, but is in state {oracle.rows[task][2]}")
+        for a in oracle.attempts.get(task, []):
+            # the claim came before the cancel; the start may follow within the poll interval, and is then killed
+            t.expect(a.start <= at + 1_000_000, f"task {task} was started {(a.start - at) / 1000:.0f} ms after its cancel")
+    for task, row in oracle.rows.items():
+        t.expect((int(row[2]) == CANCELLED) == (task in acknowledged), f"task {task}: state {row[2]} does not fit what dq cancel said")
+    ran = sum(1 for task in acknowledged if oracle.attempts.get(task))
+    t.note(f"{len(acknowledged)} of {rounds} cancelled, {ran} of them had been started")
+    t.expect(10 <= len(acknowledged) < rounds, "the race was no race")
+
+
+@case("cancel-running", 13, 10)
+def cancel_running(t):
+    """A running task that is cancelled: its handler gets TERM within a poll interval, KILL after the grace."""
+    t.configure(poll_interval="200ms", lease="10s")
+    t.handlers({"t": "", "stubborn": "ignore ms=8000"}, kill_grace="500ms")
+    t.dqd()
+    t.add(3, words="ms=8000")
+    t.add(3, "stubborn")
+    t.wait(lambda: t.count("status = 3") == 6, "all run", 10)
+    t.wait(lambda: sum(line.startswith("S") for line in open(t.journal, encoding="ascii")) == 6, "all have started", 10)
+    t.faults.add("cancel")
+    at = time.monotonic() * 1e6
+    t.dq("cancel", "--tag", "*", "-y")
+    t.sleep(2.5)
+    oracle = Oracle(t)
+    oracle.check()
+    for attempts in oracle.attempts.values():
+        lived = (attempts[0].alive - at) / 1000
+        stubborn = t.one(f"SELECT tag FROM dq_task WHERE id = {attempts[0].id}") == "stubborn"
+        t.expect(lived <= 200 + 1000 + (500 if stubborn else 0), f"task {attempts[0].id} lived {lived:.0f} ms after its cancel")
+    t.expect(t.count(f"status = {CANCELLED} AND version = 2") == 6, "not all are cancelled")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled'") == 6, "the history is wrong")
+    left = subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout
+    t.expect(not left, "a handler is still there")

@@ -1,0 +1,112 @@
+"""dqd processes: started, hurt, and started again as systemd would."""
+import ctypes
+import os
+import signal
+import subprocess
+import time
+
+_prctl = ctypes.CDLL(None).prctl
+RESTART_S = 0.1
+
+
+def _die_with_us():
+    _prctl(1, signal.SIGKILL)
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+class Dqd:
+    """One instance. `keep`: it is started anew when it has ended. Start it from the main thread only: the kernel kills it when the thread
+    that started it ends."""
+
+    def __init__(self, program, arguments, log_path, keep=True, environment=None):
+        self.arguments = [program, *arguments]
+        self.log_path, self.keep = log_path, keep
+        self.environment = {**os.environ, **(environment or {})}
+        self.starts, self.ended_at, self.process = 0, 0.0, None
+        self.runners = set()  # every runner it ever had, as far as seen
+        self.start()
+
+    def start(self):
+        with open(self.log_path, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
+                preexec_fn=_die_with_us)  # pylint: disable=subprocess-popen-preexec-fn
+        self.starts += 1
+        self.ended_at = 0.0
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def runner(self):
+        """The runner's pid, or None."""
+        for pid in children_of(self.pid):
+            if name_of(pid) == "dqd-runner":
+                self.runners.add(pid)
+                return pid
+        return None
+
+    def handlers(self):
+        """Pids of the handlers that run now."""
+        runner = self.runner()
+        return children_of(runner) if runner else []
+
+    def watch(self):
+        """Starts it again where that is due."""
+        self.runner()
+        if self.alive() or not self.keep:
+            return
+        if not self.ended_at:
+            self.ended_at = time.monotonic()
+        elif time.monotonic() - self.ended_at > RESTART_S:
+            self.start()
+
+    def pids(self, who):
+        runner = self.runner()
+        pids = {"poller": [self.pid], "runner": [runner], "both": [self.pid, runner]}[who]
+        return [pid for pid in pids if pid]
+
+    def send(self, who, number):
+        """To "poller", "runner" or "both". Returns the pids that got it."""
+        pids = self.pids(who) if self.alive() else []
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+        return pids
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def stop(self, number=signal.SIGTERM, timeout=30.0):
+        """Ends it and returns its status; one that does not end in time is killed: None."""
+        self.keep = False
+        self.send("both", signal.SIGCONT)
+        if self.alive():
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.send("both", signal.SIGKILL)
+            self.process.wait()
+            return None

@@ -1,0 +1,134 @@
+"""The MySQL client/server protocol, as far as the harness needs it: a small client, and packets for the proxy."""
+import socket
+import struct
+
+COM_QUIT, COM_QUERY = 1, 3
+_CAPABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000  # LONG_PASSWORD CONNECT_WITH_DB 41 TRANSACTIONS SECURE PLUGIN_AUTH
+
+
+class Error(Exception):
+    """The server said no (number > 0), or the connection broke (0)."""
+
+    def __init__(self, number, text):
+        super().__init__(f"{number}: {text}")
+        self.number = number
+
+
+def packet(sequence, payload):
+    return struct.pack("<I", len(payload))[:3] + bytes([sequence]) + payload
+
+
+def error_packet(sequence, number, text="injected"):
+    return packet(sequence, b"\xff" + struct.pack("<H", number) + b"#HY000" + text.encode())
+
+
+def split_packets(data):
+    """The complete packets at the front of data as (sequence, payload), and how many bytes they take."""
+    found, at = [], 0
+    while len(data) - at >= 4:
+        size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+        if len(data) - at - 4 < size:
+            break
+        found.append((data[at + 3], bytes(data[at + 4:at + 4 + size])))
+        at += 4 + size
+    return found, at
+
+
+def _length(data, at):
+    first = data[at]
+    if first < 0xFB:
+        return first, at + 1
+    if first == 0xFB:
+        return None, at + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(data[at + 1:at + 1 + size], "little"), at + 1 + size
+
+
+class Client:
+    """One connection; results are lists of tuples of str or None (bytes with raw=True), or the number of affected rows."""
+
+    def __init__(self, path, user="root", database=None, timeout=30.0):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(timeout)
+        self.buffer = bytearray()
+        try:
+            self.sock.connect(path)
+            self._log_in(user, database)
+        except OSError as e:
+            self.close()
+            raise Error(0, str(e)) from e
+        except Error:
+            self.close()
+            raise
+
+    def _log_in(self, user, database):
+        greeting = self._read()
+        if greeting[0] == 0xFF:
+            self._fail(greeting)
+        end = greeting.index(b"\0", 1)
+        self.thread_id = struct.unpack_from("<I", greeting, end + 1)[0]
+        flags = _CAPABILITIES if database else _CAPABILITIES & ~0x8
+        body = struct.pack("<IIB23x", flags, 1 << 24, 45) + user.encode() + b"\0" + b"\0"
+        if database:
+            body += database.encode() + b"\0"
+        self.sock.sendall(packet(1, body + b"mysql_native_password\0"))
+        answer = self._read()
+        if answer[0] == 0xFE:  # another method: the password is empty whatever it is called
+            self.sock.sendall(packet(3, b""))
+            answer = self._read()
+        if answer[0] == 0xFF:
+            self._fail(answer)
+
+    @staticmethod
+    def _fail(payload):
+        raise Error(struct.unpack_from("<H", payload, 1)[0], payload[9:].decode(errors="replace"))
+
+    def _read(self):
+        while True:
+            if len(self.buffer) >= 4:
+                size = self.buffer[0] | self.buffer[1] << 8 | self.buffer[2] << 16
+                if len(self.buffer) >= 4 + size:
+                    payload = bytes(self.buffer[4:4 + size])
+                    del self.buffer[:4 + size]
+                    return payload
+            try:
+                data = self.sock.recv(1 << 16)
+            except OSError as e:
+                raise Error(0, str(e)) from e
+            if not data:
+                raise Error(0, "the connection broke")
+            self.buffer += data
+
+    def query(self, sql, raw=False):
+        try:
+            self.sock.sendall(packet(0, bytes([COM_QUERY]) + (sql if isinstance(sql, bytes) else sql.encode())))
+        except OSError as e:
+            raise Error(0, str(e)) from e
+        head = self._read()
+        if head[0] == 0xFF:
+            self._fail(head)
+        if head[0] == 0x00:
+            return _length(head, 1)[0]
+        columns = _length(head, 0)[0]
+        for _ in range(columns + 1):  # their descriptions and an EOF
+            self._read()
+        return self._rows(columns, raw)
+
+    def _rows(self, columns, raw):
+        rows = []
+        while True:
+            data = self._read()
+            if data[0] == 0xFE and len(data) < 9:
+                return rows
+            if data[0] == 0xFF:
+                self._fail(data)
+            row, at = [], 0
+            for _ in range(columns):
+                size, at = _length(data, at)
+                cell = None if size is None else data[at:at + size]
+                at += size or 0
+                row.append(cell if raw or cell is None else cell.decode(errors="replace"))
+            rows.append(tuple(row))
+
+    def close(self):
+        self.sock.close()

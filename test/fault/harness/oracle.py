@@ -1,0 +1,185 @@
+"""The oracle: reads the handlers' journal, the tables, the database's audit and the fault log, and says whether the promises held."""
+import bisect
+import datetime
+from collections import defaultdict
+
+from harness.trial import Failed
+
+SECOND = 1_000_000
+PENDING, DONE, FAILED, RUNNING, CANCELLED = range(5)
+LEGAL = {(PENDING, RUNNING), (PENDING, CANCELLED), (PENDING, PENDING), (RUNNING, DONE), (RUNNING, PENDING), (RUNNING, FAILED),
+         (RUNNING, CANCELLED), (DONE, PENDING), (FAILED, PENDING), (CANCELLED, PENDING)}
+
+
+class Attempt:
+    """One start of a handler for a task; times in microseconds on the steady clock."""
+
+    __slots__ = ("id", "attempt", "token", "pid", "runner", "start", "wall", "size", "hash", "alive", "end", "status")
+
+    def __init__(self, words):
+        self.id, self.attempt, self.token, self.pid, self.runner, self.start, self.wall, self.size = map(int, words[1:9])
+        self.hash = words[9]
+        self.alive = self.start  # the last sign of life
+        self.end = self.status = None
+
+
+def read_journal(path):
+    """Attempts by task, in the order of their starts. Signs of life of processes left behind ("G") count as the attempt's."""
+    by_token, tasks = {}, defaultdict(list)
+    with open(path, encoding="ascii") as f:
+        for line in f:
+            words = line.split()
+            if words[0] == "S":
+                a = Attempt(words)
+                if (a.id, a.token) in by_token:
+                    raise Failed(f"task {a.id}: token {a.token} was given to two processes")
+                by_token[a.id, a.token] = a
+                tasks[a.id].append(a)
+                continue
+            a = by_token[int(words[1]), int(words[2])]
+            a.alive = max(a.alive, int(words[4]))
+            if words[0] == "E":
+                a.end, a.status = int(words[4]), int(words[5])
+    for attempts in tasks.values():
+        attempts.sort(key=lambda a: a.start)
+    return tasks
+
+
+def _utc_us(text):
+    at = datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.timezone.utc)
+    return round(at.timestamp() * SECOND)
+
+
+class Oracle:
+    """Reads everything at once; `check` raises Failed at the first broken promise, then notes the counts."""
+
+    def __init__(self, trial):
+        self.t = trial
+        self.attempts = read_journal(trial.journal)
+        self.rows = {int(r[0]): r for r in trial.sql("SELECT id, task_key, status, version, attempt FROM dq_task")}
+        self.history = {(int(r[0]), int(r[1])): r[2:] for r in trial.sql(
+            "SELECT task_id, version, outcome, start_time, pid, error_stack FROM dq_attempt")}
+        self.audit = trial.sql("SELECT id, old_version, version, old_status, status, old_expected, old_attempt, attempt"
+                               " FROM dq_audit ORDER BY n")
+        self.faults = sorted(trial.faults.items, key=lambda f: f["at"])
+        self.starts = sum(map(len, self.attempts.values()))
+        self.repeats = sum(len(a) - 1 for a in self.attempts.values())
+
+    def check(self, overlap_slack_ms=0, lease_slack_ms=10_000, explained=True):
+        """overlap_slack_ms: how long after a logged freeze has ended a stale handler may still live."""
+        self.finished()
+        self.versions_grow()
+        self.results_are_owned()
+        self.nothing_early()
+        self.no_overlap(overlap_slack_ms)
+        if explained:
+            self.repeats_are_explained()
+        if self.t.overdue_ms > lease_slack_ms:
+            raise Failed(f"a row stayed running for {self.t.overdue_ms:.0f} ms past its lease")
+        self.t.note(f"{len(self.rows)} tasks, {self.starts} starts, {self.repeats} repeats, {len(self.faults)} faults,"
+                    f" longest past its lease {self.t.overdue_ms:.0f} ms")
+
+    def finished(self):
+        """Every acknowledged task is stored once and has finished; no other is left either."""
+        keys = defaultdict(int)
+        for task, key, status, *_ in self.rows.values():
+            keys[key] += 1
+            if int(status) not in (DONE, FAILED, CANCELLED):
+                raise Failed(f"task {task} is left in state {status}")
+        for key in self.t.acked:
+            if keys.get(key, 0) != 1:
+                raise Failed(f"the acknowledged task with key {key} is stored {keys.get(key, 0)} times")
+        twice = [key for key, n in keys.items() if key is not None and n > 1]
+        if twice:
+            raise Failed(f"added once, stored twice: {twice[:5]}")
+
+    def versions_grow(self):
+        """By exactly one at every transition, and only along the transition table."""
+        last = {}
+        for task, old, new, old_status, status, *_ in self.audit:
+            if int(new) != int(old) + 1:
+                raise Failed(f"task {task}: version went from {old} to {new}")
+            if int(old) != last.get(task, int(old)):
+                raise Failed(f"task {task}: version {old} changed after {last[task]}")
+            if (int(old_status), int(status)) not in LEGAL:
+                raise Failed(f"task {task}: state went from {old_status} to {status}")
+            last[task] = int(new)
+
+    def results_are_owned(self):
+        """A task is done by the attempt that owned it last, and that one did succeed."""
+        for task, _, status, version, _ in self.rows.values():
+            if int(status) != DONE:
+                continue
+            mine = [a for a in self.attempts[int(task)] if a.token == int(version) - 1]
+            if not mine or mine[0].status != 0:
+                raise Failed(f"task {task} is done at version {version} without a successful attempt of version {int(version) - 1}")
+
+    def nothing_early(self):
+        """No start before the expected time that was in force at its claim, by the database's clock (which is this host's)."""
+        due = {(int(r[0]), int(r[2])): r[5] for r in self.audit if (r[3], r[4]) == ("0", "3")}
+        for attempts in self.attempts.values():
+            for a in attempts:
+                if (a.id, a.token) not in due:
+                    raise Failed(f"task {a.id}: a handler was started with token {a.token}, which no claim gave")
+                early = _utc_us(due[a.id, a.token]) - a.wall
+                if early > 0:
+                    raise Failed(f"task {a.id} was started {early} us before its time")
+
+    def no_overlap(self, slack_ms):
+        """No two attempts of a task live at the same time, but across a logged freeze of those who watch them."""
+        for attempts in self.attempts.values():
+            for a, b in zip(attempts, attempts[1:]):
+                if a.alive > b.start and not self._excused(a, b, slack_ms):
+                    raise Failed(f"task {a.id}: attempt {a.attempt} lived {a.alive - b.start} us into attempt {b.attempt}")
+                if b.token <= a.token:
+                    raise Failed(f"task {a.id}: token {b.token} came after {a.token}")
+
+    def _excused(self, a, b, slack_ms):
+        return any(f["kind"] == "freeze" and a.runner in f["pids"] and f["at"] * SECOND <= b.start
+                   and a.alive <= (f.get("until", f["at"]) * 1000 + slack_ms) * 1000 for f in self.faults)
+
+    def repeats_are_explained(self):
+        """Every start that did not finish its task has a row of history, and that row tells of a failure or lies behind a fault."""
+        fault_times = [f["at"] * SECOND for f in self.faults]
+        for attempts in self.attempts.values():
+            for a, b in zip(attempts, attempts[1:]):
+                row = self.history.get((a.id, a.token))
+                if row is None:
+                    raise Failed(f"task {a.id}: attempt {a.attempt} (version {a.token}) has no row of history, but was repeated")
+                outcome = row[0]
+                if outcome == "released":
+                    raise Failed(f"task {a.id}: attempt {a.attempt} had been started, but its history says it was given back unstarted")
+                at = bisect.bisect_left(fault_times, b.start)
+                if outcome in ("lease-expired", "runner-died", "killed") and not any(
+                        f.get("lasting") or f["at"] * SECOND >= a.start - 5 * SECOND for f in self.faults[:at]):
+                    raise Failed(f"task {a.id}: attempt {a.attempt} ended as {outcome}, and no fault explains it")
+
+    def in_flight_at_kills(self, window_us=SECOND // 5):
+        """The attempts that each kill may have cost: those of that runner that lived then, or had ended so lately that their results may
+        not have been settled."""
+        by_runner, lost = defaultdict(list), 0
+        for attempts in self.attempts.values():
+            for a in attempts:
+                by_runner[a.runner].append(a)
+        for f in self.faults:
+            if f["kind"] == "kill":
+                at = f["at"] * SECOND
+                lost += sum(a.start <= at and (a.end is None or a.end >= at - window_us)
+                            for runner in f["runners"] for a in by_runner[runner])
+        return lost
+
+    def rerun_ms(self):
+        """For every repeat after a kill: from the kill to the next start, sorted."""
+        waits = []
+        for f in (f for f in self.faults if f["kind"] == "kill"):
+            at = f["at"] * SECOND
+            for attempts in self.attempts.values():
+                for a, b in zip(attempts, attempts[1:]):
+                    if a.runner in f["runners"] and a.start <= at < b.start and (a.end is None or a.end >= at - SECOND):
+                        waits.append((b.start - at) / 1000)
+        return sorted(waits)
+
+
+def percentile(values, share):
+    """0 for none."""
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0

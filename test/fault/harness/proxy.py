@@ -1,0 +1,246 @@
+"""A proxy between dq and the server that acts at chosen statements: cuts, delays, freezes, injects errors.
+
+It speaks the classic protocol without TLS and understands COM_QUERY. Rules are tried in order; the first that takes a statement acts.
+"""
+import os
+import re
+import select
+import socket
+import threading
+import time
+
+from harness import mysql
+
+# What the statements of the store look like, by what they are for.
+STATEMENTS = {
+    "add": r"^INSERT INTO dq_task ",
+    "claim": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = 3\b",
+    "renew": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET lease_until = ",
+    "settle": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = [012],.* execution_time = ",
+    "cancel": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = 4\b",
+    "take-back": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET .*the lease ended",
+    "commit": r"^COMMIT",
+    "any": r"\bdq_(task|attempt|poller|tag)\b|^COMMIT|^START TRANSACTION",
+}
+
+
+class Rule:
+    """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection), delay (before it is
+    sent), hold (its answer), error (`number` instead of sending it). chance: of acting at each; most: acts so often; skip: not on
+    the first so many."""
+
+    def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0):
+        self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
+        self.action, self.chance, self.most, self.skip = action, chance, most, skip
+        self.number, self.seconds = number, seconds
+        self.hits = 0
+
+    def takes(self, sql, rng):
+        if (self.most is not None and self.hits >= self.most) or not self.pattern.search(sql):
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        if rng.random() >= self.chance:
+            return False
+        self.hits += 1
+        return True
+
+
+class Proxy:
+    """Listens on a unix socket (path) or a TCP port of the loopback (port)."""
+
+    def __init__(self, server, log, rng, path=None, port=None):
+        self.server, self.log, self.rng, self.path, self.port = server, log, rng, path, port
+        self.rules, self.refuse = [], 0  # refuse: error number that every new connection gets
+        self.seen = []                   # heads of statements, where `record` is on
+        self.record = False
+        self._lock = threading.Lock()
+        self._pairs = set()
+        self._gate = threading.Event()
+        self._gate.set()
+        self._listener = None
+        self.open()
+
+    # ---- switches
+
+    def open(self):
+        """Listens again after close()."""
+        if self.path:
+            if os.path.exists(self.path):
+                os.unlink(self.path)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind(self.path)
+            os.chmod(self.path, 0o777)
+        else:
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", self.port or 0))
+            self.port = listener.getsockname()[1]
+        listener.listen(64)
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def close(self):
+        """Refuses connections and cuts all there are."""
+        listener, self._listener = self._listener, None
+        if listener:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        self._gate.set()
+        self.cut()
+
+    def cut(self):
+        with self._lock:
+            pairs = list(self._pairs)
+        for pair in pairs:
+            _shut(*pair)
+
+    def freeze(self):
+        """Nothing passes in either direction, and nobody is told."""
+        self._gate.clear()
+
+    def thaw(self):
+        self._gate.set()
+
+    def connections(self):
+        with self._lock:
+            return len(self._pairs)
+
+    # ---- connections
+
+    def _accept(self, listener):
+        while self._listener is listener:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        upstream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if self.refuse:
+                client.sendall(mysql.error_packet(0, self.refuse, "refused by the proxy"))
+                return
+            upstream.connect(self.server)
+            with self._lock:
+                self._pairs.add((client, upstream))
+            _Session(self, client, upstream).run()
+        except OSError:
+            pass
+        finally:
+            with self._lock:
+                self._pairs.discard((client, upstream))
+            client.close()
+            upstream.close()
+
+    def wait_gate(self):
+        self._gate.wait()
+
+    def choose(self, sql):
+        if self.record:
+            self.seen.append(sql)
+        with self._lock:
+            for rule in self.rules:
+                if rule.takes(sql, self.rng):
+                    return rule
+        return None
+
+
+class _Session:
+    """One client's connection."""
+
+    def __init__(self, proxy, client, upstream):
+        self.proxy, self.client, self.upstream = proxy, client, upstream
+        self.from_client, self.greeting = bytearray(), bytearray()
+        self.commands = False  # the log-in is over
+        self.continued = False
+
+    def run(self):
+        poll = select.poll()
+        poll.register(self.client, select.POLLIN)
+        poll.register(self.upstream, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                source = self.client if fd == self.client.fileno() else self.upstream
+                data = source.recv(1 << 16)
+                self.proxy.wait_gate()
+                if not data:
+                    return
+                if source is self.upstream:
+                    self._watch_log_in(data)
+                    self.client.sendall(data)
+                elif self._from_client(data):
+                    return
+
+    def _watch_log_in(self, data):
+        if self.commands:
+            return
+        self.greeting += data
+        packets, _ = mysql.split_packets(self.greeting)
+        self.commands = any(sequence > 0 and payload[:1] == b"\0" for sequence, payload in packets)
+
+    def _from_client(self, data):
+        """True: the connection was cut."""
+        if not self.commands:
+            self.upstream.sendall(data)
+            return False
+        self.from_client += data
+        packets, size = mysql.split_packets(self.from_client)
+        raw, at = bytes(self.from_client[:size]), 0
+        del self.from_client[:size]
+        for _, payload in packets:
+            whole = raw[at:at + 4 + len(payload)]
+            at += 4 + len(payload)
+            query = not self.continued and payload[:1] == bytes([mysql.COM_QUERY])
+            self.continued = len(payload) == 0xFFFFFF
+            rule = self.proxy.choose(payload[1:]) if query else None
+            if rule and self._act(rule, payload[1:], whole):
+                return True
+            if not rule:
+                self.upstream.sendall(whole)
+        return False
+
+    def _act(self, rule, sql, whole):
+        """Does what the rule says with the statement. True: the connection is gone."""
+        entry = self.proxy.log.add(rule.action, statement=rule.statement, number=rule.number,
+                                   sql=sql[:120].decode(errors="replace"))
+        if rule.action == "cut-before":
+            return True
+        if rule.action == "error":
+            if rule.number in (1213, 1020):  # these end the transaction
+                self._ask(b"ROLLBACK")
+            self.client.sendall(mysql.error_packet(1, rule.number))
+            return rule.number == 1040
+        if rule.action == "cut-late":
+            _shut(self.client)
+            time.sleep(rule.seconds)
+        elif rule.action == "delay":
+            time.sleep(rule.seconds)
+        self.upstream.sendall(whole)
+        if rule.action in ("cut-after", "cut-late"):
+            answer = self.upstream.recv(1 << 16)  # it has been executed
+            entry["answer"] = answer[4:5].hex()
+            return True
+        if rule.action == "hold":
+            time.sleep(rule.seconds)
+        entry["until"] = time.monotonic()
+        return False
+
+    def _ask(self, sql):
+        self.upstream.sendall(mysql.packet(0, bytes([mysql.COM_QUERY]) + sql))
+        data = bytearray()
+        while not mysql.split_packets(data)[0]:
+            more = self.upstream.recv(4096)
+            if not more:
+                raise OSError("the server is gone")
+            data += more
+
+
+def _shut(*socks):
+    for sock in socks:
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass

@@ -1,0 +1,240 @@
+"""One trial: a database of its own, configuration, handlers, dqd processes, and what was done to them."""
+import json
+import os
+import random
+import subprocess
+import time
+
+from harness import mysql
+from harness.dqd import Dqd
+from harness.faults import FaultLog
+from harness.proxy import Proxy
+
+# Who changed what, written by the database itself.
+AUDIT = """
+CREATE TABLE dq_audit (
+  n bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, at datetime(6) NOT NULL, id bigint unsigned NOT NULL,
+  old_version bigint unsigned NOT NULL, version bigint unsigned NOT NULL, old_status tinyint NOT NULL, status tinyint NOT NULL,
+  old_attempt int NOT NULL, attempt int NOT NULL, old_expected datetime(3) NOT NULL, expected datetime(3) NOT NULL,
+  old_token binary(16) NULL, token binary(16) NULL) ENGINE=InnoDB;
+CREATE TRIGGER dq_audit_update AFTER UPDATE ON dq_task FOR EACH ROW
+  INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt, old_expected, expected, old_token, token)
+  SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, OLD.status, NEW.status, OLD.attempt, NEW.attempt,
+    OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token
+  FROM DUAL WHERE NEW.version <> OLD.version OR NEW.status <> OLD.status OR NOT NEW.claim_token <=> OLD.claim_token"""
+
+
+class Failed(Exception):
+    """What must hold did not."""
+
+
+class Trial:
+    """`full`: make the figures rather than a short test."""
+
+    def __init__(self, server, directory, name, seed, full, journal_program, environment):
+        self.server, self.dir, self.name, self.seed, self.full = server, directory, name, seed, full
+        self.rng = random.Random(f"{name}/{seed}")
+        self.program, self.environment = journal_program, environment
+        self.bin = environment["DQ_BIN"]
+        self.database = "dq_" + name.replace("-", "_")
+        self.journal = directory + "/journal"
+        self.ini, self.handlers_file = directory + "/dq.ini", directory + "/handlers.yaml"
+        self.notes, self.dqds, self.proxies = [], [], []
+        self.acked, self.added = set(), 0  # keys of acknowledged tasks
+        self.direct = None                 # a configuration for producers that leads past the proxies
+        self.overdue_ms = 0                # the longest that a row stayed running past its lease while somebody could take it back
+        self._sql, self._sampled_at, self._able_since = None, 0.0, None
+        os.makedirs(directory)
+        os.chmod(directory, 0o711)
+        open(self.journal, "w", encoding="ascii").close()  # pylint: disable=consider-using-with
+        self.faults = FaultLog(directory + "/faults")
+        self.configure()
+        self.handlers({"t": ""})
+        self.sql(f"DROP DATABASE IF EXISTS {self.database}", database="mysql")
+        self.sql(f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", database="mysql")
+        self.dq("init")
+        for statement in AUDIT.split(";\n"):
+            self.sql(statement)
+
+    # ---- talk
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def expect(self, condition, text):
+        if not condition:
+            raise Failed(text)
+
+    # ---- files
+
+    def configure(self, mysql_keys=None, path=None, **dqd_keys):
+        """Writes dq.ini (or another one). Settings by their names; what is not given has values that suit tests."""
+        sections = {
+            "mysql": {"socket": self.server.socket, "user": "dq", "database": self.database, "tls": "disabled",
+                      "connect_timeout": "5s", "read_timeout": "5s", "write_timeout": "5s", **(mysql_keys or {})},
+            "dqd": {"handlers": self.handlers_file, "lease": "2s", "poll_interval": "50ms", "heartbeat": "1s", "steal_after": "200ms",
+                    "drain_timeout": "5s", "slots": 8, "log_level": "info", **dqd_keys},
+            "retention": {"done": "never", "failed": "never", "cancelled": "never"},
+        }
+        path = path or self.ini
+        with open(path, "w", encoding="utf-8") as f:
+            for section, keys in sections.items():
+                f.write(f"[{section}]\n")
+                f.writelines(f"{key} = {value}\n" for key, value in keys.items() if value is not None)
+        os.chmod(path, 0o600)
+        return path
+
+    def handlers(self, tags, path=None, **defaults):
+        """tags: name -> words for the journal handler, or a dict of keys (`words`: as before; `run`: another command)."""
+        lines = ["defaults:"]
+        base = {"timeout": "20s", "kill_grace": "200ms", "retry": "[100ms, 100ms, 100ms, 100ms, 100ms, 100ms, 100ms]", "max_running": 8}
+        lines += [f"  {key}: {value}" for key, value in {**base, **defaults}.items()]
+        lines.append("handlers:")
+        for tag, keys in tags.items():
+            keys = dict(keys) if isinstance(keys, dict) else {"words": keys}
+            words = keys.pop("words", "").split()
+            keys.setdefault("run", json.dumps([self.program, self.journal, *words]))
+            lines.append(f"  {json.dumps(tag)}:")
+            lines += [f"    {key}: {value}" for key, value in keys.items()]
+        path = path or self.handlers_file
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        os.chmod(path, 0o644)
+        return path
+
+    # ---- the database
+
+    def sql(self, statement, database=None, raw=False):
+        """On a connection that is kept, as root; made anew when it has broken."""
+        if database:
+            client = self.server.client(database)
+            try:
+                return client.query(statement, raw)
+            finally:
+                client.close()
+        if self._sql is None:
+            self._sql = self.server.client(self.database)
+        try:
+            return self._sql.query(statement, raw)
+        except mysql.Error as e:
+            if e.number == 0:
+                self._sql.close()
+                self._sql = None
+            raise
+
+    def one(self, statement):
+        """The first cell, as a number where it looks like one."""
+        rows = self.sql(statement)
+        cell = rows[0][0] if rows else None
+        return int(cell) if cell is not None and cell.lstrip("-").isdigit() else cell
+
+    def count(self, where="TRUE"):
+        return self.one(f"SELECT COUNT(*) FROM dq_task WHERE {where}")
+
+    def proxy(self, tcp=False):
+        """A proxy before the server; the configuration has to name proxy.path (socket) or 127.0.0.1:proxy.port. add() goes past it."""
+        self.direct = self.configure(path=self.dir + "/direct.ini")
+        path = None if tcp else f"{self.dir}/proxy{len(self.proxies)}"
+        proxy = Proxy(self.server.socket, self.faults, random.Random(self.rng.random()), path=path)
+        self.proxies.append(proxy)
+        return proxy
+
+    # ---- programs
+
+    def dq(self, *arguments, status=(0,), body=None, ini=None, timeout=60, environment=None):
+        """Runs dq; the finished process. status: what it may end with; None: anything."""
+        done = subprocess.run([self.bin + "/dq", "--config", ini or self.ini, *arguments], input=body, capture_output=True,
+                              timeout=timeout, check=False, env={**self.environment, **(environment or {})})
+        if status is not None and done.returncode not in status:
+            raise Failed(f"dq {' '.join(arguments)[:80]}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
+        return done
+
+    def run(self, program, *arguments):
+        """A program of the build with just these arguments, until its end."""
+        return subprocess.run([f"{self.bin}/{program}", *arguments], capture_output=True, timeout=60, check=False, env=self.environment,
+                              stdin=subprocess.DEVNULL)
+
+    def line(self, tag="t", in_ms=0, words="", key=True, **members):
+        """One task for add_lines, with a key of its own."""
+        self.added += 1
+        task = {"tag": tag, "body": f"@{words}" if words else "", "in": f"{in_ms}ms", **members}
+        if key:
+            task["key"] = f"k{self.added}"
+        return task
+
+    def add_lines(self, tasks, status=(0,), ini=None):
+        """dq add --from; notes the acknowledged keys. Returns whether it was acknowledged."""
+        body = "".join(json.dumps(task) + "\n" for task in tasks).encode()
+        done = self.dq("add", "--from", "-", status=status, body=body, ini=ini)
+        if done.returncode == 0:
+            self.acked.update(task["key"] for task in tasks if "key" in task)
+        return done.returncode == 0
+
+    def add(self, n, tag="t", in_ms=0, words="", **members):
+        for at in range(0, n, 1000):
+            self.add_lines([self.line(tag, in_ms, words, **members) for _ in range(min(1000, n - at))], ini=self.direct)
+
+    def dqd(self, *arguments, keep=False, ini=None, environment=None):
+        """A resident dqd unless the arguments say other."""
+        mode = [] if any(a in ("--once", "--for") for a in arguments) else ["--resident"]
+        d = Dqd(self.bin + "/dqd", [*mode, "--config", ini or self.ini, *arguments], f"{self.dir}/dqd{len(self.dqds)}.log", keep,
+                {**self.environment, **(environment or {})})
+        self.dqds.append(d)
+        return d
+
+    # ---- time
+
+    def step(self):
+        """What goes on while a trial waits: dqds are started again, and leases that ended are looked at."""
+        for d in self.dqds:
+            d.watch()
+        if time.monotonic() - self._sampled_at > 0.25:
+            self._sampled_at = time.monotonic()
+            self._look_at_leases()
+
+    def _look_at_leases(self):
+        """Measures from when both the database and some dqd are there to take a task back."""
+        able = any(d.alive() for d in self.dqds) and not self.server.frozen
+        try:
+            late = self.one("SELECT CAST(COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, lease_until, UTC_TIMESTAMP(3))), 0) AS SIGNED)"
+                            " FROM dq_task WHERE status = 3") if able else 0
+        except mysql.Error:
+            able, late = False, 0
+        if not able:
+            self._able_since = None
+            return
+        now = time.monotonic()
+        self._able_since = self._able_since or now
+        self.overdue_ms = max(self.overdue_ms, min((late or 0) / 1000, (now - self._able_since) * 1000))
+
+    def sleep(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.step()
+            time.sleep(min(0.02, max(0, until - time.monotonic())))
+
+    def wait(self, condition, what, timeout=60.0, pause=0.02):
+        """Until condition() is true; a database that is away counts as not yet."""
+        until = time.monotonic() + timeout
+        while True:
+            self.step()
+            try:
+                if condition():
+                    return
+            except mysql.Error:
+                pass
+            if time.monotonic() > until:
+                raise Failed(f"still not after {timeout:g} s: {what}")
+            time.sleep(pause)
+
+    def wait_finished(self, timeout=60.0):
+        self.wait(lambda: self.count("status IN (0, 3)") == 0, "no task pending or running", timeout, 0.1)
+
+    def end(self):
+        """Stops what was started."""
+        for d in self.dqds:
+            d.stop(timeout=10)
+        for p in self.proxies:
+            p.close()
+        if self._sql:
+            self._sql.close()

@@ -1,0 +1,253 @@
+/*
+ * journal.c - the handler of the fault tests: writes down that it starts, lives and ends, and behaves as it is told.
+ *
+ *   journal FILE [WORD...]     words are taken from a body that begins with '@', too
+ *     ms=N          runs for N milliseconds (a sign of life every 50)
+ *     exit=N        ends with that status       fail=N  ends with status 1 up to attempt N
+ *     ignore        ignores TERM                batch   reads JSON lines; done=N: verdicts "done" for all but each Nth task
+ *     kill=WHO      sends KILL to runner, poller or both before anything else
+ *     fork=N        leaves a process in its group behind for N ms, which holds stdout; setsid=N: one in a session of its own
+ *     out=N         writes N bytes, NULs and invalid UTF-8 among them
+ *
+ * Lines: S id attempt token pid ppid steady_us wall_us bytes hash / B id token pid steady_us / E id token pid steady_us status.
+ * Invariant: each line is one write to a file opened with O_APPEND, S and E are on the disk before the next step is taken.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEAT_MS 50
+#define TASKS_MAX 8192
+
+struct orders {
+    long ms, exit, fail, fork, setsid, out, done;
+    bool ignore, batch;
+    char kill[16];
+};
+
+struct ref {
+    uint64_t id, attempt, token;
+};
+
+static int file;
+static struct ref tasks[TASKS_MAX];
+static size_t task_count;
+
+static int64_t now_us(clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void put(const char *text, size_t len, bool sync)
+{
+    if (write(file, text, len) != (ssize_t)len || (sync && fdatasync(file) != 0))
+        _exit(99);
+}
+
+static void put_all(char kind, const char *rest, bool sync)
+{
+    static char lines[TASKS_MAX * 128];
+    size_t len = 0;
+    const int64_t at = now_us(CLOCK_MONOTONIC), wall = now_us(CLOCK_REALTIME);
+
+    for (size_t i = 0; i < task_count; i++) {
+        const struct ref *r = &tasks[i];
+        size_t room = sizeof lines - len;
+        int n = 0;
+
+        if (kind == 'S')
+            n = snprintf(lines + len, room, "S %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %" PRId64 " %" PRId64 " %s\n", r->id,
+                         r->attempt, r->token, (int)getpid(), (int)getppid(), at, wall, rest);
+        else
+            n = snprintf(lines + len, room, "%c %" PRIu64 " %" PRIu64 " %d %" PRId64 " %s\n", kind, r->id, r->token, (int)getpid(), at,
+                         rest);
+        len += (size_t)n;
+    }
+    put(lines, len, sync);
+}
+
+static void take_word(struct orders *o, const char *word)
+{
+    const struct {
+        const char *name;
+        long *value;
+    } numbers[] = {{"ms=", &o->ms},         {"exit=", &o->exit}, {"fail=", &o->fail}, {"fork=", &o->fork},
+                   {"setsid=", &o->setsid}, {"out=", &o->out},   {"done=", &o->done}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (strncmp(word, numbers[i].name, strlen(numbers[i].name)) == 0)
+            *numbers[i].value = strtol(word + strlen(numbers[i].name), NULL, 10);
+    if (strncmp(word, "kill=", 5) == 0)
+        snprintf(o->kill, sizeof o->kill, "%s", word + 5);
+    o->ignore |= strcmp(word, "ignore") == 0;
+    o->batch |= strcmp(word, "batch") == 0;
+}
+
+static uint64_t member(const char *line, const char *name)
+{
+    const char *p = strstr(line, name);
+
+    return p ? strtoull(p + strlen(name), NULL, 10) : 0;
+}
+
+static uint64_t variable(const char *name)
+{
+    const char *p = getenv(name);
+
+    return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static void read_batch(void)
+{
+    char *line = NULL;
+    size_t cap = 0;
+
+    while (task_count < TASKS_MAX && getline(&line, &cap, stdin) > 0)
+        tasks[task_count++] = (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"), member(line, "\"token\":")};
+    free(line);
+}
+
+/* FNV-1a of all of stdin, and the orders in it. */
+static uint64_t read_body(struct orders *o, uint64_t *ret_len)
+{
+    static char data[1 << 16];
+    char head[256] = "";
+    uint64_t hash = UINT64_C(14695981039346656037);
+    ssize_t n;
+
+    while ((n = read(0, data, sizeof data)) > 0) {
+        if (*ret_len == 0)
+            snprintf(head, sizeof head, "%.*s", (int)n, data);
+        for (ssize_t i = 0; i < n; i++)
+            hash = (hash ^ (unsigned char)data[i]) * UINT64_C(1099511628211);
+        *ret_len += (uint64_t)n;
+    }
+    if (head[0] == '@')
+        for (char *word = strtok(head + 1, " \n"); word; word = strtok(NULL, " \n"))
+            take_word(o, word);
+    return hash;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512] = "";
+    int parent = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "r");
+    if (f && fgets(text, sizeof text, f) && strrchr(text, ')'))
+        sscanf(strrchr(text, ')') + 1, " %*c %d", &parent);
+    if (f)
+        fclose(f);
+    return parent;
+}
+
+static void kill_dqd(const char *who)
+{
+    const pid_t runner = getppid(), poller = parent_of(runner);
+
+    if (runner <= 1 || poller <= 1)
+        return;
+    if (strcmp(who, "runner") != 0)
+        kill(poller, SIGKILL);
+    if (strcmp(who, "poller") != 0)
+        kill(runner, SIGKILL);
+}
+
+static void rest_ms(long ms)
+{
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+        ;
+}
+
+static void leave_behind(long ms, bool own_session)
+{
+    if (ms == 0 || fork() != 0)
+        return;
+    if (own_session)
+        setsid();
+    for (long left = ms; left > 0; left -= BEAT_MS) {
+        put_all('G', "0", false);
+        rest_ms(BEAT_MS);
+    }
+    _exit(0);
+}
+
+static void write_noise(long bytes)
+{
+    static char block[1 << 16];
+
+    for (size_t i = 0; i < sizeof block; i++)
+        block[i] = (char)(i * 7);
+    for (long left = bytes; left > 0; left -= (long)sizeof block)
+        if (write(1, block, left < (long)sizeof block ? (size_t)left : sizeof block) < 0)
+            return;
+}
+
+static void live(long ms)
+{
+    const int64_t end = now_us(CLOCK_MONOTONIC) + ms * 1000;
+
+    for (int64_t left; (left = end - now_us(CLOCK_MONOTONIC)) > 0;) {
+        rest_ms(left > BEAT_MS * 1000 ? BEAT_MS : (long)(left / 1000) + 1);
+        if (left > BEAT_MS * 1000)
+            put_all('B', "", false);
+    }
+}
+
+static void say_verdicts(long every)
+{
+    for (size_t i = 0; i < task_count; i++)
+        if (every < 2 || i % (size_t)every)
+            printf("{\"id\":%" PRIu64 ",\"result\":\"done\"}\n", tasks[i].id);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct orders o = {0};
+    char text[64];
+    uint64_t len = 0, hash = 0;
+
+    if (argc < 2 || (file = open(argv[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) < 0)
+        return 99;
+    for (int i = 2; i < argc; i++)
+        take_word(&o, argv[i]);
+    if (o.batch) {
+        read_batch();
+    } else {
+        tasks[task_count++] = (struct ref){variable("DQ_ID"), variable("DQ_ATTEMPT"), variable("DQ_TOKEN")};
+        hash = read_body(&o, &len);
+    }
+    if (o.ignore)
+        signal(SIGTERM, SIG_IGN);
+    snprintf(text, sizeof text, "%" PRIu64 " %016" PRIx64, len, hash);
+    put_all('S', text, true);
+    if (o.kill[0])
+        kill_dqd(o.kill);
+    leave_behind(o.fork, false);
+    leave_behind(o.setsid, true);
+    write_noise(o.out);
+    live(o.ms);
+    if (o.fail >= (long)tasks[0].attempt && o.exit == 0)
+        o.exit = 1;
+    snprintf(text, sizeof text, "%ld", o.exit);
+    put_all('E', text, true);
+    if (o.done)
+        say_verdicts(o.done);
+    return (int)o.exit;
+}

@@ -1,0 +1,69 @@
+/*
+ * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV: each is a checked task or a message.
+ */
+#include "cli/bulk.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+/* The parser asks for the clock through these; here it stands still. */
+int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
+{
+    (void)c;
+    (void)err;
+    *ret_at = INT64_C(1795176000000);
+    return 0;
+}
+
+bool cmd_time_is_relative(const char *text)
+{
+    (void)text;
+    return true;
+}
+
+static void check(const struct bulk_item *item, const struct buf *arena)
+{
+    if (item->tag >= arena->len || item->body > arena->len || item->body + item->task.body_size > arena->len)
+        abort();
+    if (task_check_tag(arena->data + item->tag, strlen(arena->data + item->tag), NULL) < 0)
+        abort();
+    if (item->has_key && task_check_key(arena->data + item->key, strlen(arena->data + item->key), NULL) < 0)
+        abort();
+    if (item->task.delay_ms < 0)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    struct bulk_parser parser;
+    struct buf arena = BUF_INIT;
+    const char *p = (const char *)bytes, *end = p + len;
+
+    if (len == 0)
+        return 0;
+    bulk_parser_init(&parser, NULL, *p++ == '{' ? BULK_NDJSON : BULK_TSV);
+    p = parser.format == BULK_NDJSON ? (const char *)bytes : p;
+    for (bool first = true; p < end; first = false) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        size_t size = (size_t)((newline ? newline : end) - p);
+        struct bulk_item item = {.line = 1};
+        struct err err = {0};
+        int rc = first ? bulk_parse_heading(&parser, p, size, &err) : 0;
+
+        if (rc == 0 && size > 0)
+            rc = bulk_parse_line(&parser, p, size, &arena, &item, &err);
+        else if (rc == 0)
+            rc = 1;
+        if (rc == 0)
+            check(&item, &arena);
+        else if (rc < 0 && (rc != ERR_DATA || err.text[0] == '\0'))
+            abort();
+        p += size + 1;
+    }
+    bulk_parser_done(&parser);
+    buf_done(&arena);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/*
+ * verdict.c - any bytes as what a batch handler writes, in pieces of any length: verdicts or nothing, and memory that stays bounded.
+ */
+#include "runner/verdict.h"
+
+#include "runner/capture.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static struct json_reader *reader;
+
+static void take(void *ctx, const char *line, size_t len, bool whole)
+{
+    struct verdict v;
+    struct err err = {0};
+    size_t *total = ctx;
+
+    *total += len;
+    if (len > CAPTURE_LINE_MAX)
+        abort();
+    if (!whole)
+        return;
+    if (verdict_parse(reader, line, len, &v, &err) < 0) {
+        if (err.code != ERR_DATA || err.text[0] == '\0')
+            abort();
+        return;
+    }
+    if (v.id == 0 || v.result > VERDICT_FAIL || v.after_ms < -1 || (v.after_ms >= 0 && v.result != VERDICT_RETRY))
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    struct lines lines = {0};
+    struct capture tail;
+    size_t total = 0, at = 0, kept;
+
+    if (!reader)
+        reader = json_reader_new();
+    capture_init(&tail, 64);
+    while (at < len) {
+        size_t n = 1 + bytes[at] % 61;
+
+        n = n < len - at ? n : len - at;
+        lines_add(&lines, (const char *)bytes + at, n, take, &total);
+        capture_add(&tail, (const char *)bytes + at, n);
+        at += n;
+    }
+    lines_finish(&lines, take, &total);
+    lines_done(&lines);
+    (void)capture_tail(&tail, &kept);
+    if (total > len || kept > 64)
+        abort();
+    capture_done(&tail);
+    return 0;
+}
