@@ -5,6 +5,7 @@
  */
 #include "cli/change.h"
 
+#include "base/when.h"
 #include "cli/progress.h"
 
 #include <inttypes.h>
@@ -165,6 +166,14 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
     return part.matched == 0 ? err_set(err, ERR_NOT_FOUND, "no task matches") : 0;
 }
 
+/* The time that was asked for, as it was understood. */
+static void say_when(const struct cmd_context *c, int64_t expected_at)
+{
+    char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE];
+    if (expected_at != TASK_TIME_NONE)
+        cmd_note(c, "due %s = %s", when_format_local(local, expected_at), when_format_utc(utc, expected_at));
+}
+
 static void report(const struct change *ch)
 {
     struct buf b = BUF_INIT;
@@ -176,12 +185,14 @@ static void report(const struct change *ch)
             &b, "{\"matched\":%" PRIu64 ",\"changed\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dry_run\":%s}\n",
             t->matched, ch->dry_run ? 0 : t->changed, t->lost, ch->refused, ch->dry_run ? "true" : "false");
     else if (format == OUT_TSV)
-        buf_printf(&b, "%" PRIu64 "\n", count);
+        buf_printf(&b, "%s\n%" PRIu64 "\n", ch->dry_run ? "matched" : "changed", count);
     else
         buf_printf(&b, "%" PRIu64 " task%s %s%s\n", count, count == 1 ? "" : "s", ch->dry_run ? "would be " : "",
                    ch->request->past);
     out_write(&b);
     buf_done(&b);
+    if (count > 0 && ch->request->change != NULL)
+        say_when(ch->c, ch->request->change->expected_at);
 }
 
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r, struct err *err)

@@ -105,10 +105,11 @@ int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
 
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at, struct err *err)
 {
-    int64_t now_at = 0, ms;
+    char local[WHEN_TEXT_SIZE];
+    int64_t now_at = 0, ms, at;
     if (when->text == NULL)
         return 0;
-    if (when->ago || cmd_time_is_relative(when->text)) {
+    if (when->past || cmd_time_is_relative(when->text)) {
         int rc = cmd_now(c, &now_at, err);
         if (rc < 0)
             return rc;
@@ -119,11 +120,16 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
             *ret_at = now_at - ms;
         return rc;
     }
-    if (when_parse_instant(when->text, now_at, ret_at, err) == 0)
-        return 0;
-    err_prefix(err, "--%s", when->option);
-    err->code = ERR_USAGE;
-    return ERR_USAGE;
+    if (when_parse_instant(when->text, now_at, &at, err) < 0) {
+        err_prefix(err, "--%s", when->option);
+        err->code = ERR_USAGE;
+        return ERR_USAGE;
+    }
+    if (when->past && at > now_at)
+        return err_set(err, ERR_USAGE, "--%s: %s is %s, which is yet to come (like 2h, \"today 09:00\", \"yesterday\")", when->option,
+                       when->text, when_format_local(local, at));
+    *ret_at = at;
+    return 0;
 }
 
 static int compare_ids(const void *a, const void *b)

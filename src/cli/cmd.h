@@ -44,7 +44,8 @@ struct cmd_option {
 struct cmd_when {
     const char *option; /* for messages */
     const char *text;
-    bool ago; /* a duration is meant backwards */
+    bool ago;  /* a duration is meant backwards */
+    bool past; /* it must not be yet to come */
 };
 
 enum cmd_level {              /* how far things are set up before run is called; each includes those before it */

@@ -29,6 +29,24 @@ static char *who(void)
     return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
 }
 
+/* A tag may have a * in its name, but one that has no tasks is a glob by mistake: it would pause nothing. */
+static int refuse_glob(struct cmd_context *c, const char *tag, struct err *err)
+{
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+    bool known = false;
+    if (strpbrk(tag, "*?") == NULL)
+        return 0;
+    int rc = tag_store_list(c->db, tag, false, &tags, &count, &now_at, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        known = known || strcmp(tags[i].tag, tag) == 0;
+    tag_infos_free(tags, count);
+    return known ? 0 : err_set(err, ERR_USAGE, "one tag is paused at a time, not a glob: dq tags --tag '%s' -o id lists them", tag);
+}
+
 /* Until when, for people: " until 2026-11-21 09:00:00.000 +01:00", " for 1h" or nothing. */
 static void put_end(struct buf *b, const struct pause_values *v, int64_t until_at)
 {
@@ -54,6 +72,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int rc = task_check_tag(tag, strlen(tag), err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
+    if (rc == 0)
+        rc = refuse_glob(c, tag, err);
     if (rc == 0 && v->until.text)
         rc = cmd_now(c, &now_at, err);
     if (rc < 0)

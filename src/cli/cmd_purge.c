@@ -71,7 +71,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (format == OUT_JSON || format == OUT_NDJSON)
         buf_printf(&b, "{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted, v->dry_run ? "true" : "false");
     else if (format == OUT_TSV)
-        buf_printf(&b, "%" PRIu64 "\n", p.deleted);
+        buf_printf(&b, "deleted\n%" PRIu64 "\n", p.deleted);
     else
         buf_printf(&b, "%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s", v->dry_run ? "would be " : "");
     out_write(&b);

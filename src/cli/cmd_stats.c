@@ -208,6 +208,8 @@ static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
+    if (v->window_ms == 0)
+        return err_set(err, ERR_USAGE, "--since: a window of nothing shows nothing; say a duration like 1h");
     int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_MS;
     struct tag_info *tags = NULL;
     struct tag_lateness *late = NULL;

@@ -187,6 +187,7 @@ static int parse_when(const struct cmd_option *o, const char *text, struct cmd_w
     struct err none;
     ret->option = o->name;
     ret->text = text;
+    ret->past = o->type == CMD_SINCE;
     ret->ago = o->type == CMD_SINCE && when_parse_duration(text, &ms, &none) == 0;
     if (ret->ago || cmd_time_is_relative(text))
         return 0;

@@ -44,6 +44,8 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     dq -q add t "@$BATS_TEST_TMPDIR/all"
     [ "$(sql 'SELECT COUNT(DISTINCT MD5(message_body)), MIN(MD5(message_body)), MIN(body_size) FROM dq_task' | tr '\t' ' ')" = \
         "1 $(md5sum <"$BATS_TEST_TMPDIR/all" | cut -d' ' -f1) 256" ]
+    try dq add t @
+    [ "$rc" -eq 64 ]
     dq -q add t </dev/null
     dq -q add t - </dev/null
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE message_body = "" AND body_size = 0')" -eq 2 ]
@@ -117,6 +119,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
     printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"
     try dq --config "$ini" add t; [ "$rc" -eq 69 ]
+    [[ $err == *'host, port and socket in [mysql] say where' ]]
     try dq --config "$ini" list; [ "$rc" -eq 69 ]
     printf '[mysql]\nsocket = %s\nuser = nobody-here\ndatabase = dq\n' "$socket" >"$ini"
     try dq --config "$ini" add t; [ "$rc" -eq 77 ]

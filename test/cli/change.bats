@@ -157,11 +157,12 @@ END
 
 @test 'reschedule and run-now move the time' {
     id=$(task pending)
-    dq reschedule "$id" --at 2031-01-01T00:00:00Z
+    TZ=Europe/Berlin try dq reschedule "$id" --at '2031-01-01 01:00'
+    [ "$err" = 'due 2031-01-01 01:00:00.000 +01:00 = 2031-01-01T00:00:00.000Z' ]
     [ "$(sql 'SELECT expected_time FROM dq_task')" = '2031-01-01 00:00:00.000' ]
     dq reschedule --tag t --in 10m
     [ "$(sql 'SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), expected_time) BETWEEN 590 AND 600 FROM dq_task')" -eq 1 ]
-    [ "$(dq run-now "$id")" = '1 task made due now' ]
+    [ "$(dq run-now "$id" -o tsv)" = $'changed\n1' ]
     [ "$(sql 'SELECT expected_time <= UTC_TIMESTAMP(3) FROM dq_task')" -eq 1 ]
 }
 

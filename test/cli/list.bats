@@ -47,6 +47,9 @@ fill()
     [ "$(tags --due-after +0s)" = 'pending.soon ' ]
     sql "UPDATE dq_task SET create_time = UTC_TIMESTAMP(3) WHERE tag IN ('failed', 'cancelled')"
     [ "$(tags --since 2h -s all)" = 'failed cancelled ' ]
+    run dq list --since +1h
+    [ "$status" -eq 64 ]
+    [[ $output == 'dq: list: --since: +1h is '*', which is yet to come '* ]]
     [ "$(tags --since 2d -s done,pending --due-after @0 -t '*o*' -k k1 --due-before +1h)" = 'done.new pending.soon ' ]
 }
 

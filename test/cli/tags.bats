@@ -66,6 +66,13 @@ task()
     [ "$status" -eq 64 ]
     [[ $output == 'dq: pause: --until: 2020-01-01 is past' ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
+    run dq pause 'kn*'
+    [ "$status" -eq 64 ]
+    [[ $output == "dq: pause: one tag is paused at a time, not a glob: dq tags --tag 'kn*' -o id lists them" ]]
+    dq -q add 'star*' x
+    dq -q pause 'star*'
+    dq -q resume 'star*'
+    sql "DELETE FROM dq_task WHERE tag = 'star*'; DELETE FROM dq_tag WHERE tag = 'star*'"
     dq -q pause never.seen
     [ "$(dq tags -o id | tr '\n' ' ')" = 'known never.seen ' ]
     run dq resume known
@@ -89,6 +96,8 @@ task()
     [[ $(sed -n 1p "$BATS_TEST_TMPDIR/out") =~ ^\[\{\"tag\":null,\"pending\":1,\"running\":0,\"done\":5,\"failed\":1,\"cancelled\":0,\"due\":1,\"oldest_late_ms\":3[0-9]{4},\"window_started\":5,.*\"late_max_ms\":1000,\"window_done\":4,\"window_failed\":1,\"done_per_second\":0\.00 ]]
     [[ $(grep '"known"' "$BATS_TEST_TMPDIR/out") =~ \"late_p50_ms\":(20|30),.*\"late_p99_ms\":1000, ]]
     [[ $(dq stats --since 3h -o json) == *'"late_max_ms":99999'* ]]
+    run dq stats --since 0s
+    [ "$status" -eq 64 ]
     run dq stats --tag known
     [[ ${lines[1]} =~ ^\(all\)\ +0\ +0\ +4\ +0 ]]
     [[ $output == *'tasks due in the last 1h: how late they started, how they ended'* ]]
