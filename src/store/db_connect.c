@@ -122,8 +122,14 @@ static int set_up_session(struct db *db, struct err *err)
     /* MariaDB's library (3.3) goes on in the clear when the server, or somebody between, offers no TLS. A unix socket needs none. */
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
         return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
-    if (init && (rc = db_run(db, init, err)) < 0)
+    if (init && (rc = db_run(db, init, err)) < 0) {
+        err_prefix(err, "init_command in [mysql]");
+        if (rc == ERR_FATAL) /* a number that nobody listed: the operator's statement is wrong */
+            rc = ERR_CONFIG;
+        if (err)
+            err->code = rc;
         return rc;
+    }
     if (strcmp(mysql_character_set_name(db->my), "utf8mb4") && mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
         return db_fail(db, err);
     if (!db->brief || db->my->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES) {

@@ -19,6 +19,7 @@ struct fault {
 };
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
+#define WHERE "does the server run? host, port and socket in [mysql] say where"
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
 #define NO_MEMORY "the server is out of memory"
@@ -34,7 +35,7 @@ static const struct fault faults[] = {
     {1038, ERR_UNAVAILABLE, KEEP, NO_MEMORY},              /* ER_OUT_OF_SORTMEMORY */
     {1040, ERR_UNAVAILABLE, DROP, "the server has too many connections"}, /* ER_CON_COUNT_ERROR */
     {1041, ERR_UNAVAILABLE, DROP, NO_MEMORY},              /* ER_OUT_OF_RESOURCES */
-    {1044, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_DBACCESS_DENIED_ERROR */
+    {1044, ERR_DENIED, SERVER_TEXT, "check user and database in [mysql] and the account's grants"}, /* ER_DBACCESS_DENIED_ERROR */
     {1045, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_ACCESS_DENIED_ERROR */
     {1047, ERR_UNAVAILABLE, DROP, "the server is not part of the primary cluster at the moment"}, /* Galera */
     {1048, ERR_DATA, KEEP, BAD_DATA},                      /* ER_BAD_NULL_ERROR */
@@ -79,9 +80,9 @@ static const struct fault faults[] = {
     {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_READ_ONLY_MODE */
     {1927, ERR_LOST, DROP, "the connection was killed on the server"}, /* ER_CONNECTION_KILLED */
     {1969, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_statement_time"}, /* ER_STATEMENT_TIMEOUT */
-    {2002, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* CR_CONNECTION_ERROR */
-    {2003, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* CR_CONN_HOST_ERROR */
-    {2005, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* CR_UNKNOWN_HOST */
+    {2002, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_CONNECTION_ERROR */
+    {2003, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_CONN_HOST_ERROR */
+    {2005, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_UNKNOWN_HOST */
     {2006, ERR_LOST, DROP, "the connection broke"},        /* CR_SERVER_GONE_ERROR */
     {2012, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* CR_SERVER_HANDSHAKE_ERR */
     {2013, ERR_LOST, DROP, "the connection broke"},        /* CR_SERVER_LOST */

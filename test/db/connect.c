@@ -102,6 +102,20 @@ static void literals_survive_any_sql_mode(void **state)
     }
 }
 
+static void a_wrong_init_command_is_a_fault_of_the_settings(void **state)
+{
+    struct conf_mysql conf = *harness_conf;
+    char init[] = "SELEC 1";
+    (void)state;
+    conf.init_command = init;
+    struct db *d = db_new(&conf);
+    assert_int_equal(db_connect(d, &err), ERR_CONFIG);
+    assert_int_equal(err.code, ERR_CONFIG);
+    assert_non_null(strstr(err.text, "init_command in [mysql]"));
+    assert_false(db_connected(d));
+    db_free(d);
+}
+
 static void errors_have_classes_and_say_no_data(void **state)
 {
     static const struct {
@@ -284,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup(a_session_is_as_the_store_expects, harness_setup),
         cmocka_unit_test_setup(an_option_file_does_not_change_the_character_set, harness_setup),
         cmocka_unit_test_setup(literals_survive_any_sql_mode, harness_setup),
+        cmocka_unit_test_setup(a_wrong_init_command_is_a_fault_of_the_settings, harness_setup),
         cmocka_unit_test_setup(errors_have_classes_and_say_no_data, harness_setup),
         cmocka_unit_test_setup(refused_accounts_and_databases_are_told_apart, harness_setup),
         cmocka_unit_test_setup(after_a_deadlock_no_transaction_is_open, harness_setup),
