@@ -58,11 +58,15 @@ static void put_values(struct buf *sql, const struct task_new *t, const unsigned
     db_put_text(sql, t->key);
     buf_str(sql, t->key ? ",1," : ",NULL,");
     db_put_bytes(sql, t->body ? t->body : "", t->body_size);
-    buf_printf(sql, ",%zu,", t->body_size);
+    buf_chr(sql, ',');
+    buf_u64(sql, t->body_size);
+    buf_chr(sql, ',');
     put_max_attempts(sql, t);
     buf_chr(sql, ',');
     sql_put_token(sql, token);
-    buf_printf(sql, ",%" PRId64 ",", t->delay_ms);
+    buf_chr(sql, ',');
+    buf_u64(sql, (unsigned long long)t->delay_ms);
+    buf_chr(sql, ',');
     put_expected(sql, t);
     buf_str(sql, ",UTC_TIMESTAMP(3)");
 }
