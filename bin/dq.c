@@ -5,12 +5,11 @@
  */
 #include "cli/verbs.h"
 
+#include "base/log.h"
 #include "base/task.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static int print_help(const struct cmd *cmd)
 {
@@ -39,22 +38,12 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
     return rc < 0 ? rc : c->cmd->run(c, c->values, err);
 }
 
-/* A closed descriptor 0, 1 or 2 would be the next file or socket that is opened, and get what is meant for another. What takes its place
- * fails when it is used. */
-static void fill_descriptors(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            _exit(71);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static char buffer[64 << 10];
     struct cmd_context c = {.now_at = TASK_TIME_NONE};
     struct err err = {0};
-    fill_descriptors();
+    log_fill_descriptors();
     setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
     signal(SIGPIPE, SIG_IGN); /* a connection that breaks is an error like others; out_flush makes up for stdout */
     int rc = run(&c, argc, argv, &err);

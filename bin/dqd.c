@@ -1,7 +1,9 @@
 /*
  * dqd.c - the poller's command line: what to run, with which files. The work is in src/poller.
  */
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
 
@@ -122,6 +125,8 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         c->o.conf_path = optarg;
         return 0;
     case 't':
+        if (*optarg == '\0')
+            return err_set(err, ERR_USAGE, "--tag is empty and would match nothing; give a glob, as 'mail.*'");
         c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
         c->tags[c->tag_count++] = optarg;
         c->tags[c->tag_count] = NULL;
@@ -172,22 +177,60 @@ static int parse(struct command_line *c, int argc, char **argv, struct err *err)
     return 0;
 }
 
+/* The shell's text with its line ends escaped, or a list as JSON. */
+static void put_command(struct buf *b, const struct handler *h)
+{
+    if (h->run) {
+        text_escape(b, h->run, strlen(h->run), 0);
+        return;
+    }
+    for (char *const *word = h->argv; *word; word++) {
+        buf_chr(b, word == h->argv ? '[' : ',');
+        json_put_string(b, *word, strlen(*word));
+    }
+    buf_chr(b, ']');
+}
+
 static void list_handlers(const struct handlers *h)
 {
+    struct buf b = BUF_INIT;
+
     for (size_t i = 0; i < h->count; i++) {
         const struct handler *k = &h->items[i];
         char timeout[WHEN_TEXT_SIZE];
 
-        printf("%s\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t%s\n", k->name, k->line,
-               when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry), k->max_running, k->batch,
-               k->user ? k->user : "-", k->run ? k->run : k->argv[0]);
+        text_escape(&b, k->name, strlen(k->name), 0);
+        buf_printf(&b, "\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t", k->line,
+                   when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry), k->max_running, k->batch,
+                   k->user ? k->user : "-");
+        put_command(&b, k);
+        buf_chr(&b, '\n');
     }
+    fwrite(b.data ? b.data : "", 1, b.len, stdout);
+    buf_done(&b);
+}
+
+/* The files that the connection needs, which only a run would miss. */
+static int check_mysql_files(const struct conf_mysql *m, struct err *err)
+{
+    char *password = NULL;
+
+    if (m->defaults_file[0] && access(m->defaults_file, R_OK) < 0)
+        return err_set(err, ERR_CONFIG, "defaults_file %s: %m", m->defaults_file);
+    if (!m->password_file[0])
+        return 0;
+    int rc = conf_read_secret(m->password_file, &password, err);
+    conf_wipe_secret(password);
+    return rc;
 }
 
 static int check_config(const struct command_line *c, struct err *err)
 {
     const char *user = c->o.conf->dqd.user;
+    int rc = check_mysql_files(&c->o.conf->mysql, err);
 
+    if (rc < 0)
+        return rc;
     if (user[0] && !getpwnam(user))
         return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", c->o.conf->path, user);
     printf("%s and %s are fine: %zu handler%s\n", c->o.conf->path, c->o.handlers->path, c->o.handlers->count,
@@ -243,6 +286,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     int rc;
 
+    log_fill_descriptors();
     log_open("dqd", LOG_INFO);
     rc = parse(&c, argc, argv, &err);
     if (rc == 0)

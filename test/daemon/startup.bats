@@ -17,6 +17,7 @@ refused() { # refused STATUS TEXT ARG...
     refused 64 'unexpected argument "now"' now
     refused 64 'exclude each other' --once --resident
     refused 64 'needs a value' --for
+    refused 64 '--tag is empty' --tag ''
     refused 64 'unknown unit' --for 5x
     refused 64 'whole number from 1 to 4096' --slots 0
     refused 64 'give error, warn, notice, info or debug' --log-level loud
@@ -43,6 +44,18 @@ END
     [[ $output == *'1 handlers'* || $output == *'1 handler'* ]]
     run dqd --list-handlers
     [[ $output == t*'timeout 1m30s'* ]]
+    write_handlers <<'END'
+handlers:
+  several.lines: {run: "one\ntwo"}
+  words: {run: [prog, "a b", c]}
+END
+    run dqd --list-handlers
+    [ "${#lines[@]}" = 2 ]
+    [[ ${lines[0]} == *$'\tone\\ntwo' ]]
+    [[ ${lines[1]} == *$'\t["prog","a b","c"]' ]]
+    sed "s|^\[mysql\]|&\npassword_file = /nonexistent/password|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/secret.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/secret.ini"
+    refused 78 'there is no such password file' --check-config --config "$BATS_TEST_TMPDIR/secret.ini"
     write_handlers <<'END'
 handlers:
   t:
@@ -75,4 +88,12 @@ END
     sql 'CREATE DATABASE bare'
     own 's|^database *=.*|database = bare|; s|^user *=.*|user = root|'
     refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
+}
+
+@test "with stderr closed, no other file gets the log" {
+    write_handlers <<<'handlers: {}'
+    lock=$(sed -n 's/^lock_file *= *//p' "$DQ_CONFIG")
+    dqd 2>&-
+    [ -f "$lock" ]
+    ! grep 'msg=' "$lock"
 }
