@@ -147,6 +147,8 @@ END
     dqd_stop
     is 'status = 4' 1
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
+    logged "attempt ended, its task was cancelled or taken back"
+    ! logged 'attempt failed'
 }
 
 @test "leases are renewed: a handler may run for longer than one" {
