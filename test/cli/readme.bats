@@ -26,9 +26,9 @@ commands() { sed -n 's/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstar
     [ "$(commands | wc -l)" -gt 20 ]
     ln -s "$DQ_TOP/bin" "$DQ_TOP/etc" .
     ln -s "$DQ_SANDBOX" sandbox
-    unset DQ_CONFIG DQ_SANDBOX
     commands >commands
-    bash -euo pipefail -x commands </dev/null
+    env -u DQ_CONFIG -u DQ_SANDBOX bash -euo pipefail -x commands </dev/null
+    [ "$(sql "SELECT status FROM dq_task WHERE task_key = 'order-1002'")" = 1 ]
 }
 
 @test 'the handlers that README shows are accepted' {
