@@ -9,7 +9,6 @@
 #include "base/when.h"
 #include "poller/notify.h"
 #include "poller/state.h"
-#include "store/schema.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -23,8 +22,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define BACKOFF_MIN_US INT64_C(100000)
-#define BACKOFF_MAX_US INT64_C(5000000)
 /* A tick later than this means that we were stopped ourselves: nobody else is to blame for silence. */
 #define STALL_US INT64_C(1000000)
 /* While the runner has so many jobs to go on with, its reports are taken in heaps, at this interval: a wakeup for each would cost
@@ -33,20 +30,6 @@
 #define REPORTS_US 5000
 #define PING_LIMIT_US INT64_C(10000000)
 #define STOP_MS 10000
-
-/* In the order of their urgency: results free tasks and slots, leases keep them, and only then new work is taken. */
-static const struct duty duties[] = {
-    {"recover", claim_recover_next, claim_recover},
-    {"settle", settle_next, settle_flush},
-    {"renew", lease_renew_next, lease_renew},
-    {"load", flight_next, flight_load},
-    {"beat", registry_next, registry_beat},
-    {"claim", claim_next, claim_run},
-    {"check", lease_check_next, lease_check},
-    {"reap", upkeep_reap_next, upkeep_reap},
-    {"retention", upkeep_retention_next, upkeep_retention},
-};
-#define DUTIES (sizeof duties / sizeof duties[0])
 
 const char *poller_mode_name(enum poller_mode m)
 {
@@ -67,94 +50,11 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void end(struct poller *p, int code, const char *text)
+void poller_end(struct poller *p, int code, const char *text)
 {
     if (code < 0 && p->failure.code == 0)
         err_set(&p->failure, code, "%s", text);
     p->phase = PHASE_END;
-}
-
-/* --- the database, there or away --- */
-
-static void back_off(struct poller *p, int64_t now_us)
-{
-    p->backoff_us = p->backoff_us ? earlier(2 * p->backoff_us, BACKOFF_MAX_US) : BACKOFF_MIN_US;
-    p->db_retry_us = now_us + p->backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)p->backoff_us);
-}
-
-static void statement_failed(struct poller *p, const char *duty, const struct err *err)
-{
-    int64_t now_us = when_steady_us();
-
-    if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duty, log_quote(err->text));
-        p->db_retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
-        return;
-    }
-    if (err->code == ERR_LOST || err->code == ERR_UNAVAILABLE)
-        db_close(p->db);
-    if (p->backoff_us == 0 || (err->code != ERR_LOST && err->code != ERR_UNAVAILABLE))
-        log_event(LOG_ERROR, "the database failed, running handlers go on", "duty=%s error=%s", duty, log_quote(err->text));
-    back_off(p, now_us);
-}
-
-/* Whether statements can be made now. Connects when that is due. */
-static bool database_ready(struct poller *p)
-{
-    int64_t now_us = when_steady_us();
-    struct err err = {0};
-    int rc;
-
-    if (now_us < p->db_retry_us)
-        return false;
-    if (db_connected(p->db))
-        return true;
-    rc = db_connect(p->db, &err);
-    if (rc == 0 && !p->schema_known)
-        rc = schema_check(p->db, &err);
-    if (rc == 0) {
-        p->schema_known = true;
-        log_event(LOG_INFO, p->away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
-        p->away_us = 0;
-        return true;
-    }
-    if (!p->away_us)
-        p->away_us = now_us;
-    if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT))) {
-        end(p, rc, err.text);
-        return false;
-    }
-    log_event(p->backoff_us ? LOG_DEBUG : LOG_ERROR, "no database, tried again later", "error=%s", log_quote(err.text));
-    db_close(p->db);
-    back_off(p, now_us);
-    return false;
-}
-
-static void run_duties(struct poller *p)
-{
-    for (size_t i = 0; i < DUTIES; i++) {
-        struct err err = {0};
-
-        if (p->phase == PHASE_END || duties[i].next(p) > when_steady_us())
-            continue;
-        if (!database_ready(p))
-            return;
-        if (duties[i].run(p, &err) < 0) {
-            statement_failed(p, duties[i].name, &err);
-            return;
-        }
-        p->backoff_us = 0;
-        p->db_retry_us = 0;
-    }
-}
-
-static int64_t next_duty(const struct poller *p)
-{
-    int64_t next = NEVER_US;
-
-    for (size_t i = 0; i < DUTIES; i++)
-        next = earlier(next, duties[i].next(p));
-    return next == NEVER_US || next > p->db_retry_us ? next : p->db_retry_us;
 }
 
 /* --- phases --- */
@@ -203,7 +103,7 @@ static void advance(struct poller *p)
         p->phase = PHASE_END;
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
         now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
-        end(p, ERR_UNAVAILABLE, "the database stayed away; what was running is taken back when its lease ends");
+        poller_end(p, ERR_UNAVAILABLE, "the database stayed away; what was running is taken back when its lease ends");
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
@@ -215,7 +115,7 @@ static void advance(struct poller *p)
     } else if (p->job_count == 0 && now_us >= p->give_up_us) {
         log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
                   p->result_count);
-        end(p, ERR_UNAVAILABLE, "the database stayed away while dqd ended");
+        poller_end(p, ERR_UNAVAILABLE, "the database stayed away while dqd ended");
     }
 }
 
@@ -316,7 +216,7 @@ static int64_t tick(struct poller *p)
     report_take_all(p);
     watch_runner(p, now_us);
     p->ticked_us = now_us;
-    run_duties(p);
+    duty_run(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
         report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
@@ -325,7 +225,7 @@ static int64_t tick(struct poller *p)
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
-    return earlier(earlier(next_duty(p), next_phase(p)), earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
+    return earlier(earlier(duty_next(p), next_phase(p)), earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
 }
 
 static void wait_until(struct poller *p, int64_t until_us)

@@ -69,9 +69,9 @@ static void on_result(struct poller *p, struct job *j, const struct runner_event
     s.output_size = e->output_size;
     decide(j, f, e, &s);
     if (f->lost || e->outcome == OUTCOME_CANCELLED) { /* not ours any more: nothing of it is recorded */
-        log_event(LOG_INFO, "attempt ended, its task was cancelled or taken back", "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", f->id,
-                  log_quote(j->tag->name), f->attempt, task_outcome_name((int)e->outcome),
-                  when_format_rough(took, s.finish_at - s.start_at));
+        log_event(LOG_INFO, "attempt ended, its task was cancelled or taken back",
+                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", f->id, log_quote(j->tag->name), f->attempt,
+                  task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, f);
         return;
     }

@@ -136,13 +136,6 @@ struct poller {
     uint64_t total_done, total_failed, total_retried;
 };
 
-/* One duty of the poller: `next` tells when (microseconds, NEVER_US: not at all), `run` does it. */
-struct duty {
-    const char *name;
-    int64_t (*next)(const struct poller *p);
-    int (*run)(struct poller *p, struct err *err); /* asks the database; an error puts all duties off */
-};
-
 /* tags.c */
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
@@ -203,7 +196,12 @@ int upkeep_retention(struct poller *p, struct err *err);
 int input_body(const void *body, size_t size, struct err *err);
 int input_batch(const struct task *tasks, size_t count, struct err *err);
 
+/* duty.c */
+void duty_run(struct poller *p);           /* those whose time has come, if the database is there */
+int64_t duty_next(const struct poller *p); /* when the next one wants to run */
+
 /* poller.c */
+void poller_end(struct poller *p, int code, const char *text); /* at once; code 0: as asked, else why */
 const char *poller_mode_name(enum poller_mode m);
 uint64_t poller_random(void);
 
