@@ -110,7 +110,9 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
                             .limit = want,
                             .share = p->share,
                             .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
-                            .steal_share = p->shares > 1 ? (p->share + 1 + (unsigned)(poller_random() % (p->shares - 1))) % p->shares : 0,
+                            .steal_share =
+                                p->shares > 1 ? (p->share + 1 + (unsigned)(poller_random() % (p->shares - 1))) % p->shares : 0,
+                            .steal_far_end = poller_random() % 4 != 0,
                             .steal_after_ms = p->conf->dqd.steal_after_ms,
                             .max_attempts = retry_max_attempts(&h->retry),
                             .lease_ms = p->conf->dqd.lease_ms,

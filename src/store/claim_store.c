@@ -64,8 +64,8 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
     p->tags[p->count++] = (struct claim_peek_tag){sql_dup(r, 1, NULL), db_time(r, 2), paused_until};
 }
 
-/* The clock comes even when nothing is pending. The condition as a range and the GROUP BY of both columns make it a loose index scan: one read
- * a tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.) */
+/* The clock comes even when nothing is pending. The condition as a range and the GROUP BY of both columns make it a loose index
+ * scan: one read a tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.) */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -93,10 +93,11 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
 
 /* ---- claim */
 
-#define CLAIM_COLUMNS                                                                                                                    \
-    "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"         \
+#define CLAIM_COLUMNS                                                                                                              \
+    "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"    \
     " b.message_body"
-/* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads nothing. */
+/* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads
+ * nothing. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
 
 static void read_claimed(const struct db_rows *r, struct task *t)
@@ -114,8 +115,8 @@ static void read_claimed(const struct db_rows *r, struct task *t)
     task_read_body(r, 10, t);
 }
 
-static int read_list(struct db *db, const struct buf *sql, void (*read)(const struct db_rows *r, struct task *t), struct task_list *ret,
-                     struct err *err)
+static int read_list(struct db *db, const struct buf *sql, void (*read)(const struct db_rows *r, struct task *t),
+                     struct task_list *ret, struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -128,18 +129,18 @@ static int read_list(struct db *db, const struct buf *sql, void (*read)(const st
     return rc;
 }
 
-/* Those of a share that have been due for so long: the longest first, but another's from the other end, out of its owner's way. */
-static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, size_t limit, struct task_list *ret,
-                           struct err *err)
+/* Those of a share that have been due for so long: the longest first, or last. */
+static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, bool far_end,
+                           size_t limit, struct task_list *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const char *order = share == ask->share ? "" : " DESC";
+    const char *order = far_end ? " DESC" : "";
 
-    buf_printf(&sql, "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ", SMALL_BODY,
-               TASK_PENDING);
+    buf_printf(&sql,
+               "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
+               SMALL_BODY, TASK_PENDING);
     db_put_text(&sql, ask->tag);
-    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND",
-               overdue_ms * 1000);
+    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND", overdue_ms * 1000);
     if (ask->shares > 1)
         buf_printf(&sql, " AND c.id %% %u = %u", ask->shares, share);
     buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu", order, order, limit);
@@ -148,8 +149,8 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     return rc;
 }
 
-static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, const struct claim_ref *refs, size_t n,
-                      uint64_t *ret_rows, struct err *err)
+static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, const struct claim_ref *refs,
+                      size_t n, uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -161,7 +162,8 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
     sql_put_from_now(&sql, ask->lease_ms);
-    buf_str(&sql, ", execution_time = UTC_TIMESTAMP(3), exit_code = NULL, `signal` = NULL, error_stack = NULL, output = NULL WHERE ");
+    buf_str(&sql,
+            ", execution_time = UTC_TIMESTAMP(3), exit_code = NULL, `signal` = NULL, error_stack = NULL, output = NULL WHERE ");
     sql_put_from(&sql, "", TASK_CLAIM);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", refs, n);
@@ -171,8 +173,8 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
 }
 
 /* Some were taken by others: asks which carry our token. `held` gets them, by id, at the version after the claim. */
-static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, struct claim_ref *held, size_t *ret_held,
-                     struct err *err)
+static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, struct claim_ref *held,
+                     size_t *ret_held, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -196,8 +198,8 @@ static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
 }
 
 /* Moves the candidates that are ours to `won`; the others stay behind to be freed. */
-static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *found, const struct claim_ref *held,
-                     size_t held_count, bool all, struct task_list *won)
+static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *found,
+                     const struct claim_ref *held, size_t held_count, bool all, struct task_list *won)
 {
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i];
@@ -243,17 +245,17 @@ out:
     return rc < 0 ? rc : 0;
 }
 
-static int claim_some(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, size_t limit, struct task_list *won,
-                      size_t *ret_seen, size_t *ret_lost, struct err *err)
+static int claim_some(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, size_t limit,
+                      struct task_list *won, size_t *ret_seen, size_t *ret_lost, struct err *err)
 {
     struct task_list found = {NULL, 0, 0};
     struct claim_ref *refs = NULL, *held = NULL;
     size_t held_count = 0;
     uint64_t rows = 0;
 
-    int rc = limit ? find_candidates(db, ask, ask->share, 0, limit, &found, err) : 0;
+    int rc = limit ? find_candidates(db, ask, ask->share, 0, false, limit, &found, err) : 0;
     if (rc == 0 && ask->shares > 1 && found.count < limit) /* as long as there is enough of our own, we are in nobody's way */
-        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, limit - found.count, &found, err);
+        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end, limit - found.count, &found, err);
     if (rc < 0 || !found.count)
         goto out;
     refs = mem_alloc(found.count * sizeof *refs);
@@ -277,8 +279,8 @@ out:
     return rc;
 }
 
-int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won, size_t *ret_seen,
-                      size_t *ret_lost, struct err *err)
+int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
+                      size_t *ret_seen, size_t *ret_lost, struct err *err)
 {
     struct task_list ours = {NULL, 0, 0};
     size_t limit = ask->limit, seen = 0, lost = 0;
@@ -313,12 +315,15 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret, struct err *err)
+int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret,
+                        struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct task_list found = {NULL, 0, 0};
 
-    buf_printf(&sql, "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.claim_token = ",
+    buf_printf(&sql,
+               "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+               " WHERE c.status = %d AND c.claim_token = ",
                SMALL_BODY, TASK_RUNNING);
     sql_put_token(&sql, owner->token);
     int rc = read_list(db, &sql, read_claimed, &found, err);
@@ -339,7 +344,8 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
 
 /* ---- bodies */
 
-/* Sizes that nobody noted (tasks inserted by applications) are asked for, so that no statement brings more than the caller has room for. */
+/* Sizes that nobody noted (tasks inserted by applications) are asked for, so that no statement brings more than the caller has room
+ * for. */
 static int load_sizes(struct db *db, struct task *const *tasks, size_t count, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -370,7 +376,8 @@ static int load_sizes(struct db *db, struct task *const *tasks, size_t count, st
     return rc;
 }
 
-int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded, struct err *err)
+int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded,
+                            struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;

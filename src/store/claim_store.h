@@ -44,6 +44,7 @@ struct claim_ask {
     unsigned share, shares;   /* prefer ids with id % shares = share; shares 1: all */
     unsigned steal_share;     /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
     int64_t steal_after_ms;
+    bool steal_far_end;       /* of these the latest first: out of their owner's way, but never always, for the oldest would starve */
     uint32_t max_attempts;    /* written to rows that have none */
     int64_t lease_ms;
     uint32_t global_limit;    /* running tasks of the tag on all hosts; 0: none */
