@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void check_body(struct rig *r, const char *body, size_t len)
@@ -321,6 +324,29 @@ static void user_is_switched_by_root(void **state)
     rig_close(&r);
 }
 
+/* The kernel counts the processes that an account has before it becomes one more: there has to be one. */
+static pid_t start_another_of(const char *account)
+{
+    const struct passwd *pw = getpwnam(account);
+    int ready[2];
+    char byte;
+
+    assert_non_null(pw);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (setuid(pw->pw_uid) != 0 || write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
 static void process_limit_gives_jobs_back(void **state)
 {
     (void)state;
@@ -329,6 +355,7 @@ static void process_limit_gives_jobs_back(void **state)
 
     if (geteuid() != 0)
         skip();
+    pid_t other = start_another_of("nobody");
     getrlimit(RLIMIT_NPROC, &old);
     const struct rlimit none = {0, old.rlim_max};
     setrlimit(RLIMIT_NPROC, &none);
@@ -338,6 +365,8 @@ static void process_limit_gives_jobs_back(void **state)
     assert_true(back->e.cannot_start);
     assert_non_null(strstr(back->error, "Resource temporarily unavailable"));
     rig_close(&r);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
 }
 
 int main(void)
