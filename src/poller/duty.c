@@ -52,6 +52,10 @@ static void statement_failed(struct poller *p, const char *duty, const struct er
         p->db_retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
         return;
     }
+    if (p->o->mode == POLLER_ONCE && p->job_count == 0 && (err->code == ERR_DENIED || err->code == ERR_CONFIG)) {
+        poller_end(p, err->code, err->text); /* a pass does not wait for a right to be granted: the next one will see */
+        return;
+    }
     if (err->code == ERR_LOST || err->code == ERR_UNAVAILABLE)
         db_close(p->db);
     if (p->backoff_us == 0 || (err->code != ERR_LOST && err->code != ERR_UNAVAILABLE))

@@ -90,6 +90,17 @@ END
     refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
+@test "a pass of an account that lacks a right ends, and says which" {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    sql 'CREATE OR REPLACE USER reader@localhost; GRANT SELECT ON dq.* TO reader@localhost'
+    sed "s/^user *=.*/user = reader/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/reader.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/reader.ini"
+    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/reader.ini"
+    [ "$status" = 77 ]
+    [[ $output == *'command denied to user'* ]]
+    [ "${#lines[@]}" = 1 ]
+}
+
 @test "with stderr closed, no other file gets the log" {
     write_handlers <<<'handlers: {}'
     lock=$(sed -n 's/^lock_file *= *//p' "$DQ_CONFIG")
