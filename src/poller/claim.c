@@ -11,6 +11,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define PEEK_DEAR_US 2000
+#define PEEK_SHARE 250
+#define PEEK_RARE_US INT64_C(10000000)
+
 static int64_t poll_us(const struct poller *p)
 {
     return p->conf->dqd.poll_interval_ms * 1000;
@@ -29,17 +33,32 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A peek passes over all that was drained while some session holds an old snapshot. Where that takes long (twice in a row: once is
+ * chance), it is done seldom, for it is needed only to find new tags and tasks that are due before the floor of theirs; meanwhile the
+ * tags are asked one by one, from their floor on. */
+static int64_t peek_every_us(const struct poller *p)
+{
+    int64_t cost_us = p->peek_cost_us[0] < p->peek_cost_us[1] ? p->peek_cost_us[0] : p->peek_cost_us[1];
+    int64_t every_us = (cost_us - p->look_cost_us) * PEEK_SHARE;
+
+    if (p->tag_count == 0 || cost_us - p->look_cost_us < PEEK_DEAR_US)
+        return poll_us(p);
+    return most(poll_us(p), every_us < PEEK_RARE_US ? every_us : PEEK_RARE_US);
+}
+
 int64_t claim_next(const struct poller *p)
 {
     int64_t next;
 
     if (p->phase != PHASE_RUN || p->runner_gone || p->recover)
         return NEVER_US;
-    next = p->peek_us ? p->peek_us + poll_us(p) : 0;
+    next = p->peek_us ? p->look_us + poll_us(p) : 0;
     for (size_t i = 0; i < p->tag_count; i++) {
         const struct tag_state *t = p->tags[i];
         int64_t at = due_us(p, t);
 
+        if (t->look)
+            return 0;
         if (t->handler < 0 || t->paused || at == NEVER_US)
             continue;
         at = most(at, most(t->hold_until_us, t->rest_until_us));
@@ -58,9 +77,42 @@ static int peek(struct poller *p, struct err *err)
         return rc;
     now_us = when_steady_us();
     dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_at);
-    p->peek_us = now_us;
+    p->peek_cost_us[1] = p->peek_cost_us[0];
+    p->peek_cost_us[0] = now_us - sent_us;
+    p->peek_us = p->look_us = now_us;
     tags_take_peek(p, now_us);
     return 0;
+}
+
+static int look(struct poller *p, struct tag_state *t, struct err *err)
+{
+    int64_t sent_us = when_steady_us(), now_at = 0, next_at = TASK_TIME_NONE;
+    int rc = claim_store_next(p->db, t->name, t->floor_at, &now_at, &next_at, err);
+
+    if (rc < 0)
+        return rc;
+    p->look_cost_us = when_steady_us() - sent_us;
+    dbclock_sample(&p->clock, sent_us, sent_us + p->look_cost_us, now_at);
+    tags_take_next(t, next_at, now_at);
+    return 0;
+}
+
+/* Asks the tags that are to be asked: after a claim that found their end, and all of them when peeks are rare. */
+static int look_at_tags(struct poller *p, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    bool all = now_us >= p->look_us + poll_us(p);
+    int rc = 0;
+
+    if (all)
+        p->look_us = now_us;
+    for (size_t i = 0; rc == 0 && i < p->tag_count; i++) {
+        struct tag_state *t = p->tags[i];
+
+        if (t->look || (all && t->handler >= 0 && !t->paused && !t->more))
+            rc = look(p, t, err);
+    }
+    return rc;
 }
 
 static bool started_before(const struct task_list *l)
@@ -85,8 +137,10 @@ static void learn(struct poller *p, struct tag_state *t, size_t want, size_t see
         t->hold_until_us = now_us + poll_us(p); /* what is due is not for us: another poller's share, or the limit is reached */
     else if (seen > 0 && won->count == 0)
         t->hold_until_us = now_us + 1000 + (int64_t)(poller_random() % 4000); /* lost the race: step aside */
+    else if (!t->more && p->o->mode == POLLER_ONCE)
+        p->peek_us = 0; /* is there anything left? */
     else if (!t->more)
-        p->peek_us = 0; /* when is the next one due? */
+        t->look = true; /* when is the next one due? */
 }
 
 /* Claimed tasks whose lease was eaten up by a slow statement are not begun. */
@@ -108,6 +162,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     struct task_list won = {0};
     struct claim_ask ask = {.tag = t->name,
                             .limit = want,
+                            .floor_at = t->floor_at,
                             .share = p->share,
                             .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
                             .steal_share =
@@ -128,6 +183,8 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
         return rc;
     }
     learn(p, t, want, *ret_seen, &won);
+    if (ask.shares == 1 && won.count && won.count == *ret_seen) /* all that was due before the last of them is taken */
+        t->floor_at = won.items[won.count - 1].expected_at;
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
     take(p, t, &won, p->claim_sent_us);
@@ -137,7 +194,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
 int claim_run(struct poller *p, struct err *err)
 {
     int64_t now_us = when_steady_us();
-    bool peeked = p->peek_us == 0 || now_us >= p->peek_us + poll_us(p), seen_any = false;
+    bool peeked = p->peek_us == 0 || now_us >= p->peek_us + peek_every_us(p), seen_any = false;
     int rc = peeked ? peek(p, err) : 0;
 
     if (rc < 0)
@@ -160,7 +217,7 @@ int claim_run(struct poller *p, struct err *err)
     if (p->tag_count)
         p->tag_turn = (p->tag_turn + 1) % p->tag_count;
     p->pass_empty = peeked && !seen_any;
-    return 0;
+    return look_at_tags(p, err);
 }
 
 int64_t claim_recover_next(const struct poller *p)

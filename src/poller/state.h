@@ -33,6 +33,8 @@ struct tag_state {
     int handler;     /* index in the current table; -1: none, or left out by --tag */
     bool selected;   /* by --tag */
     int64_t next_at; /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
+    int64_t floor_at; /* nothing that is due earlier is pending, as far as is known; TASK_TIME_NONE: not known */
+    bool look;        /* ask this tag alone when its next one is due */
     bool more;       /* the last claim took all it asked for: there is likely more */
     bool paused;
     bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
@@ -126,6 +128,9 @@ struct poller {
     int64_t claim_sent_us; /* of that claim */
 
     struct claim_peek peek;
+    int64_t peek_cost_us[2]; /* of the last peeks */
+    int64_t look_cost_us;    /* of asking one tag */
+    int64_t look_us;         /* when all tags were last asked, together or one by one */
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     bool pass_empty; /* the last full pass won nothing */
     unsigned share, shares;
@@ -140,6 +145,7 @@ struct poller {
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
 void tags_take_peek(struct poller *p, int64_t now_us);
+void tags_take_next(struct tag_state *t, int64_t next_at, int64_t now_at); /* the earliest pending one is due then; database's clock */
 void tags_job_ended(struct tag_state *t, int64_t duration_us);
 void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us);
 void tags_free(struct poller *p);

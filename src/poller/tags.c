@@ -18,6 +18,9 @@
 /* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than anyone would notice. */
 #define AHEAD_US INT64_C(100000)
 
+/* Producers whose transaction takes no longer than this never commit a task that is due before a floor. */
+#define FLOOR_SLACK_MS 1000
+
 static size_t find(const struct poller *p, const char *name, bool *found)
 {
     size_t low = 0, high = p->tag_count;
@@ -66,7 +69,7 @@ struct tag_state *tags_get(struct poller *p, const char *name)
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = t->selected ? handlers_match(p->table->handlers, name) : -1;
-    t->next_at = TASK_TIME_NONE;
+    t->next_at = t->floor_at = TASK_TIME_NONE;
     p->tags[at] = t;
     p->tag_count++;
     return t;
@@ -109,16 +112,23 @@ static void warn_unhandled(struct tag_state *t, int64_t now_us)
     log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
 }
 
+void tags_take_next(struct tag_state *t, int64_t next_at, int64_t now_at)
+{
+    t->next_at = next_at;
+    t->floor_at = next_at != TASK_TIME_NONE && next_at < now_at - FLOOR_SLACK_MS ? next_at : now_at - FLOOR_SLACK_MS;
+    t->look = false;
+}
+
 void tags_take_peek(struct poller *p, int64_t now_us)
 {
     for (size_t i = 0; i < p->tag_count; i++)
-        p->tags[i]->next_at = TASK_TIME_NONE;
+        tags_take_next(p->tags[i], TASK_TIME_NONE, p->peek.now_at);
     for (size_t i = 0; i < p->peek.count; i++) {
         const struct claim_peek_tag *seen = &p->peek.tags[i];
         struct tag_state *t = tags_get(p, seen->tag);
 
         t->seen_us = now_us;
-        t->next_at = seen->next_at;
+        tags_take_next(t, seen->next_at, p->peek.now_at);
         t->paused = seen->paused_until_at != TASK_TIME_NONE && seen->paused_until_at > p->peek.now_at;
         if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_at)
             warn_unhandled(t, now_us);

@@ -12,6 +12,7 @@
 
 #define REAP_MOST 500
 #define REAP_EVERY_US INT64_C(3000000)
+#define REAP_SHARE 250
 /* A tag without handler here is left to those that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 #define SWEEP_STEP 500
@@ -40,13 +41,14 @@ int upkeep_reap(struct poller *p, struct err *err)
 {
     struct task_list expired = {0};
     bool give_up[REAP_MOST];
-    int64_t now_us = when_steady_us();
+    int64_t now_us = when_steady_us(), cost_us;
     size_t kept = 0, taken = 0;
     int rc = claim_store_expired(p->db, REAP_MOST, &expired, err);
 
     if (rc < 0)
         return rc;
-    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2));
+    cost_us = when_steady_us() - now_us; /* it passes over what old snapshots of other sessions keep */
+    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) + cost_us * REAP_SHARE;
     for (size_t i = 0; i < expired.count; i++) {
         struct task *t = &expired.items[i];
 

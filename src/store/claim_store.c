@@ -91,6 +91,36 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
     return rc;
 }
 
+static void put_floor(struct buf *sql, const char *column, int64_t floor_at)
+{
+    if (floor_at > 0) { /* else none: no task is from before 1970 */
+        buf_printf(sql, " AND %s >= ", column);
+        db_put_time(sql, floor_at);
+    }
+}
+
+int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_at, int64_t *ret_next_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_printf(&sql, "SELECT UTC_TIMESTAMP(3), MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_PENDING);
+    db_put_text(&sql, tag);
+    put_floor(&sql, "expected_time", floor_at);
+    int rc = db_query(db, &sql, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc == 1) {
+        *ret_now_at = db_time(rows, 0);
+        *ret_next_at = db_time(rows, 1);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
 /* ---- claim */
 
 #define CLAIM_COLUMNS                                                                                                              \
@@ -141,6 +171,8 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                SMALL_BODY, TASK_PENDING);
     db_put_text(&sql, ask->tag);
     buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND", overdue_ms * 1000);
+    if (share == ask->share)
+        put_floor(&sql, "c.expected_time", ask->floor_at);
     if (ask->shares > 1)
         buf_printf(&sql, " AND c.id %% %u = %u", ask->shares, share);
     buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu", order, order, limit);

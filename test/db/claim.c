@@ -230,6 +230,33 @@ static void peek_tells_next_time_pause_and_clock(void **state)
     claim_peek_done(&p);
 }
 
+static void floor_spares_what_is_older(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_list won = {0};
+    size_t seen, lost;
+    int64_t now_at, next_at;
+    (void)state;
+    add("t", NULL, -60000);
+    uint64_t young = add("t", NULL, -1000);
+    add("t", NULL, 60000);
+    add("other", NULL, -2000);
+    ok(claim_store_next(db, "t", TASK_TIME_NONE, &now_at, &next_at, &err));
+    assert_in_range(now_at - next_at, 60000, 90000);
+    ok(claim_store_next(db, "t", now_at - 30000, &now_at, &next_at, &err));
+    assert_in_range(now_at - next_at, 1000, 30000);
+    ask.floor_at = next_at;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 1);
+    assert_int_equal(won.items[0].id, young);
+    task_list_done(&won);
+    ok(claim_store_next(db, "t", ask.floor_at, &now_at, &next_at, &err));
+    assert_in_range(next_at - now_at, 1, 60000);
+    ok(claim_store_next(db, "none", TASK_TIME_NONE, &now_at, &next_at, &err));
+    assert_true(next_at == TASK_TIME_NONE);
+}
+
 static void check_and_renew_tell_what_was_lost(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
@@ -296,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup(shares_are_preferred_and_overdue_ones_stolen, harness_setup),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(peek_tells_next_time_pause_and_clock, harness_setup),
+        cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),
         cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
     };
