@@ -3,15 +3,15 @@
 finished=3000000 future=1000000
 
 # in_large COMMAND...: the same with the schema that holds millions of other rows.
-in_large() { database=dq_large DQ_CONFIG=$work/large.ini "$@"; }
+in_large() { database=dq_large DQ_CONFIG=$sandbox/large.ini "$@"; }
 
 fill_large()
 {
-    [ ! -e "$work/large.filled" ] || return 0
+    [ ! -e "$work/large.filled" ] || [ ! -e "$sandbox/large.ini" ] || return 0
     say "filling a schema with $((finished / scale)) finished and $((future / scale)) future rows"
-    rm -f "$work/large.ini"
-    (umask 077; sed 's/^database = dq$/database = dq_large/' "$sandbox/dq.ini" >"$work/large.ini"
-        printf '[retention]\ndone = never\n' >>"$work/large.ini")
+    rm -f "$sandbox/large.ini"
+    (umask 077; sed 's/^database = dq$/database = dq_large/' "$sandbox/dq.ini" >"$sandbox/large.ini"
+        printf '[retention]\ndone = never\n' >>"$sandbox/large.ini")
     sql 'DROP DATABASE IF EXISTS dq_large; CREATE DATABASE dq_large'
     in_large "$bin/dq" init >/dev/null
     in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts, expected_time, execution_time,

@@ -98,7 +98,10 @@ start_dqd()
 {
     "$bin/dqd" --resident --log-level warn "$@" 2>>"$work/dqd.log" &
     dqd_pid=$!
-    until [ "$(sql "SELECT COUNT(*) FROM dq_poller WHERE pid = $dqd_pid")" = 1 ]; do sleep 0.05; done
+    until [ "$(sql "SELECT COUNT(*) FROM dq_poller WHERE pid = $dqd_pid")" = 1 ]; do
+        kill -0 "$dqd_pid" || { tail -n 3 "$work/dqd.log" >&2; exit 1; }
+        sleep 0.05
+    done
 }
 
 stop_dqd()
