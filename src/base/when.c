@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define AT_MIN (INT64_C(-354285) * WHEN_DAY)     /* 1000-01-01T00:00:00.000Z */
 #define AT_MAX (INT64_C(2932897) * WHEN_DAY - 1) /* 9999-12-31T23:59:59.999Z */
@@ -276,6 +277,14 @@ static int scan_offset(struct scan *s, bool *ret_given, int64_t *ret_offset)
     return 0;
 }
 
+/* The C library takes a zone that it does not find for UTC. What has digits may be a rule, "CET-1CEST", and no file. */
+static bool zone_is_known(const char *zone)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s%s", zone && *zone == '/' ? "" : "/usr/share/zoneinfo/", zone ? zone : "");
+    return !zone || strpbrk(zone, ":0123456789") || !strcmp(zone, "UTC") || getenv("TZDIR") || access(path, R_OK) == 0;
+}
+
 /* Finds the instant at which the local clock shows `local`. step_days 0: on that very day; else the first one after now among the
  * repetitions every so many days. */
 static int resolve_local(const struct scan *s, int64_t local, int step_days, int64_t now_at, int64_t *ret_at)
@@ -284,6 +293,8 @@ static int resolve_local(const struct scan *s, int64_t local, int step_days, int
     char first[WHEN_TEXT_SIZE], second[WHEN_TEXT_SIZE];
     int found = local_readings(local, reading);
 
+    if (!zone_is_known(getenv("TZ")))
+        return scan_fault(s, NULL, NULL, "this host knows no time zone \"%s\" (TZ) and would take it for UTC", getenv("TZ"));
     while (step_days && reading[1] <= now_at)
         found = local_readings(local += step_days * WHEN_DAY, reading);
     if (found == 1 || (found == 2 && step_days && reading[0] <= now_at)) {
