@@ -34,16 +34,16 @@ static int64_t most(int64_t a, int64_t b)
 }
 
 /* A peek passes over all that was drained while some session holds an old snapshot. Where that takes long (twice in a row: once is
- * chance), it is done seldom, for it is needed only to find new tags and tasks that are due before the floor of theirs; meanwhile the
- * tags are asked one by one, from their floor on. */
+ * chance), much longer than to ask the tags one by one from their floor on, they are asked so, and the peek is done seldom: it is
+ * needed only to find new tags and tasks that are due before the floor of theirs. */
 static int64_t peek_every_us(const struct poller *p)
 {
     int64_t cost_us = p->peek_cost_us[0] < p->peek_cost_us[1] ? p->peek_cost_us[0] : p->peek_cost_us[1];
-    int64_t every_us = (cost_us - p->look_cost_us) * PEEK_SHARE;
+    int64_t more_us = cost_us - p->look_cost_us * (int64_t)p->tag_count;
 
-    if (p->tag_count == 0 || cost_us - p->look_cost_us < PEEK_DEAR_US)
+    if (p->tag_count == 0 || more_us < PEEK_DEAR_US)
         return poll_us(p);
-    return most(poll_us(p), every_us < PEEK_RARE_US ? every_us : PEEK_RARE_US);
+    return most(poll_us(p), more_us * PEEK_SHARE < PEEK_RARE_US ? more_us * PEEK_SHARE : PEEK_RARE_US);
 }
 
 int64_t claim_next(const struct poller *p)
