@@ -1,8 +1,9 @@
 /*
  * bulk.c - a file of tasks into the database, chunk by chunk.
  *
- * Invariant: a chunk is added whole or not at all, and an error says exactly how many lines are in, so that the next call can go
- * on from there. Memory holds one chunk.
+ * While a thread sends one chunk, the next one is read: the server and the parser work at the same time. Memory holds two chunks.
+ * Invariant: a chunk is added whole or not at all, chunks are sent in the order of the file, and an error says exactly how many
+ * lines are in, so that the next call can go on from there. Only the sender uses the database while it runs.
  */
 #include "cli/bulk.h"
 
@@ -12,6 +13,7 @@
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,17 @@
 #define CHUNK_BYTES (1u << 20)
 #define TRANSIENT_TRIES 5
 
+struct chunk {
+    struct buf arena; /* its texts */
+    struct bulk_item *items;
+    struct task_new *tasks;
+    size_t count;
+    uint64_t last_line, bytes; /* of the file, when it was full */
+    size_t kept, bad;          /* what its sending came to */
+    int rc;
+    struct err err;
+};
+
 struct bulk {
     struct cmd_context *c;
     const struct bulk_options *options;
@@ -28,10 +41,9 @@ struct bulk {
     struct bulk_parser parser;
     bool begun; /* the first line that is not blank was seen: the parser is set up */
     struct progress progress;
-    struct buf arena; /* the texts of the chunk */
-    struct bulk_item *items;
-    struct task_new *tasks;
-    size_t count;
+    struct chunk chunks[2];
+    struct chunk *filling, *sending; /* the latter NULL: none */
+    pthread_t sender;
     uint64_t done_line; /* every line up to this one is in the database */
     uint64_t added, kept;
 };
@@ -76,46 +88,75 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
     return 0;
 }
 
-static int add_chunk(struct bulk *b, size_t *ret_bad, struct err *err)
+static void *send_chunk(void *arg)
 {
-    size_t kept = 0;
-    int rc = 0;
+    struct bulk *b = arg;
+    struct chunk *k = b->sending;
     for (int try = 1; try <= TRANSIENT_TRIES; try++) { /* a deadlock was rolled back whole: once more */
-        rc = task_store_add_many(b->c->db, b->tasks, b->count, b->options->on_conflict, &kept, ret_bad, err);
-        if (rc != ERR_TRANSIENT)
+        k->rc = task_store_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept, &k->bad, &k->err);
+        if (k->rc != ERR_TRANSIENT)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
     }
-    if (rc < 0)
-        return rc;
-    b->kept += kept;
-    b->added += b->count - kept;
+    return NULL;
+}
+
+/* Waits for the chunk that is being sent, if any. */
+static int finish_chunk(struct bulk *b, struct err *err)
+{
+    struct chunk *k = b->sending;
+    if (k == NULL)
+        return 0;
+    pthread_join(b->sender, NULL);
+    b->sending = NULL;
+    if (k->rc < 0) {
+        *err = k->err;
+        if (k->bad < k->count)
+            return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[k->bad].line);
+        return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
+    }
+    b->kept += k->kept;
+    b->added += k->count - k->kept;
+    b->done_line = k->last_line;
+    progress_show(&b->progress, k->last_line, b->lines.size ? (double)k->bytes / (double)b->lines.size : -1);
     return 0;
 }
 
-/* Adds what has been collected. */
+/* Sends what has been collected, after the chunk before it, and turns to the other one. */
 static int flush_chunk(struct bulk *b, struct err *err)
 {
-    size_t bad = SIZE_MAX;
-    for (size_t i = 0; i < b->count; i++) {
-        const struct bulk_item *item = &b->items[i];
-        b->tasks[i] = item->task;
-        b->tasks[i].tag = b->arena.data + item->tag;
-        b->tasks[i].key = item->has_key ? b->arena.data + item->key : NULL;
-        b->tasks[i].body = b->arena.data + item->body;
-    }
-    if (b->options->dry_run)
-        b->added += b->count;
-    int rc = b->count == 0 || b->options->dry_run ? 0 : add_chunk(b, &bad, err);
-    if (rc < 0 && bad < b->count)
-        return err_prefix(err, "%s:%" PRIu64, b->lines.name, b->items[bad].line);
+    struct chunk *k = b->filling;
+    int64_t now_at;
+    int rc = finish_chunk(b, err);
     if (rc < 0)
-        return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, b->lines.number);
-    b->done_line = b->lines.number;
-    b->count = 0;
-    buf_reset(&b->arena);
-    uint64_t size = b->lines.size;
-    progress_show(&b->progress, b->lines.number, size ? (double)b->lines.bytes / (double)size : -1);
+        return rc;
+    for (size_t i = 0; i < k->count; i++) {
+        const struct bulk_item *item = &k->items[i];
+        k->tasks[i] = item->task;
+        k->tasks[i].tag = k->arena.data + item->tag;
+        k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
+        k->tasks[i].body = k->arena.data + item->body;
+    }
+    k->last_line = b->lines.number;
+    k->bytes = b->lines.bytes;
+    k->bad = SIZE_MAX;
+    k->kept = 0;
+    if (k->count == 0 || b->options->dry_run) {
+        b->added += k->count;
+        b->done_line = k->last_line;
+    } else {
+        rc = cmd_now(b->c, &now_at, err); /* the reader may want to know it while the sender has the database */
+        if (rc < 0)
+            return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
+        b->sending = k;
+        if (pthread_create(&b->sender, NULL, send_chunk, b) != 0) {
+            b->sending = NULL;
+            return err_set(err, ERR_SYSTEM, "cannot start a thread");
+        }
+        b->filling = k == &b->chunks[0] ? &b->chunks[1] : &b->chunks[0];
+    }
+    b->filling->count = 0;
+    buf_reset(&b->filling->arena);
     return 0;
 }
 
@@ -148,11 +189,11 @@ static int take_line(struct bulk *b, const char *line, size_t len, struct err *e
     }
     if (b->lines.number <= b->options->skip)
         return 0;
-    struct bulk_item *item = &b->items[b->count];
-    rc = bulk_parse_line(&b->parser, line, len, &b->arena, item, err);
+    struct bulk_item *item = &b->filling->items[b->filling->count];
+    rc = bulk_parse_line(&b->parser, line, len, &b->filling->arena, item, err);
     if (rc == 0) {
         item->line = b->lines.number;
-        b->count++;
+        b->filling->count++;
     }
 out:
     if (rc < 0)
@@ -160,14 +201,14 @@ out:
     return 0;
 }
 
-static int read_all(struct bulk *b, struct err *err)
+static int read_lines(struct bulk *b, struct err *err)
 {
     const char *line;
     size_t len;
     int rc;
     while ((rc = infile_next(&b->lines, &line, &len, err)) > 0) {
         rc = take_line(b, line, len, err);
-        if (rc == 0 && (b->count == CHUNK_LINES || b->arena.len >= CHUNK_BYTES))
+        if (rc == 0 && (b->filling->count == CHUNK_LINES || b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
         if (rc == 0 && interrupted)
             rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name, b->lines.number);
@@ -175,6 +216,16 @@ static int read_all(struct bulk *b, struct err *err)
             return rc;
     }
     return rc < 0 ? rc : flush_chunk(b, err);
+}
+
+/* A fault of the lines that were being sent comes before one of those behind them. */
+static int read_all(struct bulk *b, struct err *err)
+{
+    struct err earlier;
+    int rc = read_lines(b, err), sent = finish_chunk(b, &earlier);
+    if (sent < 0)
+        *err = earlier;
+    return sent < 0 ? sent : rc;
 }
 
 /* Puts what was done before the fault, and how to go on, behind its text. */
@@ -216,13 +267,16 @@ static void report(const struct bulk *b)
 
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
 {
-    struct bulk b = {.c = c, .options = o, .arena = BUF_INIT};
+    struct bulk b = {.c = c, .options = o, .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
     int rc = infile_open(&b.lines, o->from, err);
     if (rc < 0)
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
-    b.items = mem_zero(CHUNK_LINES, sizeof(*b.items));
-    b.tasks = mem_zero(CHUNK_LINES, sizeof(*b.tasks));
+    for (int i = 0; i < 2; i++) {
+        b.chunks[i].items = mem_zero(CHUNK_LINES, sizeof(*b.chunks[i].items));
+        b.chunks[i].tasks = mem_zero(CHUNK_LINES, sizeof(*b.chunks[i].tasks));
+    }
+    b.filling = &b.chunks[0];
     b.done_line = o->skip;
     if (o->dry_run)
         c->now_at = when_host_wall(); /* nothing is stored: no database is needed to check a relative time */
@@ -235,8 +289,10 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         report(&b);
     bulk_parser_done(&b.parser);
     infile_done(&b.lines);
-    buf_done(&b.arena);
-    free(b.items);
-    free(b.tasks);
+    for (int i = 0; i < 2; i++) {
+        buf_done(&b.chunks[i].arena);
+        free(b.chunks[i].items);
+        free(b.chunks[i].tasks);
+    }
     return rc;
 }
