@@ -3,7 +3,7 @@
  *
  * Each tag is one row that joins the counts (all tasks) with what was measured in the window; the first row is all tags together.
  */
-#include "cli/task_columns.h"
+#include "cli/tag_columns.h"
 #include "cli/verbs.h"
 #include "store/tag_store.h"
 
@@ -22,7 +22,7 @@ struct stats_values {
 };
 
 struct stats_row {
-    struct tag_info info;            /* its tag is NULL in the row of all */
+    struct tag_info info;            /* first, as TAG_COUNT_COLUMNS wants it; its tag is NULL in the row of all */
     const struct tag_lateness *late; /* NULL: nothing started in the window */
 };
 
@@ -34,44 +34,6 @@ static void get_tag(const void *row, const void *arg, struct cell *ret)
     const struct cmd_context *c = arg;
     bool people = c->style.format == OUT_TABLE;
     cell_set_text(ret, ROW->info.tag ? ROW->info.tag : people ? "(all)" : NULL);
-}
-
-static void set_count(struct cell *ret, const struct stats_row *r, int status)
-{
-    cell_set_number(ret, r->info.count[status]);
-    ret->capped = r->info.capped[status];
-    ret->colour = r->info.count[status] ? task_status_colour(status) : CELL_DIM;
-}
-
-GETTER(pending)
-{
-    set_count(ret, ROW, TASK_PENDING);
-}
-
-GETTER(running)
-{
-    set_count(ret, ROW, TASK_RUNNING);
-}
-
-GETTER(done)
-{
-    set_count(ret, ROW, TASK_DONE);
-}
-
-GETTER(failed)
-{
-    set_count(ret, ROW, TASK_FAILED);
-}
-
-GETTER(cancelled)
-{
-    set_count(ret, ROW, TASK_CANCELLED);
-}
-
-GETTER(due)
-{
-    cell_set_number(ret, ROW->info.due);
-    ret->capped = ROW->info.due_capped;
 }
 
 /* The lateness of the task that has waited longest. */
@@ -136,12 +98,7 @@ GETTER(rate)
 
 static const struct out_column columns[] = {
     {"tag", NULL, false, 0, "", get_tag},
-    {"pending", NULL, true, 0, "", get_pending},
-    {"running", NULL, true, 0, "", get_running},
-    {"done", NULL, true, 0, "", get_done},
-    {"failed", NULL, true, 0, "", get_failed},
-    {"cancelled", NULL, true, 0, "", get_cancelled},
-    {"due", NULL, true, 0, "", get_due},
+    TAG_COUNT_COLUMNS,
     {"oldest_late", "oldest_late_ms", true, 0, "", get_oldest},
     {"started", "window_started", true, 0, "", get_started},
     {"late_p50", "late_p50_ms", true, 0, "", get_p50},

@@ -1,7 +1,7 @@
 /*
  * cmd_tags.c - dq tags: what waits under each tag, and who would run it.
  */
-#include "cli/task_columns.h"
+#include "cli/tag_columns.h"
 #include "cli/verbs.h"
 #include "store/tag_store.h"
 
@@ -18,47 +18,9 @@ struct tags_values {
 #define TAG ((const struct tag_info *)row)
 #define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 
-static void set_count(struct cell *ret, const struct tag_info *t, int status)
-{
-    cell_set_number(ret, t->count[status]);
-    ret->capped = t->capped[status];
-    ret->colour = t->count[status] ? task_status_colour(status) : CELL_DIM;
-}
-
 GETTER(tag)
 {
     cell_set_text(ret, TAG->tag);
-}
-
-GETTER(pending)
-{
-    set_count(ret, TAG, TASK_PENDING);
-}
-
-GETTER(running)
-{
-    set_count(ret, TAG, TASK_RUNNING);
-}
-
-GETTER(done)
-{
-    set_count(ret, TAG, TASK_DONE);
-}
-
-GETTER(failed)
-{
-    set_count(ret, TAG, TASK_FAILED);
-}
-
-GETTER(cancelled)
-{
-    set_count(ret, TAG, TASK_CANCELLED);
-}
-
-GETTER(due)
-{
-    cell_set_number(ret, TAG->due);
-    ret->capped = TAG->due_capped;
 }
 
 GETTER(oldest)
@@ -115,12 +77,7 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 
 static const struct out_column columns[] = {
     {"tag", NULL, false, 0, "", get_tag},
-    {"pending", NULL, true, 0, "", get_pending},
-    {"running", NULL, true, 0, "", get_running},
-    {"done", NULL, true, 0, "", get_done},
-    {"failed", NULL, true, 0, "", get_failed},
-    {"cancelled", NULL, true, 0, "", get_cancelled},
-    {"due", NULL, true, 0, "", get_due},
+    TAG_COUNT_COLUMNS,
     {"oldest", "oldest_due_in_ms", false, 0, "", get_oldest},
     {"next", "next_time", false, 0, "", get_next},
     {"paused", "paused_until", false, 0, "", get_paused},
