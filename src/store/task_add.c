@@ -67,7 +67,8 @@ static void put_insert(struct buf *sql, unsigned has)
                has & HAS_DELAY ? ", delay_time" : "");
 }
 
-static void put_values(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char token[TASK_TOKEN_SIZE])
+/* token NULL: none. */
+static void put_values(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char *token)
 {
     db_put_text(sql, t->tag);
     buf_chr(sql, ',');
@@ -75,7 +76,10 @@ static void put_values(struct buf *sql, const struct task_new *t, unsigned has, 
     buf_chr(sql, ',');
     buf_u64(sql, t->body_size);
     buf_chr(sql, ',');
-    sql_put_token(sql, token);
+    if (token)
+        sql_put_token(sql, token);
+    else
+        buf_str(sql, "NULL");
     buf_chr(sql, ',');
     put_expected(sql, t);
     buf_str(sql, ",UTC_TIMESTAMP(3)");
@@ -94,7 +98,7 @@ static void put_values(struct buf *sql, const struct task_new *t, unsigned has, 
     }
 }
 
-static void put_row(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char token[TASK_TOKEN_SIZE])
+static void put_row(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char *token)
 {
     buf_chr(sql, '(');
     put_values(sql, t, has, token);
@@ -350,20 +354,23 @@ static int blame(struct db *db, const struct task_new *t, size_t n, const unsign
     return 0;
 }
 
-/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
+/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. The token of the first row without a key speaks for all others without
+ * one, as they are stored together; a row with a key may be kept out, and so each carries it. */
 static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
                        enum key_conflict on_conflict, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t rows = 0;
     unsigned has = columns_of(t, n < STATEMENT_ROWS ? n : STATEMENT_ROWS);
+    bool marked = false;
 
     put_insert(&sql, has);
     buf_str(&sql, "VALUES ");
     do {
         if (rows)
             buf_chr(&sql, ',');
-        put_row(&sql, &t[rows], has, token);
+        put_row(&sql, &t[rows], has, t[rows].key || !marked ? token : NULL);
+        marked = marked || !t[rows].key;
         rows++;
     } while (rows < n && rows < STATEMENT_ROWS && sql.len + t[rows].body_size < STATEMENT_BYTES);
     /* A single row's statement does not tell Duplicates, and without a key there are none: no right to UPDATE is needed. */
