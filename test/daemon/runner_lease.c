@@ -113,12 +113,12 @@ static void freeze_beyond_the_lease_kills_at_the_thaw(void **state)
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h, max_running: 1}\n", 4);
     job = send_leased(&r, "t", 2000, NULL);
     free(rig_read_file(&r, "up"));
+    pid_t pid = rig_wait(&r, RUNNER_STARTED, job)->e.pid;
     assert_int_equal(kill(runner_pid(r.link), SIGSTOP), 0);
     uint32_t queued = send_leased(&r, "t", 1000, NULL), fresh = send_leased(&r, "t", 6000, NULL);
     int64_t late = when_steady() + 2500;
     while (when_steady() < late)
         usleep(10000);
-    pid_t pid = rig_find(&r, RUNNER_STARTED, job)->e.pid;
     assert_true(rig_alive(pid));
     assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
     assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_KILLED);
@@ -214,7 +214,7 @@ static void killed_runner_takes_the_leaders_along(void **state)
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN "}\n", 4);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
-    pid_t pid = rig_find(&r, RUNNER_STARTED, job)->e.pid;
+    pid_t pid = rig_wait(&r, RUNNER_STARTED, job)->e.pid;
     assert_int_equal(kill(runner_pid(r.link), SIGKILL), 0);
     do
         while (!runner_next(r.link, &e))
