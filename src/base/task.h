@@ -35,7 +35,8 @@ enum task_event {
     TASK_TRY_LATER,  /* running -> pending at a later time: the attempt failed and others are left */
     TASK_GIVE_UP,    /* running -> failed: exhausted, or a permanent failure */
     TASK_RELEASE,    /* running -> pending, the attempt given back: it was never started */
-    TASK_TAKE_BACK,  /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the attempt counts */
+    TASK_TAKE_BACK,  /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the attempt counts
+                      */
     TASK_CANCEL,     /* pending or running -> cancelled */
     TASK_RETRY,      /* failed, cancelled or done -> pending: a new ladder, attempt = 0 */
     TASK_RESCHEDULE, /* pending -> pending with another expected time */

@@ -22,8 +22,8 @@ int text_char_width(uint32_t c);
 /* Columns of a whole text; a byte that is not valid UTF-8 counts 1. */
 size_t text_width(const char *p, size_t len);
 
-/* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where
- * max_chars > 0; a cut is shown by "…". */
+/* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is
+ * doubled. At most max_chars columns of output where max_chars > 0; a cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
 /* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with transpositions, at most a third

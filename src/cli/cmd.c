@@ -126,8 +126,8 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
         return ERR_USAGE;
     }
     if (when->past && at > now_at)
-        return err_set(err, ERR_USAGE, "--%s: %s is %s, which is yet to come (like 2h, \"today 09:00\", \"yesterday\")", when->option,
-                       when->text, when_format_local(local, at));
+        return err_set(err, ERR_USAGE, "--%s: %s is %s, which is yet to come (like 2h, \"today 09:00\", \"yesterday\")",
+                       when->option, when->text, when_format_local(local, at));
     *ret_at = at;
     return 0;
 }

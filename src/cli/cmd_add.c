@@ -54,7 +54,8 @@ static int read_body(const char *word, struct buf *ret, struct err *err)
         return 0;
     }
     if (word[1] == '\0')
-        return err_set(err, ERR_USAGE, "the name of a file is missing behind @ (a body that begins with @ comes from standard input)");
+        return err_set(err, ERR_USAGE,
+                       "the name of a file is missing behind @ (a body that begins with @ comes from standard input)");
     int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));

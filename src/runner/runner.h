@@ -60,7 +60,8 @@ void runner_send_job(struct runner_link *l, const struct runner_job *j);
 void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
 enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };
 /* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned. The job's reports still
- * come; a task's outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0. */
+ * come; a task's outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0.
+ */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
 void runner_send_return(struct runner_link *l); /* give back every job that has not started */
 void runner_send_reload(struct runner_link *l); /* read the handlers file again; jobs name the table by digest */

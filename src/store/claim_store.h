@@ -23,15 +23,16 @@ struct claim_peek_tag {
     int64_t paused_until_at; /* TASK_TIME_NONE: not paused; INT64_MAX: until resumed */
 };
 struct claim_peek {
-    int64_t now_at;          /* the database's clock, read by the same statement */
+    int64_t now_at; /* the database's clock, read by the same statement */
     struct claim_peek_tag *tags;
-    size_t count, cap;       /* kept between calls: init with {0}, claim_peek_done at the end */
+    size_t count, cap; /* kept between calls: init with {0}, claim_peek_done at the end */
 };
 /* One statement: a loose index scan of `due` for the pending tasks, and the operators' switches. */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
 void claim_peek_done(struct claim_peek *p);
-/* The same of one tag: when its earliest pending task that is due at floor_at or later (TASK_TIME_NONE: any) is due; TASK_TIME_NONE: there
- * is none. While some session holds an old snapshot, what was drained stays in the index: a floor spares passing over it. */
+/* The same of one tag: when its earliest pending task that is due at floor_at or later (TASK_TIME_NONE: any) is due;
+ * TASK_TIME_NONE: there is none. While some session holds an old snapshot, what was drained stays in the index: a floor spares
+ * passing over it. */
 int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_at, int64_t *ret_next_at, struct err *err)
     __attribute__((warn_unused_result));
 
@@ -44,72 +45,75 @@ void task_list_done(struct task_list *l);
 
 struct claim_ask {
     const char *tag;
-    size_t limit;             /* at most so many */
-    int64_t floor_at;         /* of our share nothing is pending that is due earlier, as far as is known; TASK_TIME_NONE: not known */
-    unsigned share, shares;   /* prefer ids with id % shares = share; shares 1: all */
-    unsigned steal_share;     /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
+    size_t limit;           /* at most so many */
+    int64_t floor_at;       /* of our share nothing is pending that is due earlier, as far as is known; TASK_TIME_NONE: not known */
+    unsigned share, shares; /* prefer ids with id % shares = share; shares 1: all */
+    unsigned steal_share;   /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
     int64_t steal_after_ms;
-    bool steal_far_end;       /* of these the latest first: out of their owner's way, but never always, for the oldest would starve */
-    uint32_t max_attempts;    /* written to rows that have none */
+    bool steal_far_end;    /* of these the latest first: out of their owner's way, but never always, for the oldest would starve */
+    uint32_t max_attempts; /* written to rows that have none */
     int64_t lease_ms;
-    uint32_t global_limit;    /* running tasks of the tag on all hosts; 0: none */
+    uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
 };
 /* The claim of one tag: candidates by the index, then one UPDATE by (id, version). Appends to `won` the tasks that are now ours:
  * status running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer ones have body NULL
- * (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global limit the two statements run in one short transaction that locks
- * the tag's row of dq_tag, so that the limit holds across hosts. After ERR_LOST the caller reconnects and calls
- * claim_store_recover: what the broken UPDATE took is ours and would otherwise wait for its lease to end. */
-int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won, size_t *ret_seen,
-                      size_t *ret_lost, struct err *err) __attribute__((warn_unused_result));
+ * (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global limit the two
+ * statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across hosts. After ERR_LOST
+ * the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and would otherwise wait for its lease
+ * to end. */
+int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
+                      size_t *ret_seen, size_t *ret_lost, struct err *err) __attribute__((warn_unused_result));
 
 /* Running tasks that carry our token but are not among known[] (sorted ascending): claimed by an UPDATE whose answer was lost.
  * Appends them to ret, like claim_store_claim. */
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret, struct err *err)
-    __attribute__((warn_unused_result));
+int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret,
+                        struct err *err) __attribute__((warn_unused_result));
 
-/* Loads the bodies of tasks that have none, in statements of at most max_bytes (by body_size; always at least one task). *ret_loaded: how many
- * from the front have one now; 0: the first one's row is gone. */
-int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded, struct err *err)
-    __attribute__((warn_unused_result));
+/* Loads the bodies of tasks that have none, in statements of at most max_bytes (by body_size; always at least one task).
+ * *ret_loaded: how many from the front have one now; 0: the first one's row is gone. */
+int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded,
+                            struct err *err) __attribute__((warn_unused_result));
 
 /* What is still ours: sets lost[i] for tasks[i] (id, version) whose row no longer carries our token at that version as running. */
 struct claim_ref {
     uint64_t id, version;
 };
-int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost, struct err *err)
-    __attribute__((warn_unused_result));
-/* The same, and the leases of those still ours now end lease_ms after the statement: one UPDATE. */
-int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms, bool *lost,
+int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
                       struct err *err) __attribute__((warn_unused_result));
+/* The same, and the leases of those still ours now end lease_ms after the statement: one UPDATE. */
+int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
+                      bool *lost, struct err *err) __attribute__((warn_unused_result));
 
 /* The end of an attempt. */
 struct settlement {
-    uint64_t id, version;    /* as claimed */
-    enum task_event event;   /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK */
+    uint64_t id, version;  /* as claimed */
+    enum task_event event; /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK */
     enum task_outcome outcome;
-    int64_t retry_delay_ms;  /* TASK_TRY_LATER: due so long after the statement; otherwise the expected time stays */
+    int64_t retry_delay_ms;      /* TASK_TRY_LATER: due so long after the statement; otherwise the expected time stays */
     int64_t start_at, finish_at; /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
-    int exit_code, signal;   /* -1, 0: none */
-    const char *error;       /* NULL: none */
-    const void *output;      /* tail; NULL: none */
+    int exit_code, signal;       /* -1, 0: none */
+    const char *error;           /* NULL: none */
+    const void *output;          /* tail; NULL: none */
     size_t output_size;
 };
 /* Settles all of them: successes in one UPDATE, the others with their rows of dq_attempt in one short transaction. applied[i] tells
  * whether the row was still ours, also after an earlier call with the same settlement broke off with ERR_LOST: calling again
- * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. A release that says no error (never
- * started, as dqd is stopping) leaves none. */
-int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all, bool *applied,
-                       struct err *err) __attribute__((warn_unused_result));
+ * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. A release that says
+ * no error (never started, as dqd is stopping) leaves none. */
+int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
+                       bool *applied, struct err *err) __attribute__((warn_unused_result));
 
-/* Running tasks whose lease has ended, whoever owned them: id, tag, version, attempt, max_attempts, host, pid, execution_at. At most limit. */
+/* Running tasks whose lease has ended, whoever owned them: id, tag, version, attempt, max_attempts, host, pid, execution_at. At
+ * most limit. */
 int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, struct err *err) __attribute__((warn_unused_result));
-/* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its row of dq_attempt (lease-expired), only where status, version
- * and the ended lease still hold. *ret_taken: how many. */
+/* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its
+ * row of dq_attempt (lease-expired), only where status, version and the ended lease still hold. *ret_taken: how many. */
 int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, size_t *ret_taken, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Retention: deletes up to limit finished tasks of a status that finished (and were due) more than age_ms ago, with their attempts. */
-int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted, struct err *err)
-    __attribute__((warn_unused_result));
+/* Retention: deletes up to limit finished tasks of a status that finished (and were due) more than age_ms ago, with their attempts.
+ */
+int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
+                                struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * db.c - statements and results on one connection to the server. With db_connect.c the only file that knows the client library.
  *
- * Invariant: after any failure the handle is either connected, outside a transaction where the statement was rolled back, or not connected
- * at all. A statement is sent at most once.
+ * Invariant: after any failure the handle is either connected, outside a transaction where the statement was rolled back, or not
+ * connected at all. A statement is sent at most once.
  */
 #include "store/db.h"
 #include "base/mem.h"

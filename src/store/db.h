@@ -3,9 +3,10 @@
  *
  * A connection is made when it is first needed and again after it broke, never behind a statement's back: a statement whose
  * connection breaks returns ERR_LOST, and its outcome is unknown until the caller has looked. The next connection to that server
- * first kills what the broken one left running there, so that what the caller then sees does not change behind his back. Sessions are autocommit, READ COMMITTED, utf8mb4,
- * with a lock wait of 2 s, CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL INFILE, no automatic reconnect, no
- * multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere else.
+ * first kills what the broken one left running there, so that what the caller then sees does not change behind his back. Sessions
+ * are autocommit, READ COMMITTED, utf8mb4, with a lock wait of 2 s, CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL
+ * INFILE, no automatic reconnect, no multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere
+ * else.
  */
 #ifndef DQ_STORE_DB_H
 #define DQ_STORE_DB_H
@@ -26,13 +27,13 @@ struct db *db_new(const struct conf_mysql *conf);
 void db_free(struct db *db);
 int db_load_secret(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* Makes sure of a connection: none yet, or broken: tries the hosts in order. Blocks up to connect_timeout per host. Where several hosts
- * are configured, one that is read-only is passed over. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS). */
+/* Makes sure of a connection: none yet, or broken: tries the hosts in order. Blocks up to connect_timeout per host. Where several
+ * hosts are configured, one that is read-only is passed over. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS). */
 int db_connect(struct db *db, struct err *err) __attribute__((warn_unused_result));
 /* db_connect for the one who sets up: a database that does not exist is created (utf8mb4). */
 int db_connect_create(struct db *db, struct err *err) __attribute__((warn_unused_result));
 bool db_connected(const struct db *db);
-void db_close(struct db *db);             /* keeps the handle: the next db_connect starts anew */
+void db_close(struct db *db);               /* keeps the handle: the next db_connect starts anew */
 const char *db_server(const struct db *db); /* "MariaDB 10.11.19 at db1:3306" for messages; "not connected" */
 
 const char *db_client(void); /* name and version of the client library */
@@ -44,26 +45,27 @@ void db_set_brief(struct db *db);
 /* One statement without a result set. sql is sent as it is: numbers formatted by us, everything else through db_put_*. *ret_rows,
  * where not NULL, gets the matched rows. After ERR_TRANSIENT a ROLLBACK has been done. */
 int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err) __attribute__((warn_unused_result));
-uint64_t db_insert_id(const struct db *db);       /* of the last db_exec */
-uint64_t db_duplicates(const struct db *db);      /* "Duplicates" of the last multi-row INSERT ... ON DUPLICATE KEY UPDATE */
+uint64_t db_insert_id(const struct db *db);  /* of the last db_exec */
+uint64_t db_duplicates(const struct db *db); /* "Duplicates" of the last multi-row INSERT ... ON DUPLICATE KEY UPDATE */
 
 /* A statement with a result set, read row by row. `stream` true: rows are fetched as they are asked for (nothing else may use the
  * connection meanwhile), else the whole result is in memory. */
 struct db_rows;
-int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err) __attribute__((warn_unused_result));
+int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err)
+    __attribute__((warn_unused_result));
 /* The next row: 1, 0 at the end, negative on error. Cells are valid until the next call. */
 int db_rows_next(struct db_rows *r, struct err *err) __attribute__((warn_unused_result));
-void db_rows_free(struct db_rows *r);             /* drains what is left; NULL is fine */
+void db_rows_free(struct db_rows *r); /* drains what is left; NULL is fine */
 bool db_is_null(const struct db_rows *r, unsigned col);
 const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len); /* NULL for SQL NULL; NUL-terminated */
-uint64_t db_u64(const struct db_rows *r, unsigned col);   /* 0 for NULL */
+uint64_t db_u64(const struct db_rows *r, unsigned col);                      /* 0 for NULL */
 int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null);
-int64_t db_time(const struct db_rows *r, unsigned col);   /* DATETIME(3) -> ms, TASK_TIME_NONE for NULL */
+int64_t db_time(const struct db_rows *r, unsigned col); /* DATETIME(3) -> ms, TASK_TIME_NONE for NULL */
 
 /* Literals, appended to a statement. Safe in the sql_mode that db_connect makes sure of; no connection is needed. */
-void db_put_text(struct buf *sql, const char *s);                  /* utf8mb4 string, invalid UTF-8 as '?'; NULL: NULL */
-void db_put_bytes(struct buf *sql, const void *p, size_t len);     /* binary string; p NULL: NULL */
-void db_put_time(struct buf *sql, int64_t at);                     /* DATETIME(3) literal; TASK_TIME_NONE: NULL */
+void db_put_text(struct buf *sql, const char *s);              /* utf8mb4 string, invalid UTF-8 as '?'; NULL: NULL */
+void db_put_bytes(struct buf *sql, const void *p, size_t len); /* binary string; p NULL: NULL */
+void db_put_time(struct buf *sql, int64_t at);                 /* DATETIME(3) literal; TASK_TIME_NONE: NULL */
 
 /* Transactions of a few statements. db_begin/db_commit may return ERR_LOST: unknown. db_rollback never fails (it may close). */
 int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));

@@ -1,8 +1,8 @@
 /*
  * db_connect.c - how a connection comes to be: hosts in order, TLS, the session's settings.
  *
- * Invariant: a connection that is handed out has every setting that the store counts on, and nothing that an earlier connection of this
- * handle left behind still runs on that server.
+ * Invariant: a connection that is handed out has every setting that the store counts on, and nothing that an earlier connection of
+ * this handle left behind still runs on that server.
  */
 #include "base/when.h"
 #include "store/db.h"
@@ -34,9 +34,11 @@ static int set_tls(const struct conf_mysql *c, MYSQL *my, struct err *err)
     const enum conf_tls tls = c->tls;
 
     if (tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
-        return err_set(err, ERR_CONFIG, "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+        return err_set(err, ERR_CONFIG,
+                       "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
-    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA, SSL_MODE_VERIFY_IDENTITY};
+    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA,
+                                     SSL_MODE_VERIFY_IDENTITY};
     mysql_options(my, MYSQL_OPT_SSL_MODE, &modes[tls]);
 #else
     client_bool enforce = tls != CONF_TLS_DISABLED, verify = tls == CONF_TLS_VERIFY_IDENTITY;
@@ -62,7 +64,8 @@ static unsigned seconds(int64_t ms)
 
 static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
 {
-    const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
+    const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms),
+                   wr = seconds(c->write_timeout_ms);
     const unsigned long packet = CLIENT_PACKET_MAX;
 
     mysql_options(my, MYSQL_OPT_LOCAL_INFILE, &off);
@@ -80,8 +83,9 @@ static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
     return set_tls(c, my, err);
 }
 
-/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed and seen
- * to be gone before anybody looks for its outcome. A lower id than the broken connection's tells that the server has been restarted. */
+/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
+ * and seen to be gone before anybody looks for its outcome. A lower id than the broken connection's tells that the server has been
+ * restarted. */
 static int kill_orphan(struct db *db, struct err *err)
 {
     char sql[120];
@@ -119,7 +123,8 @@ static int set_up_session(struct db *db, struct err *err)
     const char *init = set_or_null(db->conf->init_command);
     int rc = 0;
 
-    /* MariaDB's library (3.3) goes on in the clear when the server, or somebody between, offers no TLS. A unix socket needs none. */
+    /* MariaDB's library (3.3) goes on in the clear when the server, or somebody between, offers no TLS. A unix socket needs none.
+     */
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
         return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
     if (init && (rc = db_run(db, init, err)) < 0) {
@@ -130,11 +135,14 @@ static int set_up_session(struct db *db, struct err *err)
             err->code = rc;
         return rc;
     }
-    if (strcmp(mysql_character_set_name(db->my), "utf8mb4") && mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
+    if (strcmp(mysql_character_set_name(db->my), "utf8mb4") &&
+        mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
         return db_fail(db, err);
     if (!db->brief || db->my->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES) {
-        rc = db_run(db, "SET NAMES utf8mb4, SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1,"
-                     " SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", err);
+        rc = db_run(db,
+                    "SET NAMES utf8mb4, SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1,"
+                    " SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+                    err);
         if (rc < 0)
             return rc;
     }
@@ -172,7 +180,8 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     rc = set_options(c, db->my, err);
     if (rc < 0)
         goto out;
-    if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket), CLIENT_FOUND_ROWS)) {
+    if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket),
+                            CLIENT_FOUND_ROWS)) {
         bool drop;
         rc = db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
@@ -266,7 +275,8 @@ int db_connect_create(struct db *db, struct err *err)
             buf_chr(&sql, *p);
         }
         buf_str(&sql, "` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
-        if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ || mysql_real_query(db->my, sql.data, sql.len) || mysql_select_db(db->my, name)) {
+        if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ || mysql_real_query(db->my, sql.data, sql.len) ||
+            mysql_select_db(db->my, name)) {
             rc = db_fail(db, err);
             db_close(db); /* without a database it is of no use to others */
         }

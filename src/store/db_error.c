@@ -1,8 +1,8 @@
 /*
  * db_error.c - error numbers of server and client library, by class.
  *
- * Invariant: a text made here never quotes data. A server's message is shown whole only where it speaks of servers, accounts and names of
- * tables; of a number that nobody listed, only the part before the first quotation mark is shown.
+ * Invariant: a text made here never quotes data. A server's message is shown whole only where it speaks of servers, accounts and
+ * names of tables; of a number that nobody listed, only the part before the first quotation mark is shown.
  */
 #include "store/db_error.h"
 
@@ -28,78 +28,79 @@ struct fault {
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
 static const struct fault faults[] = {
-    {1020, ERR_TRANSIENT, KEEP, TRY_AGAIN},                /* ER_CHECKREAD, with innodb_snapshot_isolation */
-    {1021, ERR_UNAVAILABLE, KEEP, NO_SPACE},               /* ER_DISK_FULL */
-    {1030, ERR_UNAVAILABLE, SERVER_TEXT, "see the server's error log"}, /* ER_GET_ERRNO: disk full among others */
-    {1037, ERR_UNAVAILABLE, KEEP, NO_MEMORY},              /* ER_OUTOFMEMORY */
-    {1038, ERR_UNAVAILABLE, KEEP, NO_MEMORY},              /* ER_OUT_OF_SORTMEMORY */
+    {1020, ERR_TRANSIENT, KEEP, TRY_AGAIN},                               /* ER_CHECKREAD, with innodb_snapshot_isolation */
+    {1021, ERR_UNAVAILABLE, KEEP, NO_SPACE},                              /* ER_DISK_FULL */
+    {1030, ERR_UNAVAILABLE, SERVER_TEXT, "see the server's error log"},   /* ER_GET_ERRNO: disk full among others */
+    {1037, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                             /* ER_OUTOFMEMORY */
+    {1038, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                             /* ER_OUT_OF_SORTMEMORY */
     {1040, ERR_UNAVAILABLE, DROP, "the server has too many connections"}, /* ER_CON_COUNT_ERROR */
-    {1041, ERR_UNAVAILABLE, DROP, NO_MEMORY},              /* ER_OUT_OF_RESOURCES */
+    {1041, ERR_UNAVAILABLE, DROP, NO_MEMORY},                             /* ER_OUT_OF_RESOURCES */
     {1044, ERR_DENIED, SERVER_TEXT, "check user and database in [mysql] and the account's grants"}, /* ER_DBACCESS_DENIED_ERROR */
-    {1045, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_ACCESS_DENIED_ERROR */
-    {1047, ERR_UNAVAILABLE, DROP, "the server is not part of the primary cluster at the moment"}, /* Galera */
-    {1048, ERR_DATA, KEEP, BAD_DATA},                      /* ER_BAD_NULL_ERROR */
-    {1049, ERR_CONFIG, SERVER_TEXT, "check database in [mysql], or create it with dq init"}, /* ER_BAD_DB_ERROR */
-    {1053, ERR_UNAVAILABLE, DROP, "the server is shutting down"}, /* ER_SERVER_SHUTDOWN */
-    {1054, ERR_CONFIG, SERVER_TEXT, INIT},                 /* ER_BAD_FIELD_ERROR */
-    {1062, ERR_DUPLICATE, KEEP, "a unique key is taken"}, /* ER_DUP_ENTRY */
-    {1114, ERR_UNAVAILABLE, KEEP, NO_SPACE},               /* ER_RECORD_FILE_FULL */
-    {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* ER_HOST_IS_BLOCKED */
-    {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},        /* ER_HOST_NOT_PRIVILEGED */
-    {1142, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_TABLEACCESS_DENIED_ERROR */
-    {1143, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_COLUMNACCESS_DENIED_ERROR */
-    {1146, ERR_CONFIG, SERVER_TEXT, INIT},                 /* ER_NO_SUCH_TABLE */
+    {1045, ERR_DENIED, SERVER_TEXT, GRANTS},                                                        /* ER_ACCESS_DENIED_ERROR */
+    {1047, ERR_UNAVAILABLE, DROP, "the server is not part of the primary cluster at the moment"},   /* Galera */
+    {1048, ERR_DATA, KEEP, BAD_DATA},                                                               /* ER_BAD_NULL_ERROR */
+    {1049, ERR_CONFIG, SERVER_TEXT, "check database in [mysql], or create it with dq init"},        /* ER_BAD_DB_ERROR */
+    {1053, ERR_UNAVAILABLE, DROP, "the server is shutting down"},                                   /* ER_SERVER_SHUTDOWN */
+    {1054, ERR_CONFIG, SERVER_TEXT, INIT},                                                          /* ER_BAD_FIELD_ERROR */
+    {1062, ERR_DUPLICATE, KEEP, "a unique key is taken"},                                           /* ER_DUP_ENTRY */
+    {1114, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                        /* ER_RECORD_FILE_FULL */
+    {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                              /* ER_HOST_IS_BLOCKED */
+    {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                                 /* ER_HOST_NOT_PRIVILEGED */
+    {1142, ERR_DENIED, SERVER_TEXT, GRANTS},                       /* ER_TABLEACCESS_DENIED_ERROR */
+    {1143, ERR_DENIED, SERVER_TEXT, GRANTS},                       /* ER_COLUMNACCESS_DENIED_ERROR */
+    {1146, ERR_CONFIG, SERVER_TEXT, INIT},                         /* ER_NO_SUCH_TABLE */
     {1152, ERR_LOST, DROP, "the server broke the connection off"}, /* ER_ABORTING_CONNECTION */
     {1153, ERR_DATA, DROP, "larger than the server's max_allowed_packet: raise that, or send less"}, /* ER_NET_PACKET_TOO_LARGE */
-    {1158, ERR_LOST, DROP, "the connection broke"},        /* ER_NET_READ_ERROR */
-    {1159, ERR_LOST, DROP, "the connection broke"},        /* ER_NET_READ_INTERRUPTED */
-    {1160, ERR_LOST, DROP, "the connection broke"},        /* ER_NET_ERROR_ON_WRITE */
-    {1161, ERR_LOST, DROP, "the connection broke"},        /* ER_NET_WRITE_INTERRUPTED */
+    {1158, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_READ_ERROR */
+    {1159, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_READ_INTERRUPTED */
+    {1160, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_ERROR_ON_WRITE */
+    {1161, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_WRITE_INTERRUPTED */
     {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
-    {1205, ERR_TRANSIENT, KEEP, TRY_AGAIN},                /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
+    {1205, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
     {1206, ERR_TRANSIENT, KEEP, "the server has too many row locks at the moment: try again"}, /* ER_LOCK_TABLE_FULL */
-    {1213, ERR_TRANSIENT, KEEP, TRY_AGAIN},                /* ER_LOCK_DEADLOCK */
-    {1226, ERR_UNAVAILABLE, DROP, "the account has used up one of its limits on the server"}, /* ER_USER_LIMIT_REACHED */
-    {1227, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_SPECIFIC_ACCESS_DENIED_ERROR */
-    {1251, ERR_CONFIG, DROP | SERVER_TEXT, NULL},          /* ER_NOT_SUPPORTED_AUTH_MODE */
-    {1264, ERR_DATA, KEEP, BAD_DATA},                      /* ER_WARN_DATA_OUT_OF_RANGE */
-    {1265, ERR_DATA, KEEP, BAD_DATA},                      /* WARN_DATA_TRUNCATED */
-    {1290, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_OPTION_PREVENTS_STATEMENT */
-    {1292, ERR_DATA, KEEP, BAD_DATA},                      /* ER_TRUNCATED_WRONG_VALUE */
-    {1300, ERR_DATA, KEEP, BAD_DATA},                      /* ER_INVALID_CHARACTER_STRING */
-    {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"}, /* ER_QUERY_INTERRUPTED */
-    {1366, ERR_DATA, KEEP, BAD_DATA},                      /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
-    {1406, ERR_DATA, SERVER_TEXT, NULL},                   /* ER_DATA_TOO_LONG: names the column only */
-    {1441, ERR_DATA, KEEP, BAD_DATA},                      /* ER_DATETIME_FUNCTION_OVERFLOW */
-    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},          /* ER_PLUGIN_IS_NOT_LOADED */
-    {1665, ERR_CONFIG, KEEP, "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
-    {1690, ERR_DATA, KEEP, BAD_DATA},                      /* ER_DATA_OUT_OF_RANGE */
-    {1698, ERR_DENIED, SERVER_TEXT, GRANTS},               /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
-    {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
-    {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},              /* ER_READ_ONLY_MODE */
-    {1927, ERR_LOST, DROP, "the connection was killed on the server"}, /* ER_CONNECTION_KILLED */
+    {1213, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                    /* ER_LOCK_DEADLOCK */
+    {1226, ERR_UNAVAILABLE, DROP, "the account has used up one of its limits on the server"},  /* ER_USER_LIMIT_REACHED */
+    {1227, ERR_DENIED, SERVER_TEXT, GRANTS},                                                   /* ER_SPECIFIC_ACCESS_DENIED_ERROR */
+    {1251, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                              /* ER_NOT_SUPPORTED_AUTH_MODE */
+    {1264, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_WARN_DATA_OUT_OF_RANGE */
+    {1265, ERR_DATA, KEEP, BAD_DATA},                                                          /* WARN_DATA_TRUNCATED */
+    {1290, ERR_UNAVAILABLE, DROP, READ_ONLY},                                                  /* ER_OPTION_PREVENTS_STATEMENT */
+    {1292, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_TRUNCATED_WRONG_VALUE */
+    {1300, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_INVALID_CHARACTER_STRING */
+    {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"},     /* ER_QUERY_INTERRUPTED */
+    {1366, ERR_DATA, KEEP, BAD_DATA},             /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
+    {1406, ERR_DATA, SERVER_TEXT, NULL},          /* ER_DATA_TOO_LONG: names the column only */
+    {1441, ERR_DATA, KEEP, BAD_DATA},             /* ER_DATETIME_FUNCTION_OVERFLOW */
+    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL}, /* ER_PLUGIN_IS_NOT_LOADED */
+    {1665, ERR_CONFIG, KEEP,
+     "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
+    {1690, ERR_DATA, KEEP, BAD_DATA},                                    /* ER_DATA_OUT_OF_RANGE */
+    {1698, ERR_DENIED, SERVER_TEXT, GRANTS},                             /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
+    {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
+    {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_READ_ONLY_MODE */
+    {1927, ERR_LOST, DROP, "the connection was killed on the server"},   /* ER_CONNECTION_KILLED */
     {1969, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_statement_time"}, /* ER_STATEMENT_TIMEOUT */
-    {2002, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_CONNECTION_ERROR */
-    {2003, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_CONN_HOST_ERROR */
-    {2005, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},    /* CR_UNKNOWN_HOST */
-    {2006, ERR_LOST, DROP, "the connection broke"},        /* CR_SERVER_GONE_ERROR */
-    {2012, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},     /* CR_SERVER_HANDSHAKE_ERR */
-    {2013, ERR_LOST, DROP, "the connection broke"},        /* CR_SERVER_LOST */
-    {2014, ERR_FATAL, DROP | SERVER_TEXT, NULL},           /* CR_COMMANDS_OUT_OF_SYNC */
-    {2020, ERR_DATA, DROP, "larger than the client library's packet limit"}, /* CR_NET_PACKET_TOO_LARGE */
-    {2026, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"}, /* CR_SSL_CONNECTION_ERROR */
-    {2027, ERR_LOST, DROP, "the connection broke"},        /* CR_MALFORMED_PACKET */
-    {2055, ERR_LOST, DROP, "the connection broke"},        /* CR_SERVER_LOST_EXTENDED */
-    {2059, ERR_CONFIG, DROP | SERVER_TEXT, NULL},          /* CR_AUTH_PLUGIN_CANNOT_LOAD */
-    {2061, ERR_CONFIG, DROP | SERVER_TEXT, NULL},          /* CR_AUTH_PLUGIN_ERR */
+    {2002, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},                                            /* CR_CONNECTION_ERROR */
+    {2003, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},                                            /* CR_CONN_HOST_ERROR */
+    {2005, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},                                            /* CR_UNKNOWN_HOST */
+    {2006, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_GONE_ERROR */
+    {2012, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                             /* CR_SERVER_HANDSHAKE_ERR */
+    {2013, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_LOST */
+    {2014, ERR_FATAL, DROP | SERVER_TEXT, NULL},                                                   /* CR_COMMANDS_OUT_OF_SYNC */
+    {2020, ERR_DATA, DROP, "larger than the client library's packet limit"},                       /* CR_NET_PACKET_TOO_LARGE */
+    {2026, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"},                   /* CR_SSL_CONNECTION_ERROR */
+    {2027, ERR_LOST, DROP, "the connection broke"},                                                /* CR_MALFORMED_PACKET */
+    {2055, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_LOST_EXTENDED */
+    {2059, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_CANNOT_LOAD */
+    {2061, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_ERR */
     {3024, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_execution_time"}, /* ER_QUERY_TIMEOUT */
-    {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"}, /* ER_RUN_HOOK_ERROR */
-    {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
-    {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},        /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
+    {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"},               /* ER_RUN_HOOK_ERROR */
+    {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                      /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
+    {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                              /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
     {3159, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"}, /* ER_SECURE_TRANSPORT_REQUIRED */
-    {4031, ERR_LOST, DROP, "the server closed the idle connection"}, /* ER_CLIENT_INTERACTION_TIMEOUT */
-    {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},        /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
+    {4031, ERR_LOST, DROP, "the server closed the idle connection"},             /* ER_CLIENT_INTERACTION_TIMEOUT */
+    {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                              /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
 };
 
 static const struct fault *fault_find(unsigned number)

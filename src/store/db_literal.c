@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* Quotes, backslashes and NULs; every other byte may stand in a literal as it is. In utf8mb4 none of the three is part of a longer character. */
+/* Quotes, backslashes and NULs; every other byte may stand in a literal as it is. In utf8mb4 none of the three is part of a longer
+ * character. */
 static void put_quoted(struct buf *sql, const char *p, size_t len)
 {
     const char *end = p + len;

@@ -1,5 +1,6 @@
 /*
- * db_private.h - what db.c and db_connect.c share: the handle, and statements on a connection that is there. Nobody else includes it.
+ * db_private.h - what db.c and db_connect.c share: the handle, and statements on a connection that is there. Nobody else includes
+ * it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -27,8 +28,8 @@ struct db {
 
 void db_drop(struct db *db); /* closes, but remembers an open transaction: the rest of it must not run on a new connection */
 
-/* Sets err by a number and a text (or what the library says now), and brings the handle into a state from which it can go on: closed, or
- * rolled back, where the class of the error asks for it. */
+/* Sets err by a number and a text (or what the library says now), and brings the handle into a state from which it can go on:
+ * closed, or rolled back, where the class of the error asks for it. */
 int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err);
 int db_fail(struct db *db, struct err *err);
 

@@ -27,7 +27,8 @@ static int compare_refs(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, bool *lost, struct err *err)
+static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, bool *lost,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ours[TASK_STEP];
@@ -43,7 +44,8 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost, struct err *err)
+int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
+                      struct err *err)
 {
     int rc = 0;
 
@@ -54,8 +56,8 @@ int claim_store_check(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-static int renew_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, int64_t lease_ms, bool *lost,
-                      struct err *err)
+static int renew_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, int64_t lease_ms,
+                      bool *lost, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
@@ -75,8 +77,8 @@ static int renew_step(struct db *db, const struct claim_owner *owner, const stru
     return 0;
 }
 
-int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms, bool *lost,
-                      struct err *err)
+int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
+                      bool *lost, struct err *err)
 {
     int rc = 0;
 
@@ -139,8 +141,8 @@ static int old_tags(struct db *db, enum task_status status, int64_t age_ms, char
 }
 
 /* What is due early is finished early: the index leads to nearly the right rows, and finish_time decides. */
-static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms, struct claim_ref *refs, size_t limit, size_t *ret_count,
-                    struct err *err)
+static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms, struct claim_ref *refs, size_t limit,
+                    size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -156,7 +158,8 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     return rc;
 }
 
-int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted, struct err *err)
+int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
+                                struct err *err)
 {
     struct claim_ref refs[TASK_STEP];
     char **tags = NULL;

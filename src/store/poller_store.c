@@ -14,8 +14,8 @@
 
 #define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
 
-static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running, int64_t stale_after_ms,
-                     struct err *err)
+static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
+                     int64_t stale_after_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -26,15 +26,15 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
     buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
     db_put_text(&sql, mode);
     buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ")", slots, running, stale_after_ms);
-    buf_printf(&sql, " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64, slots, running,
-               stale_after_ms);
+    buf_printf(&sql, " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
+               slots, running, stale_after_ms);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }
 
-int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running, int64_t stale_after_ms,
-                      unsigned *ret_share, unsigned *ret_shares, struct err *err)
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
+                      int64_t stale_after_ms, unsigned *ret_share, unsigned *ret_shares, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;

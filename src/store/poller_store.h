@@ -12,20 +12,23 @@ struct poller_info {
     unsigned char token[TASK_TOKEN_SIZE];
     char *host;
     uint32_t pid;
-    char mode[16];          /* "once", "for", "resident" */
+    char mode[16]; /* "once", "for", "resident" */
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
     bool alive;
 };
 
-/* Says that this poller lives, and learns its share: *ret_shares live pollers, *ret_share its rank among them (by token). Two statements. */
-int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running, int64_t stale_after_ms,
-                      unsigned *ret_share, unsigned *ret_shares, struct err *err) __attribute__((warn_unused_result));
+/* Says that this poller lives, and learns its share: *ret_shares live pollers, *ret_share its rank among them (by token). Two
+ * statements. */
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
+                      int64_t stale_after_ms, unsigned *ret_share, unsigned *ret_shares, struct err *err)
+    __attribute__((warn_unused_result));
 /* The poller leaves. Rows of pollers silent for a day are swept out too. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err) __attribute__((warn_unused_result));
 /* All known pollers, by host and pid. poller_infos_free(*ret, count). */
-int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
 void poller_infos_free(struct poller_info *p, size_t count);
 
 #endif

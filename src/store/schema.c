@@ -1,8 +1,8 @@
 /*
  * schema.c - the tables and their version.
  *
- * Invariant: schema_version in dq_meta is a number whose migrations, up to and including it, have all been applied. Each statement of a migration can be
- * run again, so that one that broke off is repeated from its beginning.
+ * Invariant: schema_version in dq_meta is a number whose migrations, up to and including it, have all been applied. Each statement
+ * of a migration can be run again, so that one that broke off is repeated from its beginning.
  */
 #include "store/schema.h"
 #include "base/when.h"
@@ -38,8 +38,8 @@ static int read_version(struct db *db, int *ret_version, struct err *err)
     if (rc < 0)
         return rc;
     if (version > schema_latest)
-        return err_set(err, ERR_CONFIG, "%s: the schema is version %d, made by a newer dq; this one knows %d: upgrade dq", db_server(db),
-                       (int)version, schema_latest);
+        return err_set(err, ERR_CONFIG, "%s: the schema is version %d, made by a newer dq; this one knows %d: upgrade dq",
+                       db_server(db), (int)version, schema_latest);
     *ret_version = (int)version;
     return 0;
 }
@@ -66,7 +66,8 @@ int schema_check(struct db *db, struct err *err)
 
     int rc = read_version(db, &version, err);
     if (rc == 0 && version < schema_latest)
-        rc = err_set(err, ERR_CONFIG, "%s: the schema is version %d, this dq needs %d: run dq init", db_server(db), version, schema_latest);
+        rc = err_set(err, ERR_CONFIG, "%s: the schema is version %d, this dq needs %d: run dq init", db_server(db), version,
+                     schema_latest);
     return rc;
 }
 
@@ -133,7 +134,8 @@ static int lock(struct db *db, struct err *err)
     }
 }
 
-int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from, struct err *err)
+int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from,
+                   struct err *err)
 {
     int version = 0;
     int64_t unlocked;

@@ -21,8 +21,9 @@ void schema_put_record(struct buf *sql, const struct schema_migration *m);
 int schema_version(struct db *db, int *ret_version, struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG "run dq init" unless the version is schema_latest. Cheap: one read of one row. */
 int schema_check(struct db *db, struct err *err) __attribute__((warn_unused_result));
-/* Applies what is missing, in order, telling `done` after each. Concurrent callers wait for each other (GET_LOCK, 60 s, plus idempotent
- * statements, as that lock is per node in a cluster). Creates the database when it is missing and the account may. A migration that broke off is taken up again by the next call. */
+/* Applies what is missing, in order, telling `done` after each. Concurrent callers wait for each other (GET_LOCK, 60 s, plus
+ * idempotent statements, as that lock is per node in a cluster). Creates the database when it is missing and the account may. A
+ * migration that broke off is taken up again by the next call. */
 int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from,
                    struct err *err) __attribute__((warn_unused_result));
 

@@ -3,8 +3,8 @@
  *
  * A statement settles some hundred rows through the primary key. Values that differ from row to row are looked up by id within the
  * statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, half the cost of a join with a table of values.
- * Invariant: a row changes only while it is running, at the version of the claim, and (for results) carries our token; the token stays
- * in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
+ * Invariant: a row changes only while it is running, at the version of the claim, and (for results) carries our token; the token
+ * stays in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
  */
 #include "base/mem.h"
 #include "store/claim_store.h"
@@ -32,7 +32,8 @@ static int compare_rows(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-/* The next results of one kind, as many as fit into a statement. Of two for the same task only the later claim can still be ours. */
+/* The next results of one kind, as many as fit into a statement. Of two for the same task only the later claim can still be ours.
+ */
 static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t *at, struct batch *b)
 {
     size_t bytes = 0, kept = 0;
@@ -190,8 +191,8 @@ static bool is_recorded(const struct settlement *s, int history_all)
 }
 
 /* One UPDATE for the rows of an event. */
-static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all, enum task_event event, uint64_t *ret_rows,
-                        struct err *err)
+static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all, enum task_event event,
+                        uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT, finish = BUF_INIT;
     struct batch b;
@@ -226,7 +227,8 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all, struct err *err)
+static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all,
+                           struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct batch b;
@@ -234,8 +236,9 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     batch_pick(&b, all, is_recorded, history_all);
     if (!b.count)
         return 0;
-    buf_str(&sql, "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
-                  " error_stack, output) SELECT id, version, attempt, host, pid, ");
+    buf_str(&sql,
+            "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
+            " error_stack, output) SELECT id, version, attempt, host, pid, ");
     put_value(&sql, &b, put_start);
     buf_chr(&sql, ',');
     put_value(&sql, &b, put_finish);
@@ -256,9 +259,10 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     return rc;
 }
 
-/* Those of the batch that have been settled, now or by an earlier call: our token, one version on, in the state that the event leads to. */
-static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s, bool *applied,
-                        struct err *err)
+/* Those of the batch that have been settled, now or by an earlier call: our token, one version on, in the state that the event
+ * leads to. */
+static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s,
+                        bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -281,8 +285,8 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s, bool *applied,
-                            struct err *err)
+static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s,
+                            bool *applied, struct err *err)
 {
     uint64_t rows;
 
@@ -297,8 +301,8 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
 }
 
 /* The rows are locked first, so that what is recorded is what is changed. */
-static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, const struct settlement *s,
-                           bool *applied, struct err *err)
+static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all,
+                           const struct settlement *s, bool *applied, struct err *err)
 {
     static const enum task_event events[] = {TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK};
     struct buf sql = BUF_INIT;
@@ -331,8 +335,8 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     return 0;
 }
 
-int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all, bool *applied,
-                       struct err *err)
+int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
+                       bool *applied, struct err *err)
 {
     struct batch b;
     int rc = 0;
@@ -343,7 +347,8 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
         for (size_t at = 0; rc == 0 && at < count;) {
             next_batch(s, count, history_all, recorded, &at, &b);
             if (b.count)
-                rc = recorded ? settle_recorded(db, owner, &b, history_all, s, applied, err) : settle_successes(db, owner, &b, s, applied, err);
+                rc = recorded ? settle_recorded(db, owner, &b, history_all, s, applied, err)
+                              : settle_successes(db, owner, &b, s, applied, err);
         }
     }
     return rc;
@@ -352,7 +357,8 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
 /* ---- leases of others that ended */
 
 /* claim_token goes, so that the former owner cannot take this for a result of his own. */
-static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -368,7 +374,8 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
     return rc;
 }
 
-static int take_back_step(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, size_t *ret_taken, struct err *err)
+static int take_back_step(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, size_t *ret_taken,
+                          struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ended[TASK_STEP];

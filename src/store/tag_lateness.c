@@ -87,8 +87,8 @@ static int measure(struct db *db, struct sample *s, int status, int64_t window_m
     size_t seen = 0;
 
     buf_printf(&sql,
-               "SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - INTERVAL %" PRId64
-               " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               "SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
+               "INTERVAL %" PRId64 " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
                window_ms * 1000, status);
     db_put_text(&sql, s->tag);
     buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3) AND expected_time >= ");
@@ -158,7 +158,8 @@ static void summarize_all(const struct samples *all, int64_t window_ms, struct t
     *ret_count = count;
 }
 
-int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count, struct err *err)
+int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
+                       struct err *err)
 {
     struct samples all = {NULL, 0};
     struct pair *pairs = NULL;

@@ -65,7 +65,8 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
     return rc;
 }
 
-/* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending. count is 1 where there is a task. */
+/* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending. count is 1 where there is a task.
+ */
 static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t now_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -96,8 +97,8 @@ static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t n
 
 static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status, bool exact)
 {
-    buf_printf(sql, "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", index, status,
-               status == TASK_STATUS_COUNT ? TASK_PENDING : status);
+    buf_printf(sql, "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", index,
+               status, status == TASK_STATUS_COUNT ? TASK_PENDING : status);
     db_put_text(sql, i->tag);
     if (status == TASK_STATUS_COUNT)
         buf_str(sql, " AND expected_time <= UTC_TIMESTAMP(3)");
@@ -158,7 +159,8 @@ static int read_counts(struct db *db, struct tags *t, bool exact, struct err *er
     return rc;
 }
 
-int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
+int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
+                   struct err *err)
 {
     struct tags t = {NULL, 0, 0};
     int64_t now_at = 0;
@@ -192,7 +194,8 @@ void tag_infos_free(struct tag_info *t, size_t count)
 
 /* ---- switches */
 
-int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason, struct err *err)
+int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason,
+                    struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -219,7 +222,8 @@ int tag_store_resume(struct db *db, const char *tag, struct err *err)
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&sql, "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) WHERE tag = ");
+    buf_str(&sql, "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
+                  "WHERE tag = ");
     db_put_text(&sql, tag);
     buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
     int rc = db_exec(db, &sql, &rows, err);

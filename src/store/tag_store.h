@@ -12,38 +12,39 @@
 struct tag_info {
     char *tag;
     uint64_t count[TASK_STATUS_COUNT];
-    bool capped[TASK_STATUS_COUNT];   /* there are more than count says */
-    uint64_t due;                     /* pending with expected time in the past; same cap */
+    bool capped[TASK_STATUS_COUNT]; /* there are more than count says */
+    uint64_t due;                   /* pending with expected time in the past; same cap */
     bool due_capped;
-    int64_t oldest_due_at;            /* expected time of the longest waiting due task; TASK_TIME_NONE: nothing due */
-    int64_t next_at;                  /* earliest expected time of a pending task; TASK_TIME_NONE: none */
-    int64_t paused_until_at;          /* as in claim_peek_tag */
-    char *paused_by, *pause_reason;   /* NULL: none */
+    int64_t oldest_due_at;          /* expected time of the longest waiting due task; TASK_TIME_NONE: nothing due */
+    int64_t next_at;                /* earliest expected time of a pending task; TASK_TIME_NONE: none */
+    int64_t paused_until_at;        /* as in claim_peek_tag */
+    char *paused_by, *pause_reason; /* NULL: none */
 };
 /* Every tag that has tasks or a switch, by name. tag_infos_free(*ret, count). */
-int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
-    __attribute__((warn_unused_result));
+int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
+                   struct err *err) __attribute__((warn_unused_result));
 void tag_infos_free(struct tag_info *t, size_t count);
 
 /* Pauses a tag until an instant (INT64_MAX: until resumed); running handlers are not touched. 1: changed. */
-int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason, struct err *err)
-    __attribute__((warn_unused_result));
+int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason,
+                    struct err *err) __attribute__((warn_unused_result));
 /* 1: it was paused, 0: it was not. */
 int tag_store_resume(struct db *db, const char *tag, struct err *err) __attribute__((warn_unused_result));
 
-/* Lateness and throughput of the tasks of a tag glob that were due within the last window_ms: how late their last attempt started. */
+/* Lateness and throughput of the tasks of a tag glob that were due within the last window_ms: how late their last attempt started.
+ */
 struct tag_lateness {
-    char *tag;                     /* NULL: all tags together */
-    uint64_t started;              /* tasks measured */
-    bool sampled;                  /* only the latest TAG_SAMPLE_CAP were measured */
+    char *tag;        /* NULL: all tags together */
+    uint64_t started; /* tasks measured */
+    bool sampled;     /* only the latest TAG_SAMPLE_CAP were measured */
     int64_t p50_ms, p95_ms, p99_ms, max_ms;
-    uint64_t done, failed;         /* finished within the window, of those measured */
+    uint64_t done, failed; /* finished within the window, of those measured */
     double done_per_second;
 };
 #define TAG_SAMPLE_CAP 100000
 /* One entry per tag with started tasks, and first the one for all. tag_lateness_free(*ret, count). */
-int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
+int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
+                       struct err *err) __attribute__((warn_unused_result));
 void tag_lateness_free(struct tag_lateness *t, size_t count);
 
 #endif

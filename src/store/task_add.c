@@ -18,10 +18,10 @@
 
 #define STATEMENT_BYTES (1u << 20)
 #define STATEMENT_ROWS 2000
-#define PACKET_ASSUMED 65536      /* every server takes this much */
+#define PACKET_ASSUMED 65536 /* every server takes this much */
 #define PACKET_OVERHEAD 64
 #define VERIFY_BACK_MS (INT64_C(5) * 60000)
-#define VERIFY_WAIT_MS 5000       /* for a server that is being restarted */
+#define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
 #define TRIES 3
 
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
@@ -113,10 +113,11 @@ static int check_packet(struct db *db, const struct buf *sql, const struct task_
         return 0;
     int rc = db_max_packet(db, &max, err);
     if (rc == 0 && sql->len + PACKET_OVERHEAD > max)
-        rc = err_set(err, ERR_DATA,
-                     "a body of %zu bytes takes a statement of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
-                     " the body elsewhere and add its place",
-                     t->body_size, sql->len, max);
+        rc = err_set(
+            err, ERR_DATA,
+            "a body of %zu bytes takes a statement of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
+            " the body elsewhere and add its place",
+            t->body_size, sql->len, max);
     return rc;
 }
 
@@ -176,7 +177,8 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
     return rc;
 }
 
-/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that may not read is content with the id. */
+/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that may not read is content with the
+ * id. */
 static int exec_insert(struct db *db, const struct buf *sql, const struct task_new *t, struct task_added *ret, struct err *err)
 {
     uint64_t rows = 0;
@@ -196,8 +198,8 @@ static int refuse_schema(struct db *db, struct err *err)
     return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
 }
 
-/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what it stored where the server can. An account
- * with no right but to insert can do without either. */
+/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what it stored where the server can.
+ * An account with no right but to insert can do without either. */
 static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
                       struct err *err)
 {
@@ -256,10 +258,10 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     return rc < 0 ? rc : rows > 0;
 }
 
-/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our statements: a few rounds, then the key is
- * said to be busy. */
-static int add_once(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                    struct task_added *ret, struct err *err)
+/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our statements: a few rounds, then the
+ * key is said to be busy. */
+static int add_once(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE],
+                    enum key_conflict on_conflict, struct task_added *ret, struct err *err)
 {
     struct live old = {{0, 0}, 0, 0};
 
@@ -278,8 +280,8 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
         if (on_conflict == KEY_KEEP)
             return 0;
         if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
-            return err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag, t->key, old.ref.id,
-                           task_status_name(old.status));
+            return err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag, t->key,
+                           old.ref.id, task_status_name(old.status));
         rc = replace(db, t, &old.ref, err);
         if (rc == 1) {
             ret->replaced = true;
@@ -309,14 +311,16 @@ static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
     if (rc == 0)
         rc = task_floor_id(db, now_at - VERIFY_BACK_MS, &floor, &why);
     if (rc == 0) {
-        buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
+        buf_printf(&sql,
+                   "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
         sql_put_token(&sql, token);
         buf_str(&sql, " LIMIT 1");
         rc = query_added(db, &sql, ret, &why);
     }
     buf_done(&sql);
     if (rc < 0)
-        return err_set(err, ERR_LOST, "the connection broke while storing, and whether it was stored cannot be found out: %s", why.text);
+        return err_set(err, ERR_LOST, "the connection broke while storing, and whether it was stored cannot be found out: %s",
+                       why.text);
     return rc;
 }
 
@@ -339,8 +343,8 @@ int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on
 }
 
 /* Row by row, after a statement for all of them was refused: whose fault is it? */
-static int blame(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                 size_t *ret_bad, struct err *err)
+static int blame(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
+                 enum key_conflict on_conflict, size_t *ret_bad, struct err *err)
 {
     struct task_added added;
 
@@ -354,8 +358,8 @@ static int blame(struct db *db, const struct task_new *t, size_t n, const unsign
     return 0;
 }
 
-/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. The token of the first row without a key speaks for all others without
- * one, as they are stored together; a row with a key may be kept out, and so each carries it. */
+/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. The token of the first row without a key speaks for all
+ * others without one, as they are stored together; a row with a key may be kept out, and so each carries it. */
 static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
                        enum key_conflict on_conflict, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
@@ -398,8 +402,8 @@ out:
     return rc;
 }
 
-static int add_all(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                   size_t *ret_kept, size_t *ret_bad, struct err *err)
+static int add_all(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
+                   enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     size_t at = 0, rows = 0, bad = 0;
 
@@ -422,8 +426,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n, const unsi
     return rc;
 }
 
-int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad,
-                        struct err *err)
+int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
+                        size_t *ret_bad, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added any;

@@ -54,7 +54,8 @@ static int targets_list(struct db *db, const struct task_filter *f, unsigned all
 
 /* ---- transitions */
 
-static int change_rows(struct db *db, const struct task_change *change, const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+static int change_rows(struct db *db, const struct task_change *change, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
+                       struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -77,8 +78,8 @@ static int change_rows(struct db *db, const struct task_change *change, const st
 }
 
 /* Some of them run: the attempts that end here are recorded, under the rows' locks. */
-static int change_running(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
-                          struct err *err)
+static int change_running(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
+                          uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref refs[TASK_STEP];
@@ -107,7 +108,8 @@ static int change_running(struct db *db, const struct task_change *change, const
 }
 
 /* After an answer was lost: how many of them are now as the change would have left them. */
-static int count_changed(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+static int count_changed(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
+                         struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref next[TASK_STEP];
@@ -115,7 +117,8 @@ static int count_changed(struct db *db, enum task_event event, const struct clai
 
     for (size_t i = 0; i < n; i++)
         next[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", (int)task_transition(event)->to);
+    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               (int)task_transition(event)->to);
     sql_put_refs(&sql, "", next, n);
     int rc = sql_read_refs(db, &sql, next, n, &count, err);
     *ret_rows = count;
@@ -123,8 +126,8 @@ static int count_changed(struct db *db, enum task_event event, const struct clai
     return rc;
 }
 
-static int change_step(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
-                       struct err *err)
+static int change_step(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
+                       uint64_t *ret_rows, struct err *err)
 {
     bool running = false, lost = false;
     int rc = 0;
@@ -144,8 +147,8 @@ static int change_step(struct db *db, const struct task_change *change, const st
 }
 
 /* A live task has the tag and key of one of them: the others are still changed. *ret_taken: how many could not. */
-static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n, uint64_t *ret_rows,
-                         struct err *err)
+static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
+                         uint64_t *ret_rows, struct err *err)
 {
     uint64_t one, rows = 0;
 
@@ -163,7 +166,8 @@ static int change_singly(struct db *db, const struct task_change *change, const 
 }
 
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                      struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
     struct task_changed so_far = {0, 0, 0};
@@ -251,7 +255,8 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
 }
 
 int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                      struct err *err)
 {
     struct targets x = {.finished_before_at = finished_before_at};
     struct task_changed so_far = {0, 0, 0};

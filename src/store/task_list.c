@@ -157,7 +157,8 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
     if (!id_order)
         buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
     buf_printf(sql, "id%s", desc ? " DESC" : "");
-    buf_printf(sql, " LIMIT %" PRIu64 ")", l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
+    buf_printf(sql, " LIMIT %" PRIu64 ")",
+               l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
 }
 
 /* The next pages of cursors[from .. to-1], which have been used up. */
@@ -293,7 +294,8 @@ static int add_ranges(struct list *l, struct err *err)
     return rc;
 }
 
-/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages are as large as what is asked for. */
+/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages are as large as what is asked
+ * for. */
 static size_t page_size(const struct list *l, bool ranges)
 {
     const struct task_filter *f = l->f;
@@ -374,7 +376,8 @@ static int compare_tasks(const void *a, const void *b)
 }
 
 /* The tasks of keys[0..n-1] that still match, by id; *ret_count of them. */
-static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret, size_t *ret_count, struct err *err)
+static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret, size_t *ret_count,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -399,8 +402,8 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
 }
 
 /* The next tasks of the list, at most `most`: *ret_keys of them were looked at (0: the end), *ret_told were handed to each. */
-static int tell_some(struct list *l, struct key *last, size_t most, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
-                     size_t *ret_keys, size_t *ret_told, struct err *err)
+static int tell_some(struct list *l, struct key *last, size_t most, bool bodies, int (*each)(const struct task *t, void *arg),
+                     void *arg, size_t *ret_keys, size_t *ret_told, struct err *err)
 {
     uint64_t ids[ROWS];
     struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
@@ -434,8 +437,8 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     return rc;
 }
 
-int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
-                    struct err *err)
+int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg),
+                    void *arg, struct err *err)
 {
     struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
     struct key last = {0, 0};

@@ -10,13 +10,13 @@
 #include "store/claim_store.h"
 #include "store/db.h"
 
-#define TASK_STEP 500 /* most rows that one statement changes */
+#define TASK_STEP 500                                   /* most rows that one statement changes */
 #define TAG_PAUSED_FOR_EVER_AT INT64_C(253402300799999) /* 9999-12-31 23:59:59.999 in dq_tag.paused_until */
 
 /* The columns that task_read expects first in a row, of a table with the alias t. */
-#define TASK_COLUMNS                                                                                                                     \
-    "t.id, t.tag, t.task_key, t.body_size, t.status, t.version, t.attempt, t.max_attempts, t.claim_token, t.host, t.pid,"              \
-    " t.lease_until, t.delay_time, t.expected_time, t.execution_time, t.finish_time, t.exit_code, t.`signal`, t.error_stack,"          \
+#define TASK_COLUMNS                                                                                                               \
+    "t.id, t.tag, t.task_key, t.body_size, t.status, t.version, t.attempt, t.max_attempts, t.claim_token, t.host, t.pid,"          \
+    " t.lease_until, t.delay_time, t.expected_time, t.execution_time, t.finish_time, t.exit_code, t.`signal`, t.error_stack,"      \
     " t.create_time, t.update_time"
 #define TASK_COLUMN_COUNT 21
 void task_read(const struct db_rows *r, struct task *ret);
@@ -25,8 +25,8 @@ void task_read_body(const struct db_rows *r, unsigned col, struct task *t); /* S
 /* A copy of a cell with a NUL behind it, NULL for SQL NULL. */
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);
 
-/* `id IN (1,2,3)`, the same of refs, `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the primary key on every server, unlike
- * IN with row constructors. count > 0. alias: "" or "t.". */
+/* `id IN (1,2,3)`, the same of refs, `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the primary key on
+ * every server, unlike IN with row constructors. count > 0. alias: "" or "t.". */
 void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t count);
 void sql_put_ref_ids(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
 void sql_put_refs(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
@@ -35,24 +35,26 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask);       
 /* UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 
-/* `status IN (...)`: the states from which the event is allowed. And what it sets in any case: status, version, attempt, update_time,
- * and what follows from the new status for live, lease_until and finish_time. finish: the expression for the latter where the task is
- * finished; NULL: the statement's time. A task that is taken back not for the first time is due within `attempt` seconds (at most 30), at
- * random: tasks that were claimed together with one that kills its dqd shall not use up their attempts in its company. Ends without a comma. */
+/* `status IN (...)`: the states from which the event is allowed. And what it sets in any case: status, version, attempt,
+ * update_time, and what follows from the new status for live, lease_until and finish_time. finish: the expression for the latter
+ * where the task is finished; NULL: the statement's time. A task that is taken back not for the first time is due within `attempt`
+ * seconds (at most 30), at random: tasks that were claimed together with one that kills its dqd shall not use up their attempts in
+ * its company. Ends without a comma. */
 void sql_put_from(struct buf *sql, const char *alias, enum task_event event);
 void sql_put_transition(struct buf *sql, const char *alias, enum task_event event, const char *finish);
 
-/* For the rows refs that are running now: a row of dq_attempt made from the task's own columns. To be run before their UPDATE, in the
- * same transaction, with the rows locked. */
+/* For the rows refs that are running now: a row of dq_attempt made from the task's own columns. To be run before their UPDATE, in
+ * the same transaction, with the rows locked. */
 int attempt_add_running(struct db *db, const struct claim_ref *refs, size_t count, enum task_outcome outcome, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Deletes those of the finished tasks refs that are still at that version, with their attempts: one short transaction. *ret_deleted: how many
- * tasks. */
+/* Deletes those of the finished tasks refs that are still at that version, with their attempts: one short transaction.
+ * *ret_deleted: how many tasks. */
 int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Runs a statement that selects (id, version) and leaves the rows in refs, which has room for `count`; *ret_count: how many came. */
+/* Runs a statement that selects (id, version) and leaves the rows in refs, which has room for `count`; *ret_count: how many came.
+ */
 int sql_read_refs(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 

@@ -11,12 +11,12 @@
 #include "store/db.h"
 
 struct task_new {
-    const char *tag, *key;   /* key NULL: none. Checked by the caller (task_check_tag, task_check_key) */
+    const char *tag, *key; /* key NULL: none. Checked by the caller (task_check_tag, task_check_key) */
     const void *body;
     size_t body_size;
-    int64_t expected_at;     /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
-    int64_t delay_ms;        /* >= 0; stored as asked */
-    uint32_t max_attempts;   /* 0: by the handler's ladder */
+    int64_t expected_at;   /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
+    int64_t delay_ms;      /* >= 0; stored as asked */
+    uint32_t max_attempts; /* 0: by the handler's ladder */
 };
 
 /* What happens when a live (pending or running) task has the same tag and key. */
@@ -28,41 +28,42 @@ enum key_conflict {
 
 struct task_added {
     uint64_t id;
-    int64_t expected_at;     /* TASK_TIME_NONE: this account may not read it, and it was to be the database's now + delay_ms */
-    int64_t now_at;          /* the database's clock; TASK_TIME_NONE: kept, or this account may not read */
+    int64_t expected_at; /* TASK_TIME_NONE: this account may not read it, and it was to be the database's now + delay_ms */
+    int64_t now_at;      /* the database's clock; TASK_TIME_NONE: kept, or this account may not read */
     bool replaced;
 };
 
-/* Adds one task: one statement (two on a server without INSERT ... RETURNING, to learn the time; three for an account that may INSERT but
- * not SELECT). 1: added, 0: kept or replaced. ERR_CONFIG, and nothing stored, where the schema is not of our version, but for an account
- * that may not read dq_meta. A statement that would exceed the server's packet limit is refused before it is sent (ERR_DATA). After ERR_LOST
- * inside, the outcome is looked up by the row's add_token on a new connection and, if it was not stored, tried once more. *ret is untouched
- * on failure. */
+/* Adds one task: one statement (two on a server without INSERT ... RETURNING, to learn the time; three for an account that may
+ * INSERT but not SELECT). 1: added, 0: kept or replaced. ERR_CONFIG, and nothing stored, where the schema is not of our version,
+ * but for an account that may not read dq_meta. A statement that would exceed the server's packet limit is refused before it is
+ * sent (ERR_DATA). After ERR_LOST inside, the outcome is looked up by the row's add_token on a new connection and, if it was not
+ * stored, tried once more. *ret is untouched on failure. */
 int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Adds n tasks in one transaction: all or none. *ret_kept counts those that a live key kept out (KEY_KEEP). On a fault that one row causes,
- * *ret_bad is its index (else SIZE_MAX). KEY_REPLACE is done row by row inside the transaction. Statements are cut at about 1 MB. */
-int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad,
-                        struct err *err) __attribute__((warn_unused_result));
+/* Adds n tasks in one transaction: all or none. *ret_kept counts those that a live key kept out (KEY_KEEP). On a fault that one row
+ * causes, *ret_bad is its index (else SIZE_MAX). KEY_REPLACE is done row by row inside the transaction. Statements are cut at about
+ * 1 MB. */
+int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
+                        size_t *ret_bad, struct err *err) __attribute__((warn_unused_result));
 
 enum task_sort { SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID, SORT_ID_DESC };
 struct task_filter {
-    const uint64_t *ids;    /* NULL: any */
+    const uint64_t *ids; /* NULL: any */
     size_t id_count;
-    const char *tag_glob;   /* NULL: any */
-    const char *key;        /* NULL: any */
-    unsigned statuses;      /* mask of TASK_BIT; 0 counts as TASK_ANY */
+    const char *tag_glob;                /* NULL: any */
+    const char *key;                     /* NULL: any */
+    unsigned statuses;                   /* mask of TASK_BIT; 0 counts as TASK_ANY */
     int64_t due_before_at, due_after_at; /* expected_time < before, >= after; TASK_TIME_NONE: open */
-    int64_t since_at;       /* create_time >= since; TASK_TIME_NONE: open */
-    size_t limit;           /* 0: all */
-    enum task_sort sort;    /* ties by id: the order is total, so the same on every call */
+    int64_t since_at;                    /* create_time >= since; TASK_TIME_NONE: open */
+    size_t limit;                        /* 0: all */
+    enum task_sort sort;                 /* ties by id: the order is total, so the same on every call */
 };
-/* Calls each(task, arg) for the matching tasks, in order, with everything but body and output (bodies too where `bodies`). Stops when each returns
- * non-zero and returns that. Touches rows in proportion to limit x (tags x statuses) at most: per (status, tag) one range of the
- * index `due`, merged; by key through its index; by id through the primary key. */
-int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
-                    struct err *err) __attribute__((warn_unused_result));
+/* Calls each(task, arg) for the matching tasks, in order, with everything but body and output (bodies too where `bodies`). Stops
+ * when each returns non-zero and returns that. Touches rows in proportion to limit x (tags x statuses) at most: per (status, tag)
+ * one range of the index `due`, merged; by key through its index; by id through the primary key. */
+int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg),
+                    void *arg, struct err *err) __attribute__((warn_unused_result));
 
 /* One task with body and output; ERR_NOT_FOUND. The caller task_done()s ret. */
 int task_store_get(struct db *db, uint64_t id, struct task *ret, struct err *err) __attribute__((warn_unused_result));
@@ -72,37 +73,38 @@ struct task_attempt {
     char *host;
     uint32_t pid;
     int64_t start_at, finish_at;
-    int outcome;             /* enum task_outcome */
-    int exit_code, signal;   /* -1, 0: none */
+    int outcome;           /* enum task_outcome */
+    int exit_code, signal; /* -1, 0: none */
     char *error;
     void *output;
     size_t output_size;
 };
 /* The recorded attempts of a task, oldest first. *ret is heap memory: task_attempts_free(ret, count). */
-int task_store_attempts(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+int task_store_attempts(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
 void task_attempts_free(struct task_attempt *a, size_t count);
 
-/* Operators' transitions (TASK_CANCEL, TASK_RETRY, TASK_RESCHEDULE) and deletion, for all that match f, in steps of at most 500 rows,
- * each row by (id, version). dry_run: only counts. */
+/* Operators' transitions (TASK_CANCEL, TASK_RETRY, TASK_RESCHEDULE) and deletion, for all that match f, in steps of at most 500
+ * rows, each row by (id, version). dry_run: only counts. */
 struct task_change {
     enum task_event event;
-    int64_t expected_at;   /* TASK_RETRY, TASK_RESCHEDULE: the new time; TASK_TIME_NONE: the database's now + delay_ms */
+    int64_t expected_at; /* TASK_RETRY, TASK_RESCHEDULE: the new time; TASK_TIME_NONE: the database's now + delay_ms */
     int64_t delay_ms;
 };
 struct task_changed {
-    uint64_t matched;   /* tasks that matched f and were in a state that allows the event */
-    uint64_t changed;   /* of these: changed (== matched when dry_run) */
-    uint64_t lost;      /* somebody else was quicker */
+    uint64_t matched; /* tasks that matched f and were in a state that allows the event */
+    uint64_t changed; /* of these: changed (== matched when dry_run) */
+    uint64_t lost;    /* somebody else was quicker */
 };
-/* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost; when that was
- * so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before. */
+/* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost;
+ * when that was so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before. */
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
-    __attribute__((warn_unused_result));
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                      struct err *err) __attribute__((warn_unused_result));
 /* Deletes finished tasks that match f and were finished before finished_before_at (TASK_TIME_NONE: any), with their attempts. */
 int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret, struct err *err)
-    __attribute__((warn_unused_result));
+                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                      struct err *err) __attribute__((warn_unused_result));
 
 /* The database's clock. */
 int task_store_now(struct db *db, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));

@@ -2,9 +2,9 @@
  * beanstalk.c - a client and a worker of beanstalkd, at $BENCH_BEANSTALK (unix socket).
  *
  * usage: beanstalk put COUNT BODY                     ready at once, pipelined; puts a second
- *        beanstalk later [MS]                         planned instants (microseconds) from stdin: each is put a second before, or, with MS,
- *                                                     all at once MS before the first; delays of beanstalkd are whole seconds
- *        beanstalk work COUNT CONNECTIONS [COMMAND]   until COUNT are done, each by COMMAND (none: in the process); tasks a second
+ *        beanstalk later [MS]                         planned instants (microseconds) from stdin: each is put a second before, or,
+ * with MS, all at once MS before the first; delays of beanstalkd are whole seconds beanstalk work COUNT CONNECTIONS [COMMAND] until
+ * COUNT are done, each by COMMAND (none: in the process); tasks a second
  */
 #include "tool.h"
 

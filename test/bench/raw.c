@@ -2,7 +2,8 @@
  * raw.c - the limit of the server: the statements that any queue in dq's own table must make, and nothing else.
  *
  * usage: raw insert COUNT ROWS SIZE   COUNT tasks of tag "raw", due now, bodies of SIZE bytes, ROWS a statement; rows a second
- *        raw settle COUNT BATCH       takes and finishes them, BATCH at a time, on one connection: a SELECT and two UPDATEs; tasks a second
+ *        raw settle COUNT BATCH       takes and finishes them, BATCH at a time, on one connection: a SELECT and two UPDATEs; tasks
+ * a second
  */
 #include "sql.h"
 #include "tool.h"
@@ -48,7 +49,8 @@ static size_t pairs(char *out, MYSQL_RES *rows, unsigned long long more)
 
 static void change(MYSQL *my, char *sql, const char *set, const char *status, MYSQL_RES *rows, unsigned long long more)
 {
-    size_t n = (size_t)sprintf(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET %s WHERE status = %s AND (id, version) IN (", set, status);
+    size_t n =
+        (size_t)sprintf(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET %s WHERE status = %s AND (id, version) IN (", set, status);
 
     n += pairs(sql + n, rows, more);
     sql[n++] = ')';

@@ -1,8 +1,8 @@
 /*
  * starts.c - the limit of this machine: how fast `sh -c COMMAND` can be started and waited for, with nothing around it.
  *
- * usage: starts [-b] COUNT IN_FLIGHT COMMAND; prints starts a second. With -b each gets a stdin that holds the instant of the first start
- * (microseconds), as a handler of a burst would.
+ * usage: starts [-b] COUNT IN_FLIGHT COMMAND; prints starts a second. With -b each gets a stdin that holds the instant of the first
+ * start (microseconds), as a handler of a burst would.
  */
 #include "tool.h"
 

@@ -1,8 +1,8 @@
 /*
  * store_rate.c - how fast 500 tasks are claimed and settled, beside plain statements that change 500 rows.
  *
- * Runs on the database that DQ_CONFIG names, for some seconds, and prints rows per second: median and best of the rounds. It empties the tables.
- *   bin/dq-sandbox start DIR && DQ_CONFIG=DIR/dq.ini test/bench/store_rate
+ * Runs on the database that DQ_CONFIG names, for some seconds, and prints rows per second: median and best of the rounds. It
+ * empties the tables. bin/dq-sandbox start DIR && DQ_CONFIG=DIR/dq.ini test/bench/store_rate
  */
 #include "../db/harness.h"
 
@@ -32,8 +32,10 @@ static void report(const char *what)
 static void fill(void)
 {
     run(db, "DELETE FROM dq_task");
-    run(db, "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 't', REPEAT('x', 200), 200,"
-            " UTC_TIMESTAMP(3) - INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3) FROM seq_1_to_%d", ROUNDS * BATCH);
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 't', REPEAT('x', 200), 200,"
+        " UTC_TIMESTAMP(3) - INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3) FROM seq_1_to_%d",
+        ROUNDS * BATCH);
     number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
 }
 
@@ -45,8 +47,10 @@ static void raw(const char *what, const char *set, int from_status)
 
     for (int round = 0; round < ROUNDS; round++) {
         buf_reset(&sql);
-        buf_printf(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET version = version + 1, update_time = UTC_TIMESTAMP(3), %s"
-                         " WHERE status = %d AND id IN (%" PRId64, set, from_status, first + round * BATCH);
+        buf_printf(&sql,
+                   "UPDATE dq_task FORCE INDEX (PRIMARY) SET version = version + 1, update_time = UTC_TIMESTAMP(3), %s"
+                   " WHERE status = %d AND id IN (%" PRId64,
+                   set, from_status, first + round * BATCH);
         for (int i = 1; i < BATCH; i++)
             buf_printf(&sql, ",%" PRId64, first + round * BATCH + i);
         buf_chr(&sql, ')');
@@ -73,7 +77,8 @@ static void claim_all(struct task_list lists[ROUNDS], const struct claim_owner *
     times_count = 0;
 }
 
-static void settle_all(struct task_list lists[ROUNDS], const struct claim_owner *o, enum task_event event, size_t output, const char *what)
+static void settle_all(struct task_list lists[ROUNDS], const struct claim_owner *o, enum task_event event, size_t output,
+                       const char *what)
 {
     struct settlement s[BATCH];
     bool applied[BATCH];
@@ -108,9 +113,12 @@ static void rates(void **state)
     fill();
     raw("raw UPDATE, the columns of a claim",
         "status = 3, attempt = attempt + 1, max_attempts = 10, claim_token = REPEAT('x', 16), host = 'test.example', pid = 1,"
-        " lease_until = UTC_TIMESTAMP(3) + INTERVAL 60 SECOND, execution_time = UTC_TIMESTAMP(3)", 0);
-    raw("raw UPDATE, the columns of a success", "status = 1, execution_time = UTC_TIMESTAMP(3), finish_time = UTC_TIMESTAMP(3), lease_until = NULL,"
-                                                " live = NULL, exit_code = 0", 3);
+        " lease_until = UTC_TIMESTAMP(3) + INTERVAL 60 SECOND, execution_time = UTC_TIMESTAMP(3)",
+        0);
+    raw("raw UPDATE, the columns of a success",
+        "status = 1, execution_time = UTC_TIMESTAMP(3), finish_time = UTC_TIMESTAMP(3), lease_until = NULL,"
+        " live = NULL, exit_code = 0",
+        3);
     fill();
     claim_all(lists, &o, true);
     settle_all(lists, &o, TASK_SUCCEED, 0, "claim_store_settle, done, without output");

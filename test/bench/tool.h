@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 _Noreturn void tool_die(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* with the text of errno, if any */
-long tool_number(const char *text, const char *what);                                 /* a whole number >= 0, or it dies */
+long tool_number(const char *text, const char *what);                                /* a whole number >= 0, or it dies */
 int64_t tool_wall_us(void);   /* CLOCK_REALTIME: comparable between processes, as planned instants are */
 int64_t tool_steady_us(void); /* CLOCK_MONOTONIC: for rates */
 void tool_sleep_until(int64_t wall_us);

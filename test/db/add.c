@@ -9,7 +9,8 @@ static struct task_added added;
 
 static int add_key(const char *key, const char *body, enum key_conflict conflict)
 {
-    struct task_new t = {.tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    struct task_new t = {
+        .tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
     return task_store_add(db, &t, conflict, &added, &err);
 }
 
@@ -94,7 +95,8 @@ static struct task_new *many(size_t n)
 {
     struct task_new *t = mem_zero(n, sizeof *t);
     for (size_t i = 0; i < n; i++)
-        t[i] = (struct task_new){.tag = "t", .body = "0123456789", .body_size = i % 10, .expected_at = TASK_TIME_NONE, .delay_ms = (int64_t)i};
+        t[i] = (struct task_new){
+            .tag = "t", .body = "0123456789", .body_size = i % 10, .expected_at = TASK_TIME_NONE, .delay_ms = (int64_t)i};
     return t;
 }
 
@@ -120,7 +122,8 @@ static void many_are_added_all_or_none(void **state)
     t[4321].body = "replaced";
     t[4321].body_size = 8;
     ok(task_store_add_many(db, &t[4321], 1, KEY_REPLACE, &kept, &bad, &err));
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"), 1);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"), 1);
     /* A row that the server refuses is found in the middle of its statement. */
     harness_setup(NULL);
     t[4000].key = t[4321].key = NULL;

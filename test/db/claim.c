@@ -27,9 +27,10 @@ static void claim_takes_what_is_due_in_order(void **state)
     assert_int_equal(t->attempt, 1);
     assert_int_equal(t->version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, t->id));
     assert_int_equal(t->max_attempts, 3);
-    assert_int_equal(number(db, "SELECT status = 3 AND attempt = 1 AND max_attempts = 3 AND host = 'test.example' AND pid = 97"
-                                " AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 50 SECOND AND execution_time <= UTC_TIMESTAMP(3)"
-                                " FROM dq_task WHERE id = %" PRIu64,
+    assert_int_equal(number(db,
+                            "SELECT status = 3 AND attempt = 1 AND max_attempts = 3 AND host = 'test.example' AND pid = 97"
+                            " AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 50 SECOND AND execution_time <= UTC_TIMESTAMP(3)"
+                            " FROM dq_task WHERE id = %" PRIu64,
                             t->id),
                      1);
     task_list_done(&won);
@@ -207,7 +208,8 @@ static void peek_tells_next_time_pause_and_clock(void **state)
     add("c", NULL, 0);
     add("gone", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
-    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('a', UTC_TIMESTAMP(3) - INTERVAL 1 SECOND), ('b', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR),"
+    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('a', UTC_TIMESTAMP(3) - INTERVAL 1 SECOND), ('b', UTC_TIMESTAMP(3) + "
+            "INTERVAL 1 HOUR),"
             " ('c', '9999-12-31 23:59:59.999')");
     ok(claim_store_peek(db, &p, &err));
     assert_int_equal(p.count, 3);
@@ -272,7 +274,8 @@ static void check_and_renew_tell_what_was_lost(void **state)
     ok(claim_store_renew(db, &a, refs, 4, 60000, lost, &err));
     for (int i = 0; i < 4; i++)
         assert_false(lost[i]);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"), 4);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"), 4);
     run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
     run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64, refs[2].id);
     ok(claim_store_check(db, &a, refs, 4, lost, &err));

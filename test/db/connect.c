@@ -36,7 +36,8 @@ static void a_session_is_as_the_store_expects(void **state)
     (void)state;
     struct buf sql = BUF_INIT;
     struct db_rows *rows;
-    buf_str(&sql, "SHOW SESSION VARIABLES WHERE variable_name IN ('tx_isolation', 'transaction_isolation')"); /* by server and version */
+    buf_str(&sql,
+            "SHOW SESSION VARIABLES WHERE variable_name IN ('tx_isolation', 'transaction_isolation')"); /* by server and version */
     ok(db_query(db, &sql, false, &rows, &err));
     assert_int_equal(ok(db_rows_next(rows, &err)), 1);
     assert_string_equal(db_text(rows, 1, NULL), "READ-COMMITTED");
@@ -264,7 +265,8 @@ static void what_a_broken_connection_left_running_is_killed(void **state)
     run(blocker, "UPDATE dq_task SET pid = 1");
     assert_int_equal(exec(d, "UPDATE dq_task SET pid = 99"), ERR_LOST);
     ok(db_connect(d, &err));
-    assert_int_equal(number(d, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"), 0);
+    assert_int_equal(
+        number(d, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"), 0);
     ok(db_commit(blocker, &err));
     assert_int_equal(number(db, "SELECT pid FROM dq_task"), 1);
     db_free(blocker);

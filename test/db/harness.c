@@ -116,7 +116,8 @@ uint64_t add(const char *tag, const char *key, int64_t delay_ms)
         t.delay_ms = delay_ms;
     ok(task_store_add(db, &t, KEY_ERROR, &added, &err));
     if (delay_ms < 0)
-        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64, -delay_ms * 1000, added.id);
+        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64,
+            -delay_ms * 1000, added.id);
     return added.id;
 }
 

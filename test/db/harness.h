@@ -34,12 +34,13 @@ int harness_group_end(void **state);
 int harness_setup(void **state);
 
 extern const struct conf_mysql *harness_conf;
-extern struct db *db;          /* a connection for everything */
-struct db *harness_db(void);   /* another one, connected; db_free it */
+extern struct db *db;        /* a connection for everything */
+struct db *harness_db(void); /* another one, connected; db_free it */
 
 /* Statements of the tests themselves. */
 uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* matched rows */
-int64_t number(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
+int64_t number(struct db *d, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
 /* How many index entries and rows the session has read so far: the sum of Handler_read_%. */
 int64_t reads(struct db *d);
 
@@ -49,8 +50,8 @@ struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
-/* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer thrown away with
- * the connection; deliver false: it is thrown away itself. The proxy then works on. */
+/* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer
+ * thrown away with the connection; deliver false: it is thrown away itself. The proxy then works on. */
 struct proxy;
 struct proxy *proxy_new(void);
 struct db *proxy_db(struct proxy *p); /* its handle, not yet connected; freed with the proxy */

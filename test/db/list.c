@@ -57,8 +57,10 @@ static void assert_order(enum task_sort sort)
 static void fill(int n)
 {
     run(db,
-        "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time) SELECT CONCAT('tag.', seq %% 7), 'body', 4, seq %% 5,"
-        " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE, UTC_TIMESTAMP(3) - INTERVAL (%d - seq) SECOND FROM seq_1_to_%d",
+        "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time) SELECT CONCAT('tag.', seq %% 7), "
+        "'body', 4, seq %% 5,"
+        " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE, UTC_TIMESTAMP(3) - INTERVAL (%d - seq) "
+        "SECOND FROM seq_1_to_%d",
         n, n);
 }
 
@@ -77,8 +79,9 @@ static void the_order_is_total_whatever_the_limit(void **state)
             f.tag_glob = variant == 2 ? "*.3" : NULL;
             f.limit = 0;
             size_t n = list(&f);
-            assert_int_equal(n, variant == 0 ? 3000 : number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
-                                                             variant == 2 ? "tag.3" : "%"));
+            assert_int_equal(n, variant == 0 ? 3000
+                                             : number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
+                                                      variant == 2 ? "tag.3" : "%"));
             assert_order(sorts[s]);
             memcpy(full, seen.ids, n * sizeof *full);
             for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
@@ -113,8 +116,10 @@ static void filters_select_what_they_say(void **state)
     f = all();
     f.due_before_at = now_at;
     size_t before = list(&f);
-    assert_int_equal(before, number(db, "SELECT COUNT(*) FROM dq_task WHERE expected_time < FROM_UNIXTIME(%" PRId64 " / 1000.0)"
-                                        " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND", now_at));
+    assert_int_equal(before, number(db,
+                                    "SELECT COUNT(*) FROM dq_task WHERE expected_time < FROM_UNIXTIME(%" PRId64 " / 1000.0)"
+                                    " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND",
+                                    now_at));
     f = all();
     f.due_after_at = now_at;
     f.sort = SORT_ID;

@@ -1,6 +1,6 @@
 /*
- * What dqd and dq read is in proportion to what is due or asked for, on 200,000 tasks (finished, due and future, 50 tags). Measured by the session's
- * Handler_read counters: index entries and rows touched, whatever plan the optimizer has chosen.
+ * What dqd and dq read is in proportion to what is due or asked for, on 200,000 tasks (finished, due and future, 50 tags). Measured
+ * by the session's Handler_read counters: index entries and rows touched, whatever plan the optimizer has chosen.
  */
 #include "harness.h"
 #include "store/tag_store.h"
@@ -36,11 +36,14 @@ static void end_within(int64_t most)
 static int fill(void **state)
 {
     harness_group(state);
-    run(db, "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, status, expected_time, execution_time, finish_time, create_time)"
-            " SELECT CONCAT('tag', seq DIV 20 %% 50), CONCAT('key', seq), IF(seq %% 20 < 2, 1, NULL), REPEAT('x', 100), 100,"
-            " CASE seq %% 20 WHEN 0 THEN 0 WHEN 1 THEN 0 WHEN 2 THEN 2 WHEN 3 THEN 4 ELSE 1 END,"
-            " UTC_TIMESTAMP(3) + INTERVAL IF(seq %% 20 = 1, 1, -1) * (3600 + CAST(seq AS SIGNED)) SECOND, UTC_TIMESTAMP(3) - INTERVAL seq SECOND,"
-            " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM seq_1_to_200000");
+    run(db,
+        "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, status, expected_time, execution_time, finish_time, "
+        "create_time)"
+        " SELECT CONCAT('tag', seq DIV 20 %% 50), CONCAT('key', seq), IF(seq %% 20 < 2, 1, NULL), REPEAT('x', 100), 100,"
+        " CASE seq %% 20 WHEN 0 THEN 0 WHEN 1 THEN 0 WHEN 2 THEN 2 WHEN 3 THEN 4 ELSE 1 END,"
+        " UTC_TIMESTAMP(3) + INTERVAL IF(seq %% 20 = 1, 1, -1) * (3600 + CAST(seq AS SIGNED)) SECOND, UTC_TIMESTAMP(3) - INTERVAL "
+        "seq SECOND,"
+        " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM seq_1_to_200000");
     number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task"); /* what the server does by itself some seconds after so many changes */
     return 0;
 }
@@ -89,8 +92,12 @@ static void claim_check_renew_settle(void **state)
     ok(claim_store_renew(db, &a, refs, N, 60000, flags, &err));
     end_within(N * 2);
     for (size_t i = 0; i < N; i++)
-        s[i] = (struct settlement){.id = refs[i].id, .version = refs[i].version, .event = i < 50 ? TASK_SUCCEED : TASK_TRY_LATER, .outcome = OUTCOME_EXIT,
-                                   .start_at = INT64_C(1790000000000), .finish_at = INT64_C(1790000000000)};
+        s[i] = (struct settlement){.id = refs[i].id,
+                                   .version = refs[i].version,
+                                   .event = i < 50 ? TASK_SUCCEED : TASK_TRY_LATER,
+                                   .outcome = OUTCOME_EXIT,
+                                   .start_at = INT64_C(1790000000000),
+                                   .finish_at = INT64_C(1790000000000)};
     begin("settlement of 50 done, 25 to be retried");
     ok(claim_store_settle(db, &a, s, 75, false, flags, &err));
     end_within(75 * 12);
@@ -113,7 +120,13 @@ static void claim_check_renew_settle(void **state)
 static void shares_and_limits(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = {.tag = "tag8", .limit = 20, .share = 0, .shares = 4, .steal_after_ms = INT64_C(1000000000), .max_attempts = 3, .lease_ms = 60000,
+    struct claim_ask ask = {.tag = "tag8",
+                            .limit = 20,
+                            .share = 0,
+                            .shares = 4,
+                            .steal_after_ms = INT64_C(1000000000),
+                            .max_attempts = 3,
+                            .lease_ms = 60000,
                             .global_limit = 20};
     struct task_list won = {0};
     size_t seen, lost;
@@ -146,7 +159,8 @@ static void retention(void **state)
 
 static void lists(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20};
+    struct task_filter f = {
+        .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20};
     int64_t now_at;
     uint64_t ids[3] = {500, 100000, 150000};
     (void)state;
@@ -164,7 +178,11 @@ static void lists(void **state)
     begin("list -n 20 of one tag, latest first");
     ok(task_store_list(db, &f, false, none, NULL, &err));
     end_within(200);
-    f = (struct task_filter){.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20, .sort = SORT_ID_DESC};
+    f = (struct task_filter){.due_before_at = TASK_TIME_NONE,
+                             .due_after_at = TASK_TIME_NONE,
+                             .since_at = TASK_TIME_NONE,
+                             .limit = 20,
+                             .sort = SORT_ID_DESC};
     begin("list -n 20, newest first");
     ok(task_store_list(db, &f, false, none, NULL, &err));
     end_within(200);
@@ -210,7 +228,8 @@ static void keys_and_statistics(void **state)
 static void changes(void **state)
 {
     uint64_t ids[10];
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .ids = ids, .id_count = 10};
+    struct task_filter f = {
+        .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .ids = ids, .id_count = 10};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
     (void)state;
@@ -229,8 +248,12 @@ static void changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peek),          cmocka_unit_test(claim_check_renew_settle), cmocka_unit_test(shares_and_limits),
-        cmocka_unit_test(retention),     cmocka_unit_test(lists),                    cmocka_unit_test(keys_and_statistics),
+        cmocka_unit_test(peek),
+        cmocka_unit_test(claim_check_renew_settle),
+        cmocka_unit_test(shares_and_limits),
+        cmocka_unit_test(retention),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(keys_and_statistics),
         cmocka_unit_test(changes),
     };
     return cmocka_run_group_tests(tests, fill, harness_group_end);

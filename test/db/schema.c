@@ -28,7 +28,8 @@ static void init_creates_the_database_and_does_nothing_twice(void **state)
     assert_int_equal(from, 0);
     assert_int_equal(applied, schema_latest);
     ok(schema_check(d, &err));
-    run(d, "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('t', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))");
+    run(d,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('t', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))");
     ok(schema_migrate(d, count, NULL, &from, &err));
     assert_int_equal(from, schema_latest);
     ok(schema_version(d, &version, &err));

@@ -136,8 +136,10 @@ static void every_row_gets_its_own_values(void **state)
             assert_true(t.expected_at - t.update_at == s[i].retry_delay_ms);
         task_done(&t);
     }
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
-                                " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"), N * 2 / 3);
+    assert_int_equal(number(db,
+                            "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
+                            " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"),
+                     N * 2 / 3);
     task_list_done(&won);
 }
 
@@ -203,7 +205,9 @@ static void a_stale_owner_changes_nothing(void **state)
     assert_int_equal(taken, 4);
     struct task_list again = claim(db, &b, "t", 3); /* one stays pending */
     assert_int_equal(again.count, 3);
-    int64_t before = number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
+    int64_t before = number(
+        db,
+        "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
     for (int i = 0; i < 4; i++) {
         s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
@@ -214,7 +218,8 @@ static void a_stale_owner_changes_nothing(void **state)
         assert_false(applied[i]);
         assert_true(lost[i]);
     }
-    assert_int_equal(number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task"),
+    assert_int_equal(number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, "
+                                "HEX(claim_token)))) FROM dq_task"),
                      before);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
     task_list_done(&won);
@@ -247,11 +252,15 @@ static void expired_leases_are_taken_back(void **state)
     assert_true(applied);
     ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
     assert_int_equal(taken, 2);
-    assert_int_equal(number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
-    assert_int_equal(number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64, won.items[1].id), 1);
+    assert_int_equal(
+        number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
+    assert_int_equal(number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64, won.items[1].id),
+                     1);
     assert_int_equal(number(db, "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64, won.items[2].id), 1);
     assert_int_equal(number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"), 2);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
+        2);
     task_list_done(&won);
     task_list_done(&expired);
 }
@@ -293,7 +302,8 @@ static void large_outputs_are_cut_into_statements(void **state)
     for (int i = 0; i < N; i++)
         assert_true(applied[i]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"), N / 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"),
+                     N / 2);
     free(output);
     free(error);
     task_list_done(&won);
@@ -327,7 +337,8 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
         add(i % 2 ? "a" : "b", NULL, -7200000);
     run(db, "UPDATE dq_task SET status = 1, finish_time = UTC_TIMESTAMP(3) - INTERVAL 100 MINUTE ORDER BY id LIMIT 4");
     run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1"); /* due long ago, finished just now */
-    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' FROM dq_task");
+    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
+            "FROM dq_task");
     ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 2, &deleted, &err));
     assert_int_equal(deleted, 2);
     ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 500, &deleted, &err));

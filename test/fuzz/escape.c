@@ -72,7 +72,8 @@ static void try_sql(const char *p, size_t len)
     buf_reset(&sql);
     buf_reset(&back);
     db_put_text(&sql, text);
-    if (read_literal(&sql, 0, &back) != 0 || back.len != strlen(text) || !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
+    if (read_literal(&sql, 0, &back) != 0 || back.len != strlen(text) ||
+        !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
         abort();
     free(text);
     buf_done(&sql);

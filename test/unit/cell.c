@@ -106,7 +106,8 @@ static void test_tsv_holds_nothing_that_a_terminal_acts_on(void **state)
 {
     (void)state;
     struct buf out = BUF_INIT;
-    static const char text[] = "\033[1m \xc2\x9b" "1m \xe2\x80\xae \xf0\x9f\x90\x8c \xff\xc3";
+    static const char text[] = "\033[1m \xc2\x9b"
+                               "1m \xe2\x80\xae \xf0\x9f\x90\x8c \xff\xc3";
     cell_put_escaped(&out, text, sizeof(text) - 1);
     assert_string_equal(out.data, "\\x1b[1m \\xc2\\x9b1m \\xe2\\x80\\xae \xf0\x9f\x90\x8c \\xff\\xc3");
     buf_done(&out);

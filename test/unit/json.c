@@ -66,7 +66,9 @@ static void strings_are_escaped(void **state)
     string_is("\x1b[2J\x7f", 5, "\"\\u001b[2J\\u007f\"");
     string_is("Grüße €😀", strlen("Grüße €😀"), "\"Grüße €😀\"");
     string_is("\xc2\x9b", 2, "\"\\u009b\"");
-    string_is("a\xe2\x80\xae" "b\xf3\xa0\x80\x81", 9, "\"a\\u202eb\\udb40\\udc01\""); /* reorders, hides */
+    string_is("a\xe2\x80\xae"
+              "b\xf3\xa0\x80\x81",
+              9, "\"a\\u202eb\\udb40\\udc01\""); /* reorders, hides */
     string_is("a\xff"
               "b\xc3",
               4, "\"a\\ufffdb\\ufffd\"");
