@@ -114,6 +114,7 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
     if (code == ERR_LOST && db->my && !db->orphan) { /* one at a time: the first is killed before anything else is done */
         db->orphan = mysql_thread_id(db->my);
         memcpy(db->orphan_at, db->at, sizeof db->at);
+        db->orphan_since = db->connected_at;
     }
     if (drop)
         db_drop(db);
@@ -143,8 +144,9 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
     if (!res)
         return db_fail(db, err);
     MYSQL_ROW row = mysql_fetch_row(res);
-    if (row && row[0])
-        *ret = strtoull(row[0], NULL, 10);
+    const char *last = row ? row[mysql_num_fields(res) - 1] : NULL;
+    if (last)
+        *ret = strtoull(last, NULL, 10);
     mysql_free_result(res);
     return 0;
 }

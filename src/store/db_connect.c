@@ -84,35 +84,44 @@ static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
 }
 
 /* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
- * and seen to be gone before anybody looks for its outcome. A lower id than the broken connection's tells that the server has been
- * restarted. */
+ * and seen to be gone before anybody looks for its outcome. A server that was started since numbers its connections anew: there,
+ * and where killing it is denied, that id is somebody else's by now. */
 static int kill_orphan(struct db *db, struct err *err)
 {
     char sql[120];
     const struct timespec nap = {0, 5000000};
     int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
+    unsigned long long uptime_s = UINT32_MAX;
 
-    if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan) {
-        db->orphan = 0;
-        return 0;
-    }
+    if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan)
+        goto gone;
+    int rc = db_ask(db, "SHOW GLOBAL STATUS LIKE 'Uptime'", &uptime_s, err);
+    if (rc < 0)
+        return rc;
+    if (when_steady() - (int64_t)(uptime_s + 1) * 1000 > db->orphan_since)
+        goto gone;
     snprintf(sql, sizeof sql, "KILL %lu", db->orphan);
-    if (mysql_query(db->my, sql) && mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
-        return db_fail(db, err);
+    if (mysql_query(db->my, sql)) {
+        if (mysql_errno(db->my) == 1095 /* ER_KILL_DENIED_ERROR */)
+            goto gone;
+        if (mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
+            return db_fail(db, err);
+    }
     snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu", db->orphan);
     for (;;) {
         unsigned long long alive = 1;
-        int rc = db_ask(db, sql, &alive, err);
+        rc = db_ask(db, sql, &alive, err);
         if (rc < 0)
             return rc;
         if (!alive)
-            break;
+            goto gone;
         if (when_steady() > deadline) {
             db_close(db);
             return err_set(err, ERR_UNAVAILABLE, "%s: the connection that broke is still busy there", db->at);
         }
         nanosleep(&nap, NULL);
     }
+gone:
     db->orphan = 0;
     return 0;
 }
@@ -186,6 +195,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
         rc = db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
     }
+    db->connected_at = when_steady();
     note_server(db);
     rc = set_up_session(db, err);
 out:

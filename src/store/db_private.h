@@ -22,8 +22,10 @@ struct db {
     unsigned version;
     char at[DB_AT_SIZE];  /* "db1:3306", for messages */
     char server[256];     /* "MariaDB 10.11.19 at db1:3306" */
+    int64_t connected_at; /* steady clock: when the connection was made */
     unsigned long orphan; /* id of a connection that broke under a statement; 0: none */
     char orphan_at[DB_AT_SIZE];
+    int64_t orphan_since; /* steady clock: it was made then */
 };
 
 void db_drop(struct db *db); /* closes, but remembers an open transaction: the rest of it must not run on a new connection */
@@ -33,7 +35,8 @@ void db_drop(struct db *db); /* closes, but remembers an open transaction: the r
 int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err);
 int db_fail(struct db *db, struct err *err);
 
-/* A statement without values on an open connection; the same with one number as its result (no row: *ret stays). */
+/* A statement without values on an open connection; the same with one number as its result, in the
+ * last column (no row: *ret stays). */
 int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
 int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
 
