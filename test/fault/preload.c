@@ -2,7 +2,7 @@
  * preload.c - a library for LD_PRELOAD that makes one call of a process fail, or kills the process at it, or shifts its clock.
  *
  *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of CALL (any: of all of these together)
- *                               fails with the error number WHAT, or kills the process (WHAT = kill)
+ *                               fails with the error number WHAT, or kills the process (WHAT = kill; late-kill: 50 ms later)
  *   DQ_FAULT_LOG=FILE           gets one line when that has happened
  *   DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
  *
@@ -32,7 +32,7 @@ void *__libc_realloc(void *p, size_t size);
 static char fault_name[32], fault_call[32];
 static long fault_at, fault_seen, clock_ms;
 static int fault_error; /* 0: kill */
-static bool armed;
+static bool armed, late;
 
 __attribute__((constructor)) static void read_orders(void)
 {
@@ -42,7 +42,8 @@ __attribute__((constructor)) static void read_orders(void)
     clock_ms = shift ? atol(shift) : 0;
     if (!order || sscanf(order, "%31[^:]:%31[^:]:%ld:%15s", fault_name, fault_call, &fault_at, what) != 4)
         return;
-    fault_error = strcmp(what, "kill") == 0 ? 0 : atoi(what);
+    late = strcmp(what, "late-kill") == 0;
+    fault_error = atoi(what);
     armed = true;
 }
 
@@ -70,6 +71,8 @@ static bool hit(const char *call)
     if (strcmp(name, fault_name) != 0 || ++fault_seen != fault_at)
         return false;
     say(call);
+    if (late) /* what it has begun goes on meanwhile */
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000000}, NULL);
     if (fault_error == 0)
         syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
     errno = fault_error;

@@ -32,7 +32,7 @@ def _steps(t, first, most):
     n = first
     while n < most:
         yield n
-        n += t.rng.randrange(1, 2 + n // 3)
+        n += t.rng.randrange(1, 2 + n // 6)
 
 
 def _once(t, name, call, n, what):
@@ -45,7 +45,7 @@ def _once(t, name, call, n, what):
     t.dqds.remove(d)
     if not _struck(log):
         return False
-    t.faults.add("kill" if what == "kill" else "fail", who=name, call=call, n=n, runners=[], dqd=d.pid)
+    t.faults.add("fail" if isinstance(what, int) else "kill", who=name, call=call, n=n, runners=[], dqd=d.pid)
     return True
 
 
@@ -53,7 +53,7 @@ def _crash(t, name):
     t.configure(lease="2s", poll_interval="20ms")
     struck = 0
     for n in _steps(t, 1, 100_000):
-        if not _once(t, name, "any", n, "kill"):
+        if not _once(t, name, "any", n, t.rng.choice(("kill", "late-kill"))):
             break
         struck += 1
     t.expect(struck >= 15, f"only {struck} steps were tried")

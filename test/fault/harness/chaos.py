@@ -29,7 +29,7 @@ class Chaos:
                 self.left.pop()
                 self.next_at = time.monotonic() + self.rng.uniform(*self.pause)
 
-    def run(self, until=None, timeout=600):
+    def run(self, until=None, timeout=90):
         """Makes all faults, then waits until no task is left. until: an additional thing to do at every step."""
         end = time.monotonic() + timeout
         while not self.done():

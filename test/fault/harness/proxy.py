@@ -55,6 +55,7 @@ class Proxy:
         self.rules, self.refuse = [], 0  # refuse: error number that every new connection gets
         self.seen = []                   # heads of statements, where `record` is on
         self.record = False
+        self.left_open = []              # what was sent after an injected 1205 instead of ROLLBACK
         self._lock = threading.Lock()
         self._pairs = set()
         self._gate = threading.Event()
@@ -156,6 +157,7 @@ class _Session:
         self.from_client, self.greeting = bytearray(), bytearray()
         self.commands = False  # the log-in is over
         self.continued = False
+        self.owes_rollback = False
 
     def run(self):
         poll = select.poll()
@@ -195,6 +197,9 @@ class _Session:
             at += 4 + len(payload)
             query = not self.continued and payload[:1] == bytes([mysql.COM_QUERY])
             self.continued = len(payload) == 0xFFFFFF
+            if query and self.owes_rollback and payload[1:] != b"ROLLBACK":
+                self.proxy.left_open.append(payload[1:80])
+            self.owes_rollback = self.owes_rollback and not query
             rule = self.proxy.choose(payload[1:]) if query else None
             if rule and self._act(rule, payload[1:], whole):
                 return True
@@ -211,6 +216,7 @@ class _Session:
         if rule.action == "error":
             if rule.number in (1213, 1020):  # these end the transaction
                 self._ask(b"ROLLBACK")
+            self.owes_rollback = rule.number == 1205
             self.client.sendall(mysql.error_packet(1, rule.number))
             return rule.number == 1040
         if rule.action == "cut-late":
