@@ -173,8 +173,11 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND", overdue_ms * 1000);
     if (share == ask->share)
         put_floor(&sql, "c.expected_time", ask->floor_at);
-    if (ask->shares > 1)
-        buf_printf(&sql, " AND c.id %% %u = %u", ask->shares, share);
+    if (ask->shares > 1) {
+        buf_str(&sql, " AND ");
+        sql_put_share(&sql, "c.", ask->shares);
+        buf_printf(&sql, " = %u", share);
+    }
     buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu", order, order, limit);
     int rc = read_list(db, &sql, read_claimed, ret, err);
     buf_done(&sql);

@@ -47,7 +47,7 @@ struct claim_ask {
     const char *tag;
     size_t limit;           /* at most so many */
     int64_t floor_at;       /* of our share nothing is pending that is due earlier, as far as is known; TASK_TIME_NONE: not known */
-    unsigned share, shares; /* prefer ids with id % shares = share; shares 1: all */
+    unsigned share, shares; /* prefer the ids of this share, 0 to shares - 1; shares 1: all */
     unsigned steal_share;   /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
     int64_t steal_after_ms;
     bool steal_far_end;    /* of these the latest first: out of their owner's way, but never always, for the oldest would starve */

@@ -128,6 +128,13 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
     buf_chr(sql, '\'');
 }
 
+/* Where ids come in steps (auto_increment_increment), all of them have one id % shares. So the id is multiplied by 2^32 / the
+ * golden ratio, which no BIGINT UNSIGNED overflows from 32 bits, and the upper ones of the product's low 32 bits are taken. */
+void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
+{
+    buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
+}
+
 void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
 {
     const char *separator = "";

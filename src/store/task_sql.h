@@ -31,7 +31,9 @@ void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t
 void sql_put_ref_ids(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
 void sql_put_refs(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */
-void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask);        /* `status IN (0,3)` */
+/* Which of `shares` shares an id is in, 0 to shares - 1: even whatever the step between ids. */
+void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
+void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `status IN (0,3)` */
 /* UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 

@@ -1,6 +1,7 @@
 /* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
 #include "harness.h"
 #include "store/poller_store.h"
+#include "store/task_sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -144,24 +145,64 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
     struct claim_ask ask = plain;
     struct task_list won = {0};
     size_t seen, lost;
+    int64_t of[4];
     (void)state;
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 40; i++)
         add("t", NULL, -1000);
+    for (unsigned i = 0; i < 4; i++) {
+        struct buf sql = BUF_INIT;
+        sql_put_share(&sql, "", 4);
+        of[i] = number(db, "SELECT COUNT(*) FROM dq_task WHERE %s = %u", sql.data, i);
+        buf_done(&sql);
+    }
+    assert_int_equal(of[0] + of[1] + of[2] + of[3], 40);
     ask.shares = 4;
     ask.share = 1;
     ask.steal_after_ms = 3600000;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
-    assert_int_equal(won.count, 5);
-    for (size_t i = 0; i < won.count; i++)
-        assert_int_equal(won.items[i].id % 4, 1);
-    task_list_done(&won);
+    assert_int_equal(won.count, of[1]);
     ask.steal_after_ms = 500;
     ask.steal_share = 3;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
-    assert_int_equal(won.count, 5);
-    for (size_t i = 0; i < won.count; i++)
-        assert_int_equal(won.items[i].id % 4, 3);
+    assert_int_equal(won.count, of[1] + of[3]);
+    ask.share = 2;
+    ask.steal_share = 0;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 40);
     task_list_done(&won);
+}
+
+/* A cluster hands out ids in steps of its size: nobody may get all of them, or none. */
+static void shares_are_even_whatever_the_step_of_ids(void **state)
+{
+    static const unsigned steps[] = {1, 2, 3, 4, 8, 10};
+    enum { N = 2000 };
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        for (unsigned shares = 2; shares <= 20; shares++) {
+            struct buf sql = BUF_INIT;
+            sql_put_share(&sql, "", shares);
+            buf_printf(&sql, " AS share, COUNT(*) AS n FROM (SELECT 1000003 + seq * %u AS id FROM seq_1_to_%d) ids GROUP BY share",
+                       steps[i], N);
+            int64_t low = number(db, "SELECT IF(COUNT(*) = %u, MIN(n), 0) FROM (SELECT %s) s", shares, sql.data);
+            int64_t high = number(db, "SELECT MAX(n) FROM (SELECT %s) s", sql.data);
+            if (low * shares * 10 < N * 8 || high * shares * 10 > N * 12)
+                fail_msg("ids in steps of %u, %u shares: from %" PRId64 " to %" PRId64 " ids each", steps[i], shares, low, high);
+            buf_done(&sql);
+        }
+    }
+}
+
+static void every_id_has_a_share(void **state)
+{
+    static const uint64_t ids[] = {0, 1, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct buf sql = BUF_INIT;
+        sql_put_share(&sql, "", 7);
+        assert_in_range(number(db, "SELECT %s FROM (SELECT CAST(%" PRIu64 " AS UNSIGNED) AS id) t", sql.data, ids[i]), 0, 6);
+        buf_done(&sql);
+    }
 }
 
 static void global_limit_holds(void **state)
@@ -324,6 +365,8 @@ int main(void)
         cmocka_unit_test_setup(claim_recovers_after_lost_answer, harness_setup),
         cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),
         cmocka_unit_test_setup(shares_are_preferred_and_overdue_ones_stolen, harness_setup),
+        cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
+        cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(peek_tells_next_time_pause_and_clock, harness_setup),
         cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),
