@@ -12,6 +12,7 @@
 #include "conf/handlers.h"
 #include "poller/lock.h"
 #include "poller/poller.h"
+#include "runner/runner.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -224,17 +225,39 @@ static int check_mysql_files(const struct conf_mysql *m, struct err *err)
     return rc;
 }
 
+static void warn_of_handler(const struct handlers *handlers, const struct handler *h, const char *why)
+{
+    struct buf name = BUF_INIT;
+
+    text_escape(&name, h->name, strlen(h->name), 0);
+    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started as things are: %s\n", handlers->path, h->line, name.data, why);
+    buf_done(&name);
+}
+
+/* What may be right at another time or for another account is a warning. */
 static int check_config(const struct command_line *c, struct err *err)
 {
-    const char *user = c->o.conf->dqd.user;
-    int rc = check_mysql_files(&c->o.conf->mysql, err);
+    const struct conf *conf = c->o.conf;
+    const struct handlers *handlers = c->o.handlers;
+    size_t warnings;
+    int rc = check_mysql_files(&conf->mysql, err);
 
     if (rc < 0)
         return rc;
-    if (user[0] && !getpwnam(user))
-        return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", c->o.conf->path, user);
-    printf("%s and %s are fine: %zu handler%s\n", c->o.conf->path, c->o.handlers->path, c->o.handlers->count,
-           c->o.handlers->count == 1 ? "" : "s");
+    if (conf->dqd.user[0] && !getpwnam(conf->dqd.user))
+        return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", conf->path, conf->dqd.user);
+    warnings = runner_check(handlers, conf->dqd.user, warn_of_handler);
+    rc = lock_check(conf, err);
+    if (rc < 0 && rc != ERR_DENIED && conf->dqd.lock_file[0])
+        return err_prefix(err, "%s: [dqd] lock_file", conf->path);
+    if (rc < 0) {
+        fprintf(stderr, "dqd: %s: warning: %s\n", conf->path, err->text);
+        warnings++;
+    }
+    printf("%s and %s are fine: %zu handler%s", conf->path, handlers->path, handlers->count, handlers->count == 1 ? "" : "s");
+    if (warnings)
+        printf(", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+    putchar('\n');
     return 0;
 }
 

@@ -368,7 +368,9 @@ static bool is_host(const char *text, size_t len)
 static int check_hosts(struct ini *s)
 {
     static const char blanks[] = ", \t";
-    const char *p = s->conf->mysql.host + strspn(s->conf->mysql.host, blanks);
+    const char *host = s->conf->mysql.host, *p = host + strspn(host, blanks);
+    if (*host && !*p)
+        return fail(s, line_of(s, &s->conf->mysql.host), "host = %s names no host; write db1, db1:3307 or [::1]:3307", host);
     for (size_t len; (len = strcspn(p, blanks)) > 0; p += len + strspn(p + len, blanks))
         if (!is_host(p, len))
             return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is no host; write db1, db1:3307 or [::1]:3307",

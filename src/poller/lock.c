@@ -80,3 +80,38 @@ out:
     free(path);
     return rc;
 }
+
+/* Whether a file can be made in the directory of path. */
+static int check_directory(const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash > path ? mem_printf("%.*s", (int)(slash - path), path) : mem_strdup("/");
+    struct stat st;
+    int rc = 0;
+
+    if (stat(dir, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else
+        errno = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+    if (errno)
+        rc = err_set(err, errno == ENOENT || errno == ENOTDIR ? ERR_CONFIG : ERR_DENIED, "no lock file can be made in %s: %s", dir,
+                     strerror(errno));
+    free(dir);
+    return rc;
+}
+
+int lock_check(const struct conf *conf, struct err *err)
+{
+    char *path = lock_path(conf);
+    struct stat st;
+    int rc = 0;
+
+    if (lstat(path, &st) != 0)
+        rc = check_directory(path, err);
+    else if (!S_ISREG(st.st_mode))
+        rc = err_set(err, ERR_CONFIG, "the lock file %s is something else than a file", path);
+    else if (st.st_uid != geteuid())
+        rc = err_set(err, ERR_DENIED, "the lock file %s belongs to user id %u", path, (unsigned)st.st_uid);
+    free(path);
+    return rc;
+}

@@ -13,4 +13,8 @@
  */
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err) __attribute__((warn_unused_result));
 
+/* Whether it could be taken as things are, without making or opening anything. ERR_CONFIG: not by anybody, [dqd] lock_file is
+ * wrong; ERR_DENIED: not by this account. */
+int lock_check(const struct conf *conf, struct err *err) __attribute__((warn_unused_result));
+
 #endif

@@ -18,6 +18,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Calls warn for each handler that could not be started as things are now: its program or its directory is not there. What a
+ * shell's line calls is not looked at. Returns how many. Needs no runner; asks the account database and the file system. */
+size_t runner_check(const struct handlers *handlers, const char *default_user,
+                    void (*warn)(const struct handlers *handlers, const struct handler *h, const char *why));
+
 struct runner_link;
 
 struct runner_options {

@@ -69,6 +69,53 @@ END
     refused 78 'no such account' --check-config --config "$BATS_TEST_TMPDIR/user.ini"
 }
 
+@test "--check-config: what keeps a handler from starting is a warning" {
+    mkdir "$BATS_TEST_TMPDIR/h"
+    echo 'no program' >"$BATS_TEST_TMPDIR/h/text"
+    write_handlers <<END
+handlers:
+  fine: {run: [sh, -c, 'true']}
+  shell.line: {run: /nonexistent/in-a-line}
+  gone: {run: [/nonexistent/handler]}
+  gone.cwd: {run: 'true', cwd: /nonexistent/dir}
+  no.dir: {run: 'true', cwd: $BATS_TEST_TMPDIR/h/text}
+  text: {run: [$BATS_TEST_TMPDIR/h/text]}
+  name: {run: [no-program-of-that-name]}
+END
+    run dqd --check-config
+    [ "$status" = 0 ]
+    [ "${#lines[@]}" = 6 ]
+    [[ ${lines[0]} == *'/handlers.yaml:4: warning: gone '*'/nonexistent/handler: No such file'* ]]
+    [[ ${lines[1]} == *':5: warning: gone.cwd '*'cwd /nonexistent/dir: No such file'* ]]
+    [[ ${lines[2]} == *':6: warning: no.dir '*'Not a directory' ]]
+    [[ ${lines[3]} == *':7: warning: text '*'is no executable file' ]]
+    [[ ${lines[4]} == *':8: warning: name '*'no such program'* ]]
+    [[ ${lines[5]} == *'7 handlers, 5 warnings' ]]
+}
+
+@test "--check-config: a lock file that nobody could use is a fault" {
+    write_handlers <<<'handlers: {}'
+    own() { sed "s|^lock_file *=.*|lock_file = $1|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
+    own /nonexistent/dqd.lock
+    refused 78 'own.ini: [dqd] lock_file: no lock file can be made in /nonexistent: No such file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    mkdir "$BATS_TEST_TMPDIR/dir"
+    own "$BATS_TEST_TMPDIR/dir"
+    refused 78 'something else than a file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    own "$BATS_TEST_TMPDIR/dir/new.lock"
+    "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    [ ! -e "$BATS_TEST_TMPDIR/dir/new.lock" ]
+    own /proc/version # belongs to root, as this run may: then to uid 65534
+    if [ "$(id -u)" = 0 ]; then
+        : >"$BATS_TEST_TMPDIR/dir/other.lock"
+        chown 65534 "$BATS_TEST_TMPDIR/dir/other.lock"
+        own "$BATS_TEST_TMPDIR/dir/other.lock"
+    fi
+    run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    [ "$status" = 0 ]
+    [[ ${lines[0]} == *'warning: the lock file '*' belongs to user id '* ]]
+    [[ $output == *'0 handlers, 1 warning' ]]
+}
+
 @test "files: missing, writable by others" {
     refused 78 /nonexistent/dq.ini --config /nonexistent/dq.ini
     cp "$DQ_CONFIG" "$BATS_TEST_TMPDIR/loose.ini"

@@ -1,0 +1,67 @@
+/*
+ * check.c - whether handlers could be started, found out without starting any.
+ *
+ * Invariant: what this account is not allowed to see is taken to be there: the handler's account may see it.
+ */
+#include "runner/plan.h"
+#include "runner/runner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* 0, or why no process of whatever account could use it. */
+static int directory_fault(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? errno : 0;
+    return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
+static int program_fault(const char *path)
+{
+    struct stat st;
+
+    if (path[0] != '/') /* an entry of PATH that is relative to cwd */
+        return 0;
+    if (stat(path, &st) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? errno : 0;
+    return S_ISREG(st.st_mode) && st.st_mode & 0111 ? 0 : EACCES;
+}
+
+static int check_plan(const struct plan *p, struct err *err)
+{
+    const char *name = p->argv[0], *const *program = p->programs;
+    int fault = directory_fault(p->handler->cwd), worst = ENOENT;
+
+    if (p->trouble.code)
+        return err_set(err, ERR_CONFIG, "%s", p->trouble.text);
+    if (fault)
+        return err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault));
+    for (; *program && (fault = program_fault(*program)) != 0; program++)
+        worst = fault == EACCES ? EACCES : worst;
+    if (*program)
+        return 0;
+    if (worst == EACCES)
+        return err_set(err, ERR_CONFIG, "%s is no executable file", name);
+    return err_set(err, ERR_CONFIG, "%s: %s", name, strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
+}
+
+size_t runner_check(const struct handlers *handlers, const char *default_user,
+                    void (*warn)(const struct handlers *handlers, const struct handler *h, const char *why))
+{
+    struct table *table = table_new(handlers, default_user);
+    struct err err;
+    size_t count = 0;
+
+    for (size_t i = 0; i < handlers->count; i++) {
+        if (check_plan(&table->plans[i], &err) == 0)
+            continue;
+        warn(handlers, &handlers->items[i], err.text);
+        count++;
+    }
+    table_free(table);
+    return count;
+}
