@@ -1,6 +1,6 @@
 /*
  * claim.c - looking what is due and taking it. Invariant: a tag is asked for no more than its handler and the slots can take soon,
- * and a tag that cannot be claimed (no handler, paused, at its limit, resting) costs the others nothing but its line in the peek.
+ * and a tag that cannot be claimed (no handler, paused, at its limit, resting) costs the others no more than its line in the peek and a claim that takes nothing.
  */
 #include "poller/state.h"
 
@@ -20,12 +20,14 @@ static int64_t poll_us(const struct poller *p)
     return p->conf->dqd.poll_interval_ms * 1000;
 }
 
-/* The steady time from which on tasks of the tag are due, as far as is known. */
+/* The steady time from which on tasks of the tag are to be claimed, as far as is known. */
 static int64_t due_us(const struct poller *p, const struct tag_state *t)
 {
     if (t->more)
         return 0;
-    return t->next_at == TASK_TIME_NONE || !p->clock.known ? NEVER_US : dbclock_reached_us(&p->clock, t->next_at);
+    if (t->handler < 0 || t->next_at == TASK_TIME_NONE || !p->clock.known)
+        return NEVER_US;
+    return dbclock_reached_us(&p->clock, t->next_at - tags_early_ms(p, t));
 }
 
 static int64_t most(int64_t a, int64_t b)
@@ -59,7 +61,7 @@ int64_t claim_next(const struct poller *p)
 
         if (t->look)
             return 0;
-        if (t->handler < 0 || t->paused || at == NEVER_US)
+        if (t->handler < 0 || at == NEVER_US)
             continue;
         at = most(at, most(t->hold_until_us, t->rest_until_us));
         if (at < next && tags_want(p, t) > 0)
@@ -76,7 +78,8 @@ static int peek(struct poller *p, struct err *err)
     if (rc < 0)
         return rc;
     now_us = when_steady_us();
-    dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_at);
+    if (p->peek.now_us)
+        dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_us);
     p->peek_cost_us[1] = p->peek_cost_us[0];
     p->peek_cost_us[0] = now_us - sent_us;
     p->peek_us = p->look_us = now_us;
@@ -86,14 +89,14 @@ static int peek(struct poller *p, struct err *err)
 
 static int look(struct poller *p, struct tag_state *t, struct err *err)
 {
-    int64_t sent_us = when_steady_us(), now_at = 0, next_at = TASK_TIME_NONE;
-    int rc = claim_store_next(p->db, t->name, t->floor_at, &now_at, &next_at, err);
+    int64_t sent_us = when_steady_us(), db_now_us = 0, next_at = TASK_TIME_NONE;
+    int rc = claim_store_next(p->db, t->name, t->floor_at, &db_now_us, &next_at, err);
 
     if (rc < 0)
         return rc;
     p->look_cost_us = when_steady_us() - sent_us;
-    dbclock_sample(&p->clock, sent_us, sent_us + p->look_cost_us, now_at);
-    tags_take_next(t, next_at, now_at);
+    dbclock_sample(&p->clock, sent_us, sent_us + p->look_cost_us, db_now_us);
+    tags_take_next(p, t, next_at);
     return 0;
 }
 
@@ -109,7 +112,7 @@ static int look_at_tags(struct poller *p, struct err *err)
     for (size_t i = 0; rc == 0 && i < p->tag_count; i++) {
         struct tag_state *t = p->tags[i];
 
-        if (t->look || (all && t->handler >= 0 && !t->paused && !t->more))
+        if (t->look || (all && t->handler >= 0 && !t->more))
             rc = look(p, t, err);
     }
     return rc;
@@ -162,6 +165,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     struct task_list won = {0};
     struct claim_ask ask = {.tag = t->name,
                             .limit = want,
+                            .early_ms = tags_early_ms(p, t),
                             .floor_at = t->floor_at,
                             .share = p->share,
                             .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
@@ -184,7 +188,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     }
     learn(p, t, want, *ret_seen, &won);
     if (ask.shares == 1 && won.count && won.count == *ret_seen) /* all that was due before the last of them is taken */
-        t->floor_at = won.items[won.count - 1].expected_at;
+        tags_set_floor(p, t, won.items[won.count - 1].expected_at);
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
     take(p, t, &won, p->claim_sent_us);

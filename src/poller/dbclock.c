@@ -15,9 +15,9 @@ static void widen(struct dbclock *c, int64_t now_us)
     c->sampled_us = now_us;
 }
 
-void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_at)
+void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_us)
 {
-    int64_t low = now_at * 1000 - answered_us, high = now_at * 1000 + 999 - sent_us;
+    int64_t low = now_us - answered_us, high = now_us - sent_us;
 
     if (c->known) {
         widen(c, answered_us);
@@ -26,8 +26,8 @@ void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int
         if (high > c->high_us)
             high = c->high_us;
         if (low > high) { /* one of the clocks was set: believe the newest alone */
-            low = now_at * 1000 - answered_us;
-            high = now_at * 1000 + 999 - sent_us;
+            low = now_us - answered_us;
+            high = now_us - sent_us;
         }
     }
     c->low_us = low;

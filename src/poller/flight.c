@@ -131,6 +131,20 @@ static void hold(struct poller *p, struct job *j)
     p->held[p->held_count++] = j;
 }
 
+/* When the first instruction may be executed. The claim has proved that all is due so soon, whatever becomes of the clock since. */
+static int64_t start_us(const struct poller *p, const struct job *j)
+{
+    int64_t now_us = when_steady_us(), latest_us = now_us + CLAIM_EARLY_MS * 1000, at_us = 0;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        int64_t reached_us = dbclock_reached_us(&p->clock, j->flight[i].expected_at);
+
+        at_us = reached_us > at_us ? reached_us : at_us;
+    }
+    at_us = at_us < latest_us ? at_us : latest_us;
+    return at_us > now_us ? at_us : 0;
+}
+
 /* Gives the job to the runner. Its bodies are loaded. */
 static void hand_over(struct poller *p, struct job *j)
 {
@@ -142,6 +156,7 @@ static void hand_over(struct poller *p, struct job *j)
                            .digest = j->table->handlers->digest,
                            .handler = j->handler,
                            .tag = j->tag->name,
+                           .start_us = start_us(p, j),
                            .deadline_at = j->deadline_us / 1000,
                            .ids = ids,
                            .count = j->count};

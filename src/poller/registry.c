@@ -17,17 +17,20 @@ int64_t registry_next(const struct poller *p)
 
 int registry_beat(struct poller *p, struct err *err)
 {
-    unsigned share = 0, shares = 1;
+    struct poller_share s;
+    int64_t sent_us = when_steady_us();
     int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->started,
-                               STALE_BEATS * p->conf->dqd.heartbeat_ms, &share, &shares, err);
+                               STALE_BEATS * p->conf->dqd.heartbeat_ms, &s, err);
 
     if (rc < 0)
         return rc;
     p->beat_us = when_steady_us();
-    if (shares != p->shares || share != p->share)
-        log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", share, shares);
-    p->share = share;
-    p->shares = shares;
+    if (s.shares)
+        dbclock_sample(&p->clock, sent_us, p->beat_us, s.now_us);
+    if (s.shares != p->shares || s.share != p->share)
+        log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
+    p->share = s.share;
+    p->shares = s.shares;
     return 0;
 }
 

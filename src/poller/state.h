@@ -20,6 +20,9 @@
 #include <stdint.h>
 
 #define NEVER_US INT64_MAX
+/* Tasks are claimed so long before their time: more than a claim takes while results are being settled, far less than anyone would
+ * notice who cancels a task or looks at it. */
+#define CLAIM_EARLY_MS 20
 
 /* A handlers table stays until the last job that was started by it has ended. */
 struct table {
@@ -36,7 +39,6 @@ struct tag_state {
     int64_t floor_at; /* nothing that is due earlier is pending, as far as is known; TASK_TIME_NONE: not known */
     bool look;        /* ask this tag alone when its next one is due */
     bool more;        /* the last claim took all it asked for: there is likely more */
-    bool paused;
     bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
     uint32_t queued;       /* jobs handed over or held, not started */
     uint32_t running;      /* jobs started */
@@ -145,8 +147,9 @@ struct poller {
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
 void tags_take_peek(struct poller *p, int64_t now_us);
-void tags_take_next(struct tag_state *t, int64_t next_at,
-                    int64_t now_at); /* the earliest pending one is due then; database's clock */
+/* Nothing of our share that is due before `at` is pending (TASK_TIME_NONE: nothing at all). */
+void tags_set_floor(const struct poller *p, struct tag_state *t, int64_t at);
+void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at); /* the earliest pending one is due then */
 void tags_job_ended(struct tag_state *t, int64_t duration_us);
 void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us);
 void tags_free(struct poller *p);
@@ -154,6 +157,8 @@ bool tags_claimable(const struct tag_state *t, int64_t now_us);
 /* How many tasks of the tag to claim now: what can start at once, and what will have started before the next claim could. 0: none.
  */
 size_t tags_want(const struct poller *p, const struct tag_state *t);
+/* How long before their time its tasks are claimed, to be started in time. */
+int64_t tags_early_ms(const struct poller *p, const struct tag_state *t);
 
 /* flight.c */
 void flight_take(struct poller *p, struct tag_state *t, struct task_list *won,

@@ -112,25 +112,36 @@ static void warn_unhandled(struct tag_state *t, int64_t now_us)
     log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
 }
 
-void tags_take_next(struct tag_state *t, int64_t next_at, int64_t now_at)
+void tags_set_floor(const struct poller *p, struct tag_state *t, int64_t at)
+{
+    int64_t recent_at;
+
+    if (!p->clock.known) {
+        t->floor_at = TASK_TIME_NONE;
+        return;
+    }
+    recent_at = dbclock_at(&p->clock, when_steady_us()) - FLOOR_SLACK_MS;
+    t->floor_at = at != TASK_TIME_NONE && at < recent_at ? at : recent_at;
+}
+
+void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at)
 {
     t->next_at = next_at;
-    t->floor_at = next_at != TASK_TIME_NONE && next_at < now_at - FLOOR_SLACK_MS ? next_at : now_at - FLOOR_SLACK_MS;
+    tags_set_floor(p, t, next_at);
     t->look = false;
 }
 
 void tags_take_peek(struct poller *p, int64_t now_us)
 {
     for (size_t i = 0; i < p->tag_count; i++)
-        tags_take_next(p->tags[i], TASK_TIME_NONE, p->peek.now_at);
+        tags_take_next(p, p->tags[i], TASK_TIME_NONE);
     for (size_t i = 0; i < p->peek.count; i++) {
         const struct claim_peek_tag *seen = &p->peek.tags[i];
         struct tag_state *t = tags_get(p, seen->tag);
 
         t->seen_us = now_us;
-        tags_take_next(t, seen->next_at, p->peek.now_at);
-        t->paused = seen->paused_until_at != TASK_TIME_NONE && seen->paused_until_at > p->peek.now_at;
-        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_at)
+        tags_take_next(p, t, seen->next_at);
+        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_us / 1000)
             warn_unhandled(t, now_us);
     }
     forget(p, now_us);
@@ -172,7 +183,7 @@ void tags_free(struct poller *p)
 
 bool tags_claimable(const struct tag_state *t, int64_t now_us)
 {
-    return t->handler >= 0 && !t->paused && now_us >= t->hold_until_us && now_us >= t->rest_until_us;
+    return t->handler >= 0 && now_us >= t->hold_until_us && now_us >= t->rest_until_us;
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -189,6 +200,13 @@ static uint32_t ahead(const struct tag_state *t, uint32_t at_once)
         return 0;
     n = (int64_t)at_once * AHEAD_US / t->mean_us;
     return n > 5000 ? 5000 : (uint32_t)n;
+}
+
+int64_t tags_early_ms(const struct poller *p, const struct tag_state *t)
+{
+    bool alone = p->table->handlers->items[t->handler].batch <= 1; /* a batch would wait for its last task */
+
+    return p->o->mode != POLLER_ONCE && alone && !t->wary ? CLAIM_EARLY_MS : 0;
 }
 
 size_t tags_want(const struct poller *p, const struct tag_state *t)

@@ -36,6 +36,7 @@ struct job *job_receive(struct proto_in *in, int64_t now)
     j->number = proto_get_u32(in);
     j->digest = proto_get_u64(in);
     j->handler = proto_get_u32(in);
+    j->start_us = proto_get_i64(in);
     job_set_deadline(j, proto_get_i64(in), now);
     if (proto_get_u32(in)) {
         j->stdin_fd = proto_take_fd(in);

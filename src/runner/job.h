@@ -31,12 +31,13 @@ struct job {
     uint32_t number;
     struct job *bucket_next; /* of the same hash in the runner's table of jobs */
     struct lane *lane;       /* of its tag */
-    struct job *prev, *next; /* in the lane, while it waits */
+    struct job *prev, *next; /* in the lane or among the early ones, while it waits */
     struct table *table;     /* NULL: the digest is unknown */
     const struct plan *plan;
 
     uint64_t digest;
     uint32_t handler;
+    int64_t start_us; /* not before; 0: its time has come */
     int64_t deadline_at;
     int64_t lease_ms; /* how long the deadline was away when it was set */
     int stdin_fd;     /* -1: none, or handed over */

@@ -109,6 +109,7 @@ void runner_send_job(struct runner_link *l, const struct runner_job *j)
     proto_put_u32(&l->out, j->job);
     proto_put_u64(&l->out, j->digest);
     proto_put_u32(&l->out, j->handler);
+    proto_put_i64(&l->out, j->start_us);
     proto_put_i64(&l->out, j->deadline_at);
     proto_put_u32(&l->out, j->stdin_fd >= 0);
     proto_put_text(&l->out, j->tag);

@@ -1,7 +1,8 @@
 /*
  * queue.c - which waiting job starts next.
  *
- * Invariant: a lane is in the ring exactly while it has waiting jobs, and exists exactly while a job is of it.
+ * Invariants: a lane is in the ring exactly while it has jobs that wait for a slot, and exists exactly while a job is of it; a job
+ * is among the early ones exactly while it waits and has a start_us.
  */
 #include "runner/queue.h"
 
@@ -46,12 +47,10 @@ static void ring_leave(struct queue *q, struct lane *l)
         q->turn = l->next == l ? NULL : l->next;
 }
 
-void queue_add(struct queue *q, struct job *j, const char *tag)
+static void lane_join(struct queue *q, struct job *j)
 {
-    struct lane *l = lane_of(q, tag);
+    struct lane *l = j->lane;
 
-    j->lane = l;
-    l->jobs++;
     j->next = NULL;
     j->prev = l->last;
     if (l->last) {
@@ -63,21 +62,55 @@ void queue_add(struct queue *q, struct job *j, const char *tag)
     l->last = j;
 }
 
+static void early_join(struct queue *q, struct job *j)
+{
+    struct job *before = q->early_last; /* they come in order, nearly always */
+
+    while (before && before->start_us > j->start_us)
+        before = before->prev;
+    j->prev = before;
+    j->next = before ? before->next : q->early_first;
+    *(before ? &before->next : &q->early_first) = j;
+    *(j->next ? &j->next->prev : &q->early_last) = j;
+}
+
+void queue_add(struct queue *q, struct job *j, const char *tag)
+{
+    j->lane = lane_of(q, tag);
+    j->lane->jobs++;
+    if (j->start_us)
+        early_join(q, j);
+    else
+        lane_join(q, j);
+}
+
 void queue_take(struct queue *q, struct job *j)
 {
     struct lane *l = j->lane;
+    bool early = j->start_us != 0;
 
-    if (j->prev)
-        j->prev->next = j->next;
-    else
-        l->first = j->next;
-    if (j->next)
-        j->next->prev = j->prev;
-    else
-        l->last = j->prev;
+    *(j->prev ? &j->prev->next : early ? &q->early_first : &l->first) = j->next;
+    *(j->next ? &j->next->prev : early ? &q->early_last : &l->last) = j->prev;
     j->prev = j->next = NULL;
-    if (!l->first)
+    if (!early && !l->first)
         ring_leave(q, l);
+}
+
+int64_t queue_ripen(struct queue *q, int64_t now_us)
+{
+    struct job *j;
+
+    while ((j = q->early_first) && j->start_us <= now_us) {
+        queue_take(q, j);
+        j->start_us = 0;
+        lane_join(q, j);
+    }
+    return j ? j->start_us : JOB_NEVER;
+}
+
+struct job *queue_any(const struct queue *q)
+{
+    return q->turn ? q->turn->first : q->early_first;
 }
 
 void queue_leave(struct queue *q, struct job *j)

@@ -24,6 +24,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUCKETS 1024          /* of the table of jobs */
@@ -35,6 +37,8 @@
 struct runner {
     const char *handlers_path, *default_user;
     int sock, signals;
+    int timer;        /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
+    int64_t timer_us; /* what it is set to; JOB_NEVER: not */
     volatile unsigned char *begun;
     bool orphaned;  /* the poller is gone: kill all, then end */
     bool sock_full; /* reports wait until it takes more */
@@ -165,10 +169,31 @@ static void flush(struct runner *r)
     }
 }
 
+static void set_timer(struct runner *r, int64_t at_us)
+{
+    struct itimerspec when = {.it_value = {.tv_sec = at_us / 1000000, .tv_nsec = at_us % 1000000 * 1000}};
+
+    if (at_us == JOB_NEVER || at_us == r->timer_us)
+        return;
+    timerfd_settime(r->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    r->timer_us = at_us;
+}
+
+static void timer_went_off(struct runner *r)
+{
+    uint64_t times;
+
+    if (read(r->timer, &times, sizeof times) > 0)
+        r->timer_us = JOB_NEVER;
+}
+
 /* Milliseconds to wait; -1: until something happens. */
 static int tick(struct runner *r)
 {
+    int64_t early_us = queue_ripen(&r->queue, when_steady_us());
     bool more = !r->orphaned && start_some(r);
+
+    set_timer(r, early_us);
 
     if (r->orphaned)
         proto_out_done(&r->out);
@@ -276,8 +301,10 @@ static void take_kill(struct runner *r)
 
 static void return_waiting(struct runner *r)
 {
-    while (r->queue.turn)
-        give_back(r, r->queue.turn->first, false, NULL);
+    struct job *j;
+
+    while ((j = queue_any(&r->queue)))
+        give_back(r, j, false, NULL);
 }
 
 /* Tables that no job uses go, but for the one in use and the one before: jobs by that may be on their way. */
@@ -387,6 +414,8 @@ static void loop(struct runner *r)
         for (int i = 0; i < n; i++) {
             if (events[i].data.ptr == &r->signals)
                 ended = true;
+            else if (events[i].data.ptr == &r->timer)
+                timer_went_off(r);
             else if (events[i].data.ptr == &r->sock)
                 message = events[i].events & ~(uint32_t)EPOLLOUT;
             else
@@ -420,6 +449,9 @@ static void init(struct runner *r, int sock, const struct runner_options *o)
     r->c.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     watch_fd(r, r->sock, &r->sock);
     watch_fd(r, r->signals, &r->signals);
+    r->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    r->timer_us = JOB_NEVER;
+    watch_fd(r, r->timer, &r->timer);
 
     getrlimit(RLIMIT_NOFILE, &r->c.files);
     files = r->c.files;

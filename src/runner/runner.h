@@ -48,6 +48,7 @@ struct runner_job {
     uint64_t digest; /* of the handlers table that `handler` indexes */
     uint32_t handler;
     const char *tag;     /* max_running is counted by tag */
+    int64_t start_us;    /* steady clock, microseconds: not before; 0: at once */
     int64_t deadline_at; /* steady clock, ms: killed before this unless renewed */
     int stdin_fd;        /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it. -1: an empty stdin */
     const uint64_t *ids; /* the tasks, in the order of the lines */
@@ -58,7 +59,7 @@ struct runner_job {
     int64_t expected_at;
     uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */
 };
-/* Queues a job: it starts at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the
+/* Queues a job: it starts at start_us, at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the
  * last quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing here blocks:
  * messages gather in memory until runner_flush, or until a packet is full. */
 void runner_send_job(struct runner_link *l, const struct runner_job *j);

@@ -41,13 +41,14 @@ static void peek_reset(struct claim_peek *p)
     for (size_t i = 0; i < p->count; i++)
         free(p->tags[i].tag);
     p->count = 0;
+    p->now_us = 0;
 }
 
 void claim_peek_done(struct claim_peek *p)
 {
     peek_reset(p);
     free(p->tags);
-    *p = (struct claim_peek){.now_at = 0};
+    *p = (struct claim_peek){.now_us = 0};
 }
 
 static void peek_add(struct claim_peek *p, const struct db_rows *r)
@@ -56,34 +57,26 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
         p->cap = p->cap ? 2 * p->cap : 16;
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
-    int64_t paused_until = db_time(r, 3);
-    if (paused_until != TASK_TIME_NONE && paused_until >= TAG_PAUSED_FOR_EVER_AT)
-        paused_until = INT64_MAX;
-    else if (paused_until != TASK_TIME_NONE && paused_until <= p->now_at)
-        paused_until = TASK_TIME_NONE;
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup(r, 1, NULL), db_time(r, 2), paused_until};
+    p->tags[p->count++] = (struct claim_peek_tag){sql_dup(r, 2, NULL), db_time(r, 3)};
 }
 
-/* The clock comes even when nothing is pending. The condition as a range and the GROUP BY of both columns make it a loose index
- * scan: one read a tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.) */
+/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
+ * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
 
     buf_printf(&sql,
-               "SELECT UTC_TIMESTAMP(3), w.tag, w.next_time, g.paused_until FROM (SELECT 1) one"
-               " LEFT JOIN (SELECT tag, MIN(expected_time) AS next_time FROM dq_task FORCE INDEX (due)"
-               " WHERE status > %d AND status < %d GROUP BY status, tag) w ON 1 = 1"
-               " LEFT JOIN dq_tag g ON g.tag = w.tag",
+               "SELECT " SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
+               " GROUP BY status, tag",
                TASK_PENDING - 1, TASK_PENDING + 1);
     int rc = db_query(db, &sql, false, &rows, err);
     if (rc == 0)
         peek_reset(p);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        p->now_at = db_time(rows, 0);
-        if (!db_is_null(rows, 1))
-            peek_add(p, rows);
+        p->now_us = sql_now_us(rows);
+        peek_add(p, rows);
         rc = 0;
     }
     db_rows_free(rows);
@@ -99,12 +92,12 @@ static void put_floor(struct buf *sql, const char *column, int64_t floor_at)
     }
 }
 
-int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_at, int64_t *ret_next_at, struct err *err)
+int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
 
-    buf_printf(&sql, "SELECT UTC_TIMESTAMP(3), MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+    buf_printf(&sql, "SELECT " SQL_NOW ", MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
                TASK_PENDING);
     db_put_text(&sql, tag);
     put_floor(&sql, "expected_time", floor_at);
@@ -112,8 +105,8 @@ int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1) {
-        *ret_now_at = db_time(rows, 0);
-        *ret_next_at = db_time(rows, 1);
+        *ret_now_us = sql_now_us(rows);
+        *ret_next_at = db_time(rows, 2);
         rc = 0;
     }
     db_rows_free(rows);
@@ -159,7 +152,7 @@ static int read_list(struct db *db, const struct buf *sql, void (*read)(const st
     return rc;
 }
 
-/* Those of a share that have been due for so long: the longest first, or last. */
+/* Those of a share that have been due for so long (negative: will be so soon): the longest first, or last. */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, bool far_end,
                            size_t limit, struct task_list *ret, struct err *err)
 {
@@ -170,7 +163,10 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
                SMALL_BODY, TASK_PENDING);
     db_put_text(&sql, ask->tag);
-    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND", overdue_ms * 1000);
+    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS", overdue_ms * 1000);
+    buf_str(&sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
+    db_put_text(&sql, ask->tag);
+    buf_chr(&sql, ')');
     if (share == ask->share)
         put_floor(&sql, "c.expected_time", ask->floor_at);
     if (ask->shares > 1) {
@@ -288,7 +284,7 @@ static int claim_some(struct db *db, const struct claim_owner *owner, const stru
     size_t held_count = 0;
     uint64_t rows = 0;
 
-    int rc = limit ? find_candidates(db, ask, ask->share, 0, false, limit, &found, err) : 0;
+    int rc = limit ? find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, &found, err) : 0;
     if (rc == 0 && ask->shares > 1 && found.count < limit) /* as long as there is enough of our own, we are in nobody's way */
         rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end, limit - found.count, &found, err);
     if (rc < 0 || !found.count)

@@ -19,21 +19,20 @@ struct claim_owner {
 /* What is waiting, by tag. */
 struct claim_peek_tag {
     char *tag;
-    int64_t next_at;         /* the earliest expected time of a pending task of this tag */
-    int64_t paused_until_at; /* TASK_TIME_NONE: not paused; INT64_MAX: until resumed */
+    int64_t next_at; /* the earliest expected time of a pending task of this tag */
 };
 struct claim_peek {
-    int64_t now_at; /* the database's clock, read by the same statement */
+    int64_t now_us; /* the database's clock, microseconds, read by the same statement; 0: nothing waits, no row told it */
     struct claim_peek_tag *tags;
     size_t count, cap; /* kept between calls: init with {0}, claim_peek_done at the end */
 };
-/* One statement: a loose index scan of `due` for the pending tasks, and the operators' switches. */
+/* One statement: a loose index scan of `due` for the pending tasks. */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
 void claim_peek_done(struct claim_peek *p);
 /* The same of one tag: when its earliest pending task that is due at floor_at or later (TASK_TIME_NONE: any) is due;
  * TASK_TIME_NONE: there is none. While some session holds an old snapshot, what was drained stays in the index: a floor spares
  * passing over it. */
-int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_at, int64_t *ret_next_at, struct err *err)
+int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
     __attribute__((warn_unused_result));
 
 /* A list of tasks that owns them. */
@@ -46,6 +45,7 @@ void task_list_done(struct task_list *l);
 struct claim_ask {
     const char *tag;
     size_t limit;           /* at most so many */
+    int64_t early_ms;       /* also what is due so soon: the caller starts nothing before its time */
     int64_t floor_at;       /* of our share nothing is pending that is due earlier, as far as is known; TASK_TIME_NONE: not known */
     unsigned share, shares; /* prefer the ids of this share, 0 to shares - 1; shares 1: all */
     unsigned steal_share;   /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
@@ -55,7 +55,7 @@ struct claim_ask {
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
 };
-/* The claim of one tag: candidates by the index, then one UPDATE by (id, version). Appends to `won` the tasks that are now ours:
+/* The claim of one tag, unless an operator has paused it: candidates by the index, then one UPDATE by (id, version). Appends to `won` the tasks that are now ours:
  * status running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer ones have body NULL
  * (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global limit the two
  * statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across hosts. After ERR_LOST

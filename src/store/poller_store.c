@@ -34,30 +34,29 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
 }
 
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
-                      int64_t stale_after_ms, unsigned *ret_share, unsigned *ret_shares, struct err *err)
+                      int64_t stale_after_ms, struct poller_share *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
-    unsigned share = 0, shares = 0;
+    struct poller_share found = {0};
 
     int rc = say_alive(db, owner, mode, slots, running, stale_after_ms, err);
-    buf_str(&sql, "SELECT token < ");
+    buf_str(&sql, "SELECT " SQL_NOW ", token < ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)
         rc = db_query(db, &sql, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        share += db_u64(rows, 0) == 1;
-        shares++;
+        found.now_us = sql_now_us(rows);
+        found.share += db_u64(rows, 2) == 1;
+        found.shares++;
         rc = 0;
     }
     db_rows_free(rows);
     buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    *ret_shares = shares ? shares : 1;
-    *ret_share = share < *ret_shares ? share : 0;
-    return 0;
+    if (rc == 0)
+        *ret = found;
+    return rc;
 }
 
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)

@@ -149,6 +149,11 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
     buf_chr(sql, ')');
 }
 
+int64_t sql_now_us(const struct db_rows *r)
+{
+    return db_time(r, 0) * 1000 + db_i64(r, 1, 0);
+}
+
 void sql_put_from_now(struct buf *sql, int64_t ms)
 {
     buf_str(sql, "UTC_TIMESTAMP(3)");

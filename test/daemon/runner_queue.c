@@ -3,6 +3,8 @@
  */
 #include "runner_rig.h"
 
+#include "base/when.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -152,6 +154,57 @@ static void thousands_of_waiting_jobs_arrive_in_order(void **state)
     rig_close(&r);
 }
 
+static uint32_t send_early(struct rig *r, const char *tag, int64_t start_us)
+{
+    struct runner_job j;
+
+    rig_fill(r, &j, tag);
+    j.start_us = start_us;
+    runner_send_job(r->link, &j);
+    rig_flush(r);
+    return j.job;
+}
+
+static void early_jobs_start_in_their_time(void **state)
+{
+    (void)state;
+    struct rig r;
+    const int64_t now_us = when_steady_us();
+    static const int64_t after_us[] = {60000, 20000, 90000, 40000, 20500, 0};
+    uint32_t jobs[6];
+
+    rig_open(&r, "handlers:\n  t: {run: [/bin/true]}\n", 4);
+    for (size_t i = 0; i < 6; i++)
+        jobs[i] = send_early(&r, "t", now_us + after_us[i]);
+    for (size_t i = 0; i < 6; i++)
+        assert_true(rig_wait(&r, RUNNER_STARTED, jobs[i])->e.at_us >= now_us + after_us[i]);
+    for (size_t i = 0; i < 6; i++)
+        rig_end(&r, jobs[i]);
+    rig_close(&r);
+}
+
+static void early_jobs_are_given_back_and_take_nobodys_turn(void **state)
+{
+    (void)state;
+    struct rig r;
+    const int64_t never_us = when_steady_us() + INT64_C(3600000000);
+    uint32_t jobs[4];
+
+    rig_open(&r, "handlers:\n  t: {run: echo ran, max_running: 1}\n", 1);
+    for (size_t i = 0; i < 4; i++)
+        jobs[i] = send_early(&r, "t", never_us + 1000 * (int64_t)(i % 3));
+    rig_end(&r, rig_send(&r, "t"));
+    runner_send_kill(r.link, jobs[1], RUNNER_KILL_CANCELLED);
+    rig_wait(&r, RUNNER_RETURNED, jobs[1]);
+    runner_send_return(r.link);
+    rig_wait(&r, RUNNER_RETURNED, jobs[0]);
+    rig_wait(&r, RUNNER_RETURNED, jobs[2]);
+    rig_wait(&r, RUNNER_RETURNED, jobs[3]);
+    rig_end(&r, rig_send(&r, "t"));
+    assert_int_equal(rig_count(&r, RUNNER_STARTED), 2);
+    rig_close(&r);
+}
+
 /* ---- reload */
 
 static const struct rig_report *reload(struct rig *r)
@@ -251,6 +304,8 @@ int main(void)
         cmocka_unit_test(max_running_holds_per_tag),
         cmocka_unit_test(unstarted_jobs_are_given_back),
         cmocka_unit_test(thousands_of_waiting_jobs_arrive_in_order),
+        cmocka_unit_test(early_jobs_start_in_their_time),
+        cmocka_unit_test(early_jobs_are_given_back_and_take_nobodys_turn),
         cmocka_unit_test(reloaded_handlers_serve_new_jobs),
         cmocka_unit_test(refused_handlers_file_leaves_the_old_table),
         cmocka_unit_test(job_of_an_unknown_table_is_returned),

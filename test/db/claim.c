@@ -236,41 +236,65 @@ static void global_limit_holds(void **state)
     db_free(other);
 }
 
-static void peek_tells_next_time_pause_and_clock(void **state)
+static void peek_tells_next_time_and_clock(void **state)
 {
     struct claim_peek p = {0};
     (void)state;
     ok(claim_store_peek(db, &p, &err));
     assert_int_equal(p.count, 0);
-    assert_true(p.now_at > INT64_C(1500000000000));
+    assert_int_equal(p.now_us, 0);
     add("a", NULL, -5000);
     add("a", NULL, -9000);
     add("b", NULL, 60000);
-    add("c", NULL, 0);
     add("gone", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
-    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('a', UTC_TIMESTAMP(3) - INTERVAL 1 SECOND), ('b', UTC_TIMESTAMP(3) + "
-            "INTERVAL 1 HOUR),"
-            " ('c', '9999-12-31 23:59:59.999')");
+    run(db, "SET timestamp = 1900000000.123456");
     ok(claim_store_peek(db, &p, &err));
-    assert_int_equal(p.count, 3);
+    assert_true(p.now_us == INT64_C(1900000000123456));
+    run(db, "SET timestamp = DEFAULT");
+    ok(claim_store_peek(db, &p, &err));
+    assert_int_equal(p.count, 2);
     for (size_t i = 0; i < p.count; i++) {
         const struct claim_peek_tag *t = &p.tags[i];
-        switch (t->tag[0]) {
-        case 'a':
-            assert_in_range(p.now_at - t->next_at, 9000, 60000);
-            assert_true(t->paused_until_at == TASK_TIME_NONE);
-            break;
-        case 'b':
-            assert_in_range(t->next_at - p.now_at, 1, 60000);
-            assert_in_range(t->paused_until_at - p.now_at, 3000000, 3600000);
-            break;
-        default:
-            assert_string_equal(t->tag, "c");
-            assert_true(t->paused_until_at == INT64_MAX);
-        }
+        if (t->tag[0] == 'a')
+            assert_in_range(p.now_us / 1000 - t->next_at, 9000, 60000);
+        else
+            assert_in_range(t->next_at - p.now_us / 1000, 1, 60000);
     }
     claim_peek_done(&p);
+}
+
+static void paused_tags_are_not_claimed(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    add("t", NULL, -1000);
+    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count + seen + lost, 0);
+    run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 1);
+    task_list_done(&won);
+}
+
+static void what_is_due_soon_is_claimed_when_asked(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    add("t", NULL, 60000);
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 0);
+    ask.early_ms = 61000;
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 1);
+    task_list_done(&won);
 }
 
 static void floor_spares_what_is_older(void **state)
@@ -279,24 +303,24 @@ static void floor_spares_what_is_older(void **state)
     struct claim_ask ask = plain;
     struct task_list won = {0};
     size_t seen, lost;
-    int64_t now_at, next_at;
+    int64_t now_us, next_at;
     (void)state;
     add("t", NULL, -60000);
     uint64_t young = add("t", NULL, -1000);
     add("t", NULL, 60000);
     add("other", NULL, -2000);
-    ok(claim_store_next(db, "t", TASK_TIME_NONE, &now_at, &next_at, &err));
-    assert_in_range(now_at - next_at, 60000, 90000);
-    ok(claim_store_next(db, "t", now_at - 30000, &now_at, &next_at, &err));
-    assert_in_range(now_at - next_at, 1000, 30000);
+    ok(claim_store_next(db, "t", TASK_TIME_NONE, &now_us, &next_at, &err));
+    assert_in_range(now_us / 1000 - next_at, 60000, 90000);
+    ok(claim_store_next(db, "t", now_us / 1000 - 30000, &now_us, &next_at, &err));
+    assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor_at = next_at;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
     task_list_done(&won);
-    ok(claim_store_next(db, "t", ask.floor_at, &now_at, &next_at, &err));
-    assert_in_range(next_at - now_at, 1, 60000);
-    ok(claim_store_next(db, "none", TASK_TIME_NONE, &now_at, &next_at, &err));
+    ok(claim_store_next(db, "t", ask.floor_at, &now_us, &next_at, &err));
+    assert_in_range(next_at - now_us / 1000, 1, 60000);
+    ok(claim_store_next(db, "none", TASK_TIME_NONE, &now_us, &next_at, &err));
     assert_true(next_at == TASK_TIME_NONE);
 }
 
@@ -334,18 +358,19 @@ static void pollers_know_their_share(void **state)
     struct claim_owner a = owner('a'), b = owner('b');
     struct poller_info *list;
     size_t count;
-    unsigned share, shares;
+    struct poller_share s;
     (void)state;
-    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, &share, &shares, &err));
-    assert_int_equal(share, 0);
-    assert_int_equal(shares, 1);
-    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, &share, &shares, &err));
-    assert_int_equal(share, 1);
-    assert_int_equal(shares, 2);
+    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, &s, &err));
+    assert_int_equal(s.share, 0);
+    assert_int_equal(s.shares, 1);
+    assert_true(s.now_us > INT64_C(1500000000000000));
+    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, &s, &err));
+    assert_int_equal(s.share, 1);
+    assert_int_equal(s.shares, 2);
     run(db, "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND WHERE pid = 97");
-    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, &share, &shares, &err));
-    assert_int_equal(share, 0);
-    assert_int_equal(shares, 1);
+    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, &s, &err));
+    assert_int_equal(s.share, 0);
+    assert_int_equal(s.shares, 1);
     ok(poller_store_list(db, &list, &count, &err));
     assert_int_equal(count, 2);
     assert_false(list[0].alive);
@@ -368,7 +393,9 @@ int main(void)
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
-        cmocka_unit_test_setup(peek_tells_next_time_pause_and_clock, harness_setup),
+        cmocka_unit_test_setup(peek_tells_next_time_and_clock, harness_setup),
+        cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
+        cmocka_unit_test_setup(what_is_due_soon_is_claimed_when_asked, harness_setup),
         cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),
         cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
