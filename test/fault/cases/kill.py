@@ -135,10 +135,10 @@ def kill_everything(t):
 @case("run-again", 1, 20)
 def run_again(t):
     """G3: what a killed worker had is started elsewhere within lease + poll + 5 s."""
-    lease, kills, tasks = (10, 60, 4000) if t.full else (2, 8, 100)
+    lease, kills, tasks, long = (10, 60, 4000, 120) if t.full else (2, 8, 100, 20)
     t.configure(lease=f"{lease}s", poll_interval="200ms")
     t.add(tasks, words="ms=500")
-    t.add(tasks // 5, words=f"ms={lease * 2500}")  # one that was left behind by its runner would be seen beside its repeat
+    t.add(long, words=f"ms={lease * 2500}")  # one that was left behind by its runner would be seen beside its repeat
     for _ in range(3):
         t.dqd(keep=True)
     chaos = Chaos(t, (1.0, 2.0), kill=kills)
