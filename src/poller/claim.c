@@ -205,8 +205,8 @@ int claim_run(struct poller *p, struct err *err)
         return rc;
     now_us = when_steady_us();
     for (size_t i = 0; i < p->tag_count; i++) {
-        struct tag_state *t = p->tags[(p->tag_turn + i) % p->tag_count];
-        size_t seen = 0, want;
+        size_t turn = (p->tag_turn + i) % p->tag_count, seen = 0, want;
+        struct tag_state *t = p->tags[turn];
 
         if (!tags_claimable(t, now_us) || due_us(p, t) > now_us)
             continue;
@@ -214,8 +214,10 @@ int claim_run(struct poller *p, struct err *err)
         if (want == 0)
             continue;
         rc = claim_tag(p, t, want, &seen, err);
-        if (rc < 0)
+        if (rc < 0) {
+            p->tag_turn = (turn + 1) % p->tag_count; /* the others first, next time */
             return rc;
+        }
         seen_any |= seen > 0;
     }
     if (p->tag_count)

@@ -1,6 +1,7 @@
 /*
  * duty.c - what the poller asks of the database, in which order, and what happens when there is none. Invariant: after a failure no
- * statement is made before the time that was set for the next try; results and leases are kept meanwhile.
+ * statement is made before the time that was set for the next try, and where the server refuses one duty's statement, none of that
+ * duty; results and leases are kept meanwhile.
  */
 #include "poller/state.h"
 
@@ -8,18 +9,21 @@
 #include "base/when.h"
 #include "store/schema.h"
 
+#include <string.h>
+
 #define BACKOFF_MIN_US INT64_C(100000)
 #define BACKOFF_MAX_US INT64_C(5000000)
+#define SAY_AGAIN_US INT64_C(600000000) /* a trouble that lasts is not said at every try */
 
 /* One duty of the poller: `next` tells when (microseconds, NEVER_US: not at all), `run` does it. */
 struct duty {
     const char *name;
     int64_t (*next)(const struct poller *p);
-    int (*run)(struct poller *p, struct err *err); /* asks the database; an error puts all duties off */
+    int (*run)(struct poller *p, struct err *err); /* asks the database */
 };
 
 /* In the order of their urgency: results free tasks and slots, leases keep them, and only then new work is taken. */
-static const struct duty duties[] = {
+static const struct duty duties[DUTY_COUNT] = {
     {"recover", claim_recover_next, claim_recover},
     {"settle", settle_next, settle_flush},
     {"renew", lease_renew_next, lease_renew},
@@ -30,37 +34,80 @@ static const struct duty duties[] = {
     {"reap", upkeep_reap_next, upkeep_reap},
     {"retention", upkeep_retention_next, upkeep_retention},
 };
-#define DUTIES (sizeof duties / sizeof duties[0])
 
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static void back_off(struct poller *p, int64_t now_us)
+static int64_t later(int64_t a, int64_t b)
 {
-    p->backoff_us = p->backoff_us ? earlier(2 * p->backoff_us, BACKOFF_MAX_US) : BACKOFF_MIN_US;
-    p->db_retry_us = now_us + p->backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)p->backoff_us);
+    return a > b ? a : b;
 }
 
-static void statement_failed(struct poller *p, const char *duty, const struct err *err)
+static int64_t back_off(int64_t *backoff_us, int64_t now_us)
+{
+    *backoff_us = *backoff_us ? earlier(2 * *backoff_us, BACKOFF_MAX_US) : BACKOFF_MIN_US;
+    return now_us + *backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)*backoff_us);
+}
+
+static void database_away(struct poller *p, const char *what, const struct err *err, int64_t now_us)
+{
+    log_event(p->away_code == err->code ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
+    p->away_code = err->code;
+    if (!p->away_us)
+        p->away_us = now_us;
+    db_close(p->db);
+    p->db_retry_us = back_off(&p->backoff_us, now_us);
+}
+
+static void duty_failed(struct poller *p, size_t i, const struct err *err, int64_t now_us)
+{
+    struct duty_trouble *t = &p->troubles[i];
+    bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
+
+    log_event(news ? LOG_ERROR : LOG_DEBUG, "the server refuses, everything else goes on", "duty=%s error=%s", duties[i].name,
+              log_quote(err->text));
+    if (news) {
+        t->said = *err;
+        t->said_us = now_us;
+        t->open = true;
+    }
+    t->retry_us = back_off(&t->backoff_us, now_us);
+}
+
+static void duty_worked(struct poller *p, size_t i)
+{
+    struct duty_trouble *t = &p->troubles[i];
+
+    if (t->open)
+        log_event(LOG_INFO, "works again", "duty=%s", duties[i].name);
+    t->open = false;
+    t->retry_us = t->backoff_us = 0;
+    p->backoff_us = p->db_retry_us = 0;
+    p->away_code = 0;
+}
+
+/* Whether other duties may be tried now. */
+static bool statement_failed(struct poller *p, size_t i, const struct err *err)
 {
     int64_t now_us = when_steady_us();
 
     if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duty, log_quote(err->text));
+        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duties[i].name, log_quote(err->text));
         p->db_retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
-        return;
+        return false;
+    }
+    if (!db_connected(p->db)) {
+        database_away(p, "the database failed, running handlers go on", err, now_us);
+        return false;
     }
     if (p->o->mode == POLLER_ONCE && p->job_count == 0 && (err->code == ERR_DENIED || err->code == ERR_CONFIG)) {
         poller_end(p, err->code, err->text); /* a pass does not wait for a right to be granted: the next one will see */
-        return;
+        return false;
     }
-    if (err->code == ERR_LOST || err->code == ERR_UNAVAILABLE)
-        db_close(p->db);
-    if (p->backoff_us == 0 || (err->code != ERR_LOST && err->code != ERR_UNAVAILABLE))
-        log_event(LOG_ERROR, "the database failed, running handlers go on", "duty=%s error=%s", duty, log_quote(err->text));
-    back_off(p, now_us);
+    duty_failed(p, i, err, now_us);
+    return true;
 }
 
 /* Whether statements can be made now. Connects when that is due. */
@@ -83,33 +130,31 @@ static bool database_ready(struct poller *p)
         p->away_us = 0;
         return true;
     }
-    if (!p->away_us)
-        p->away_us = now_us;
-    if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT))) {
+    if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT)))
         poller_end(p, rc, err.text);
-        return false;
-    }
-    log_event(p->backoff_us ? LOG_DEBUG : LOG_ERROR, "no database, tried again later", "error=%s", log_quote(err.text));
-    db_close(p->db);
-    back_off(p, now_us);
+    else
+        database_away(p, "no database, tried again later", &err, now_us);
     return false;
+}
+
+static int64_t next_of(const struct poller *p, size_t i)
+{
+    return later(duties[i].next(p), p->troubles[i].retry_us);
 }
 
 void duty_run(struct poller *p)
 {
-    for (size_t i = 0; i < DUTIES; i++) {
+    for (size_t i = 0; i < DUTY_COUNT; i++) {
         struct err err = {0};
 
-        if (p->phase == PHASE_END || duties[i].next(p) > when_steady_us())
+        if (p->phase == PHASE_END || next_of(p, i) > when_steady_us())
             continue;
         if (!database_ready(p))
             return;
-        if (duties[i].run(p, &err) < 0) {
-            statement_failed(p, duties[i].name, &err);
+        if (duties[i].run(p, &err) == 0)
+            duty_worked(p, i);
+        else if (!statement_failed(p, i, &err))
             return;
-        }
-        p->backoff_us = 0;
-        p->db_retry_us = 0;
     }
 }
 
@@ -117,7 +162,7 @@ int64_t duty_next(const struct poller *p)
 {
     int64_t next = NEVER_US;
 
-    for (size_t i = 0; i < DUTIES; i++)
-        next = earlier(next, duties[i].next(p));
+    for (size_t i = 0; i < DUTY_COUNT; i++)
+        next = earlier(next, next_of(p, i));
     return next == NEVER_US || next > p->db_retry_us ? next : p->db_retry_us;
 }

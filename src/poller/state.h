@@ -86,6 +86,16 @@ struct settle_item {
 
 enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
 
+/* What is wrong with one duty, though the database is there. */
+#define DUTY_COUNT 9
+struct duty_trouble {
+    struct err said; /* what was logged last */
+    int64_t said_us;
+    bool open;        /* it was logged, and that it works again was not */
+    int64_t retry_us; /* not before; 0: it is not put off */
+    int64_t backoff_us;
+};
+
 struct poller {
     struct poller_options *o;
     struct conf *conf;
@@ -126,6 +136,8 @@ struct poller {
     int64_t away_us;     /* since when there is no database; 0: it is there */
     int64_t db_retry_us; /* no statement before; 0: none is put off */
     int64_t backoff_us;
+    int away_code; /* the class of what was logged of it last */
+    struct duty_trouble troubles[DUTY_COUNT];
     bool recover;          /* a claim failed, its outcome is not known: look what it took */
     int64_t claim_sent_us; /* of that claim */
 

@@ -19,6 +19,7 @@ struct fault {
 };
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
+#define A_RIGHT "grant it, see grants.sql.example"
 #define WHERE "does the server run? host, port and socket in [mysql] say where"
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
@@ -46,8 +47,8 @@ static const struct fault faults[] = {
     {1114, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                        /* ER_RECORD_FILE_FULL */
     {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                              /* ER_HOST_IS_BLOCKED */
     {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                                 /* ER_HOST_NOT_PRIVILEGED */
-    {1142, ERR_DENIED, SERVER_TEXT, GRANTS},                       /* ER_TABLEACCESS_DENIED_ERROR */
-    {1143, ERR_DENIED, SERVER_TEXT, GRANTS},                       /* ER_COLUMNACCESS_DENIED_ERROR */
+    {1142, ERR_DENIED, SERVER_TEXT, A_RIGHT},                      /* ER_TABLEACCESS_DENIED_ERROR */
+    {1143, ERR_DENIED, SERVER_TEXT, A_RIGHT},                      /* ER_COLUMNACCESS_DENIED_ERROR */
     {1146, ERR_CONFIG, SERVER_TEXT, INIT},                         /* ER_NO_SUCH_TABLE */
     {1152, ERR_LOST, DROP, "the server broke the connection off"}, /* ER_ABORTING_CONNECTION */
     {1153, ERR_DATA, DROP, "larger than the server's max_allowed_packet: raise that, or send less"}, /* ER_NET_PACKET_TOO_LARGE */

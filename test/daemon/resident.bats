@@ -215,6 +215,34 @@ END
     dqd_stop
 }
 
+@test "a right that is missing: said once, the rest goes on, and it is told when it works again" {
+    write_handlers <<'END'
+handlers:
+  a: {run: 'true'}
+  b: {run: 'true', global_max_running: 3}
+  c: {run: 'true'}
+END
+    sql 'CREATE OR REPLACE USER worker@localhost; GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
+         GRANT SELECT ON dq.dq_meta TO worker@localhost; GRANT SELECT, UPDATE, DELETE ON dq.dq_task TO worker@localhost;
+         GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost; GRANT SELECT ON dq.dq_tag TO worker@localhost'
+    dq add b
+    sed "s/^user *=.*/user = worker/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/worker.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/worker.ini"
+    dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/worker.ini"
+    refused() { [ "$(grep 'the server refuses' "$DQD_LOG" | grep -c " $1 dqd ")" -ge "$2" ]; }
+    wait_until refused error 1
+    for tag in a c a c; do dq add "$tag"; done
+    wait_until is 'status = 1' 4
+    wait_until refused debug 3
+    [ "$(grep -c ' error dqd ' "$DQD_LOG")" = 1 ]
+    logged ' error dqd .*INSERT.*denied.*dq_tag.*grant it'
+    [ "$(grep -c 'works again' "$DQD_LOG")" = 0 ]
+    sql 'GRANT INSERT, UPDATE ON dq.dq_tag TO worker@localhost'
+    wait_until is 'status = 1' 5
+    wait_until logged 'works again.*duty=claim'
+    dqd_stop
+}
+
 @test "the database goes away: handlers go on, their results are settled when it is back" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
