@@ -44,7 +44,8 @@ struct bulk {
     struct chunk chunks[2];
     struct chunk *filling, *sending; /* the latter NULL: none */
     pthread_t sender;
-    uint64_t done_line; /* every line up to this one is in the database */
+    uint64_t done_line;    /* every line up to this one is in the database */
+    uint64_t unknown_line; /* not 0: of those behind it, up to this one, nobody knows */
     uint64_t added, kept;
 };
 
@@ -111,6 +112,8 @@ static int finish_chunk(struct bulk *b, struct err *err)
     b->sending = NULL;
     if (k->rc < 0) {
         *err = k->err;
+        if (k->rc == ERR_LOST)
+            b->unknown_line = k->last_line;
         if (k->bad < k->count)
             return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[k->bad].line);
         return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
@@ -232,13 +235,14 @@ static int read_all(struct bulk *b, struct err *err)
 static int explain_fault(const struct bulk *b, struct err *err)
 {
     char text[sizeof(err->text)];
-    bool unknown = err->code == ERR_LOST;
     memcpy(text, err->text, sizeof(text));
     if (b->options->dry_run)
         return err->code;
-    if (unknown)
-        return err_set(err, err->code, "%s; whether these lines are in is not known, the %" PRIu64 " before them are", text,
-                       b->done_line);
+    if (b->unknown_line)
+        return err_set(err, err->code,
+                       "%s; dq list --since 10m tells whether they are in: then go on with --skip %" PRIu64
+                       ", else with --skip %" PRIu64,
+                       text, b->unknown_line, b->done_line);
     if (b->added + b->kept == 0)
         return err_set(err, err->code, "%s; nothing was added", text);
     return err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: go on with --skip %" PRIu64, text, b->done_line,

@@ -102,9 +102,9 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
     f.ids = allowed;
     f.id_count = found.allowed_count;
     rc = apply(ch, &f, ch->dry_run, &part, err);
+    add_up(ch, &part);
     if (rc < 0)
         return rc;
-    add_up(ch, &part);
     if (part.changed < found.allowed_count)
         cmd_complain(ch->c, "%" PRIu64 " of the tasks changed at the same moment and were left as they are: see dq show",
                      (uint64_t)found.allowed_count - part.changed);
@@ -144,7 +144,7 @@ static int agree(struct change *ch, const struct task_filter *f, struct err *err
 static int change_by_filter(struct change *ch, const struct change_values *v, struct err *err)
 {
     const struct change_request *r = ch->request;
-    struct task_changed part;
+    struct task_changed part = {0};
     struct task_filter f;
     if (!select_given(&v->select) && v->select.statuses == 0)
         return err_set(err, ERR_USAGE, "which tasks? Name ids, or a filter like --tag GLOB (--tag '*' is all)");
@@ -160,9 +160,9 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
         rc = agree(ch, &f, err);
     if (rc == 0)
         rc = apply(ch, &f, v->dry_run, &part, err);
+    add_up(ch, &part);
     if (rc < 0)
         return rc;
-    add_up(ch, &part);
     return part.matched == 0 ? err_set(err, ERR_NOT_FOUND, "no task matches") : 0;
 }
 
@@ -195,6 +195,16 @@ static void report(const struct change *ch)
         say_when(ch->c, ch->request->change->expected_at);
 }
 
+/* Puts what was done before the fault behind its text. */
+static void put_done(const struct change *ch, struct err *err)
+{
+    char text[sizeof err->text];
+    uint64_t count = ch->total.changed;
+
+    memcpy(text, err->text, sizeof text);
+    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", text, count, count == 1 ? " was" : "s were", ch->request->past);
+}
+
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r, struct err *err)
 {
     struct change ch = {.c = c, .request = r, .dry_run = v->dry_run};
@@ -205,5 +215,7 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
     progress_clear(&ch.progress);
     if (rc == 0)
         report(&ch);
+    else if (ch.total.changed > 0 && !ch.dry_run)
+        put_done(&ch, err);
     return rc;
 }

@@ -116,6 +116,14 @@ static void say_when(struct cmd_context *c, const struct add_values *v, const st
         cmd_note(c, "due %s = %s: at once", local, utc);
 }
 
+static void put_behind(struct err *err, const char *hint)
+{
+    char text[sizeof err->text];
+
+    memcpy(text, err->text, sizeof text);
+    err_set(err, err->code, "%s; %s", text, hint);
+}
+
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
     struct task_new t = {.tag = c->operands[0], .key = v->key, .expected_at = TASK_TIME_NONE};
@@ -139,6 +147,8 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     t.body = body.data ? body.data : "";
     t.body_size = body.len;
     rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
+    if (rc == ERR_LOST)
+        put_behind(err, t.key ? "dq list --key tells" : "dq list --since 10m tells");
     if (rc < 0)
         goto out;
     if (rc == 0)

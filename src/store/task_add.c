@@ -319,9 +319,19 @@ static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
     }
     buf_done(&sql);
     if (rc < 0)
-        return err_set(err, ERR_LOST, "the connection broke while storing, and whether it was stored cannot be found out: %s",
+        return err_set(err, ERR_LOST,
+                       "the connection broke while storing; whether that was stored is not known, as it cannot be"
+                       " looked up: %s",
                        why.text);
     return rc;
+}
+
+/* A replacement carries no token. */
+static int give_up(enum key_conflict on_conflict, struct err *err)
+{
+    if (on_conflict == KEY_REPLACE)
+        return err_set(err, ERR_LOST, "the connection broke at every try; whether a task was replaced is not known");
+    return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 
 int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
@@ -330,16 +340,19 @@ int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on
     struct task_added added = {0};
 
     new_token(token);
-    int rc = add_once(db, t, token, on_conflict, &added, err);
-    if (rc == ERR_LOST) {
-        rc = find_added(db, token, &added, err);
-        if (rc == 0)
-            rc = add_once(db, t, token, on_conflict, &added, err);
+    for (int tries = 0; tries < TRIES; tries++) {
+        int rc = add_once(db, t, token, on_conflict, &added, err);
+        bool lost = rc == ERR_LOST;
+        if (lost)
+            rc = find_added(db, token, &added, err);
+        if (rc < 0)
+            return rc;
+        if (rc > 0 || !lost) {
+            *ret = added;
+            return rc;
+        }
     }
-    if (rc < 0)
-        return rc;
-    *ret = added;
-    return rc;
+    return give_up(on_conflict, err);
 }
 
 /* Row by row, after a statement for all of them was refused: whose fault is it? */
@@ -433,11 +446,13 @@ int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum 
     struct task_added any;
 
     new_token(token);
-    int rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
-    if (rc == ERR_LOST) {
+    for (int tries = 0; tries < TRIES; tries++) {
+        int rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+        if (rc != ERR_LOST)
+            return rc;
         rc = find_added(db, token, &any, err);
-        if (rc == 0)
-            rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
     }
-    return rc < 0 ? rc : 0;
+    return give_up(on_conflict, err);
 }

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TRIES 3
 
@@ -107,6 +108,15 @@ static int change_running(struct db *db, const struct task_change *change, const
     return rc;
 }
 
+/* After every try was lost. */
+static int unsure(size_t n, struct err *err)
+{
+    char text[sizeof err->text];
+
+    memcpy(text, err->text, sizeof text);
+    return err_set(err, ERR_LOST, "%s; whether it was done to these %zu tasks is not known: doing it again does no harm", text, n);
+}
+
 /* After an answer was lost: how many of them are now as the change would have left them. */
 static int count_changed(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
                          struct err *err)
@@ -143,7 +153,7 @@ static int change_step(struct db *db, const struct task_change *change, const st
     }
     if (rc == 0 && lost)
         rc = count_changed(db, change->event, x->refs + from, n, ret_rows, err);
-    return rc;
+    return rc == ERR_LOST ? unsure(n, err) : rc;
 }
 
 /* A live task has the tag and key of one of them: the others are still changed. *ret_taken: how many could not. */
@@ -251,7 +261,7 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
         *ret_deleted = n - count;
         buf_done(&sql);
     }
-    return rc;
+    return rc == ERR_LOST ? unsure(n, err) : rc;
 }
 
 int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,

@@ -37,13 +37,14 @@ struct task_added {
  * INSERT but not SELECT). 1: added, 0: kept or replaced. ERR_CONFIG, and nothing stored, where the schema is not of our version,
  * but for an account that may not read dq_meta. A statement that would exceed the server's packet limit is refused before it is
  * sent (ERR_DATA). After ERR_LOST inside, the outcome is looked up by the row's add_token on a new connection and, if it was not
- * stored, tried once more. *ret is untouched on failure. */
+ * stored, it is tried again, three times in all. ERR_LOST: it could not be looked up, the task may be stored or not. *ret is
+ * untouched on failure. */
 int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Adds n tasks in one transaction: all or none. *ret_kept counts those that a live key kept out (KEY_KEEP). On a fault that one row
- * causes, *ret_bad is its index (else SIZE_MAX). KEY_REPLACE is done row by row inside the transaction. Statements are cut at about
- * 1 MB. */
+ * causes, *ret_bad is its index (else SIZE_MAX). ERR_LOST: as above, of all of them. KEY_REPLACE is done row by row inside the
+ * transaction. Statements are cut at about 1 MB. */
 int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
                         size_t *ret_bad, struct err *err) __attribute__((warn_unused_result));
 
@@ -97,7 +98,8 @@ struct task_changed {
     uint64_t lost;    /* somebody else was quicker */
 };
 /* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost;
- * when that was so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before. */
+ * when that was so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before;
+ * ERR_LOST: the last step may have been done or not, and doing it again does no harm. */
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
                       struct err *err) __attribute__((warn_unused_result));

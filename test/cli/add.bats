@@ -169,6 +169,36 @@ as()
     sql 'DROP USER inserter@localhost'
 }
 
+# break_adds: ends the connections that wait for a lock on dq_task, then the lock.
+break_adds()
+{
+    wait_until waiting
+    for id in $(sql "SELECT id FROM information_schema.processlist WHERE user = 'inserter'"); do sql "KILL $id"; done
+    sql "KILL $(sql "SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(1000)'")"
+}
+waiting() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE user = 'inserter' AND info LIKE 'INSERT INTO dq_task%'")" ]; }
+locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%SLEEP(1000)'")" ]; }
+lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR/lock" 2>&1 3>&- & wait_until locked; }
+
+@test 'an add of unknown outcome: status 69, and how to find out' {
+    sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost; GRANT SELECT ON dq.dq_meta TO inserter@localhost'
+    lock
+    break_adds 3>&- &
+    try as inserter dq add t
+    [ "$rc" -eq 69 ]
+    [[ $err == *'is not known'*'dq list --since 10m tells' ]]
+    wait
+    lock
+    break_adds 3>&- &
+    try as inserter dq add --from - --skip 1 <<<$'{"tag":"t"}
+{"tag":"t"}
+{"tag":"t"}'
+    [ "$rc" -eq 69 ]
+    [[ $err == *'lines 2 to 3: '*'is not known'*'then go on with --skip 3, else with --skip 1' ]]
+    wait
+    sql 'DROP USER inserter@localhost'
+}
+
 @test 'the producer of grants.sql.example adds one or many, and reads no body' {
     sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example" >"$BATS_TEST_TMPDIR/grants.sql"
     sql "$(cat "$BATS_TEST_TMPDIR/grants.sql")"

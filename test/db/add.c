@@ -198,6 +198,33 @@ static void a_lost_commit_stores_the_batch_once(void **state)
     free(t);
 }
 
+/* What is told is what is so: stored nowhere, or not known. */
+static void an_add_whose_every_try_is_lost(void **state)
+{
+    size_t kept, bad, n = 300;
+    struct task_new *t = many(n);
+    (void)state;
+    for (int bulk = 0; bulk <= 1; bulk++) {
+        struct proxy *p = proxy_new();
+        harness_setup(NULL);
+        proxy_cut_all(p, "INSERT INTO dq_task", false);
+        int rc = bulk ? task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
+                      : task_store_add(proxy_db(p), t, KEY_ERROR, &added, &err);
+        assert_int_equal(rc, ERR_UNAVAILABLE);
+        assert_non_null(strstr(err.text, "nothing was stored"));
+        assert_in_range(proxy_cuts(p), 2, 5);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+        proxy_cut_all(p, "add_token", true); /* the answers of the INSERT and of what looks it up */
+        rc = bulk ? task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
+                  : task_store_add(proxy_db(p), t, KEY_ERROR, &added, &err);
+        assert_int_equal(rc, ERR_LOST);
+        assert_non_null(strstr(err.text, "is not known"));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), bulk ? 0 : 1);
+        proxy_free(p);
+    }
+    free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(the_packet_limit_is_known_before_sending, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_stores_one_task, harness_setup),
         cmocka_unit_test_setup(a_lost_commit_stores_the_batch_once, harness_setup),
+        cmocka_unit_test_setup(an_add_whose_every_try_is_lost, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -102,6 +102,17 @@ static void a_lost_answer_is_counted(void **state)
     }
 }
 
+static void a_change_whose_every_try_is_lost_is_not_known(void **state)
+{
+    struct proxy *p = proxy_new();
+    (void)state;
+    add("t", NULL, 0);
+    proxy_cut_all(p, "UPDATE dq_task", true);
+    assert_int_equal(change(proxy_db(p), "t", TASK_CANCEL, 0), ERR_LOST);
+    assert_non_null(strstr(err.text, "is not known"));
+    proxy_free(p);
+}
+
 static void retry_begins_a_new_ladder(void **state)
 {
     (void)state;
@@ -197,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup(cancel_takes_live_tasks_and_records_the_running, harness_setup),
         cmocka_unit_test_setup(cancel_against_claim_has_one_winner, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_counted, harness_setup),
+        cmocka_unit_test_setup(a_change_whose_every_try_is_lost_is_not_known, harness_setup),
         cmocka_unit_test_setup(retry_begins_a_new_ladder, harness_setup),
         cmocka_unit_test_setup(retry_meets_a_live_key, harness_setup),
         cmocka_unit_test_setup(reschedule_moves_each_task_once, harness_setup),

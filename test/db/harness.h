@@ -51,11 +51,13 @@ struct claim_owner owner(unsigned char seed);
 struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
 /* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer
- * thrown away with the connection; deliver false: it is thrown away itself. The proxy then works on. */
+ * thrown away with the connection; deliver false: it is thrown away itself. The proxy then works on; with proxy_cut_all every
+ * such statement meets the same. */
 struct proxy;
 struct proxy *proxy_new(void);
 struct db *proxy_db(struct proxy *p); /* its handle, not yet connected; freed with the proxy */
 void proxy_cut(struct proxy *p, const char *pattern, bool deliver);
+void proxy_cut_all(struct proxy *p, const char *pattern, bool deliver);
 unsigned proxy_cuts(struct proxy *p); /* how many it has made */
 void proxy_free(struct proxy *p);
 

@@ -20,7 +20,7 @@ struct proxy {
     pthread_t thread;
     pthread_mutex_t lock;
     char *pattern; /* NULL: nothing to cut */
-    bool deliver;
+    bool deliver, all;
     unsigned cuts;
     struct conf_mysql conf;
     struct db *db;
@@ -56,14 +56,16 @@ static bool send_all(int fd, const char *p, size_t n)
     return true;
 }
 
-/* Whether this piece of the client's stream is to be cut, once. */
+/* Whether this piece of the client's stream is to be cut. */
 static bool cut_here(struct proxy *p, const char *data, size_t n, bool *deliver)
 {
     pthread_mutex_lock(&p->lock);
     bool hit = p->pattern && memmem(data, n, p->pattern, strlen(p->pattern));
     if (hit) {
-        free(p->pattern);
-        p->pattern = NULL;
+        if (!p->all) {
+            free(p->pattern);
+            p->pattern = NULL;
+        }
         *deliver = p->deliver;
         p->cuts++;
     }
@@ -145,13 +147,24 @@ struct db *proxy_db(struct proxy *p)
     return p->db;
 }
 
-void proxy_cut(struct proxy *p, const char *pattern, bool deliver)
+static void set_cut(struct proxy *p, const char *pattern, bool deliver, bool all)
 {
     pthread_mutex_lock(&p->lock);
     free(p->pattern);
     p->pattern = mem_strdup(pattern);
     p->deliver = deliver;
+    p->all = all;
     pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_cut(struct proxy *p, const char *pattern, bool deliver)
+{
+    set_cut(p, pattern, deliver, false);
+}
+
+void proxy_cut_all(struct proxy *p, const char *pattern, bool deliver)
+{
+    set_cut(p, pattern, deliver, true);
 }
 
 unsigned proxy_cuts(struct proxy *p)
