@@ -5,6 +5,7 @@ import time
 
 from cases import case
 from harness.oracle import CANCELLED, DONE, Oracle
+from harness.proxy import Rule
 
 
 @case("term-in-batch", 12, 10)
@@ -68,7 +69,9 @@ def term_twice(t):
 def cancel_races(t):
     """dq cancel against claims, runs and ends: exactly one winner each, and no start after an acknowledged cancel."""
     rounds = 600 if t.full else 60
-    t.configure(poll_interval="20ms")
+    proxy = t.proxy()
+    proxy.rules = [Rule("claim", "delay", 0.5, seconds=0.05)]  # after the candidates were read
+    t.configure({"socket": proxy.path}, poll_interval="20ms")
     t.handlers({"t": ""}, kill_grace="200ms")
     for _ in range(2):
         t.dqd()
