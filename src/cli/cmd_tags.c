@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,handler"
+#define TSV_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,paused_until,handler"
 
 struct tags_values {
     const char *tag;
@@ -36,6 +37,19 @@ GETTER(next)
 }
 
 GETTER(paused)
+{
+    ret->kind = CELL_BOOL;
+    ret->number = TAG->paused_until_at != TASK_TIME_NONE;
+}
+
+/* Until resumed: none. */
+GETTER(paused_until)
+{
+    if (TAG->paused_until_at != INT64_MAX)
+        cell_set_time(ret, TAG->paused_until_at);
+}
+
+GETTER(pause)
 {
     ret->colour = CELL_WARN;
     if (TAG->paused_until_at == INT64_MAX)
@@ -75,12 +89,15 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
     }
 }
 
+/* The first one is what people see as "paused"; programs get what is behind it. */
 static const struct out_column columns[] = {
+    {"paused", NULL, false, 0, "", get_pause},
     {"tag", NULL, false, 0, "", get_tag},
     TAG_COUNT_COLUMNS,
     {"oldest", "oldest_due_in_ms", false, 0, "", get_oldest},
     {"next", "next_time", false, 0, "", get_next},
-    {"paused", "paused_until", false, 0, "", get_paused},
+    {"paused", NULL, false, 0, "", get_paused},
+    {"paused_until", NULL, false, 0, "", get_paused_until},
     {"handler", NULL, false, 0, "", get_handler},
     {"handled", NULL, false, 0, "", get_handled},
     {"paused_by", NULL, false, 0, "", get_paused_by},
@@ -94,11 +111,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct tag_info *tags;
     struct out *out;
     size_t count;
-    bool people = c->style.format == OUT_TABLE || c->style.format == OUT_TSV;
+    bool people = c->style.format == OUT_TABLE;
+    const char *names = people ? TABLE_COLUMNS : c->style.format == OUT_TSV ? TSV_COLUMNS : NULL;
     int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
-    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, cmd_handlers(c), err);
+    rc = out_new(&out, &c->style, people ? columns : columns + 1, COLUMN_COUNT - !people, names, cmd_handlers(c), err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)

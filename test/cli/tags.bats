@@ -24,15 +24,16 @@ task()
     task known 0 600; task known 0 -120; task known 1 -300; task known 3 -10; task nobody 2 -10; task mail.x 4 -10
     dq tags -o tsv >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out" | tr '\t' ' ')" = 'tag pending running done failed cancelled due oldest next paused handler' ]
-    [[ $(grep '^known' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') =~ ^known\ 2\ 1\ 1\ 0\ 0\ 1\ -12[0-9]{4}\ [0-9T:.-]+Z\ \ known$ ]]
-    [[ $(grep '^mail' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'mail.x 0 0 0 0 1 0    mail.*' ]]
-    [[ $(grep '^nobody' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'nobody 0 0 0 1 0 0    none' ]]
+    [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out" | tr '\t' ' ')" = 'tag pending running done failed cancelled due oldest next paused paused_until handler' ]
+    [[ $(grep '^known' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') =~ ^known\ 2\ 1\ 1\ 0\ 0\ 1\ -12[0-9]{4}\ [0-9T:.-]+Z\ 0\ \ known$ ]]
+    [[ $(grep '^mail' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'mail.x 0 0 0 0 1 0   0  mail.*' ]]
+    [[ $(grep '^nobody' "$BATS_TEST_TMPDIR/out" | tr '\t' ' ') == 'nobody 0 0 0 1 0 0   0  none' ]]
     [ "$(dq tags --tag 'n*' -o id)" = nobody ]
     [[ $(dq tags --tag known) =~ 2m.*\ late ]]
     [[ $(dq tags --tag nobody -o json) == *'"handler":"none","handled":false'* ]]
     TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null | grep -q "$(printf '\033\\[33m')none"
     [ "$(dq tags -o json -t 'zzz')" = '[]' ]
+    [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
 }
 
 @test 'tags: handlers that cannot be read are a note' {
@@ -53,9 +54,13 @@ task()
     task known 0 0
     dq -q pause known
     [[ $(dq tags -t known) == *'until resumed'* ]]
+    [[ $(dq tags -t known -o json) == *'"paused":true,"paused_until":null'* ]]
+    [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' 1  known' ]]
     dq -q pause known --for 2h --reason 'provider is down'
     [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(3), paused_until) IN (119, 120), pause_reason FROM dq_tag WHERE tag = 'known'")" = $'1\tprovider is down' ]
     dq -q pause known --until 2031-01-01T00:00:00Z
+    [[ $(dq tags -t known -o json) == *'"paused":true,"paused_until":"2031-01-01T00:00:00.000Z"'* ]]
+    [[ $(dq tags -t known) == *' 2031-01-01 '* ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 00:00:00.000' ]
     [ -n "$(sql "SELECT paused_by FROM dq_tag WHERE tag = 'known' AND paused_by LIKE '%@%'")" ]
     run dq pause known --for 90m
