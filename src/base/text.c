@@ -187,3 +187,10 @@ const char *text_nearest(const char *word, const char *const *words, size_t coun
     }
     return nearest;
 }
+
+uint64_t text_hash(uint64_t h, const char *s)
+{
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * UINT64_C(1099511628211);
+    return h;
+}

@@ -26,6 +26,10 @@ size_t text_width(const char *p, size_t len);
  * doubled. At most max_chars columns of output where max_chars > 0; a cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
+/* FNV-1a of s, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
+#define TEXT_HASH_INIT UINT64_C(14695981039346656037)
+uint64_t text_hash(uint64_t h, const char *s);
+
 /* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with transpositions, at most a third
  * of its length, at least 1), or NULL. Points into words. */
 const char *text_nearest(const char *word, const char *const *words, size_t count);

@@ -29,6 +29,7 @@ struct chunk {
     struct task_new *tasks;
     size_t count;
     uint64_t last_line, bytes; /* of the file, when it was full */
+    int64_t in_ms;             /* the first of them is due then */
     size_t kept, bad;          /* what its sending came to */
     int rc;
     struct err err;
@@ -99,7 +100,20 @@ static void *send_chunk(void *arg)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
     }
+    if (k->rc == 0 && k->kept < k->count)
+        cmd_wake(b->c, k->in_ms);
     return NULL;
+}
+
+static int64_t first_due(const struct chunk *k, int64_t now_at)
+{
+    int64_t first_ms = INT64_MAX;
+    for (size_t i = 0; i < k->count; i++) {
+        const struct task_new *t = &k->tasks[i];
+        int64_t in_ms = t->expected_at == TASK_TIME_NONE ? t->delay_ms : t->expected_at - now_at;
+        first_ms = in_ms < first_ms ? in_ms : first_ms;
+    }
+    return first_ms;
 }
 
 /* Waits for the chunk that is being sent, if any. */
@@ -151,6 +165,7 @@ static int flush_chunk(struct bulk *b, struct err *err)
         rc = cmd_now(b->c, &now_at, err); /* the reader may want to know it while the sender has the database */
         if (rc < 0)
             return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
+        k->in_ms = first_due(k, now_at);
         b->sending = k;
         if (pthread_create(&b->sender, NULL, send_chunk, b) != 0) {
             b->sending = NULL;

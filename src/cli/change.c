@@ -166,6 +166,20 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
     return part.matched == 0 ? err_set(err, ERR_NOT_FOUND, "no task matches") : 0;
 }
 
+/* Also after an error: something may have been changed before. */
+static void wake(const struct change *ch)
+{
+    const struct task_change *change = ch->request->change;
+    const struct cmd_context *c = ch->c;
+
+    if (change == NULL || ch->dry_run || ch->total.changed == 0 || change->event == TASK_CANCEL)
+        return;
+    if (change->expected_at == TASK_TIME_NONE)
+        cmd_wake(c, change->delay_ms);
+    else
+        cmd_wake(c, c->now_at == TASK_TIME_NONE ? 0 : change->expected_at - c->now_at);
+}
+
 /* The time that was asked for, as it was understood. */
 static void say_when(const struct cmd_context *c, int64_t expected_at)
 {
@@ -212,6 +226,7 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
         return err_set(err, ERR_USAGE, "name ids or a filter, not both");
     progress_init(&ch.progress, c->quiet, r->past);
     int rc = c->operand_count > 0 ? change_by_ids(&ch, err) : change_by_filter(&ch, v, err);
+    wake(&ch);
     progress_clear(&ch.progress);
     if (rc == 0)
         report(&ch);

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 
 #include "base/mem.h"
+#include "base/poke.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -88,6 +89,12 @@ const struct handlers *cmd_handlers(struct cmd_context *c)
     if (c->handlers == NULL && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
         cmd_note(c, "handlers are not known here: %s", err.text);
     return c->handlers;
+}
+
+void cmd_wake(const struct cmd_context *c, int64_t in_ms)
+{
+    if (in_ms < c->conf->dqd.poll_interval_ms)
+        poke_send(c->conf->dqd.wake_dir, c->conf->mysql.database);
 }
 
 /* ---- times and ids ---- */

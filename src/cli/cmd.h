@@ -115,6 +115,10 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
 int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 
+/* After the commit of something that is due in so many milliseconds (0 or less: now, or not known): wakes the dqd of this host,
+ * unless they look before that anyway. Best effort. */
+void cmd_wake(const struct cmd_context *c, int64_t in_ms);
+
 /* The handlers file named by the configuration; NULL, after a note that says why, where this user cannot read it. */
 const struct handlers *cmd_handlers(struct cmd_context *c);
 

@@ -91,12 +91,18 @@ static const struct out_column columns[] = {
     {"result", NULL, false, 0, "added, kept or replaced", get_result},
 };
 
-/* An account that may only insert is not told the database's clock: then an --in has no instant, and an --at no distance. */
+/* How far ahead it is due. An account that may only insert is not told the database's clock: then an --in has no instant, and an
+ * --at no distance. */
+static int64_t distance(const struct add_values *v, const struct task_added *t)
+{
+    return v->at.text && t->now_at != TASK_TIME_NONE ? t->expected_at - t->now_at : v->in_ms;
+}
+
 static void say_when(struct cmd_context *c, const struct add_values *v, const struct task_added *t)
 {
     char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE], rough[WHEN_TEXT_SIZE];
     bool known = t->now_at != TASK_TIME_NONE;
-    int64_t in_ms = v->at.text && known ? t->expected_at - t->now_at : v->in_ms;
+    int64_t in_ms = distance(v, t);
     if (t->expected_at == TASK_TIME_NONE) {
         if (in_ms > 0)
             cmd_note(c, "due in %s", when_format_rough(rough, in_ms));
@@ -153,6 +159,8 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         goto out;
     if (rc == 0)
         added.result = added.task.replaced ? "replaced" : "kept";
+    if (rc == 1 || added.task.replaced)
+        cmd_wake(c, distance(v, &added.task));
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
     rc = out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, &added, NULL, err);

@@ -9,9 +9,11 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
     int rc = tag_store_resume(c->db, c->operands[0], err);
     if (rc == 0)
         return err_set(err, ERR_NOT_FOUND, "tag \"%s\" is not paused", c->operands[0]);
-    if (rc > 0)
-        cmd_note(c, "%s is resumed", c->operands[0]);
-    return rc < 0 ? rc : 0;
+    if (rc < 0)
+        return rc;
+    cmd_wake(c, 0);
+    cmd_note(c, "%s is resumed", c->operands[0]);
+    return 0;
 }
 
 const struct cmd cmd_resume = {

@@ -91,6 +91,7 @@ const struct conf_key conf_keys[] = {
     INT(dqd, claim_batch, "500", 1, 5000, true, "most tasks taken at once"),
     TEXT(dqd, user, "", 0, "account of dqd, and of handlers that name none, when started as root; empty: stay root"),
     PATH(dqd, lock_file, "", 0, "keeps runs by cron from overlapping; empty: chosen by user and database"),
+    PATH(dqd, wake_dir, "/run/dq", 0, "where dq add wakes the dqd of this host; empty: nobody is woken"),
     ENUM(dqd, log_level, "info", level_names, true, "error, warn, notice, info or debug"),
     ENUM(dqd, history, "failed", history_names, true, "attempts that are kept: failed or all"),
 

@@ -284,3 +284,16 @@ out:
     task_list_done(&found);
     return rc;
 }
+
+/* What is held back is asked for again, too: it may be what became due just now. */
+int64_t claim_wake(struct poller *p)
+{
+    for (size_t i = 0; i < p->tag_count; i++)
+        p->tags[i]->hold_until_us = 0;
+    if (peek_every_us(p) > poll_us(p)) {
+        p->look_us = when_steady_us() - poll_us(p);
+        return p->look_cost_us * (int64_t)p->tag_count;
+    }
+    p->peek_us = 0;
+    return p->peek_cost_us[0];
+}

@@ -5,6 +5,7 @@
 #include "poller/lock.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a */
-static uint64_t hash(uint64_t h, const char *s)
-{
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * UINT64_C(1099511628211);
-    return h;
-}
-
 static char *lock_path(const struct conf *conf)
 {
     const char *dir = getenv("RUNTIME_DIRECTORY");
-    uint64_t h = hash(UINT64_C(14695981039346656037), conf->path);
+    uint64_t h = text_hash(TEXT_HASH_INIT, conf->path);
 
     if (conf->dqd.lock_file[0])
         return mem_strdup(conf->dqd.lock_file);
@@ -36,7 +29,7 @@ static char *lock_path(const struct conf *conf)
         dir = getenv("XDG_RUNTIME_DIR");
     if (!dir || dir[0] != '/')
         dir = geteuid() == 0 ? "/run" : "/tmp";
-    h = hash(hash(h, "\n"), conf->mysql.database);
+    h = text_hash(text_hash(h, "\n"), conf->mysql.database);
     return mem_printf("%.*s/dqd-%u-%016" PRIx64 ".lock", (int)strcspn(dir, ":"), dir, (unsigned)geteuid(), h);
 }
 

@@ -70,6 +70,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     p->give_up_us = now_us + patience_us;
     notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->job_count);
     log_event(LOG_INFO, why, "jobs=%zu", p->job_count);
+    wake_close(p);
     flight_return_held(p, "dqd ends");
     if (!p->runner_gone)
         runner_send_return(p->link);
@@ -94,6 +95,7 @@ static void advance(struct poller *p)
     bool settled = p->job_count == 0 && p->result_count == 0 && !p->recover;
 
     if (p->phase == PHASE_RUN && p->runner_gone) {
+        wake_close(p);
         p->phase = PHASE_DRAIN;
         p->drain_until_us = NEVER_US;
         p->give_up_us = now_us + p->conf->dqd.lease_ms * 1000;
@@ -216,6 +218,7 @@ static int64_t tick(struct poller *p)
     report_take_all(p);
     watch_runner(p, now_us);
     p->ticked_us = now_us;
+    wake_run(p);
     duty_run(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
         report_take_all(p); /* what it said before it died still counts */
@@ -225,12 +228,14 @@ static int64_t tick(struct poller *p)
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
-    return earlier(earlier(duty_next(p), next_phase(p)), earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
+    return earlier(earlier(earlier(duty_next(p), wake_next(p)), next_phase(p)),
+                   earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
 }
 
 static void wait_until(struct poller *p, int64_t until_us)
 {
-    struct pollfd fds[2] = {{.fd = p->signal_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    struct pollfd fds[] = {
+        {.fd = p->signal_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}, {.fd = wake_fd(p), .events = POLLIN}};
     int64_t wait_us = until_us == NEVER_US ? NEVER_US : until_us - when_steady_us();
     struct timespec ts;
 
@@ -246,7 +251,9 @@ static void wait_until(struct poller *p, int64_t until_us)
     if (wait_us < 0)
         wait_us = 0;
     ts = (struct timespec){.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
-    (void)ppoll(fds, 2, wait_us == NEVER_US ? NULL : &ts, NULL);
+    (void)ppoll(fds, sizeof fds / sizeof fds[0], wait_us == NEVER_US ? NULL : &ts, NULL);
+    if (fds[2].revents)
+        p->wake.rung = true;
     if (fds[0].revents)
         take_signals(p);
 }
@@ -311,6 +318,8 @@ static int start(struct poller *p, struct err *err)
         rc = runner_start(&r, &p->link, err);
     if (rc == 0)
         rc = db_load_secret(p->db, err);
+    if (rc == 0 && p->o->mode != POLLER_ONCE)
+        wake_open(p);
     if (rc == 0)
         rc = drop_root(p, err);
     return rc;
@@ -318,6 +327,7 @@ static int start(struct poller *p, struct err *err)
 
 static void finish(struct poller *p)
 {
+    wake_close(p);
     registry_leave(p);
     if (p->link)
         runner_stop(p->link, STOP_MS);
@@ -350,7 +360,13 @@ static void start_anew(const struct poller *p)
 int poller_run(struct poller_options *o, struct err *err)
 {
     int64_t now_us = when_steady_us();
-    struct poller p = {.o = o, .conf = o->conf, .signal_fd = -1, .lock_fd = o->lock_fd, .shares = 1, .drain_until_us = NEVER_US};
+    struct poller p = {.o = o,
+                       .conf = o->conf,
+                       .signal_fd = -1,
+                       .lock_fd = o->lock_fd,
+                       .wake = {.fd = -1, .dir_fd = -1},
+                       .shares = 1,
+                       .drain_until_us = NEVER_US};
     char host[256];
     int rc;
 

@@ -84,6 +84,14 @@ struct settle_item {
     int64_t queued_us;
 };
 
+/* The socket by which others of this host tell that something has just become due. */
+struct wake {
+    int fd, dir_fd; /* -1: none */
+    char name[48];
+    bool rung;       /* something is in the queue */
+    int64_t next_us; /* it is not looked at before */
+};
+
 enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
 
 /* What is wrong with one duty, though the database is there. */
@@ -147,6 +155,7 @@ struct poller {
     int64_t look_us;         /* when all tags were last asked, together or one by one */
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     bool pass_empty; /* the last full pass won nothing */
+    struct wake wake;
     unsigned share, shares;
     uint64_t ping_sent, ping_answered;
     int64_t ping_sent_us;
@@ -195,6 +204,10 @@ int claim_run(struct poller *p, struct err *err);
 int64_t claim_recover_next(const struct poller *p);
 int claim_recover(struct poller *p, struct err *err);
 
+/* Makes claim_run look at all tags now; the caller sees to it that this is not too often. Returns what it will take, microseconds,
+ * as far as is known. */
+int64_t claim_wake(struct poller *p);
+
 /* lease.c: duties */
 int64_t lease_check_next(const struct poller *p);
 int lease_check(struct poller *p, struct err *err);
@@ -219,6 +232,13 @@ int upkeep_retention(struct poller *p, struct err *err);
 /* input.c: what a handler reads. A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM). */
 int input_body(const void *body, size_t size, struct err *err);
 int input_batch(const struct task *tasks, size_t count, struct err *err);
+
+/* wake.c */
+void wake_open(struct poller *p); /* as [dqd] wake_dir says; when it cannot be done it is logged, and all else goes on */
+void wake_close(struct poller *p);
+int wake_fd(const struct poller *p);       /* wake.rung is to be set when it is readable; -1: not at the moment */
+int64_t wake_next(const struct poller *p); /* when wake_run has something to do */
+void wake_run(struct poller *p);           /* if it was rung, and the last time was long enough ago: empties the queue, looks */
 
 /* duty.c */
 void duty_run(struct poller *p);           /* those whose time has come, if the database is there */

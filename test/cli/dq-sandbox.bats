@@ -99,6 +99,7 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     mv box 'new box'
     start 'new box'
     grep -qxF "lock_file = $PWD/new box/dqd.lock" 'new box/dq.ini'
+    grep -qxF "wake_dir = $PWD/new box/wake" 'new box/dq.ini'
     grep -qxF "socket = $(readlink -f 'new box/server')/mysql.sock" 'new box/dq.ini'
 }
 

@@ -181,6 +181,15 @@ static void a_typo_finds_its_word(void **state)
     assert_null(text_nearest("list", words, 0));
 }
 
+/* The published values of FNV-1a, 64 bits. */
+static void hashes_are_fnv_1a(void **state)
+{
+    (void)state;
+    assert_true(text_hash(TEXT_HASH_INIT, "") == TEXT_HASH_INIT);
+    assert_true(text_hash(TEXT_HASH_INIT, "a") == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(text_hash(text_hash(TEXT_HASH_INIT, "foo"), "bar") == UINT64_C(0x85944171f73967e8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_cut_is_shown_and_fits_its_columns),
         cmocka_unit_test(every_byte_string_becomes_valid_harmless_utf8),
         cmocka_unit_test(a_typo_finds_its_word),
+        cmocka_unit_test(hashes_are_fnv_1a),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

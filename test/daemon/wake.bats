@@ -1,0 +1,302 @@
+#!/usr/bin/env bats
+# dq wakes the dqd of its host: with a poll every 20 minutes, whatever starts within a test was not found by a poll.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    ran=$BATS_TEST_TMPDIR/ran
+    : >"$ran"
+    write_handlers <<END
+handlers:
+  t: {run: 'echo \$DQ_ID >>$ran'}
+  fails: {run: 'echo \$DQ_ID >>$ran; exit 65'}
+END
+    wake_dir=$DQ_SANDBOX/wake
+    rm -rf "$wake_dir"
+}
+
+teardown()
+{
+    [ -z "${second:-}" ] || kill "$second" 2>/dev/null || true
+    dqd_reap
+}
+
+ini() # ini LINE...: configuration with these lines in [dqd]
+{
+    {
+        sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; /^wake_dir/d" "$DQ_SANDBOX/dq.ini"
+        printf '%s\n' 'poll_interval = 20m' 'lease = 2h' "$@"
+    } >"$BATS_TEST_TMPDIR/own.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/own.ini"
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
+}
+
+selects() { sql "SHOW GLOBAL STATUS LIKE 'Com_select'" | cut -f 2; }
+quiet() # nothing has been asked for a while: the next look is the next poll, or a wake
+{
+    local before
+    before=$(selects)
+    sleep 0.3
+    [ "$(selects)" = "$before" ]
+}
+has_run() { [ "$(grep -cxF "$1" "$ran")" = "${2:-1}" ]; } # has_run ID [TIMES]
+tasks() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE $1")" = "$2" ]; }
+pollers() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$1" ]; }
+sockets() { [ "$(find "$wake_dir" -name 'wake.*' -type s | wc -l)" = "$1" ]; }
+up() { wait_until pollers 1 && wait_until quiet; }
+
+@test 'what becomes due starts without waiting for the poll: add, run-now, reschedule, retry, resume' {
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    id=$(dq add t)
+    wait_until has_run "$id"
+    wait_until quiet
+    id=$(dq add t --in 400ms)
+    wait_until has_run "$id"
+    id=$(dq add t --in 3h)
+    wait_until quiet
+    dq run-now "$id"
+    wait_until has_run "$id"
+    id=$(dq add t --in 3h)
+    wait_until quiet
+    dq reschedule "$id" --in 300ms
+    wait_until has_run "$id"
+    id=$(dq add fails)
+    wait_until tasks "id = $id AND status = 2" 1
+    wait_until quiet
+    dq retry "$id"
+    wait_until has_run "$id" 2
+    dq pause t
+    id=$(dq add t)
+    wait_until quiet
+    dq resume t
+    wait_until has_run "$id"
+    dqd_stop
+}
+
+@test 'a file of tasks wakes with the chunk that has one which is due' {
+    local i
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    { for i in $(seq 1099); do echo '{"tag":"t","in":"3h"}'; done; echo '{"tag":"t","in":"0s"}'; } | dq add --from -
+    wait_until tasks 'status = 1' 1
+    dqd_stop
+}
+
+pokes() # pokes COMMAND...: how many wakes a dqd of database dq would have got meanwhile
+{
+    python3 - "$wake_dir" "$@" 3>&- <<'END'
+import os, socket, subprocess, sys
+h = 14695981039346656037
+for c in b'dq':
+    h = (h ^ c) * 1099511628211 & (1 << 64) - 1
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+name = os.path.join(sys.argv[1], 'wake.%016x.test' % h)
+s.bind(name)
+subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
+os.unlink(name)
+s.setblocking(False)
+count = 0
+try:
+    while True:
+        assert s.recv(10) == b''
+        count += 1
+except BlockingIOError:
+    print(count)
+END
+}
+
+@test 'a wake is sent for what is due before the next poll, once, to the dqd of that database' {
+    mkdir "$wake_dir"
+    ini "wake_dir = $wake_dir"
+    [ "$(pokes "$DQ_BIN/dq" add t)" = 1 ]
+    [ "$(pokes "$DQ_BIN/dq" add t --in 19m --key k)" = 1 ]
+    [ "$(pokes "$DQ_BIN/dq" add t --in 19m --key k)" = 0 ] # it was there
+    [ "$(pokes "$DQ_BIN/dq" add t --in 21m)" = 0 ]
+    [ "$(pokes "$DQ_BIN/dq" add t --at '@1000000000')" = 1 ]
+    [ "$(pokes "$DQ_BIN/dq" add t --at 2100-01-01T00:00:00Z)" = 0 ]
+    [ "$(pokes "$DQ_BIN/dq" reschedule --key k -y --in 2h)" = 0 ]
+    [ "$(pokes "$DQ_BIN/dq" run-now --key k -y --dry-run)" = 0 ]
+    [ "$(pokes "$DQ_BIN/dq" run-now --key k -y)" = 1 ]
+    [ "$(pokes "$DQ_BIN/dq" cancel --key k -y)" = 0 ]
+    for i in $(seq 2500); do echo "{\"tag\":\"t\",\"in\":\"$((i == 2001))h\"}"; done >"$BATS_TEST_TMPDIR/t.ndjson"
+    [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 3 ]
+    sed -i 's/0h/1h/; 2100s/1h/0h/' "$BATS_TEST_TMPDIR/t.ndjson"
+    [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 1 ]
+    sed -i 's/^database = .*/database = dq_other/' "$DQ_CONFIG"
+    dq init
+    [ "$(pokes "$DQ_BIN/dq" add t)" = 0 ]
+}
+
+@test 'several dqd on a host: the one whose share it is takes it' {
+    local id
+    ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
+    dqd_start --resident
+    "$DQ_BIN/dqd" --for 2h --allow-overlap >"$BATS_TEST_TMPDIR/second.log" 2>&1 3>&- &
+    second=$!
+    wait_until pollers 2
+    wait_until sockets 2
+    sleep 0.3 # each counts the other; were it too short, nothing would be shown
+    for _ in 1 2 3 4 5 6; do
+        id=$(dq add t)
+        wait_until has_run "$id"
+    done
+    kill "$second"
+    wait "$second"
+    sockets 1
+    dqd_stop
+}
+
+@test 'another account may wake' {
+    local account id
+    [ "$(id -u)" = 0 ] || skip 'needs root, to have another account'
+    account=$(stat -c %U "$(readlink -f "$DQ_SANDBOX/server")/data") # it reaches the server
+    wake_dir=$(mktemp -d /tmp/dq-wake.XXXXXX)
+    chmod 755 "$wake_dir"
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    install -m 0600 -o "$account" "$DQ_CONFIG" "$wake_dir/dq.ini"
+    install -m 0755 "$DQ_BIN/dq" "$wake_dir/dq"
+    id=$(cd / && setpriv --reuid="$account" --clear-groups "$wake_dir/dq" --config "$wake_dir/dq.ini" add t)
+    wait_until has_run "$id"
+    dqd_stop
+    rm -rf "$wake_dir"
+}
+
+added_in_silence()
+{
+    ini "wake_dir = $1"
+    timeout 30 "$DQ_BIN/dq" add -q t >/dev/null 2>"$BATS_TEST_TMPDIR/stderr"
+    [ ! -s "$BATS_TEST_TMPDIR/stderr" ]
+}
+
+@test 'dq add is fine and silent whatever is in the directory, or is not' {
+    export -f added_in_silence ini
+    export BATS_TEST_TMPDIR wake_dir
+    added_in_silence ''
+    added_in_silence "$wake_dir"
+    added_in_silence "$DQ_HANDLERS"
+    mkdir "$wake_dir"
+    added_in_silence "$wake_dir"
+    # Nobody behind it, no socket at all, a link to nowhere, another type, a full queue that nobody reads.
+    python3 - "$wake_dir" bash -ec "added_in_silence '$wake_dir'" 3>&- <<'END'
+import os, socket, subprocess, sys
+h = 14695981039346656037
+for c in b'dq':
+    h = (h ^ c) * 1099511628211 & (1 << 64) - 1
+os.chdir(sys.argv[1])
+name = 'wake.%016x.' % h
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(name + 'dead')
+open(name + 'file', 'w').close()
+os.mkfifo(name + 'fifo')
+os.symlink('/nonexistent', name + 'link')
+stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+stream.bind(name + 'stream')
+stream.listen()
+full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+full.bind(name + 'full')
+sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+sender.setblocking(False)
+try:
+    while True:
+        sender.sendto(b'', name + 'full')
+except BlockingIOError:
+    sys.exit(subprocess.call(sys.argv[2:]))
+END
+    tasks 'status = 0' 5
+}
+
+@test 'a dead socket of our own account is removed by the next dqd, and nothing else' {
+    local id
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    kill -KILL "$DQD_PID"
+    wait "$DQD_PID" || true
+    sockets 1
+    touch -d '1 minute ago' "$wake_dir"/wake.*
+    echo kept >"$wake_dir/wake.file"
+    ln -s wake.file "$wake_dir/wake.link"
+    python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1])' "$wake_dir/other"
+    touch -d '1 minute ago' "$wake_dir/other"
+    sql 'DELETE FROM dq_poller'
+    dqd_start --resident
+    up
+    sockets 1
+    touch -d '1 minute ago' "$wake_dir"/wake.*
+    dqd --for 1ms --allow-overlap # it leaves alone who lives
+    id=$(dq add t)
+    wait_until has_run "$id"
+    dqd_stop
+    [ "$(ls "$wake_dir" | tr '\n' ' ')" = 'other wake.file wake.link ' ]
+}
+
+@test 'a directory that cannot be had: dqd says so in one line, and works' {
+    local dir id
+    mkdir "$wake_dir"
+    ln -s "$wake_dir" "$BATS_TEST_TMPDIR/link"
+    for dir in /proc/none "$DQ_HANDLERS" "$BATS_TEST_TMPDIR/link"; do
+        ini "wake_dir = $dir"
+        id=$(dq add t)
+        dqd_start --resident
+        wait_until has_run "$id"
+        [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 1 ]
+        sockets 0
+        dqd_stop
+    done
+    ini 'wake_dir ='
+    dqd_start --resident
+    up
+    [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 0 ]
+    dqd_stop
+}
+
+@test 'a flood of wakes makes a bounded number of looks, and tasks go on' {
+    local before took looks
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    before=$(selects)
+    took=$(python3 - "$wake_dir"/wake.* <<'END'
+import array, socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setblocking(False)
+s.connect(sys.argv[1])
+begin = time.monotonic()
+for i in range(100000):
+    try:
+        if i % 100:
+            s.send(b'look now' * (i % 100))
+        else:
+            s.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1, 2]))])
+    except OSError:
+        pass # the queue is full, or the kernel does not let descriptors through
+print(int((time.monotonic() - begin) * 1000))
+END
+    )
+    wait_until quiet
+    looks=$(($(selects) - before))
+    echo "$looks looks in $took ms"
+    [ "$looks" -ge 1 ]
+    [ "$looks" -le $((took / 2 + 10)) ]
+    [ "$(find "/proc/$DQD_PID/fd" -type l | wc -l)" -lt 20 ]
+    python3 - "$wake_dir"/wake.* 3>&- <<'END' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect(sys.argv[1])
+try:
+    while True:
+        s.send(b'')
+except OSError:
+    pass # dqd has ended
+END
+    for _ in $(seq 20); do dq add -q t; done
+    wait_until tasks 'status = 1' 20
+    dqd_stop
+    wait "$!"
+}
