@@ -53,7 +53,7 @@ int err_vset(struct err *err, int code, const char *fmt, va_list ap)
     return code;
 }
 
-int err_set(struct err *err, int code, const char *fmt, ...)
+int(err_set)(struct err *err, int code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

@@ -453,11 +453,11 @@ char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at)
 
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at)
 {
-    char *t = strchr(when_format_utc(out, at), 'T');
+    char *t = strchr(when_format_utc(out, at), 'T'), *z = strchr(out, 'Z');
 
-    if (t) {
+    if (t && z) {
         *t = ' ';
-        *strchr(t, 'Z') = '\0';
+        *z = '\0';
     }
     return out;
 }
@@ -466,7 +466,7 @@ int when_parse_sql(const char *text, int64_t *ret_at, struct err *err)
 {
     struct scan s = {"time", text, text, NULL};
     struct civil c = {0};
-    int64_t clock;
+    int64_t clock = 0;
 
     if (scan_date(&s, &c) || *s.p++ != ' ' || scan_clock(&s, &clock) || *s.p)
         return err_set(err, ERR_FATAL, "the server sent a time that is none: \"%.40s\"", text);

@@ -81,7 +81,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = select_filter(c, &v->select, TASK_LIVE | TASK_BIT(TASK_FAILED), &f, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     c->style.no_header = v->no_header;
     f.sort = v->sort >= 0 ? (enum task_sort)v->sort : f.statuses & TASK_LIVE ? SORT_EXPECTED : SORT_EXPECTED_DESC;

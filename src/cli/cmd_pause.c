@@ -76,7 +76,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = refuse_glob(c, tag, err);
     if (rc == 0 && v->until.text)
         rc = cmd_now(c, &now_at, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (v->until.text && until_at <= now_at)
         return err_set(err, ERR_USAGE, "--until: %s is past", v->until.text);

@@ -46,7 +46,7 @@ static void scan_init(struct scan *s, const struct cmd *cmd)
     s->longs = mem_zero(s->count + 1, sizeof(*s->longs));
     buf_str(&s->letters, cmd ? ":" : "+:");
     for (size_t i = 0; i < s->count; i++) {
-        const struct cmd_option *o = i < s->own ? &cmd->options[i] : &cmd_global_options[i - s->own];
+        const struct cmd_option *o = cmd && i < s->own ? &cmd->options[i] : &cmd_global_options[i - s->own];
         s->options[i] = o;
         s->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL, LONG_BASE + (int)i};
         if (o->letter != 0) {

@@ -34,7 +34,7 @@ static const char *const section_names[] = {"mysql", "dqd", "retention", "dq"};
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 
-#define FIELD(s, f) offsetof(struct conf, s.f)
+#define FIELD(s, f) offsetof(struct conf, s.f) /* NOLINT(bugprone-macro-parentheses): names cannot have any */
 #define TEXT(s, n, d, least, help)                                                                                                 \
     {                                                                                                                              \
 #s, #n, CONF_STRING, FIELD(s, n), d, least, 0, NULL, false, help                                                           \

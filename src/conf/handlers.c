@@ -37,13 +37,15 @@ static void handler_done(struct handler *h)
     free(h->user);
 }
 
-/* A handler that begins as a copy of the defaults, which have neither name nor command. */
+/* A handler that begins as a copy of the defaults, without a name and a command. */
 static void handler_copy(struct handler *h, const struct handler *defaults)
 {
     size_t vars = 0;
     while (defaults->env[vars])
         vars++;
     *h = *defaults;
+    h->name = h->run = NULL;
+    h->argv = NULL;
     h->shell = mem_strdup(defaults->shell);
     h->cwd = mem_strdup(defaults->cwd);
     h->user = mem_strdup(defaults->user);

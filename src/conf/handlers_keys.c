@@ -28,7 +28,7 @@ struct key {
     int64_t min, max; /* of numbers and durations (ms) */
 };
 
-int handlers_fail(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt, ...)
+int(handlers_fail)(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

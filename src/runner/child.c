@@ -111,10 +111,10 @@ int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
 {
     volatile struct failure f = {STEP_NONE, 0}; /* changes while vfork is called, without the compiler's knowledge */
     const pid_t parent = getpid();
-    const pid_t pid = vfork();
+    const pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */
 
     if (pid == 0)
-        child_main(s, parent, &f);
+        child_main(s, parent, &f); /* NOLINT(clang-analyzer-unix.Vfork): as the invariant above says */
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));
     if (f.step != STEP_NONE) {

@@ -129,7 +129,7 @@ static ssize_t packet_send(const struct proto_packet *p, int sock)
         size_t len = p->fd_count * sizeof p->fds[0];
         m.msg_control = control.space;
         m.msg_controllen = CMSG_SPACE(len);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        struct cmsghdr *c = &control.align;
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(len);

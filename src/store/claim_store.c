@@ -228,13 +228,13 @@ static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
     return false;
 }
 
-/* Moves the candidates that are ours to `won`; the others stay behind to be freed. */
+/* Moves the candidates that are ours (held NULL: all) to `won`; the others stay behind to be freed. */
 static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *found,
-                     const struct claim_ref *held, size_t held_count, bool all, struct task_list *won)
+                     const struct claim_ref *held, size_t held_count, struct task_list *won)
 {
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i];
-        if (!all && !has_id(held, held_count, t->id))
+        if (held && !has_id(held, held_count, t->id))
             continue;
         t->status = TASK_RUNNING;
         t->version++;
@@ -302,7 +302,7 @@ out:
         *ret_seen = found.count;
         *ret_lost = found.count - (size_t)rows;
         if (rows)
-            move_won(owner, ask, &found, held, held_count, rows == found.count, won);
+            move_won(owner, ask, &found, held, held_count, won);
     }
     free(refs);
     free(held);

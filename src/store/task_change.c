@@ -160,7 +160,7 @@ static int change_step(struct db *db, const struct task_change *change, const st
 static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
                          uint64_t *ret_rows, struct err *err)
 {
-    uint64_t one, rows = 0;
+    uint64_t one = 0, rows = 0;
 
     for (size_t i = from; i < from + n; i++) {
         int rc = change_step(db, change, x, i, 1, &one, err);
