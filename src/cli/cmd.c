@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 const struct cmd *const cmd_table[] = {
@@ -36,6 +37,12 @@ static bool stdout_has_colour(void)
     return isatty(STDOUT_FILENO) && (no == NULL || *no == '\0') && term != NULL && strcmp(term, "dumb") != 0;
 }
 
+static unsigned stdout_width(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 /* -o, else the configured default where the verb knows it, else a table. */
 static int choose_format(struct cmd_context *c, struct err *err)
 {
@@ -49,6 +56,7 @@ static int choose_format(struct cmd_context *c, struct err *err)
     if (c->output >= 0)
         c->style.format = (enum out_format)c->output;
     c->style.colour = stdout_has_colour();
+    c->style.width = stdout_width();
     c->style.cell.utc = c->conf != NULL && strcmp(c->conf->dq.time_zone, "utc") == 0;
     return 0;
 }

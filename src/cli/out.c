@@ -18,6 +18,8 @@
 
 const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
 
+#define CUT_LEAST 8 /* narrower says too little */
+
 struct piece { /* one cell of a table that waits for its width */
     size_t offset, len, width;
     enum cell_colour colour;
@@ -61,6 +63,21 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
 
 /* ---- tables ---- */
 
+/* At most max columns of a cell, which holds nothing unsafe any more; returns how many. */
+static size_t table_put_cut(struct out *o, const struct piece *p, size_t max)
+{
+    const char *text = o->text.data + p->offset;
+    size_t len = 0, used = 1, step;
+    uint32_t c;
+    while ((step = text_utf8_next(text + len, p->len - len, &c)) > 0 && used + (size_t)text_char_width(c) <= max) {
+        used += (size_t)text_char_width(c);
+        len += step;
+    }
+    buf_add(&o->line, text, len);
+    buf_str(&o->line, "…");
+    return used;
+}
+
 static void table_put_line(struct out *o, const struct piece *row)
 {
     for (size_t i = 0; i < o->count; i++) {
@@ -72,7 +89,10 @@ static void table_put_line(struct out *o, const struct piece *row)
             buf_printf(&o->line, "%*s", (int)fill, "");
         if (paint)
             buf_str(&o->line, cell_colour_code(p->colour));
-        buf_add(&o->line, o->text.data + p->offset, p->len);
+        if (o->style.width && o->columns[i]->max && p->width > o->widths[i])
+            fill = o->widths[i] - table_put_cut(o, p, o->widths[i]);
+        else
+            buf_add(&o->line, o->text.data + p->offset, p->len);
         if (paint)
             buf_str(&o->line, "\033[0m");
         if (!last)
@@ -83,13 +103,36 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
-static void table_put_pending(struct out *o)
+/* What is too wide for the terminal is taken from the columns that may be cut, the last one first. */
+static void table_fit(struct out *o)
 {
-    for (size_t i = 0; !o->widths_known && i < o->piece_count; i++) {
+    size_t total = 2 * (o->count - 1);
+    for (size_t i = 0; i < o->count; i++)
+        total += o->widths[i];
+    for (size_t i = o->count; i-- > 0 && total > o->style.width;) {
+        if (o->columns[i]->max == 0 || o->widths[i] <= CUT_LEAST)
+            continue;
+        size_t spare = o->widths[i] - CUT_LEAST, excess = total - o->style.width;
+        o->widths[i] -= spare < excess ? spare : excess;
+        total -= spare < excess ? spare : excess;
+    }
+}
+
+static void table_find_widths(struct out *o)
+{
+    for (size_t i = 0; i < o->piece_count; i++) {
         if (o->pieces[i].width > o->widths[i % o->count]) /* NOLINT(clang-analyzer-core.DivideZero): there is a column */
             o->widths[i % o->count] = o->pieces[i].width;
     }
+    if (o->style.width)
+        table_fit(o);
     o->widths_known = true;
+}
+
+static void table_put_pending(struct out *o)
+{
+    if (!o->widths_known)
+        table_find_widths(o);
     for (size_t i = 0; i < o->piece_count; i += o->count)
         table_put_line(o, &o->pieces[i]);
     o->piece_count = 0;

@@ -27,7 +27,7 @@ struct out_column {
     const char *name; /* of the column, as in --columns; upper case in the heading */
     const char *json; /* member name where it differs, or NULL */
     bool right;       /* numbers: aligned to the right */
-    unsigned max;     /* a table cuts it at so many columns; 0: never */
+    unsigned max;     /* a table cuts it at so many columns, or at fewer where a terminal is narrow; 0: never */
     const char *help; /* one line */
     void (*get)(const void *row, const void *arg, struct cell *ret);
 };
@@ -36,6 +36,7 @@ struct out_style {
     enum out_format format;
     bool colour; /* stdout is a terminal and NO_COLOR is not set */
     bool no_header;
+    unsigned width; /* of the terminal that stdout is; 0: none, or not known */
     struct cell_style cell;
 };
 

@@ -146,6 +146,27 @@ fill()
     [ "$(grep -c "$(printf '\033')" "$BATS_TEST_TMPDIR/seen" || true)" -eq 0 ]
 }
 
+@test 'a narrow terminal: texts are cut, the last column first, ids and states never; a pipe gets all' {
+    words=$(printf 'a\xc3\xa9\xe8\xa8\x82%.0s' $(seq 10))
+    dq -q add "a.tag.of.some.length" --key "$words"
+    dq -q add t
+    sql "UPDATE dq_task SET status = 2, live = NULL, execution_time = UTC_TIMESTAMP(3), finish_time = UTC_TIMESTAMP(3),
+         error_stack = CONCAT('$words', 'the end') WHERE task_key IS NOT NULL"
+    on() { script -qec "stty cols $1; LC_ALL=C.UTF-8 $DQ_BIN/dq list -c ${2:-id,tag,key,status,error}" /dev/null </dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/seen"; }
+    widest() { awk 'length > n { n = length } END { print n }'; }
+    row() { sed 's/\x1b\[[0-9]*m//g' "$BATS_TEST_TMPDIR/seen" | grep failed; }
+    id=$(sql 'SELECT id FROM dq_task WHERE status = 2')
+    on 200
+    [[ $(row) == *'the end' ]]
+    on 90
+    [[ $(row) == *"$id  a.tag.of.some.length  $words  failed "*'…' ]]
+    on 50
+    [[ $(row) == *"$id "*'a.tag.of.some.length  a'*'…'*'failed '*'…' ]]
+    [ "$(dq list -c id,tag,key,status,error | grep -c 'the end$')" = 1 ]
+    on 20 id,tag,status
+    [[ $(row) == *"$id  a.tag.of.some.length  failed" ]]
+}
+
 @test 'a reader that leaves ends it quietly' {
     yes '{"tag":"x","body":"y"}' | head -n 20000 | dq -q add --from - >/dev/null
     [ "$(dq list -o ndjson 2>"$BATS_TEST_TMPDIR/err" | head -n 1 | wc -l)" -eq 1 ]
