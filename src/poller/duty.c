@@ -22,11 +22,12 @@ struct duty {
     int (*run)(struct poller *p, struct err *err); /* asks the database */
 };
 
-/* In the order of their urgency: results free tasks and slots, leases keep them, and only then new work is taken. */
+/* In the order of their urgency: leases keep what we have, even where the connection breaks at every result; results free tasks and
+ * slots, and only then new work is taken. */
 static const struct duty duties[DUTY_COUNT] = {
     {"recover", claim_recover_next, claim_recover},
-    {"settle", settle_next, settle_flush},
     {"renew", lease_renew_next, lease_renew},
+    {"settle", settle_next, settle_flush},
     {"load", flight_next, flight_load},
     {"beat", registry_next, registry_beat},
     {"claim", claim_next, claim_run},
@@ -45,9 +46,12 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t back_off(int64_t *backoff_us, int64_t now_us)
+/* Never so long that a renewal, which is due when a third of the lease is over, would not get several tries. */
+static int64_t back_off(const struct poller *p, int64_t *backoff_us, int64_t now_us)
 {
-    *backoff_us = *backoff_us ? earlier(2 * *backoff_us, BACKOFF_MAX_US) : BACKOFF_MIN_US;
+    int64_t most_us = earlier(BACKOFF_MAX_US, p->conf->dqd.lease_ms * 1000 / 8);
+
+    *backoff_us = *backoff_us ? earlier(2 * *backoff_us, most_us) : BACKOFF_MIN_US;
     return now_us + *backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)*backoff_us);
 }
 
@@ -58,7 +62,7 @@ static void database_away(struct poller *p, const char *what, const struct err *
     if (!p->away_us)
         p->away_us = now_us;
     db_close(p->db);
-    p->db_retry_us = back_off(&p->backoff_us, now_us);
+    p->db_retry_us = back_off(p, &p->backoff_us, now_us);
 }
 
 static void duty_failed(struct poller *p, size_t i, const struct err *err, int64_t now_us)
@@ -73,7 +77,7 @@ static void duty_failed(struct poller *p, size_t i, const struct err *err, int64
         t->said_us = now_us;
         t->open = true;
     }
-    t->retry_us = back_off(&t->backoff_us, now_us);
+    t->retry_us = back_off(p, &t->backoff_us, now_us);
 }
 
 static void duty_worked(struct poller *p, size_t i)

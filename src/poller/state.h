@@ -151,6 +151,7 @@ struct poller {
 
     struct claim_peek peek;
     int64_t peek_cost_us[2]; /* of the last peeks */
+    int64_t reap_cost_us;    /* of the last look for ended leases */
     int64_t look_cost_us;    /* of asking one tag */
     int64_t look_us;         /* when all tags were last asked, together or one by one */
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;

@@ -13,6 +13,7 @@
 #define REAP_MOST 500
 #define REAP_EVERY_US INT64_C(3000000)
 #define REAP_SHARE 250
+#define REAP_RARE_US INT64_C(10000000)
 /* A tag without handler here is left to those that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 #define SWEEP_STEP 500
@@ -37,18 +38,28 @@ static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *
     return true;
 }
 
+/* It passes over what old snapshots of other sessions keep: where that takes long (twice in a row: once is chance), it is done
+ * seldom. */
+static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
+{
+    int64_t dear_us = cost_us < p->reap_cost_us ? cost_us : p->reap_cost_us, wait_us = dear_us * REAP_SHARE;
+
+    p->reap_cost_us = cost_us;
+    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
+                 (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
+}
+
 int upkeep_reap(struct poller *p, struct err *err)
 {
     struct task_list expired = {0};
     bool give_up[REAP_MOST];
-    int64_t now_us = when_steady_us(), cost_us;
+    int64_t now_us = when_steady_us();
     size_t kept = 0, taken = 0;
     int rc = claim_store_expired(p->db, REAP_MOST, &expired, err);
 
     if (rc < 0)
         return rc;
-    cost_us = when_steady_us() - now_us; /* it passes over what old snapshots of other sessions keep */
-    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) + cost_us * REAP_SHARE;
+    plan_reap(p, now_us, when_steady_us() - now_us);
     for (size_t i = 0; i < expired.count; i++) {
         struct task *t = &expired.items[i];
 

@@ -98,6 +98,29 @@ def cut_settle_failures(t):
         t.expect(all(oracle.history[task, a.token][0] == "exit" for a in attempts[:2]), f"task {task}: history is wrong")
 
 
+@case("cut-every-settlement", 4, 15)
+def cut_every_settlement(t):
+    """The connection breaks at every result for many leases: leases of what runs are renewed meanwhile, and results are recorded in
+    the end."""
+    proxy = t.proxy()
+    t.configure({"socket": proxy.path}, lease="2s", slots=8)
+    t.handlers({"t": ""}, max_running=8)
+    proxy.rules = [Rule("settle", "cut-before")]
+    t.dqd()
+    t.add(3, words="ms=9000")
+    t.add(3, words="ms=5")
+    t.wait(lambda: t.faults.count("cut-before") > 0, "results are cut off", 10)
+    t.sleep(7.0)
+    t.expect(t.faults.count("cut-before") > 7, "results were not tried again")
+    t.expect(t.count("status = 3 AND lease_until > UTC_TIMESTAMP(3)") == 3, "a lease was lost")
+    proxy.rules = []
+    t.wait_finished(30)
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(f"{t.faults.count('cut-before')} settlements were cut off")
+    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+
+
 @case("cut-renew", 4, 25)
 def cut_renew(t):
     """The connection is cut at renewals, three times running: leases are kept, no handler is killed."""
