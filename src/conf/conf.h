@@ -9,6 +9,7 @@
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -96,6 +97,10 @@ void conf_free(struct conf *c);
 /* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first setting that differs and is not
  * reloadable, or NULL. */
 const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from);
+
+/* Appends a section with all of its keys, as conf_load reads it back. Secrets are in files of their own: only their names are here.
+ */
+void conf_put_section(struct buf *b, const struct conf *c, const char *section);
 
 /* Reads a secret from a file: its first line. Refused unless a regular file owned by root or the caller that group and others
  * cannot read. *ret_secret is heap memory: wipe with conf_wipe_secret. */

@@ -132,6 +132,49 @@ static void test_every_default_is_written_as_it_is_read(void **state)
     free(path);
 }
 
+static void put_all(struct buf *b, const struct conf *c)
+{
+    const char *section = "";
+    for (size_t i = 0; i < conf_key_count; i++) {
+        if (strcmp(section, conf_keys[i].section) != 0)
+            conf_put_section(b, c, conf_keys[i].section);
+        section = conf_keys[i].section;
+    }
+}
+
+static void test_what_is_put_is_read_again(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "[mysql]\nhost = db1, [::1]:3307\nsocket = s.sock\nuser = a b\npassword_file = pw\ntls = verify-ca\n"
+        "tls_ca = ca.pem\nread_timeout = 1500ms\ninit_command = SET SESSION wait_timeout = 60, @a = \"x;y\"\n"
+        "[dqd]\nslots = 7\npoll_interval = 1250ms\nlog_level = debug\nhistory = all\n"
+        "[retention]\ndone = never\nfailed = 36h\n[dq]\noutput = tsv\n";
+    char *path = write_file("dq.ini", text, sizeof text - 1, 0600);
+    struct conf *first, *second;
+    struct buf put = BUF_INIT, again = BUF_INIT;
+    struct err err = {0};
+    if (conf_load(path, &first, &err) != 0)
+        fail_msg("%s", err.text);
+    put_all(&put, first);
+    free(write_file("dq.ini", put.data, put.len, 0600));
+    if (conf_load(path, &second, &err) != 0)
+        fail_msg("%s", err.text);
+    put_all(&again, second);
+    assert_string_equal(put.data, again.data);
+    for (size_t i = 0; i < conf_key_count; i++) {
+        char *a = value_text(first, &conf_keys[i]), *b = value_text(second, &conf_keys[i]);
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
+    }
+    conf_free(first);
+    conf_free(second);
+    buf_done(&put);
+    buf_done(&again);
+    free(path);
+}
+
 /* The sample documents each key once, with its default and the help of the table, and nothing else. */
 static void test_the_sample_file_agrees_with_the_table(void **state)
 {
@@ -411,6 +454,7 @@ int main(void)
     }
     const struct CMUnitTest fixed[] = {
         cmocka_unit_test(test_every_default_is_written_as_it_is_read),
+        cmocka_unit_test(test_what_is_put_is_read_again),
         cmocka_unit_test(test_the_sample_file_agrees_with_the_table),
         cmocka_unit_test(test_the_sample_file_loads),
         cmocka_unit_test(test_the_named_file_wins_then_the_environment_then_the_home),
