@@ -1,0 +1,262 @@
+/*
+ * scratch_store.c - see scratch_store.h.
+ *
+ * Invariant: a database is dropped only where its name has the form of those made here, a table only where its database was empty
+ * when it was taken.
+ */
+#include "store/scratch_store.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PREFIX "dq_bench_"
+#define DIGITS 12
+#define LOCK "CONCAT('dq-scratch-', CRC32("
+
+void scratch_name_new(char ret[SCRATCH_NAME_SIZE])
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        abort(); /* 8 bytes cannot fail once the kernel's pool is up */
+    snprintf(ret, SCRATCH_NAME_SIZE, PREFIX "%0*" PRIx64, DIGITS, random >> (64 - 4 * DIGITS));
+}
+
+static bool is_ours(const char *name)
+{
+    const char *digits = name + strlen(PREFIX);
+
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(digits) == DIGITS && strspn(digits, "0123456789abcdef") == DIGITS;
+}
+
+/* The first cell of the first row: *ret is heap memory, NULL for SQL NULL or no row. */
+static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
+{
+    struct db_rows *rows = NULL;
+    int rc = db_query(db, sql, false, &rows, err);
+
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc >= 0)
+        *ret = rc == 1 ? mem_strdup(db_text(rows, 0, NULL)) : NULL;
+    db_rows_free(rows);
+    return rc < 0 ? rc : 0;
+}
+
+int scratch_store_hold(struct db *db, const char *name, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char *got = NULL;
+
+    buf_str(&sql, "SELECT GET_LOCK(" LOCK);
+    db_put_text(&sql, name);
+    buf_str(&sql, ")), 0)");
+    int rc = query_text(db, &sql, &got, err);
+    if (rc == 0 && (!got || strcmp(got, "1")))
+        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another one", db_server(db), name);
+    free(got);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    char **names = NULL;
+    size_t count = 0;
+
+    buf_str(&sql, "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
+                  " AND IS_FREE_LOCK(" LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
+                  " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
+    int rc = db_query(db, &sql, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        const char *name = db_text(rows, 0, NULL);
+        rc = 0;
+        if (!is_ours(name))
+            continue;
+        names = mem_resize(names, count + 1, sizeof *names);
+        names[count++] = mem_strdup(name);
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc < 0) {
+        scratch_names_free(names, count);
+        return rc;
+    }
+    *ret = names;
+    *ret_count = count;
+    return 0;
+}
+
+void scratch_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+int scratch_store_drop(struct db *db, const char *name, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    if (!is_ours(name))
+        return err_set(err, ERR_FATAL, "%s is not the name of a scratch database", name);
+    buf_printf(&sql, "DROP DATABASE IF EXISTS `%s`", name);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_account(struct db *db, char **ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
+                  " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
+    int rc = query_text(db, &sql, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- a database of somebody's */
+
+int scratch_store_check_empty(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char *table = NULL;
+
+    buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
+    int rc = query_text(db, &sql, &table, err);
+    if (rc == 0 && table)
+        rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s", table);
+    buf_reset(&sql);
+    buf_str(&sql, "DROP TABLE IF EXISTS dq_bench"); /* the right is looked at first, whatever there is */
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    free(table);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_drop_tables(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT, drop = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+                  " AND table_name LIKE 'dq!_%' ESCAPE '!'");
+    int rc = db_query(db, &sql, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        buf_printf(&drop, "%s`%s`", drop.len ? ", " : "DROP TABLE IF EXISTS ", db_text(rows, 0, NULL));
+        rc = 0;
+    }
+    db_rows_free(rows);
+    if (rc == 0 && drop.len)
+        rc = db_exec(db, &drop, NULL, err);
+    buf_done(&drop);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- what is measured */
+
+static int query_nothing(struct db *db, const char *statement, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char *ignored = NULL;
+
+    buf_str(&sql, statement);
+    int rc = query_text(db, &sql, &ignored, err);
+    free(ignored);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_ping(struct db *db, struct err *err)
+{
+    return query_nothing(db, "SELECT 1", err);
+}
+
+int scratch_store_analyze(struct db *db, struct err *err)
+{
+    return query_nothing(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task", err);
+}
+
+int scratch_store_commit(struct db *db, unsigned n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'", n, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- the server */
+
+static void take_setting(struct scratch_server *s, const char *name, const char *value)
+{
+    int64_t number = strtoll(value, NULL, 10);
+
+    if (strcmp(name, "log_bin") == 0)
+        s->binlog = strcmp(value, "ON") == 0 || number == 1;
+    else if (strcmp(name, "sync_binlog") == 0)
+        s->sync_binlog = number;
+    else if (strcmp(name, "innodb_flush_log_at_trx_commit") == 0)
+        s->flush_log = number;
+    else if (strcmp(name, "innodb_buffer_pool_size") == 0)
+        s->buffer_pool = number;
+    else if (strcmp(name, "max_connections") == 0)
+        s->max_connections = number;
+    else if (strcmp(name, "Threads_connected") == 0)
+        s->connections = number;
+}
+
+/* Rows of (name, value). */
+static int read_settings(struct db *db, const char *statement, struct scratch_server *s, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, statement);
+    int rc = db_query(db, &sql, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        take_setting(s, db_text(rows, 0, NULL), db_text(rows, 1, NULL));
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret, struct err *err)
+{
+    struct scratch_server s = {.flush_log = -1, .buffer_pool = -1, .max_connections = -1, .connections = -1, .table_size = -1};
+    struct buf sql = BUF_INIT;
+    char *size = NULL;
+
+    int rc = read_settings(db,
+                           "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin',"
+                           " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')",
+                           &s, err);
+    if (rc == 0)
+        rc = read_settings(db, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", &s, err);
+    buf_str(&sql,
+            "SELECT data_length + index_length FROM information_schema.tables WHERE table_name = 'dq_task' AND table_schema = ");
+    db_put_text(&sql, tables_of);
+    if (rc == 0)
+        rc = query_text(db, &sql, &size, err);
+    if (rc == 0 && size)
+        s.table_size = strtoll(size, NULL, 10);
+    if (rc == 0)
+        *ret = s;
+    free(size);
+    buf_done(&sql);
+    return rc;
+}
