@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 const struct cmd *const cmd_table[] = {
-    &cmd_add,     &cmd_list,   &cmd_show,  &cmd_wait,    &cmd_cancel, &cmd_retry,  &cmd_reschedule,
-    &cmd_run_now, &cmd_delete, &cmd_purge, &cmd_tags,    &cmd_pause,  &cmd_resume, &cmd_stats,
-    &cmd_pollers, &cmd_init,   &cmd_help,  &cmd_version, NULL,
+    &cmd_add,     &cmd_list,   &cmd_show,  &cmd_wait, &cmd_cancel,  &cmd_retry,  &cmd_reschedule,
+    &cmd_run_now, &cmd_delete, &cmd_purge, &cmd_tags, &cmd_pause,   &cmd_resume, &cmd_stats,
+    &cmd_pollers, &cmd_init,   &cmd_bench, &cmd_help, &cmd_version, NULL,
 };
 
 /* ---- set-up ---- */

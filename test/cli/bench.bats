@@ -1,0 +1,197 @@
+# dq bench: it says what it promises to say, and leaves nothing behind, however it ends.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    BENCH_PID=''
+    export TMPDIR=$BATS_TEST_TMPDIR/tmp
+    mkdir -p "$TMPDIR"
+    dq add precious 'of somebody' --in 1d
+    databases=$(databases)
+    rows=$(rows)
+}
+
+teardown() { [ -z "$BENCH_PID" ] || kill -KILL "$BENCH_PID" 2>/dev/null || true; }
+
+databases() { sql 'SHOW DATABASES'; }
+rows() { sql 'CHECKSUM TABLE dq_task, dq_attempt, dq_tag, dq_poller, dq_meta'; }
+
+# Nothing of a dq bench is there any more, and what was there before is as it was.
+untouched() { [ "$(databases)" = "$databases" ] && [ "$(rows)" = "$rows" ] && [ -z "$(ls -A "$TMPDIR")" ]; }
+
+scratch() { sql "SHOW DATABASES LIKE 'dq\\_bench\\_%'"; }
+has_scratch() { [ -n "$(scratch)" ]; }
+has_poller() { [ "$(sql "SELECT COUNT(*) FROM $(scratch).dq_poller" 2>/dev/null || echo 0)" -gt 0 ]; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# In the background; $BENCH_PID. What it says is in $BATS_TEST_TMPDIR/err.
+bench_start()
+{
+    "$DQ_BIN/dq" bench "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    BENCH_PID=$!
+    wait_until has_scratch
+}
+
+bench_wait()
+{
+    local pid=$BENCH_PID rc=0
+    BENCH_PID=''
+    wait "$pid" || rc=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    return "$rc"
+}
+
+# An account without rights but those given; $DQ_CONFIG names it from then on.
+as_account()
+{
+    sql "CREATE OR REPLACE USER benchmark@localhost IDENTIFIED BY 'S3cret-of-bench'"
+    echo 'S3cret-of-bench' >"$BATS_TEST_TMPDIR/password"
+    sed "s|^user *=.*|user = benchmark|; /^\[mysql\]/a password_file = $BATS_TEST_TMPDIR/password" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/dq.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/password" "$BATS_TEST_TMPDIR/dq.ini"
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/dq.ini
+}
+
+@test 'every measure, what is carried and every brake has its line, and json can be read' {
+    dq bench --for 2s -o json >"$BATS_TEST_TMPDIR/out"
+    python3 - "$BATS_TEST_TMPDIR/out" <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))
+got = {kind: [r for r in rows if r["kind"] == kind] for kind in ("measure", "carry", "brake")}
+assert [r["name"] for r in got["measure"]] == ["round-trip", "commit", "connect", "add-command", "add", "add-bulk", "peek",
+    "claim", "settle", "spawn", "spawn-parallel", "run", "run-batch", "lateness"], rows
+assert [r["name"] for r in got["carry"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "hosts"], rows
+assert [r["name"] for r in got["brake"]] == ["process", "process-1s", "batch", "server", "add", "lateness", "hosts"], rows
+for r in got["measure"] + got["carry"]:
+    assert r["value"] > 0 or r["name"] == "lateness" and r["value"] >= 0, r
+    assert r["unit"] and r["about"], r
+    assert r["unit"] != "ms" or r["p99"] >= r["value"], r
+for r in got["brake"]:
+    assert r["setting"] and r["now"] and r["about"], r
+END
+    untouched
+}
+
+@test 'the table is in words, tsv and ndjson have one line a row' {
+    dq bench --for 2s >"$BATS_TEST_TMPDIR/table"
+    grep -q '^measured on MariaDB .* and this host$' "$BATS_TEST_TMPDIR/table"
+    grep -q '^what they can carry$' "$BATS_TEST_TMPDIR/table"
+    grep -q '^what is the brake$' "$BATS_TEST_TMPDIR/table"
+    grep -qE '^process +[0-9.,]+.* tasks/day' "$BATS_TEST_TMPDIR/table"
+    grep -qE '^hosts +max_connections +[0-9]+, [0-9]+ in use' "$BATS_TEST_TMPDIR/table"
+    [ "$(dq bench --for 2s -o tsv | awk -F '\t' 'NF == 8' | wc -l)" -eq 29 ]
+    [ "$(dq bench --for 2s -o ndjson | grep -c '^{"kind":.*}$')" -eq 28 ]
+    untouched
+}
+
+@test 'an interrupt drops everything, and ends dqd too' {
+    bench_start --for 1m
+    kill -INT "$BENCH_PID"
+    rc=0; bench_wait || rc=$?
+    [ "$rc" -eq 75 ]
+    grep -q '^dq: bench: interrupted$' "$BATS_TEST_TMPDIR/err"
+    [ ! -s "$BATS_TEST_TMPDIR/out" ]
+    untouched
+    bench_start --for 10s
+    wait_until has_poller
+    dqd_pid=$(sql "SELECT MAX(pid) FROM $(scratch).dq_poller")
+    kill -TERM "$BENCH_PID"
+    rc=0; bench_wait || rc=$?
+    [ "$rc" -eq 75 ]
+    [ "$dqd_pid" = NULL ] || is_gone "$dqd_pid"
+    untouched
+}
+
+@test 'so does an error midway' {
+    bench_start --for 1m
+    connection() { sql "SELECT id FROM information_schema.processlist WHERE db = '$(scratch)' ORDER BY id LIMIT 1"; }
+    has_connection() { [ -n "$(connection)" ]; }
+    wait_until has_connection
+    sql "KILL $(connection)"
+    rc=0; bench_wait || rc=$?
+    [ "$rc" -eq 69 ]
+    [ "$(grep -c '^dq: ' "$BATS_TEST_TMPDIR/err")" -eq 1 ]
+    untouched
+}
+
+@test 'an account that may not make a database is told the GRANT, which helps' {
+    as_account
+    rc=0; dq bench --for 2s >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    [ "$rc" -eq 77 ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+    untouched
+    sql "$(grep -o 'GRANT [^;]*' "$BATS_TEST_TMPDIR/err")"
+    bench_start --for 2s
+    [ "$(grep -rc 'S3cret' "$TMPDIR" | grep -cv ':0$')" -eq 0 ]
+    bench_wait
+    grep -q '^lateness' "$BATS_TEST_TMPDIR/out"
+    untouched
+}
+
+@test 'an existing database is used where it is empty, and only then' {
+    rc=0; dq bench --for 2s --database dq 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 1 ]
+    grep -q '^dq: bench: --database dq: it is not empty: there is a table dq_' "$BATS_TEST_TMPDIR/err"
+    untouched
+    sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
+    databases=$(databases)
+    dq bench --for 2s --database spare | grep -q '^lateness'
+    [ -z "$(sql 'SHOW TABLES FROM spare')" ]
+    untouched
+    as_account
+    sql 'GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE, DELETE ON spare.* TO benchmark@localhost'
+    rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 77 ]
+    grep -qi 'drop command denied' "$BATS_TEST_TMPDIR/err"
+    [ -z "$(sql 'SHOW TABLES FROM spare')" ]
+    sql 'DROP DATABASE spare'
+}
+
+@test 'what a killed one left is named by the next and dropped by --clean, which leaves one at work alone' {
+    bench_start --for 1m
+    first=$(scratch)
+    kill -KILL "$BENCH_PID"
+    bench_wait || true
+    is_disconnected() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -eq 0 ]; }
+    wait_until is_disconnected
+    sql 'CREATE DATABASE dq_bench_0123456789ab; CREATE TABLE dq_bench_0123456789ab.mine (a int); CREATE DATABASE dq_bench_of_bob'
+    "$DQ_BIN/dq" bench --for 1m >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    BENCH_PID=$!
+    is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }
+    wait_until is_measuring
+    grep -q "^the database $first was left behind" "$BATS_TEST_TMPDIR/err"
+    ! grep -q 'dq_bench_0123456789ab\|of_bob' "$BATS_TEST_TMPDIR/err"
+    [ "$(dq bench --clean -o json)" = '{"dropped":1}' ]
+    kill -0 "$BENCH_PID"
+    kill -TERM "$BENCH_PID"
+    rc=0; bench_wait || rc=$?
+    [ "$rc" -eq 75 ]
+    [ "$(dq bench --clean)" = '0 dropped' ]
+    sql 'DROP DATABASE dq_bench_0123456789ab; DROP DATABASE dq_bench_of_bob'
+    rm -rf "$TMPDIR"/dq-bench.* # of the killed one
+    untouched
+}
+
+@test 'without dqd its lines say so' {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    cp "$DQ_BIN/dq" "$BATS_TEST_TMPDIR/bin/dq"
+    PATH=/nonexistent "$BATS_TEST_TMPDIR/bin/dq" bench --for 2s >"$BATS_TEST_TMPDIR/out"
+    [ "$(grep -c 'not measured: there is no dqd beside dq, nor in PATH' "$BATS_TEST_TMPDIR/out")" -eq 3 ]
+    grep -q 'guessed, as dqd was not measured' "$BATS_TEST_TMPDIR/out"
+    untouched
+}
+
+@test 'a server that is away, and a time that is none, are told at once' {
+    rc=0; dq bench --for 1s 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    rc=0; dq bench --database '' 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    rc=0; dq bench --clean --for 5s 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    sed "s|^socket *=.*|socket = $BATS_TEST_TMPDIR/nobody|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/away.ini"
+    rc=0; dq --config "$BATS_TEST_TMPDIR/away.ini" bench 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 69 ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+}
