@@ -24,7 +24,7 @@ none()
 }
 
 @test 'mandoc finds nothing to say about a manual' {
-    for page in dq.1 dqd.8 dq.ini.5 dq-handlers.5; do
+    for page in dq.1 dq-sandbox.1 dqd.8 dq.ini.5 dq-handlers.5; do
         [ -s "$doc/$page" ]
         mandoc -T lint "$doc/$page" | grep -v 'referenced manual not found' || true
     done | none
@@ -49,5 +49,15 @@ none()
     [ "$("$DQ_BIN/dqd" --help | options_of | wc -l)" -gt 5 ]
     for option in $("$DQ_BIN/dqd" --help | options_of); do
         has_item "$doc/dqd.8" "$option" || echo "doc/dqd.8 lacks --$option"
+    done | none
+}
+
+@test 'dq-sandbox(1) tells about each command and option' {
+    help=$("$DQ_TOP/bin/dq-sandbox" --help)
+    for verb in $(sed -n 's/^  \([a-z]\+\)  .*/\1/p' <<<"$help"); do
+        grep -qx "\.It Cm $verb" "$doc/dq-sandbox.1" || echo "doc/dq-sandbox.1 lacks $verb"
+    done | none
+    for option in $(grep -oE '^ +--[a-z-]+' <<<"$help" | sed 's/.*--//'); do
+        has_item "$doc/dq-sandbox.1" "$option" || echo "doc/dq-sandbox.1 lacks --$option"
     done | none
 }
