@@ -58,3 +58,25 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
 @test 'a batch handler has done its mails' {
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'mail.shipped' AND status = 1")" = 10 ]
 }
+
+# A tree that is built, and no packages to install.
+@test 'bin/quickstart goes through, also a second time, and leaves nothing that nobody asked for' {
+    cd "$BATS_TEST_TMPDIR"
+    mkdir bin
+    cp "$DQ_TOP/bin/quickstart" "$DQ_TOP/bin/dq-sandbox" bin/
+    ln -s "$DQ_BIN/dq" "$DQ_BIN/dqd" bin/
+    ln -s "$DQ_TOP/etc" etc
+    printf '#!/bin/sh\n' >bin/need-packages
+    chmod +x bin/need-packages
+    touch -d '1 hour ago' configure.ac
+    touch -d '1 minute ago' configure
+    echo 'all:' >Makefile
+    bin/quickstart 3>&- </dev/null
+    ! ls sandbox/*~ || false
+    cp sandbox/handlers.yaml kept
+    bin/quickstart 3>&- </dev/null
+    cmp sandbox/handlers.yaml kept
+    ! ls sandbox/*~ || false
+    bin/dq-sandbox destroy --force sandbox
+    [ ! -e sandbox ]
+}
