@@ -90,12 +90,13 @@ static int peek(struct poller *p, struct err *err)
 static int look(struct poller *p, struct tag_state *t, struct err *err)
 {
     int64_t sent_us = when_steady_us(), db_now_us = 0, next_at = TASK_TIME_NONE;
-    int rc = claim_store_next(p->db, t->name, t->floor_at, &db_now_us, &next_at, err);
+    int rc = claim_store_next(p->db, t->name, &t->floor, &db_now_us, &next_at, err);
 
     if (rc < 0)
         return rc;
     p->look_cost_us = when_steady_us() - sent_us;
-    dbclock_sample(&p->clock, sent_us, sent_us + p->look_cost_us, db_now_us);
+    if (db_now_us)
+        dbclock_sample(&p->clock, sent_us, sent_us + p->look_cost_us, db_now_us);
     tags_take_next(p, t, next_at);
     return 0;
 }
@@ -166,7 +167,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     struct claim_ask ask = {.tag = t->name,
                             .limit = want,
                             .early_ms = tags_early_ms(p, t),
-                            .floor_at = t->floor_at,
+                            .floor = t->floor,
                             .share = p->share,
                             .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
                             .steal_share =
@@ -188,7 +189,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     }
     learn(p, t, want, *ret_seen, &won);
     if (ask.shares == 1 && won.count && won.count == *ret_seen) /* all that was due before the last of them is taken */
-        tags_set_floor(p, t, won.items[won.count - 1].expected_at);
+        tags_set_floor(p, t, (struct claim_floor){won.items[won.count - 1].expected_at, won.items[won.count - 1].id});
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
     take(p, t, &won, p->claim_sent_us);

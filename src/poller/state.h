@@ -36,7 +36,7 @@ struct tag_state {
     int handler;      /* index in the current table; -1: none, or left out by --tag */
     bool selected;    /* by --tag */
     int64_t next_at;  /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
-    int64_t floor_at; /* nothing that is due earlier is pending, as far as is known; TASK_TIME_NONE: not known */
+    struct claim_floor floor;
     bool look;        /* ask this tag alone when its next one is due */
     bool more;        /* the last claim took all it asked for: there is likely more */
     bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
@@ -169,8 +169,8 @@ struct poller {
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
 void tags_take_peek(struct poller *p, int64_t now_us);
-/* Nothing of our share that is due before `at` is pending (TASK_TIME_NONE: nothing at all). */
-void tags_set_floor(const struct poller *p, struct tag_state *t, int64_t at);
+/* Nothing of our share is pending below this (TASK_TIME_NONE: nothing at all). */
+void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor);
 void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at); /* the earliest pending one is due then */
 void tags_job_ended(struct tag_state *t, int64_t duration_us);
 void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us);

@@ -69,7 +69,7 @@ struct tag_state *tags_get(struct poller *p, const char *name)
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = t->selected ? handlers_match(p->table->handlers, name) : -1;
-    t->next_at = t->floor_at = TASK_TIME_NONE;
+    t->next_at = TASK_TIME_NONE;
     p->tags[at] = t;
     p->tag_count++;
     return t;
@@ -112,22 +112,17 @@ static void warn_unhandled(struct tag_state *t, int64_t now_us)
     log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
 }
 
-void tags_set_floor(const struct poller *p, struct tag_state *t, int64_t at)
+void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor)
 {
-    int64_t recent_at;
+    int64_t recent_at = p->clock.known ? dbclock_at(&p->clock, when_steady_us()) - FLOOR_SLACK_MS : 0;
 
-    if (!p->clock.known) {
-        t->floor_at = TASK_TIME_NONE;
-        return;
-    }
-    recent_at = dbclock_at(&p->clock, when_steady_us()) - FLOOR_SLACK_MS;
-    t->floor_at = at != TASK_TIME_NONE && at < recent_at ? at : recent_at;
+    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at ? floor : (struct claim_floor){.at = recent_at};
 }
 
 void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at)
 {
     t->next_at = next_at;
-    tags_set_floor(p, t, next_at);
+    tags_set_floor(p, t, (struct claim_floor){.at = next_at});
     t->look = false;
 }
 

@@ -84,33 +84,44 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
     return rc;
 }
 
-static void put_floor(struct buf *sql, const char *column, int64_t floor_at)
+/* Two ranges of the index, which has the id behind its last column. */
+static void put_floor(struct buf *sql, const struct claim_floor *floor)
 {
-    if (floor_at > 0) { /* else none: no task is from before 1970 */
-        buf_printf(sql, " AND %s >= ", column);
-        db_put_time(sql, floor_at);
+    if (floor->at <= 0) /* no task is from before 1970 */
+        return;
+    buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
+    db_put_time(sql, floor->at);
+    if (floor->id) {
+        buf_str(sql, " OR c.expected_time = ");
+        db_put_time(sql, floor->at);
+        buf_printf(sql, " AND c.id > %" PRIu64 ")", floor->id);
     }
 }
 
-int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
+int claim_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
+                     struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
+    int64_t now_us = 0, next_at = TASK_TIME_NONE;
 
-    buf_printf(&sql, "SELECT " SQL_NOW ", MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+    buf_printf(&sql, "SELECT " SQL_NOW ", c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
                TASK_PENDING);
     db_put_text(&sql, tag);
-    put_floor(&sql, "expected_time", floor_at);
+    put_floor(&sql, floor);
+    buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
     int rc = db_query(db, &sql, false, &rows, err);
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
-    if (rc == 1) {
-        *ret_now_us = sql_now_us(rows);
-        *ret_next_at = db_time(rows, 2);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        now_us = sql_now_us(rows);
+        next_at = db_time(rows, 2);
         rc = 0;
     }
     db_rows_free(rows);
     buf_done(&sql);
+    if (rc == 0) {
+        *ret_now_us = now_us;
+        *ret_next_at = next_at;
+    }
     return rc;
 }
 
@@ -168,7 +179,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     db_put_text(&sql, ask->tag);
     buf_chr(&sql, ')');
     if (share == ask->share)
-        put_floor(&sql, "c.expected_time", ask->floor_at);
+        put_floor(&sql, &ask->floor);
     if (ask->shares > 1) {
         buf_str(&sql, " AND ");
         sql_put_share(&sql, "c.", ask->shares);

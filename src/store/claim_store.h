@@ -29,11 +29,15 @@ struct claim_peek {
 /* One statement: a loose index scan of `due` for the pending tasks. */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
 void claim_peek_done(struct claim_peek *p);
-/* The same of one tag: when its earliest pending task that is due at floor_at or later (TASK_TIME_NONE: any) is due;
- * TASK_TIME_NONE: there is none. While some session holds an old snapshot, what was drained stays in the index: a floor spares
- * passing over it. */
-int claim_store_next(struct db *db, const char *tag, int64_t floor_at, int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
-    __attribute__((warn_unused_result));
+/* Where to begin: nothing is pending, as far as is known, that is due before `at`, or just then with an id of `id` or less. {0}: not
+ * known. While some session holds an old snapshot, what was drained stays in the index; a floor spares passing over it. */
+struct claim_floor {
+    int64_t at;
+    uint64_t id;
+};
+/* The same of one tag: when its earliest pending task above the floor is due; TASK_TIME_NONE and clock 0: there is none. */
+int claim_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
+                     struct err *err) __attribute__((warn_unused_result));
 
 /* A list of tasks that owns them. */
 struct task_list {
@@ -46,7 +50,7 @@ struct claim_ask {
     const char *tag;
     size_t limit;           /* at most so many */
     int64_t early_ms;       /* also what is due so soon: the caller starts nothing before its time */
-    int64_t floor_at;       /* of our share nothing is pending that is due earlier, as far as is known; TASK_TIME_NONE: not known */
+    struct claim_floor floor; /* of our share */
     unsigned share, shares; /* prefer the ids of this share, 0 to shares - 1; shares 1: all */
     unsigned steal_share;   /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
     int64_t steal_after_ms;

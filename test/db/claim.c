@@ -309,19 +309,40 @@ static void floor_spares_what_is_older(void **state)
     uint64_t young = add("t", NULL, -1000);
     add("t", NULL, 60000);
     add("other", NULL, -2000);
-    ok(claim_store_next(db, "t", TASK_TIME_NONE, &now_us, &next_at, &err));
+    ok(claim_store_next(db, "t", &(struct claim_floor){0}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 60000, 90000);
-    ok(claim_store_next(db, "t", now_us / 1000 - 30000, &now_us, &next_at, &err));
+    ok(claim_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
-    ask.floor_at = next_at;
+    ask.floor.at = next_at;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
     task_list_done(&won);
-    ok(claim_store_next(db, "t", ask.floor_at, &now_us, &next_at, &err));
+    ok(claim_store_next(db, "t", &ask.floor, &now_us, &next_at, &err));
     assert_in_range(next_at - now_us / 1000, 1, 60000);
-    ok(claim_store_next(db, "none", TASK_TIME_NONE, &now_us, &next_at, &err));
+    ok(claim_store_next(db, "none", &(struct claim_floor){0}, &now_us, &next_at, &err));
     assert_true(next_at == TASK_TIME_NONE);
+    assert_int_equal(now_us, 0);
+}
+
+static void floor_within_an_instant(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_list won = {0};
+    size_t seen, lost;
+    uint64_t ids[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        ids[i] = add("t", NULL, -5000);
+    run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.250'");
+    run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64, ids[0]);
+    ask.floor = (struct claim_floor){INT64_C(1795168800250), ids[2]};
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    assert_int_equal(won.count, 2);
+    assert_int_equal(won.items[0].id, ids[3]);
+    assert_int_equal(won.items[1].id, ids[0]);
+    task_list_done(&won);
 }
 
 static void check_and_renew_tell_what_was_lost(void **state)
@@ -397,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
         cmocka_unit_test_setup(what_is_due_soon_is_claimed_when_asked, harness_setup),
         cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),
+        cmocka_unit_test_setup(floor_within_an_instant, harness_setup),
         cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
     };

@@ -115,6 +115,20 @@ static void claim_check_renew_settle(void **state)
     ok(claim_store_expired(db, 500, &expired, &err));
     end_within(3);
     task_list_done(&won);
+    ask = (struct claim_ask){.tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ask.limit = 10;
+    ask.floor = (struct claim_floor){won.items[0].expected_at, won.items[0].id};
+    task_list_done(&won);
+    begin("claim of 10 above a floor");
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    end_within(10 * 4);
+    assert_int_equal(won.count, 10);
+    begin("when the next one above a floor is due");
+    int64_t now_us, next_at;
+    ok(claim_store_next(db, "tag8", &ask.floor, &now_us, &next_at, &err));
+    end_within(4);
+    task_list_done(&won);
 }
 
 static void shares_and_limits(void **state)
