@@ -15,6 +15,7 @@
 
 #define DAY_S 86400
 #define STEP 500
+#define LATE_MS 5 /* what planned starts may be late before it is the server's fault */
 
 struct row {
     const char *kind, *name, *unit;
@@ -267,14 +268,22 @@ static void brake_add(const struct bench *b, struct rows *rows)
         brake_flush(b, row);
 }
 
+/* A claim, an end and a look at what is next come between the starts of tasks that are due one by one. */
 static void brake_lateness(const struct bench *b, struct rows *rows)
 {
     char text[WHEN_TEXT_SIZE];
+    double late_ms = value(b, BENCH_LATENESS);
     struct row *row = add_brake(rows, "lateness", "poll_interval in [dqd]");
 
     SAY(row->now, "%s", when_format_duration(text, b->c->conf->dqd.poll_interval_ms));
     SAY(row->about, "planned tasks start as measured; what %s adds due at once may wait this long; a look costs %.2f ms",
         b->c->conf->dqd.wake_dir[0] ? "another host" : "anybody", value(b, BENCH_PEEK));
+    if (late_ms < LATE_MS)
+        return;
+    if (3 * value(b, BENCH_ROUND_TRIP) > late_ms / 2)
+        brake_network(b, row, "a start takes several, and one after the other: run dqd nearer to the server");
+    else if (3 * flush_ms(b) > late_ms / 2)
+        brake_flush(b, row);
 }
 
 static void brake_memory(const struct bench *b, struct rows *rows)
