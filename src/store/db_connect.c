@@ -9,6 +9,9 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
+#if HAVE___NSS_CONFIGURE_LOOKUP
+#include <nss.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +186,11 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
         snprintf(db->at, sizeof db->at, "%s", set_or_null(c->socket) ? c->socket : "localhost");
     else
         snprintf(db->at, sizeof db->at, "%s:%u", host, port);
+#if HAVE___NSS_CONFIGURE_LOOKUP
+    /* The library asks for the port of the service "mysql", whether it will need it or not: for that a file is good enough, and the
+     * search for modules and daemons that nsswitch.conf names would be a tenth of a dq add. */
+    (void)__nss_configure_lookup("services", "files");
+#endif
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");
