@@ -162,20 +162,29 @@ idle()
     record B8-statements "$kind" "$who" "$(rate "$statements" "$from")"
 }
 
+# adds ROW WHO COUNT CONFIG: single adds that are due at once, by that configuration, at odd moments.
+adds()
+{
+    local i
+    for ((i = 0; i < $3; i++)); do
+        "$bin/dq" add --config "$4" bench 0 >/dev/null 2>&1
+        sleep "0.$((RANDOM % 90 + 10))"
+    done
+    lateness "$1" dq "$2" "$3"
+}
+
 b8()
 {
-    local seconds=$((20 / scale)) n=$((200 / scale)) i pid
+    local seconds=$((20 / scale)) n=$((200 / scale)) pid
     handlers "  bench: {run: $tool/stamp $stamps}"
     empty
     idle limit 'the server alone' "$seconds"
     start_dqd
     # shellcheck disable=SC2046  # words
     idle dq 'dqd --resident' "$seconds" $(dqd_pids)
-    for ((i = 0; i < n; i++)); do
-        "$bin/dq" add bench 0 >/dev/null 2>&1
-        sleep "0.$((RANDOM % 90 + 10))"
-    done
-    lateness B8-add dq 'dqd --resident, dq add' "$n"
+    adds B8-add 'dqd --resident, dq add' "$n" "$DQ_CONFIG"
+    sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
+    adds B8-poll 'dqd --resident, dq add from elsewhere' "$n" "$sandbox/unwoken.ini"
     stop_dqd
     "$tool/naive" init
     "$tool/naive" poll 10 1 : >/dev/null &
