@@ -1,8 +1,10 @@
-"""Tags that must not hold up others, and configuration that must not be trusted (scenarios 15, 27)."""
+"""Tags that must not hold up others, configuration that must not be trusted, and accounts (scenarios 15, 27, 29)."""
 import os
+import re
 
 from cases import case
-from harness.oracle import DONE
+from harness import mysql
+from harness.oracle import DONE, Oracle
 
 
 def _lateness(t, tag="t"):
@@ -122,3 +124,44 @@ def _in_memory(pid, text):
             except (OSError, ValueError, OverflowError):
                 pass
     return False
+
+
+ACCOUNTS = ("owner", "worker", "producer", "application", "operator", "monitor")
+DENIED = (1044, 1142, 1143)  # on a database, a table, a column
+MAY_NOT = {
+    "producer": ("UPDATE dq_task SET status = 3", "SELECT message_body FROM dq_task", "SELECT * FROM dq_attempt", "DELETE FROM dq_task",
+                 "INSERT INTO dq_task (tag, status) VALUES ('t', 1)", "INSERT INTO dq_poller (host) VALUES ('h')", "DROP TABLE dq_task"),
+    "worker": ("CREATE TABLE dq_other (a INT)", "ALTER TABLE dq_task ADD a INT", "DROP TABLE dq_task", "TRUNCATE dq_task",
+               "CREATE INDEX a ON dq_task (tag)", "INSERT INTO dq_task (tag) VALUES ('t')", "UPDATE dq_meta SET value = 0"),
+}
+
+
+@case("grants", 29, 8)
+def grants(t):
+    """The accounts of sql/grants.sql.example: adding and running work; a producer neither claims nor reads, a worker changes no schema."""
+    with open(t.server.top + "/sql/grants.sql.example", encoding="utf-8") as f:
+        text = re.sub(r"^--.*$| IDENTIFIED BY '[^']*'", "", f.read(), flags=re.M)
+    for statement in text.replace("'%'", "'localhost'").replace(" ON dq.", f" ON {t.database}.").split(";\n"):
+        if statement.strip():
+            t.sql(statement)
+    inis = {account: t.configure({"user": "dq_" + account}, path=f"{t.dir}/{account}.ini") for account in ACCOUNTS}
+    t.add_lines([t.line(key=False) for _ in range(20)], ini=inis["producer"])
+    for account, statements in MAY_NOT.items():
+        client = mysql.Client(t.server.socket, user="dq_" + account, database=t.database)
+        for statement in statements:
+            try:
+                client.query(statement)
+            except mysql.Error as e:
+                t.expect(e.number in DENIED, f"{account}: {statement}: {e}")
+            else:
+                t.expect(False, f"{account} may do this: {statement}")
+        client.close()
+    for verb in (("show", "1"), ("cancel", "1", "-y")):
+        t.dq(*verb, ini=inis["producer"], status=(77,))
+    done = t.run("dqd", "--once", "--config", inis["producer"])
+    t.expect(done.returncode == 77 and t.count("status = 0") == 20, f"dqd as producer: {done.returncode} {done.stderr}")
+    t.dqd(ini=inis["worker"])
+    t.wait_finished(20)
+    Oracle(t).check()
+    for account in ACCOUNTS:
+        t.sql(f"DROP USER dq_{account}@localhost")

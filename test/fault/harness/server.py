@@ -11,7 +11,7 @@ class Server:
     """Lives in `directory`, which it creates and which is deleted with it."""
 
     def __init__(self, top, directory, environment, options=""):
-        self.script = os.path.join(top, "bin", "dq-sandbox")
+        self.top, self.script = top, os.path.join(top, "bin", "dq-sandbox")
         self.directory, self.environment, self.options = directory, environment, options
         self.pid, self.frozen = None, False
         os.makedirs(directory)
