@@ -247,6 +247,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND user_host NOT LIKE '%root%'")" -le 2 ]
 }
 
+# bats test_tags=bare
 @test 'a task whose id cannot be printed is told on stderr; a closed stdout is not mistaken for the connection' {
     rc=0
     dq add t >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?

@@ -157,6 +157,7 @@ END
     [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'100000\t100000' ]
 }
 
+# bats test_tags=bare
 @test 'memory does not grow with the file' {
     mkfifo feed
     ASAN_OPTIONS=quarantine_size_mb=1 "$DQ_BIN/dq" add --from - --format ndjson --dry-run <feed >out 3>&- &

@@ -66,10 +66,11 @@ waits()
 }
 
 @test 'a database that goes away only makes it wait longer' {
-    id=$(dq -q add t)
-    dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    seen=$(dq -q add t) id=$(dq -q add t)
+    finish "$seen" 1 0
+    dq wait "$seen" "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
-    wait_until connected
+    wait_until grep -q "task $seen is done" "$BATS_TEST_TMPDIR/err"
     "$DQ_TOP/bin/dq-sandbox" stop
     wait_until grep -q 'waiting on' "$BATS_TEST_TMPDIR/err"
     kill -0 "$pid"

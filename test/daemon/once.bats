@@ -85,6 +85,7 @@ END
     dq tags | grep -q 'nobody.*none'
 }
 
+# bats test_tags=bare
 @test "a handler that cannot be started gives the task back, unburnt, and the others run" {
     write_handlers <<'END'
 handlers:

@@ -198,6 +198,7 @@ END
     dqd_stop
 }
 
+# bats test_tags=bare
 @test "a runner that dies: its handlers die with it, the tasks run again, dqd goes on" {
     write_handlers <<END
 handlers:

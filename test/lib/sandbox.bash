@@ -8,6 +8,9 @@
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
+#
+# A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors, memory, the
+# error that comes out of a vfork, /proc/self/exe.
 
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
