@@ -166,6 +166,7 @@ def flood_of_output(t):
     t.add(1, "endless-line")
     t.add(1, "nul")
     t.wait_finished(1200 if t.full else 60)
+    t.expect(d.alive() and d.runner(), "dqd or its runner has ended")
     poller, runner = _memory_kb(d.pid), _memory_kb(d.runner())
     t.note(f"{3 * size >> 20} MB written; most memory: poller {poller} kB, runner {runner} kB")
     t.expect(max(poller, runner) < 30_000, "memory grew")
