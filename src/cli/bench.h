@@ -97,7 +97,20 @@ int bench_run(struct bench *b, int64_t ms, struct err *err) __attribute__((warn_
 int bench_run_batch(struct bench *b, int64_t ms, struct err *err) __attribute__((warn_unused_result));
 int bench_lateness(struct bench *b, int64_t ms, struct err *err) __attribute__((warn_unused_result));
 
-/* bench_verdict.c: prints figures, what they can carry, and what limits that. */
-int bench_verdict_put(struct bench *b, struct err *err) __attribute__((warn_unused_result));
+/* A line of the result: a measure, what is carried, or a brake. The name of a brake is that of the carry or measure it limits. */
+struct bench_row {
+    const char *kind, *name, *unit;
+    bool known, has_p99, warn;
+    double value, p99;
+    char setting[64], now[64], about[256];
+};
+struct bench_rows {
+    struct bench_row *items; /* heap memory */
+    size_t count;
+};
+/* bench_verdict.c: figures, what they can carry, and what limits that. */
+struct bench_rows bench_judge(const struct bench *b);
+/* bench_put.c: prints them. */
+int bench_put(const struct bench *b, const struct bench_rows *rows, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -173,8 +173,7 @@ static int settle(struct bench *b, const struct claim_owner *owner, const struct
 int bench_claim(struct bench *b, int64_t ms, struct err *err)
 {
     struct claim_owner owner = {.host = "dq bench", .pid = (uint32_t)getpid()};
-    const struct claim_ask ask = {
-        .tag = "claim", .limit = STEP, .shares = 1, .max_attempts = 1, .lease_ms = HOUR_MS};
+    const struct claim_ask ask = {.tag = "claim", .limit = STEP, .shares = 1, .max_attempts = 1, .lease_ms = HOUR_MS};
     int64_t end_us = end_after(ms), claim_us = 0, settle_us = 0;
     size_t count = 0, seen = STEP, lost;
     int rc = 0;

@@ -1,7 +1,5 @@
 /*
  * bench_verdict.c - from figures to words: what this server and this host carry in a day, and what limits each of it.
- *
- * Rows of three kinds with the same columns: measure, carry, brake. The name of a brake is that of the carry or measure it limits.
  */
 #include "cli/bench.h"
 
@@ -17,23 +15,11 @@
 #define STEP 500
 #define LATE_MS 5 /* what planned starts may be late before it is the server's fault */
 
-struct row {
-    const char *kind, *name, *unit;
-    bool known, has_p99, warn;
-    double value, p99;
-    char setting[64], now[64], about[256];
-};
-
-struct rows {
-    struct row *items;
-    size_t count;
-};
-
-static struct row *rows_add(struct rows *r, const char *kind, const char *name)
+static struct bench_row *rows_add(struct bench_rows *r, const char *kind, const char *name)
 {
     r->items = mem_resize(r->items, r->count + 1, sizeof *r->items);
-    struct row *row = &r->items[r->count++];
-    *row = (struct row){.kind = kind, .name = name};
+    struct bench_row *row = &r->items[r->count++];
+    *row = (struct bench_row){.kind = kind, .name = name};
     return row;
 }
 
@@ -58,11 +44,11 @@ static const struct {
     [BENCH_LATENESS] = {"lateness", "ms", "planned tasks, 50 a second, a process each: started so late, in whole ms"},
 };
 
-static void add_measures(const struct bench *b, struct rows *rows)
+static void add_measures(const struct bench *b, struct bench_rows *rows)
 {
     for (int i = 0; i < BENCH_MEASURE_COUNT; i++) {
         const struct bench_figure *f = &b->figures[i];
-        struct row *row = rows_add(rows, "measure", measures[i].name);
+        struct bench_row *row = rows_add(rows, "measure", measures[i].name);
         row->unit = measures[i].unit;
         row->known = f->known;
         row->value = f->value;
@@ -110,9 +96,9 @@ static struct carried carried(const struct bench *b)
     return k;
 }
 
-static void add_carry(struct rows *rows, const char *name, double per_second, const char *about)
+static void add_carry(struct bench_rows *rows, const char *name, double per_second, const char *about)
 {
-    struct row *row = rows_add(rows, "carry", name);
+    struct bench_row *row = rows_add(rows, "carry", name);
 
     row->unit = "tasks/day";
     row->known = per_second > 0;
@@ -127,7 +113,7 @@ static double room_for_hosts(const struct bench *b)
     return s->max_connections > s->connections && s->connections >= 0 ? (double)(s->max_connections - s->connections) : 0;
 }
 
-static void add_carries(const struct bench *b, const struct carried *k, struct rows *rows)
+static void add_carries(const struct bench *b, const struct carried *k, struct bench_rows *rows)
 {
     double command_ms = value(b, BENCH_ADD_COMMAND), hosts = k->process > 0 ? k->server / k->process : 0;
 
@@ -139,7 +125,7 @@ static void add_carries(const struct bench *b, const struct carried *k, struct r
     add_carry(rows, "server", k->server, "all hosts together, at least: added in bulk, claimed, settled");
     add_carry(rows, "add", value(b, BENCH_ADD), "added one by one by one program that keeps its connection");
     add_carry(rows, "add-command", command_ms > 0 ? 1000 / command_ms : 0, "added by dq add, one after the other");
-    struct row *row = rows_add(rows, "carry", "hosts");
+    struct bench_row *row = rows_add(rows, "carry", "hosts");
     row->unit = "hosts";
     row->known = hosts > 0;
     row->value = hosts < 1 ? 1 : (double)(int64_t)hosts;
@@ -150,9 +136,9 @@ static void add_carries(const struct bench *b, const struct carried *k, struct r
 
 /* ---- what limits it */
 
-static struct row *add_brake(struct rows *rows, const char *name, const char *setting)
+static struct bench_row *add_brake(struct bench_rows *rows, const char *name, const char *setting)
 {
-    struct row *row = rows_add(rows, "brake", name);
+    struct bench_row *row = rows_add(rows, "brake", name);
     snprintf(row->setting, sizeof row->setting, "%s", setting);
     return row;
 }
@@ -170,16 +156,16 @@ static void size_text(char *ret, size_t size, int64_t bytes)
     snprintf(ret, size, "%.*f %s", n < 10 && i ? 1 : 0, n, units[i]);
 }
 
-static void brake_network(const struct bench *b, struct row *row, const char *about)
+static void brake_network(const struct bench *b, struct bench_row *row, const char *about)
 {
     SAY(row->setting, "round trip");
     SAY(row->now, "%.2f ms", value(b, BENCH_ROUND_TRIP));
     SAY(row->about, "%s", about);
 }
 
-static void brake_process(const struct bench *b, const struct carried *k, struct rows *rows)
+static void brake_process(const struct bench *b, const struct carried *k, struct bench_rows *rows)
 {
-    struct row *row = add_brake(rows, "process", "cores");
+    struct bench_row *row = add_brake(rows, "process", "cores");
     int slots = b->c->conf->dqd.slots;
 
     SAY(row->now, "%d", b->cores);
@@ -197,9 +183,9 @@ static void brake_process(const struct bench *b, const struct carried *k, struct
     }
 }
 
-static void brake_slots(const struct bench *b, const struct carried *k, struct rows *rows)
+static void brake_slots(const struct bench *b, const struct carried *k, struct bench_rows *rows)
 {
-    struct row *row = add_brake(rows, "process-1s", "slots in [dqd]");
+    struct bench_row *row = add_brake(rows, "process-1s", "slots in [dqd]");
 
     SAY(row->now, "%d", b->c->conf->dqd.slots);
     SAY(row->about, "for handlers that wait: raise it, and max_running of the tag (8 unless set)");
@@ -222,7 +208,7 @@ static double flush_ms(const struct bench *b)
     return ms > 0 ? ms : 0;
 }
 
-static void brake_flush(const struct bench *b, struct row *row)
+static void brake_flush(const struct bench *b, struct bench_row *row)
 {
     const struct scratch_server *s = &b->server;
     bool durable = s->flush_log == 1 || (s->binlog && s->sync_binlog == 1);
@@ -238,12 +224,12 @@ static void brake_flush(const struct bench *b, struct row *row)
 }
 
 /* A claim is two round trips and a commit for a batch. */
-static void brake_batch(const struct bench *b, struct rows *rows)
+static void brake_batch(const struct bench *b, struct bench_rows *rows)
 {
     double claim_ms = value(b, BENCH_CLAIM) > 0 ? STEP * 1000 / value(b, BENCH_CLAIM) : 0;
     double store = through(value(b, BENCH_CLAIM), value(b, BENCH_SETTLE));
     int claim_batch = b->c->conf->dqd.claim_batch;
-    struct row *row = add_brake(rows, "batch", "the server's processor");
+    struct bench_row *row = add_brake(rows, "batch", "the server's processor");
 
     SAY(row->now, "%.3f ms a task", store > 0 ? 1000 / store : 0);
     SAY(row->about, "claiming and settling rows: a faster server, or several databases, each with some tags");
@@ -258,9 +244,9 @@ static void brake_batch(const struct bench *b, struct rows *rows)
     }
 }
 
-static void brake_add(const struct bench *b, struct rows *rows)
+static void brake_add(const struct bench *b, struct bench_rows *rows)
 {
-    struct row *row = add_brake(rows, "add", "");
+    struct bench_row *row = add_brake(rows, "add", "");
 
     if (flush_ms(b) < value(b, BENCH_ROUND_TRIP))
         brake_network(b, row, "a commit waits for the way, not for the disk: add many at once (dq add --from)");
@@ -268,12 +254,28 @@ static void brake_add(const struct bench *b, struct rows *rows)
         brake_flush(b, row);
 }
 
+static void brake_add_command(const struct bench *b, struct bench_rows *rows)
+{
+    const struct conf_mysql *m = &b->c->conf->mysql;
+    double connect = value(b, BENCH_CONNECT);
+    struct bench_row *row = add_brake(rows, "add-command", "start of a program");
+
+    SAY(row->now, "%.1f ms", value(b, BENCH_ADD_COMMAND) - connect);
+    SAY(row->about, "dq and its libraries are loaded for each: add many at once (dq add --from)");
+    if (connect < value(b, BENCH_ADD_COMMAND) / 3)
+        return;
+    SAY(row->setting, "new connection");
+    SAY(row->now, "%.1f ms", connect);
+    SAY(row->about, "each dq add makes one: add many at once (dq add --from)%s",
+        m->tls == CONF_TLS_PREFERRED && !m->host[0] ? "; a local socket needs no tls" : "");
+}
+
 /* A claim, an end and a look at what is next come between the starts of tasks that are due one by one. */
-static void brake_lateness(const struct bench *b, struct rows *rows)
+static void brake_lateness(const struct bench *b, struct bench_rows *rows)
 {
     char text[WHEN_TEXT_SIZE];
     double late_ms = value(b, BENCH_LATENESS);
-    struct row *row = add_brake(rows, "lateness", "poll_interval in [dqd]");
+    struct bench_row *row = add_brake(rows, "lateness", "poll_interval in [dqd]");
 
     SAY(row->now, "%s", when_format_duration(text, b->c->conf->dqd.poll_interval_ms));
     SAY(row->about, "planned tasks start as measured; what %s adds due at once may wait this long; a look costs %.2f ms",
@@ -286,11 +288,11 @@ static void brake_lateness(const struct bench *b, struct rows *rows)
         brake_flush(b, row);
 }
 
-static void brake_memory(const struct bench *b, struct rows *rows)
+static void brake_memory(const struct bench *b, struct bench_rows *rows)
 {
     const struct scratch_server *s = &b->server;
     char size[32] = "not known";
-    struct row *row = add_brake(rows, "server", "innodb_buffer_pool_size");
+    struct bench_row *row = add_brake(rows, "server", "innodb_buffer_pool_size");
 
     if (s->buffer_pool >= 0)
         size_text(row->now, sizeof row->now, s->buffer_pool);
@@ -306,137 +308,20 @@ static void brake_memory(const struct bench *b, struct rows *rows)
         SAY(row->about, "there are no tables in %s yet: count 0.3 kB a task, and its body and output", b->c->conf->mysql.database);
 }
 
-static void brake_connections(const struct bench *b, struct rows *rows)
+static void brake_connections(const struct bench *b, struct bench_rows *rows)
 {
     const struct scratch_server *s = &b->server;
-    struct row *row = add_brake(rows, "hosts", "max_connections");
+    struct bench_row *row = add_brake(rows, "hosts", "max_connections");
 
     SAY(row->now, "%" PRId64 ", %" PRId64 " in use", s->max_connections, s->connections);
     SAY(row->about, "each dqd needs one, and each dq while it runs: there is room for %.0f", room_for_hosts(b));
     row->warn = room_for_hosts(b) < 10;
 }
 
-/* ---- output */
-
-#define ROW ((const struct row *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
-
-/* For people: three digits that count, thousands apart, millions in words. */
-static void round_text(char *ret, size_t size, double v)
-{
-    if (v >= 1e9)
-        snprintf(ret, size, "%.*f billion", v < 1e10 ? 1 : 0, v / 1e9);
-    else if (v >= 1e6)
-        snprintf(ret, size, "%.*f million", v < 1e7 ? 1 : 0, v / 1e6);
-    else if (v >= 1000)
-        snprintf(ret, size, "%d,%03d", (int)v / 1000, (int)v % 1000);
-    else if (v == (double)(int)v)
-        snprintf(ret, size, "%d", (int)v);
-    else
-        snprintf(ret, size, "%.*f", v < 10 ? 2 : v < 100 ? 1 : 0, v);
-}
-
-static void set_value(const void *arg, struct cell *ret, double v)
-{
-    static char text[32];
-    const struct cmd_context *c = arg;
-
-    ret->kind = CELL_REAL;
-    ret->real = v;
-    if (c->style.format == OUT_TABLE) {
-        round_text(text, sizeof text, v);
-        cell_set_text(ret, text);
-    }
-}
-
-GETTER(kind)
-{
-    cell_set_text(ret, ROW->kind);
-}
-
-GETTER(name)
-{
-    cell_set_text(ret, ROW->name);
-}
-
-static void get_value(const void *row, const void *arg, struct cell *ret)
-{
-    if (ROW->known)
-        set_value(arg, ret, ROW->value);
-}
-
-static void get_p99(const void *row, const void *arg, struct cell *ret)
-{
-    if (ROW->has_p99)
-        set_value(arg, ret, ROW->p99);
-}
-
-GETTER(unit)
-{
-    cell_set_text(ret, ROW->unit);
-}
-
-GETTER(setting)
-{
-    cell_set_text(ret, ROW->setting[0] ? ROW->setting : NULL);
-}
-
-GETTER(now)
-{
-    cell_set_text(ret, ROW->now[0] ? ROW->now : NULL);
-}
-
-GETTER(about)
-{
-    cell_set_text(ret, ROW->about);
-    ret->colour = ROW->warn ? CELL_WARN : CELL_PLAIN;
-}
-
-static const struct out_column columns[] = {
-    {"kind", NULL, false, 0, "", get_kind},  {"name", NULL, false, 0, "", get_name},
-    {"value", NULL, true, 0, "", get_value}, {"p99", NULL, true, 0, "", get_p99},
-    {"unit", NULL, false, 0, "", get_unit},  {"setting", NULL, false, 0, "", get_setting},
-    {"now", NULL, false, 0, "", get_now},    {"about", "about", false, 0, "", get_about},
-};
-
-/* kind NULL: all. */
-static int put_rows(const struct bench *b, const struct rows *rows, const char *kind, const char *names, struct err *err)
-{
-    struct out *out;
-    int rc = out_new(&out, &b->c->style, columns, sizeof columns / sizeof columns[0], names, b->c, err);
-
-    for (size_t i = 0; rc == 0 && i < rows->count; i++)
-        if (!kind || strcmp(rows->items[i].kind, kind) == 0)
-            out_row(out, &rows->items[i]);
-    if (rc == 0)
-        out_free(out);
-    return rc;
-}
-
-static int put_tables(const struct bench *b, const struct rows *rows, struct err *err)
-{
-    struct buf heading = BUF_INIT;
-    buf_printf(&heading, "measured on %s and this host\n", db_server(b->db));
-    out_write(&heading);
-    int rc = put_rows(b, rows, "measure", "name,value,p99,unit,about", err);
-    buf_reset(&heading);
-    buf_str(&heading, "\nwhat they can carry\n");
-    out_write(&heading);
-    if (rc == 0)
-        rc = put_rows(b, rows, "carry", "name,value,unit,about", err);
-    buf_reset(&heading);
-    buf_str(&heading, "\nwhat is the brake\n");
-    out_write(&heading);
-    if (rc == 0)
-        rc = put_rows(b, rows, "brake", "name,setting,now,about", err);
-    buf_done(&heading);
-    return rc;
-}
-
-int bench_verdict_put(struct bench *b, struct err *err)
+struct bench_rows bench_judge(const struct bench *b)
 {
     struct carried k = carried(b);
-    struct rows rows = {NULL, 0};
+    struct bench_rows rows = {NULL, 0};
 
     add_measures(b, &rows);
     add_carries(b, &k, &rows);
@@ -445,9 +330,8 @@ int bench_verdict_put(struct bench *b, struct err *err)
     brake_batch(b, &rows);
     brake_memory(b, &rows);
     brake_add(b, &rows);
+    brake_add_command(b, &rows);
     brake_lateness(b, &rows);
     brake_connections(b, &rows);
-    int rc = b->c->style.format == OUT_TABLE ? put_tables(b, &rows, err) : put_rows(b, &rows, NULL, NULL, err);
-    free(rows.items);
-    return rc;
+    return rows;
 }

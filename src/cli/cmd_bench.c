@@ -162,6 +162,15 @@ static int measure(struct bench *b, int64_t total_ms, struct err *err)
     return rc;
 }
 
+static int put(const struct bench *b, struct err *err)
+{
+    struct bench_rows rows = bench_judge(b);
+    int rc = bench_put(b, &rows, err);
+
+    free(rows.items);
+    return rc;
+}
+
 static int clean(struct cmd_context *c, struct err *err)
 {
     struct scratch s = {.db = NULL};
@@ -233,7 +242,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = measure(&b, total_ms, err);
     if (rc == 0)
-        rc = bench_verdict_put(&b, err);
+        rc = put(&b, err);
     bench_process_done(&b);
 out:
     return scratch_done(&b, &s, rc, err);

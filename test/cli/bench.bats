@@ -62,7 +62,7 @@ got = {kind: [r for r in rows if r["kind"] == kind] for kind in ("measure", "car
 assert [r["name"] for r in got["measure"]] == ["round-trip", "commit", "connect", "add-command", "add", "add-bulk", "peek",
     "claim", "settle", "spawn", "spawn-parallel", "run", "run-batch", "lateness"], rows
 assert [r["name"] for r in got["carry"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "hosts"], rows
-assert [r["name"] for r in got["brake"]] == ["process", "process-1s", "batch", "server", "add", "lateness", "hosts"], rows
+assert [r["name"] for r in got["brake"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "lateness", "hosts"], rows
 for r in got["measure"] + got["carry"]:
     assert r["value"] > 0 or r["name"] == "lateness" and r["value"] >= 0, r
     assert r["unit"] and r["about"], r
@@ -80,8 +80,8 @@ END
     grep -q '^what is the brake$' "$BATS_TEST_TMPDIR/table"
     grep -qE '^process +[0-9.,]+.* tasks/day' "$BATS_TEST_TMPDIR/table"
     grep -qE '^hosts +max_connections +[0-9]+, [0-9]+ in use' "$BATS_TEST_TMPDIR/table"
-    [ "$(dq bench --for 2s -o tsv | awk -F '\t' 'NF == 8' | wc -l)" -eq 29 ]
-    [ "$(dq bench --for 2s -o ndjson | grep -c '^{"kind":.*}$')" -eq 28 ]
+    [ "$(dq bench --for 2s -o tsv | awk -F '\t' 'NF == 8' | wc -l)" -eq 30 ]
+    [ "$(dq bench --for 2s -o ndjson | grep -c '^{"kind":.*}$')" -eq 29 ]
     untouched
 }
 
