@@ -210,6 +210,13 @@ static void lists(void **state)
     begin("list by id");
     ok(task_store_list(db, &f, false, none, NULL, &err));
     end_within(20);
+    f.tag_glob = "tag*";
+    f.statuses = TASK_BIT(TASK_DONE);
+    begin("list by id, done tasks of some tags");
+    ok(task_store_list(db, &f, false, none, NULL, &err));
+    end_within(20);
+    f.tag_glob = NULL;
+    f.statuses = 0;
     f.ids = NULL;
     f.since_at = now_at - 1000000; /* 10 tasks */
     begin("list since, 10 tasks and an hour of slack (36 tasks)");
