@@ -1,5 +1,5 @@
 /*
- * db_connect.c - how a connection comes to be: hosts in order, TLS, the session's settings.
+ * db_connect.c - how a connection comes to be: hosts in order, the session's settings.
  *
  * Invariant: a connection that is handed out has every setting that the store counts on, and nothing that an earlier connection of
  * this handle left behind still runs on that server.
@@ -20,44 +20,9 @@
 
 #define ORPHAN_WAIT_MS 3000
 
-#ifdef HAVE_MY_BOOL
-typedef my_bool client_bool;
-#else
-typedef bool client_bool;
-#endif
-
 static const char *set_or_null(const char *s)
 {
     return s && *s ? s : NULL;
-}
-
-/* Each library has its own way to ask for TLS, and their defaults differ by version: everything is said. */
-static int set_tls(const struct conf_mysql *c, MYSQL *my, struct err *err)
-{
-    const enum conf_tls tls = c->tls;
-
-    if (tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
-        return err_set(err, ERR_CONFIG,
-                       "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
-#if HAVE_DECL_MYSQL_OPT_SSL_MODE
-    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA,
-                                     SSL_MODE_VERIFY_IDENTITY};
-    mysql_options(my, MYSQL_OPT_SSL_MODE, &modes[tls]);
-#else
-    client_bool enforce = tls != CONF_TLS_DISABLED, verify = tls == CONF_TLS_VERIFY_IDENTITY;
-    mysql_options(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
-    mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
-#endif
-#if HAVE_DECL_MYSQL_OPT_GET_SERVER_PUBLIC_KEY
-    client_bool trust = tls <= CONF_TLS_PREFERRED; /* else a password of MySQL 8 could not be sent without TLS */
-    mysql_options(my, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &trust);
-#endif
-    if (tls != CONF_TLS_DISABLED) {
-        mysql_options(my, MYSQL_OPT_SSL_KEY, set_or_null(c->tls_key));
-        mysql_options(my, MYSQL_OPT_SSL_CERT, set_or_null(c->tls_cert));
-        mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
-    }
-    return 0;
 }
 
 static unsigned seconds(int64_t ms)
@@ -83,7 +48,7 @@ static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
-    return set_tls(c, my, err);
+    return db_tls_options(c, my, err);
 }
 
 /* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
@@ -129,16 +94,20 @@ gone:
     return 0;
 }
 
+static int no_tls(const struct db *db, struct err *err)
+{
+    return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
+}
+
 /* What every session relies on. The operator's own init_command runs first, so that it cannot undo what the store counts on. */
 static int set_up_session(struct db *db, struct err *err)
 {
     const char *init = set_or_null(db->conf->init_command);
     int rc = 0;
 
-    /* MariaDB's library (3.3) goes on in the clear when the server, or somebody between, offers no TLS. A unix socket needs none.
-     */
+    /* A unix socket needs none. */
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
-        return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
+        return no_tls(db, err);
     if (init && (rc = db_run(db, init, err)) < 0) {
         err_prefix(err, "init_command in [mysql]");
         if (rc == ERR_FATAL) /* a number that nobody listed: the operator's statement is wrong */
@@ -180,6 +149,7 @@ static void note_server(struct db *db)
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
+    bool stripped;
     int rc;
 
     if (!host)
@@ -197,10 +167,9 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     rc = set_options(c, db->my, err);
     if (rc < 0)
         goto out;
-    if (!mysql_real_connect(db->my, host, set_or_null(c->user), db->password, database, port, set_or_null(c->socket),
-                            CLIENT_FOUND_ROWS)) {
+    if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
         bool drop;
-        rc = db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
+        rc = stripped ? no_tls(db, err) : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
     }
     db->connected_at = when_steady();

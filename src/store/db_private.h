@@ -1,6 +1,6 @@
 /*
- * db_private.h - what db.c and db_connect.c share: the handle, and statements on a connection that is there. Nobody else includes
- * it.
+ * db_private.h - what db.c, db_connect.c and db_tls.c share: the handle, and statements on a connection that is there. Nobody else
+ * includes it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -39,5 +39,11 @@ int db_fail(struct db *db, struct err *err);
  * last column (no row: *ret stays). */
 int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
 int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
+
+/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing where TLS is required and the server does
+ * not offer it (*ret_stripped). */
+int db_tls_options(const struct conf_mysql *c, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
+bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
+                    const char *database, bool *ret_stripped) __attribute__((warn_unused_result));
 
 #endif
