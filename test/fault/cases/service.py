@@ -133,6 +133,11 @@ MAY_NOT = {
                  "INSERT INTO dq_task (tag, status) VALUES ('t', 1)", "INSERT INTO dq_poller (host) VALUES ('h')", "DROP TABLE dq_task"),
     "worker": ("CREATE TABLE dq_other (a INT)", "ALTER TABLE dq_task ADD a INT", "DROP TABLE dq_task", "TRUNCATE dq_task",
                "CREATE INDEX a ON dq_task (tag)", "INSERT INTO dq_task (tag) VALUES ('t')", "UPDATE dq_meta SET value = 0"),
+    "owner": ("DROP TABLE dq_task", "DROP TABLE dq_attempt"),
+    "application": ("UPDATE dq_task SET live = live", "SELECT message_body FROM dq_task", "DELETE FROM dq_task", "DROP TABLE dq_task"),
+    "operator": ("DROP TABLE dq_task", "ALTER TABLE dq_task ADD a INT", "UPDATE dq_meta SET value = 0", "DELETE FROM dq_poller"),
+    "monitor": ("SELECT message_body FROM dq_task", "SELECT output FROM dq_task", "SELECT output FROM dq_attempt",
+                "UPDATE dq_task SET live = live", "UPDATE dq_tag SET paused_until = NULL"),
 }
 
 
