@@ -90,6 +90,7 @@ struct wake {
     char name[48];
     bool rung;       /* something is in the queue */
     int64_t next_us; /* it is not looked at before */
+    int64_t paid_us; /* the time for looks is used up until then */
 };
 
 enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
@@ -239,6 +240,8 @@ void wake_open(struct poller *p); /* as [dqd] wake_dir says; when it cannot be d
 void wake_close(struct poller *p);
 int wake_fd(const struct poller *p);       /* wake.rung is to be set when it is readable; -1: not at the moment */
 int64_t wake_next(const struct poller *p); /* when wake_run has something to do */
+/* When the next look for a wake may be made, after one now that takes cost_us. *paid_us is kept from look to look, 0 at first. */
+int64_t wake_pace(int64_t *paid_us, int64_t now_us, int64_t cost_us);
 void wake_run(struct poller *p);           /* if it was rung, and the last time was long enough ago: empties the queue, looks */
 
 /* duty.c */

@@ -2,7 +2,7 @@
  * wake.c - being told that something has just become due (base/poke.h), instead of finding out at the next poll.
  *
  * Anybody on this host may wake, and do nothing more: what is sent is thrown away unread, between two looks the socket is not even
- * polled, and looks made for wakes take a tenth of the time at most. A directory that others may write is safe: no name in it is
+ * polled, and looks made for wakes take a quarter of the time at most. A directory that others may write is safe: no name in it is
  * followed, and only a dead socket of our own account is removed.
  */
 #include "poller/state.h"
@@ -23,10 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A wake is answered at once when the last one was so long ago: less than a statement of its sender takes. */
-#define PAUSE_MIN_US INT64_C(2000)
-/* And longer where a look is dear: this many times what it takes. */
-#define PAUSE_SHARE 10
+/* Looks for wakes are so far apart at least: less than a sender takes for its statement. */
+#define PAUSE_US INT64_C(2000)
+/* And they take one part in so many of the time. What was not used of the last second is good for later: a look that takes long for
+ * once puts none off. */
+#define SHARE 4
+#define UNUSED_MAX_US INT64_C(1000000)
 /* Taken from the queue at a time; the kernel lets some hundreds wait (net.unix.max_dgram_qlen). */
 #define DRAIN_MAX 1024
 /* A younger socket without an owner may be that of a dqd which is just about to listen. */
@@ -160,10 +162,18 @@ int64_t wake_next(const struct poller *p)
     return p->wake.rung ? p->wake.next_us : NEVER_US;
 }
 
+int64_t wake_pace(int64_t *paid_us, int64_t now_us, int64_t cost_us)
+{
+    if (*paid_us < now_us - UNUSED_MAX_US)
+        *paid_us = now_us - UNUSED_MAX_US;
+    *paid_us += cost_us * SHARE;
+    return *paid_us > now_us + PAUSE_US ? *paid_us : now_us + PAUSE_US;
+}
+
 void wake_run(struct poller *p)
 {
     struct wake *w = &p->wake;
-    int64_t now_us = when_steady_us(), pause_us;
+    int64_t now_us = when_steady_us();
 
     if (!w->rung || now_us < w->next_us)
         return;
@@ -171,6 +181,5 @@ void wake_run(struct poller *p)
     for (int i = 0; i < DRAIN_MAX && recv(w->fd, NULL, 0, 0) >= 0; i++)
         ;
     w->rung = false;
-    pause_us = claim_wake(p) * PAUSE_SHARE;
-    w->next_us = now_us + (pause_us > PAUSE_MIN_US ? pause_us : PAUSE_MIN_US);
+    w->next_us = wake_pace(&w->paid_us, now_us, claim_wake(p));
 }
