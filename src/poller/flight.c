@@ -97,7 +97,7 @@ static void release_task(struct poller *p, struct job *j, struct flight_task *f,
     s.finish_at = dbclock_at(&p->clock, when_steady_us());
     s.error = why;
     if (!f->ended && !f->lost)
-        settle_queue(p, &s);
+        settle_queue(p, &s, j->leased_us);
     flight_end_task(j, f);
 }
 
@@ -117,7 +117,7 @@ void flight_release(struct poller *p, struct task_list *won, const char *why)
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
-        settle_queue(p, &s);
+        settle_queue(p, &s, p->claim_sent_us);
     }
     task_list_done(won);
 }

@@ -29,12 +29,21 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, sorted by id, so that every poller locks
- * rows in the same order. */
-static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us, size_t *ret_count)
+/* A result that could not be recorded for so many leases is not waited for any longer. */
+#define RESULT_LEASES 10
+
+/* Results that wait for the database: renewed like what runs, so that nobody repeats what has been done. */
+static bool result_kept(const struct poller *p, const struct settle_item *r)
+{
+    return r->leased_us - r->queued_us < RESULT_LEASES * p->conf->dqd.lease_ms * 1000;
+}
+
+/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, and with_results to those whose result
+ * waits; sorted by id, so that every poller locks rows in the same order. */
+static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us, bool with_results, size_t *ret_count)
 {
     struct claim_ref *refs;
-    size_t n = 0;
+    size_t n = with_results ? p->result_count : 0;
 
     for (size_t i = 0; i < p->job_cap; i++)
         if (p->jobs[i])
@@ -50,6 +59,9 @@ static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t
             if (!j->flight[k].ended && !j->flight[k].lost)
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
     }
+    for (size_t i = 0; with_results && i < p->result_count; i++)
+        if (now_us - p->results[i].leased_us >= age_us && result_kept(p, &p->results[i]))
+            refs[n++] = (struct claim_ref){p->results[i].s.id, p->results[i].s.version};
     qsort(refs, n, sizeof *refs, by_id);
     *ret_count = n;
     return refs;
@@ -123,7 +135,7 @@ int lease_check(struct poller *p, struct err *err)
 {
     int64_t now_us = when_steady_us();
     size_t n;
-    struct claim_ref *refs = refs_of(p, now_us, check_age_us(p), &n);
+    struct claim_ref *refs = refs_of(p, now_us, check_age_us(p), false, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     int rc = 0;
 
@@ -139,14 +151,19 @@ int lease_check(struct poller *p, struct err *err)
 
 int64_t lease_renew_next(const struct poller *p)
 {
-    return p->runner_gone ? NEVER_US : next_after(p, p->renew_us, renew_age_us(p));
+    int64_t age_us = renew_age_us(p), next = p->runner_gone ? NEVER_US : next_after(p, p->renew_us, age_us);
+
+    for (size_t i = 0; i < p->result_count; i++)
+        if (p->results[i].leased_us + age_us < next && result_kept(p, &p->results[i]))
+            next = p->results[i].leased_us + age_us;
+    return next != NEVER_US && next < p->renew_us + age_us ? p->renew_us + age_us : next;
 }
 
 int lease_renew(struct poller *p, struct err *err)
 {
     int64_t sent_us = when_steady_us();
     size_t n, jobs = 0;
-    struct claim_ref *refs = refs_of(p, sent_us, renew_age_us(p), &n);
+    struct claim_ref *refs = refs_of(p, sent_us, renew_age_us(p), true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     uint32_t *numbers = mem_alloc((p->job_cap + 1) * sizeof *numbers);
     int rc = 0;
@@ -168,6 +185,9 @@ int lease_renew(struct poller *p, struct err *err)
         if (j->state != JOB_HELD)
             numbers[jobs++] = j->number;
     }
+    for (size_t i = 0; i < p->result_count; i++)
+        if (sent_us - p->results[i].leased_us >= renew_age_us(p))
+            p->results[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
 out:

@@ -79,7 +79,7 @@ static void on_result(struct poller *p, struct job *j, const struct runner_event
               "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id, log_quote(j->tag->name), f->attempt,
               task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at),
               task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
-    settle_queue(p, &s);
+    settle_queue(p, &s, j->leased_us);
     flight_end_task(j, f);
 }
 
@@ -178,7 +178,7 @@ static void take_back_begun(struct poller *p, struct job *j)
         s.start_at = later(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()), f->expected_at);
         s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
         s.error = "dqd's runner process died while the handler ran";
-        settle_queue(p, &s);
+        settle_queue(p, &s, j->leased_us);
         flight_end_task(j, f);
     }
     flight_job_free(p, j);

@@ -19,7 +19,7 @@
 /* A claim that is due so soon after goes first: a task waits for it, and nobody for the result. */
 #define CLAIM_SOON_US 2000
 
-void settle_queue(struct poller *p, const struct settlement *s)
+void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_us)
 {
     struct settle_item *r;
 
@@ -32,6 +32,7 @@ void settle_queue(struct poller *p, const struct settlement *s)
     r->s.error = mem_strdup(s->error);
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
+    r->leased_us = leased_us;
 }
 
 static void item_done(struct settle_item *r)

@@ -82,6 +82,7 @@ struct job {
 struct settle_item {
     struct settlement s; /* error and output are owned */
     int64_t queued_us;
+    int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
 };
 
 /* The socket by which others of this host tell that something has just become due. */
@@ -217,7 +218,8 @@ int64_t lease_renew_next(const struct poller *p);
 int lease_renew(struct poller *p, struct err *err);
 
 /* settle.c */
-void settle_queue(struct poller *p, const struct settlement *s); /* copies error and output */
+/* Copies error and output. leased_us: when the claim or the last renewal was sent. */
+void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_us);
 int64_t settle_next(const struct poller *p);
 int settle_flush(struct poller *p, struct err *err);
 void settle_free(struct poller *p);
