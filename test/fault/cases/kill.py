@@ -1,5 +1,6 @@
 """Processes that die: dqd, its parts, the database (scenarios 1, 2, 3, 9, 14; figures G1, G2, G3)."""
 import random
+import signal
 import threading
 import time
 
@@ -207,6 +208,43 @@ def many_pollers(t):
     t.note(f"{n} tasks: per poller {min(share.values())} to {max(share.values())}; {len(claims)} claims won {won}, lost {lost} rows")
     t.expect(min(share.values()) > 0, "a poller was starved")
     t.expect(lost < 0.1 * won, f"{lost} rows lost in races, {won} won")
+
+
+def _share(d):
+    """What it last said of its share: "0 of 1"."""
+    said = [line.split("share=")[-1].split()[:2] for line in d.log().splitlines() if 'msg="share of the work"' in line]
+    return " ".join(said[-1]).replace("of=", "of ") if said else "0 of 1"
+
+
+@case("join-and-leave", 14, 15)
+def join_and_leave(t):
+    """Pollers that come and go: within two heartbeats each has the share that is its own now; one that was killed is missed after
+    three."""
+    beat = 1.5
+    t.configure(heartbeat=f"{beat}s", lease="10s", log_level="debug")
+
+    def shares(dqds):
+        return sorted(_share(d) for d in dqds)
+
+    def rebalanced(dqds, beats, what):
+        began = time.monotonic()
+        t.wait(lambda: shares(dqds) == [f"{k} of {len(dqds)}" for k in range(len(dqds))], what, 60)
+        took = (time.monotonic() - began) / beat
+        t.note(f"{what}: {took:.1f} heartbeats")
+        t.expect(took <= beats + 0.5, f"{what} only after {took:.1f} heartbeats")
+
+    dqds = [t.dqd()]
+    rebalanced(dqds, 2, "one alone")
+    for n in (2, 3):
+        dqds.append(t.dqd())
+        rebalanced(dqds, 2, f"{n} have joined")
+    t.faults.add("leave")
+    gone = dqds.pop(0)
+    gone.process.terminate()
+    rebalanced(dqds, 2, "one has left")
+    t.faults.add("kill", who="both", dqd=dqds[0].pid, runners=[dqds[0].runner()])
+    dqds.pop(0).send("both", signal.SIGKILL)
+    rebalanced(dqds, 4, "one was killed")
 
 
 @case("fault-free", 14, 20, full_only=False)
