@@ -160,7 +160,8 @@ static void take(struct poller *p, struct tag_state *t, struct task_list *won, i
     }
 }
 
-static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t *ret_seen, struct err *err)
+/* all: of every share, else of our own first. */
+static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool all, size_t *ret_seen, struct err *err)
 {
     const struct handler *h = &p->table->handlers->items[t->handler];
     struct task_list won = {0};
@@ -169,7 +170,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
                             .early_ms = tags_early_ms(p, t),
                             .floor = t->floor,
                             .share = p->share,
-                            .shares = p->o->mode == POLLER_ONCE || p->shares == 0 ? 1 : p->shares,
+                            .shares = all ? 1 : p->shares,
                             .steal_share =
                                 p->shares > 1 ? (p->share + 1 + (unsigned)(poller_random() % (p->shares - 1))) % p->shares : 0,
                             .steal_far_end = poller_random() % 4 != 0,
@@ -196,6 +197,19 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, size_t 
     return 0;
 }
 
+/* One tag's share of a run. What a wake is about may be in the share of another host, which was not told: it is taken unless there is
+ * something of our own. */
+static int claim_due(struct poller *p, struct tag_state *t, size_t want, size_t *ret_seen, struct err *err)
+{
+    bool all = p->o->mode == POLLER_ONCE || p->shares <= 1;
+    int rc = claim_tag(p, t, want, all, ret_seen, err);
+
+    if (rc < 0 || *ret_seen > 0 || all || p->woken_runs == 0)
+        return rc;
+    t->hold_until_us = 0;
+    return claim_tag(p, t, want, true, ret_seen, err);
+}
+
 int claim_run(struct poller *p, struct err *err)
 {
     int64_t now_us = when_steady_us();
@@ -214,7 +228,7 @@ int claim_run(struct poller *p, struct err *err)
         want = tags_want(p, t);
         if (want == 0)
             continue;
-        rc = claim_tag(p, t, want, &seen, err);
+        rc = claim_due(p, t, want, &seen, err);
         if (rc < 0) {
             p->tag_turn = (turn + 1) % p->tag_count; /* the others first, next time */
             return rc;
@@ -223,6 +237,8 @@ int claim_run(struct poller *p, struct err *err)
     }
     if (p->tag_count)
         p->tag_turn = (p->tag_turn + 1) % p->tag_count;
+    if (p->woken_runs)
+        p->woken_runs--;
     p->pass_empty = peeked && !seen_any;
     return look_at_tags(p, err);
 }
@@ -292,9 +308,11 @@ int64_t claim_wake(struct poller *p)
     for (size_t i = 0; i < p->tag_count; i++)
         p->tags[i]->hold_until_us = 0;
     if (peek_every_us(p) > poll_us(p)) {
+        p->woken_runs = 2; /* one that looks, one that takes */
         p->look_us = when_steady_us() - poll_us(p);
         return p->look_cost_us * (int64_t)p->tag_count;
     }
+    p->woken_runs = 1;
     p->peek_us = 0;
     return p->peek_cost_us[0];
 }

@@ -159,6 +159,7 @@ struct poller {
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     bool pass_empty; /* the last full pass won nothing */
     struct wake wake;
+    unsigned woken_runs; /* so many more runs of claim_run are due to a wake */
     unsigned share, shares;
     uint64_t ping_sent, ping_answered;
     int64_t ping_sent_us;

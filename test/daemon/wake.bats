@@ -151,6 +151,21 @@ END
     dqd_stop
 }
 
+@test 'another host has a share and was not told: its tasks are taken, too' {
+    local id
+    ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
+         VALUES (REPEAT('a', 16), 'elsewhere', 1, 'resident', 8, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 3600000)"
+    dqd_start --resident
+    wait_until pollers 2
+    sleep 0.3 # it counts the other; were it too short, nothing would be shown
+    for _ in 1 2 3 4 5 6; do
+        id=$(dq add t)
+        wait_until has_run "$id"
+    done
+    dqd_stop
+}
+
 @test 'another account may wake' {
     local account id
     [ "$(id -u)" = 0 ] || skip 'needs root, to have another account'
