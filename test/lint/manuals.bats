@@ -37,6 +37,12 @@ none()
     done | none
 }
 
+@test 'dq(1) has no heading for a verb that is not there' {
+    for verb in $(sed -n 's/^\.Ss \([a-z][a-z-]*\)$/\1/p' "$doc/dq.1"); do
+        verbs | grep -qx "$verb" || echo "doc/dq.1 promises $verb"
+    done | none
+}
+
 @test 'dq(1) tells about each option of each verb' {
     for verb in $(verbs); do
         for option in $("$DQ_BIN/dq" help "$verb" | options_of); do
