@@ -206,11 +206,24 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     return len > 0;
 }
 
+static int check_writable(struct db *db, struct err *err)
+{
+    unsigned long long read_only = 0;
+    int rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
+
+    if (rc == 0 && read_only)
+        rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
+    else if (rc == ERR_LOST) /* nothing was under way yet */
+        rc = err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made", db->at);
+    if (rc < 0)
+        db_close(db);
+    return rc;
+}
+
 static int connect_any(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
     const char *list = set_or_null(c->host);
-    bool several = list && strchr(list, ',');
     char host[256];
     unsigned port;
     int rc = db_load_secret(db, err);
@@ -219,16 +232,13 @@ static int connect_any(struct db *db, const char *database, struct err *err)
         return rc;
     if (!list)
         return connect_host(db, NULL, 0, database, err);
+    const char *rest = list;
+    bool several = next_host(&rest, c->port, host, sizeof host, &port) && next_host(&rest, c->port, host, sizeof host, &port);
     rc = err_set(err, ERR_CONFIG, "host in [mysql] names no host");
     while (next_host(&list, c->port, host, sizeof host, &port)) {
-        unsigned long long read_only = 0;
         rc = connect_host(db, host, port, database, err);
         if (rc == 0 && several)
-            rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
-        if (rc == 0 && read_only) {
-            db_close(db);
-            rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
-        }
+            rc = check_writable(db, err);
         if (rc != ERR_UNAVAILABLE)
             break;
     }

@@ -248,6 +248,12 @@ def failover(t):
     read_only = [Rule("any", "error", number=1290), Rule("read_only", "error", number=1290)]
     first.rules = read_only
     drains("read-only answers")
+    blanks = t.configure({"socket": None, "host": f"127.0.0.1:{first.port} 127.0.0.1:{second.port}"}, path=t.dir + "/blanks.ini")
+    for rules in (read_only, [Rule("read_only", "cut-before")]):
+        first.rules, second.record, second.seen = rules, True, []
+        t.dq("tags", ini=blanks)
+        t.expect(any(b"dq_task" in sql for sql in second.seen), "another list of the same hosts: the second host is used")
+    first.rules, second.record = read_only, False
     t.expect(second.connections() > 0, "the second host is used")
     t.faults.add("gone")
     first.rules = []
