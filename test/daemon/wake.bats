@@ -300,16 +300,18 @@ END
     [ "$looks" -ge 1 ]
     [ "$looks" -le $((took / 2 + 10)) ]
     [ "$(find "/proc/$DQD_PID/fd" -type l | wc -l)" -lt 20 ]
-    python3 - "$wake_dir"/wake.* 3>&- <<'END' &
+    python3 - "$wake_dir"/wake.* "$BATS_TEST_TMPDIR/flooding" 3>&- <<'END' &
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.connect(sys.argv[1])
+open(sys.argv[2], 'w').close()
 try:
     while True:
         s.send(b'')
 except OSError:
     pass # dqd has ended
 END
+    wait_until test -e "$BATS_TEST_TMPDIR/flooding"
     for _ in $(seq 20); do dq add -q t; done
     wait_until tasks 'status = 1' 20
     dqd_stop
