@@ -210,6 +210,15 @@ static int claim_due(struct poller *p, struct tag_state *t, size_t want, size_t 
     return claim_tag(p, t, want, true, ret_seen, err);
 }
 
+/* What was taken starts while we go on asking. */
+static void hand_over(struct poller *p)
+{
+    struct err seen_by_the_tick;
+
+    if (runner_flush(p->link, &seen_by_the_tick) < 0)
+        return;
+}
+
 int claim_run(struct poller *p, struct err *err)
 {
     int64_t now_us = when_steady_us();
@@ -240,6 +249,8 @@ int claim_run(struct poller *p, struct err *err)
     if (p->woken_runs)
         p->woken_runs--;
     p->pass_empty = peeked && !seen_any;
+    if (seen_any)
+        hand_over(p);
     return look_at_tags(p, err);
 }
 
