@@ -30,7 +30,7 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
+static int set_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err *err)
 {
     const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms),
                    wr = seconds(c->write_timeout_ms);
@@ -48,7 +48,7 @@ static int set_options(const struct conf_mysql *c, MYSQL *my, struct err *err)
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
-    return db_tls_options(c, my, err);
+    return db_tls_options(c, local, my, err);
 }
 
 /* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
@@ -164,7 +164,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");
-    rc = set_options(c, db->my, err);
+    rc = set_options(c, !host, db->my, err);
     if (rc < 0)
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {

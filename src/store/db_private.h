@@ -42,7 +42,7 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
 
 /* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing where TLS is required and the server does
  * not offer it (*ret_stripped). */
-int db_tls_options(const struct conf_mysql *c, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
+int db_tls_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped) __attribute__((warn_unused_result));
 

@@ -130,5 +130,8 @@ def tls(t):
         t.run("dqd", "--config", configure(port, "verify-identity"))
         t.expect(root.query(f"SELECT COUNT(*) FROM {t.database}.dq_task WHERE status = 1") == [("3",)], "dqd does not work under TLS")
         t.dq("list", ini=configure(port, "disabled"), status=(77, 78))
+        begun = root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'")
+        t.dq("list", ini=t.configure({"socket": server.socket, "tls": "preferred"}, path=t.dir + "/local.ini"))
+        t.expect(root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'") == begun, "TLS over a local socket, where nobody asks for it")
     finally:
         server.destroy()
