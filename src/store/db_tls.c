@@ -107,7 +107,7 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
                     const char *database, bool *ret_stripped)
 {
     const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     bool looked = false;
     MYSQL *made = NULL;
 
