@@ -118,6 +118,14 @@ scripts()
     done | none
 }
 
+@test 'doc/reliability tells every fault scenario, and mutate takes something out of each' {
+    test/fault/mutate --list | awk '{ print $2 }' >"$BATS_TEST_TMPDIR/mutated"
+    test/fault/run --list | while read -r number name _; do
+        grep -qE "^ ?$number $name\$" doc/reliability || echo "$name: not in doc/reliability"
+        grep -qx -- "$name" "$BATS_TEST_TMPDIR/mutated" || echo "$name: not in test/fault/mutate"
+    done | none
+}
+
 @test 'no test sleeps a guess: whole seconds are waited for by conditions' {
     grep -nE '^ *sleep [1-9]' $(find test -name '*.bats') | none
 }
