@@ -72,6 +72,8 @@ static void duty_failed(struct poller *p, size_t i, const struct err *err, int64
 
     log_event(news ? LOG_ERROR : LOG_DEBUG, "the server refuses, everything else goes on", "duty=%s error=%s", duties[i].name,
               log_quote(err->text));
+    if (!t->since_us)
+        t->since_us = now_us;
     if (news) {
         t->said = *err;
         t->said_us = now_us;
@@ -87,9 +89,16 @@ static void duty_worked(struct poller *p, size_t i)
     if (t->open)
         log_event(LOG_INFO, "works again", "duty=%s", duties[i].name);
     t->open = false;
-    t->retry_us = t->backoff_us = 0;
+    t->retry_us = t->backoff_us = t->since_us = 0;
     p->backoff_us = p->db_retry_us = 0;
     p->away_code = 0;
+}
+
+/* A pass does not wait until a right is granted or a disk has room: the next one will see. For results it waits a lease. */
+static bool pass_is_over(const struct poller *p, size_t i, int64_t now_us)
+{
+    return p->o->mode == POLLER_ONCE && p->job_count == 0 &&
+           (p->result_count == 0 || now_us - p->troubles[i].since_us > p->conf->dqd.lease_ms * 1000);
 }
 
 /* Whether other duties may be tried now. */
@@ -106,11 +115,11 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
         database_away(p, "the database failed, running handlers go on", err, now_us);
         return false;
     }
-    if (p->o->mode == POLLER_ONCE && p->job_count == 0 && (err->code == ERR_DENIED || err->code == ERR_CONFIG)) {
-        poller_end(p, err->code, err->text); /* a pass does not wait for a right to be granted: the next one will see */
+    duty_failed(p, i, err, now_us);
+    if (pass_is_over(p, i, now_us)) {
+        poller_end(p, err->code, err->text);
         return false;
     }
-    duty_failed(p, i, err, now_us);
     return true;
 }
 

@@ -99,7 +99,8 @@ enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
 /* What is wrong with one duty, though the database is there. */
 #define DUTY_COUNT 9
 struct duty_trouble {
-    struct err said; /* what was logged last */
+    int64_t since_us; /* 0: it works */
+    struct err said;  /* what was logged last */
     int64_t said_us;
     bool open;        /* it was logged, and that it works again was not */
     int64_t retry_us; /* not before; 0: it is not put off */

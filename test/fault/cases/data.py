@@ -5,6 +5,7 @@ import os
 
 from cases import case
 from harness.oracle import DONE, Oracle
+from harness.proxy import Rule
 
 FNV_START, FNV_PRIME = 14695981039346656037, 1099511628211
 
@@ -185,6 +186,22 @@ def ladder(t):
     oracle = Oracle(t)
     oracle.check()
     t.expect(oracle.starts == 10 and t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'exit'") == 10, "the history is wrong")
+
+
+@case("refused-pass", 19, 10)
+def refused_pass(t):
+    """A pass of dqd that the server refuses to write for ends and says why; what it could not record runs again."""
+    proxy = t.proxy()
+    ini = t.configure({"socket": proxy.path}, lease="2s")
+    t.add(1, words="ms=5")
+    for statement in ("claim", "settle"):
+        proxy.rules = [Rule(statement, "error", number=1114)]
+        done = t.run("dqd", "--config", ini)
+        t.expect(done.returncode == 69 and b"space" in done.stderr, f"{statement}: status {done.returncode}: {done.stderr}")
+        t.expect(t.faults.count("error") > 0, "nothing was refused")
+    proxy.rules = []
+    t.wait(lambda: t.run("dqd", "--config", ini).returncode == 0 and t.count("status = 1") == 1, "the next pass runs it", 30)
+    Oracle(t).check()
 
 
 @case("disk-full", 19, 20, options="--innodb-file-per-table=0 --innodb-data-file-path=ibdata1:12M:autoextend:max:24M")
