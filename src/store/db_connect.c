@@ -232,17 +232,18 @@ static int connect_any(struct db *db, const char *database, struct err *err)
         return rc;
     if (!list)
         return connect_host(db, NULL, 0, database, err);
-    const char *rest = list;
-    bool several = next_host(&rest, c->port, host, sizeof host, &port) && next_host(&rest, c->port, host, sizeof host, &port);
+    int hosts = 0;
+    for (const char *rest = list; next_host(&rest, c->port, host, sizeof host, &port);)
+        hosts++;
     rc = err_set(err, ERR_CONFIG, "host in [mysql] names no host");
     while (next_host(&list, c->port, host, sizeof host, &port)) {
         rc = connect_host(db, host, port, database, err);
-        if (rc == 0 && several)
+        if (rc == 0 && hosts > 1)
             rc = check_writable(db, err);
         if (rc != ERR_UNAVAILABLE)
             break;
     }
-    return rc == ERR_UNAVAILABLE && several ? err_prefix(err, "none of the hosts can be used; the last") : rc;
+    return rc == ERR_UNAVAILABLE && hosts > 1 ? err_prefix(err, "none of the hosts can be used; the last") : rc;
 }
 
 int db_connect(struct db *db, struct err *err)
