@@ -72,8 +72,6 @@ static void duty_failed(struct poller *p, size_t i, const struct err *err, int64
 
     log_event(news ? LOG_ERROR : LOG_DEBUG, "the server refuses, everything else goes on", "duty=%s error=%s", duties[i].name,
               log_quote(err->text));
-    if (!t->since_us)
-        t->since_us = now_us;
     if (news) {
         t->said = *err;
         t->said_us = now_us;
@@ -115,11 +113,13 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
         database_away(p, "the database failed, running handlers go on", err, now_us);
         return false;
     }
-    duty_failed(p, i, err, now_us);
+    if (!p->troubles[i].since_us)
+        p->troubles[i].since_us = now_us;
     if (pass_is_over(p, i, now_us)) {
         poller_end(p, err->code, err->text);
         return false;
     }
+    duty_failed(p, i, err, now_us);
     return true;
 }
 
