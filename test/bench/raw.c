@@ -4,6 +4,7 @@
  * usage: raw insert COUNT ROWS SIZE   COUNT tasks of tag "raw", due now, bodies of SIZE bytes, ROWS a statement; rows a second
  *        raw settle COUNT BATCH       takes and finishes them, BATCH at a time, on one connection: a SELECT and two UPDATEs; tasks
  * a second
+ *        raw ask MS                  SELECT 1 every MS milliseconds, until it is killed
  */
 #include "sql.h"
 #include "tool.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void insert(MYSQL *my, long count, long rows, long size)
 {
@@ -92,6 +94,14 @@ static void settle(MYSQL *my, long count, long batch)
     free(sql);
 }
 
+static _Noreturn void ask(MYSQL *my, long ms)
+{
+    for (;;) {
+        mysql_free_result(sql_rows(my, "SELECT 1"));
+        usleep((useconds_t)ms * 1000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "";
@@ -102,9 +112,11 @@ int main(int argc, char **argv)
         insert(my, tool_number(argv[2], "COUNT"), tool_number(argv[3], "ROWS"), tool_number(argv[4], "SIZE"));
     } else if (strcmp(verb, "settle") == 0 && argc == 4) {
         settle(my, tool_number(argv[2], "COUNT"), tool_number(argv[3], "BATCH"));
+    } else if (strcmp(verb, "ask") == 0 && argc == 3) {
+        ask(my, tool_number(argv[2], "MS"));
     } else {
         errno = 0;
-        tool_die("usage: raw insert COUNT ROWS SIZE | settle COUNT BATCH");
+        tool_die("usage: raw insert COUNT ROWS SIZE | settle COUNT BATCH | ask MS");
     }
     mysql_close(my);
     return 0;

@@ -173,9 +173,21 @@ adds()
     lateness "$1" dq "$2" "$3"
 }
 
+# idle_with KIND WHO SECONDS COMMAND...: the same with this command beside the server.
+idle_with()
+{
+    local kind=$1 who=$2 seconds=$3 pid
+    shift 3
+    "$@" >/dev/null &
+    pid=$!
+    idle "$kind" "$who" "$seconds" "$pid"
+    kill "$pid"
+    wait "$pid" || true
+}
+
 b8()
 {
-    local seconds=$((20 / scale)) n=$((200 / scale)) pid
+    local seconds=$((20 / scale)) n=$((200 / scale))
     handlers "  bench: {run: $tool/stamp $stamps}"
     empty
     idle limit 'the server alone' "$seconds"
@@ -187,9 +199,7 @@ b8()
     adds B8-poll 'dqd --resident, dq add from elsewhere' "$n" "$sandbox/unwoken.ini"
     stop_dqd
     "$tool/naive" init
-    "$tool/naive" poll 10 1 : >/dev/null &
-    pid=$!
-    idle naive 'one row at a time, every 10 ms' "$seconds" "$pid"
-    kill "$pid"
-    wait "$pid" || true
+    idle_with limit 'SELECT 1 every 200 ms' "$seconds" "$tool/raw" ask 200
+    idle_with naive 'one row at a time, every 200 ms' "$seconds" "$tool/naive" poll 200 1 :
+    idle_with naive 'one row at a time, every 10 ms' "$seconds" "$tool/naive" poll 10 1 :
 }
