@@ -1,6 +1,7 @@
 /*
  * claim.c - looking what is due and taking it. Invariant: a tag is asked for no more than its handler and the slots can take soon,
- * and a tag that cannot be claimed (no handler, paused, at its limit, resting) costs the others no more than its line in the peek and a claim that takes nothing.
+ * and a tag that cannot be claimed (no handler, paused, at its limit, resting) costs the others no more than its line in the peek
+ * and a claim that takes nothing.
  */
 #include "poller/state.h"
 
@@ -197,8 +198,8 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     return 0;
 }
 
-/* One tag's share of a run. What a wake is about may be in the share of another host, which was not told: it is taken unless there is
- * something of our own. */
+/* One tag's share of a run. What a wake is about may be in the share of another host, which was not told: it is taken unless there
+ * is something of our own. */
 static int claim_due(struct poller *p, struct tag_state *t, size_t want, size_t *ret_seen, struct err *err)
 {
     bool all = p->o->mode == POLLER_ONCE || p->shares <= 1;

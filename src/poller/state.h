@@ -33,12 +33,12 @@ struct table {
 /* What this poller knows of a tag. */
 struct tag_state {
     char *name;
-    int handler;      /* index in the current table; -1: none, or left out by --tag */
-    bool selected;    /* by --tag */
-    int64_t next_at;  /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
+    int handler;     /* index in the current table; -1: none, or left out by --tag */
+    bool selected;   /* by --tag */
+    int64_t next_at; /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
     struct claim_floor floor;
-    bool look;        /* ask this tag alone when its next one is due */
-    bool more;        /* the last claim took all it asked for: there is likely more */
+    bool look;             /* ask this tag alone when its next one is due */
+    bool more;             /* the last claim took all it asked for: there is likely more */
     bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
     uint32_t queued;       /* jobs handed over or held, not started */
     uint32_t running;      /* jobs started */
@@ -246,7 +246,7 @@ int wake_fd(const struct poller *p);       /* wake.rung is to be set when it is 
 int64_t wake_next(const struct poller *p); /* when wake_run has something to do */
 /* When the next look for a wake may be made, after one now that takes cost_us. *paid_us is kept from look to look, 0 at first. */
 int64_t wake_pace(int64_t *paid_us, int64_t now_us, int64_t cost_us);
-void wake_run(struct poller *p);           /* if it was rung, and the last time was long enough ago: empties the queue, looks */
+void wake_run(struct poller *p); /* if it was rung, and the last time was long enough ago: empties the queue, looks */
 
 /* duty.c */
 void duty_run(struct poller *p);           /* those whose time has come, if the database is there */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define REAP_MOST 500
-#define REAP_EVERY_US INT64_C(3000000)
+#define REAP_EVERY_US INT64_C(2000000)
 #define REAP_SHARE 250
 #define REAP_RARE_US INT64_C(10000000)
 /* A tag without handler here is left to those that have one, but not for ever. */

@@ -59,9 +59,9 @@ struct runner_job {
     int64_t expected_at;
     uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */
 };
-/* Queues a job: it starts at start_us, at once or when slots and its tag's max_running allow; queued jobs of different tags take turns, and the
- * last quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing here blocks:
- * messages gather in memory until runner_flush, or until a packet is full. */
+/* Queues a job: it starts at start_us, at once or when slots and its tag's max_running allow; queued jobs of different tags take
+ * turns, and the last quarter of the slots (at least one, where there are two) is kept for tags that have nothing running. Nothing
+ * here blocks: messages gather in memory until runner_flush, or until a packet is full. */
 void runner_send_job(struct runner_link *l, const struct runner_job *j);
 void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
 enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };

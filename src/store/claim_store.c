@@ -174,7 +174,8 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
                SMALL_BODY, TASK_PENDING);
     db_put_text(&sql, ask->tag);
-    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS", overdue_ms * 1000);
+    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS",
+               overdue_ms * 1000);
     buf_str(&sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
     db_put_text(&sql, ask->tag);
     buf_chr(&sql, ')');

@@ -29,8 +29,8 @@ struct claim_peek {
 /* One statement: a loose index scan of `due` for the pending tasks. */
 int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
 void claim_peek_done(struct claim_peek *p);
-/* Where to begin: nothing is pending, as far as is known, that is due before `at`, or just then with an id of `id` or less. {0}: not
- * known. While some session holds an old snapshot, what was drained stays in the index; a floor spares passing over it. */
+/* Where to begin: nothing is pending, as far as is known, that is due before `at`, or just then with an id of `id` or less. {0}:
+ * not known. While some session holds an old snapshot, what was drained stays in the index; a floor spares passing over it. */
 struct claim_floor {
     int64_t at;
     uint64_t id;
@@ -48,23 +48,23 @@ void task_list_done(struct task_list *l);
 
 struct claim_ask {
     const char *tag;
-    size_t limit;           /* at most so many */
-    int64_t early_ms;       /* also what is due so soon: the caller starts nothing before its time */
+    size_t limit;             /* at most so many */
+    int64_t early_ms;         /* also what is due so soon: the caller starts nothing before its time */
     struct claim_floor floor; /* of our share */
-    unsigned share, shares; /* prefer the ids of this share, 0 to shares - 1; shares 1: all */
-    unsigned steal_share;   /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
+    unsigned share, shares;   /* prefer the ids of this share, 0 to shares - 1; shares 1: all */
+    unsigned steal_share;     /* another share: when ours has too few, ids of this one that are overdue by steal_after_ms */
     int64_t steal_after_ms;
     bool steal_far_end;    /* of these the latest first: out of their owner's way, but never always, for the oldest would starve */
     uint32_t max_attempts; /* written to rows that have none */
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
 };
-/* The claim of one tag, unless an operator has paused it: candidates by the index, then one UPDATE by (id, version). Appends to `won` the tasks that are now ours:
- * status running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer ones have body NULL
- * (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global limit the two
- * statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across hosts. After ERR_LOST
- * the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and would otherwise wait for its lease
- * to end. */
+/* The claim of one tag, unless an operator has paused it: candidates by the index, then one UPDATE by (id, version). Appends to
+ * `won` the tasks that are now ours: status running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer
+ * ones have body NULL (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global
+ * limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across hosts.
+ * After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and would otherwise wait
+ * for its lease to end. */
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
                       size_t *ret_seen, size_t *ret_lost, struct err *err) __attribute__((warn_unused_result));
 

@@ -178,11 +178,11 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
         buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias, t->attempt_change > 0 ? '+' : '-');
     /* From the second time on, apart from those it was claimed with: one of them may be what kills dqd. */
     if (event == TASK_TAKE_BACK)
-        buf_printf(
-            sql,
-            ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * LEAST(%sattempt, 30)"
-            " * 1000000) MICROSECOND)",
-            alias, alias, alias, alias);
+        buf_printf(sql,
+                   ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
+                   "LEAST(%sattempt - 1, 30)"
+                   " * 1000000) MICROSECOND)",
+                   alias, alias, alias, alias);
     if (t->from & TASK_FINISHED)
         buf_printf(sql, ", %slive = IF(%stask_key IS NULL, NULL, 1)", alias, alias);
     if (TASK_BIT(t->to) & TASK_FINISHED)

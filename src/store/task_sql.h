@@ -42,9 +42,9 @@ void sql_put_from_now(struct buf *sql, int64_t ms);
 
 /* `status IN (...)`: the states from which the event is allowed. And what it sets in any case: status, version, attempt,
  * update_time, and what follows from the new status for live, lease_until and finish_time. finish: the expression for the latter
- * where the task is finished; NULL: the statement's time. A task that is taken back not for the first time is due within `attempt`
- * seconds (at most 30), at random: tasks that were claimed together with one that kills its dqd shall not use up their attempts in
- * its company. Ends without a comma. */
+ * where the task is finished; NULL: the statement's time. A task that is taken back not for the first time is due within
+ * `attempt - 1` seconds (at most 30), at random: tasks that were claimed together with one that kills its dqd shall not use up
+ * their attempts in its company. Ends without a comma. */
 void sql_put_from(struct buf *sql, const char *alias, enum task_event event);
 void sql_put_transition(struct buf *sql, const char *alias, enum task_event event, const char *finish);
 

@@ -79,10 +79,8 @@ static void drift_widens_the_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reached_is_never_early),
-        cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
-        cmocka_unit_test(a_slow_answer_does_not_spoil_it),
-        cmocka_unit_test(a_clock_that_was_set_is_followed),
+        cmocka_unit_test(reached_is_never_early),          cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
+        cmocka_unit_test(a_slow_answer_does_not_spoil_it), cmocka_unit_test(a_clock_that_was_set_is_followed),
         cmocka_unit_test(drift_widens_the_bounds),
     };
 
