@@ -195,7 +195,7 @@ def many_pollers(t):
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
-    t.sleep(1.2)  # a heartbeat, so that each knows its share
+    t.wait(lambda: all(d.log().rpartition('msg="share of the work"')[2].split("\n")[0].endswith("of=20") for d in dqds), "each knows its share")
     t.add(n)
     t.wait_finished(300 if t.full else 60)
     oracle = Oracle(t)
