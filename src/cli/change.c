@@ -42,6 +42,7 @@ static void add_up(struct change *ch, const struct task_changed *part)
 {
     ch->total.matched += part->matched;
     ch->total.changed += part->changed;
+    ch->total.running += part->running;
     ch->total.lost += part->lost;
 }
 
@@ -188,6 +189,21 @@ static void say_when(const struct cmd_context *c, int64_t expected_at)
         cmd_note(c, "due %s = %s", when_format_local(local, expected_at), when_format_utc(utc, expected_at));
 }
 
+/* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */
+static void put_running(struct buf *b, uint64_t count, uint64_t running, bool dry_run)
+{
+    const char *is = running == 1 ? dry_run ? "is" : "was" : dry_run ? "are" : "were";
+
+    if (running == 0)
+        return;
+    if (count == 1)
+        buf_printf(b, "; it %s running", is);
+    else
+        buf_printf(b, ", %" PRIu64 " of them %s running", running, is);
+    if (!dry_run)
+        buf_str(b, running == 1 ? ": its handler is killed" : ": their handlers are killed");
+}
+
 static void report(const struct change *ch)
 {
     struct buf b = BUF_INIT;
@@ -201,8 +217,12 @@ static void report(const struct change *ch)
     else if (format == OUT_TSV)
         buf_printf(&b, "%s\n%" PRIu64 "\n", ch->dry_run ? "matched" : "changed", count);
     else
-        buf_printf(&b, "%" PRIu64 " task%s %s%s\n", count, count == 1 ? "" : "s", ch->dry_run ? "would be " : "",
-                   ch->request->past);
+        buf_printf(&b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s", ch->dry_run ? "would be " : "", ch->request->past);
+    if (format == OUT_TABLE) {
+        if (!ch->c->quiet)
+            put_running(&b, count, t->running, ch->dry_run);
+        buf_chr(&b, '\n');
+    }
     out_write(&b);
     buf_done(&b);
     if (count > 0 && ch->request->change != NULL)

@@ -23,6 +23,11 @@ struct targets {
     int64_t finished_before_at;
 };
 
+/* What a step did. */
+struct step {
+    uint64_t rows, running; /* changed, and how many of these ran */
+};
+
 static int target_add(const struct task *t, void *arg)
 {
     struct targets *x = arg;
@@ -80,7 +85,7 @@ static int change_rows(struct db *db, const struct task_change *change, const st
 
 /* Some of them run: the attempts that end here are recorded, under the rows' locks. */
 static int change_running(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
-                          uint64_t *ret_rows, struct err *err)
+                          struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref refs[TASK_STEP];
@@ -99,11 +104,13 @@ static int change_running(struct db *db, const struct task_change *change, const
     if (rc == 0 && locked)
         rc = attempt_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
     if (rc == 0)
-        rc = change_rows(db, change, x->refs + from, n, ret_rows, err);
+        rc = change_rows(db, change, x->refs + from, n, &ret->rows, err);
     if (rc == 0)
         rc = db_commit(db, err);
     if (rc < 0)
         db_rollback(db);
+    else
+        ret->running = locked;
     buf_done(&sql);
     return rc;
 }
@@ -118,7 +125,7 @@ static int unsure(size_t n, struct err *err)
 }
 
 /* After an answer was lost: how many of them are now as the change would have left them. */
-static int count_changed(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
+static int count_changed(struct db *db, enum task_event event, const struct targets *x, size_t from, size_t n, struct step *ret,
                          struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -126,18 +133,21 @@ static int count_changed(struct db *db, enum task_event event, const struct clai
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++)
-        next[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
+        next[i] = (struct claim_ref){x->refs[from + i].id, x->refs[from + i].version + 1};
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
     sql_put_refs(&sql, "", next, n);
     int rc = sql_read_refs(db, &sql, next, n, &count, err);
-    *ret_rows = count;
+    *ret = (struct step){.rows = count};
+    for (size_t i = from; i < from + n; i++)
+        for (size_t k = 0; x->running[i] && k < count; k++)
+            ret->running += next[k].id == x->refs[i].id;
     buf_done(&sql);
     return rc;
 }
 
 static int change_step(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
-                       uint64_t *ret_rows, struct err *err)
+                       struct step *ret, struct err *err)
 {
     bool running = false, lost = false;
     int rc = 0;
@@ -145,33 +155,34 @@ static int change_step(struct db *db, const struct task_change *change, const st
     for (size_t i = from; i < from + n; i++)
         running |= x->running[i];
     for (int tries = 0; tries < TRIES; tries++) {
-        rc = running && change->event == TASK_CANCEL ? change_running(db, change, x, from, n, ret_rows, err)
-                                                     : change_rows(db, change, x->refs + from, n, ret_rows, err);
+        rc = running && change->event == TASK_CANCEL ? change_running(db, change, x, from, n, ret, err)
+                                                     : change_rows(db, change, x->refs + from, n, &ret->rows, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
     }
     if (rc == 0 && lost)
-        rc = count_changed(db, change->event, x->refs + from, n, ret_rows, err);
+        rc = count_changed(db, change->event, x, from, n, ret, err);
     return rc == ERR_LOST ? unsure(n, err) : rc;
 }
 
 /* A live task has the tag and key of one of them: the others are still changed. *ret_taken: how many could not. */
 static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
-                         uint64_t *ret_rows, struct err *err)
+                         struct step *ret, struct err *err)
 {
-    uint64_t one = 0, rows = 0;
+    struct step sum = {0, 0};
 
     for (size_t i = from; i < from + n; i++) {
+        struct step one = {0, 0};
         int rc = change_step(db, change, x, i, 1, &one, err);
         if (rc == ERR_DUPLICATE)
             err_set(err, rc, "task %" PRIu64 ": another task with its tag and key is pending or running", x->refs[i].id);
         else if (rc < 0)
             return rc;
         else
-            rows += one;
+            sum.rows += one.rows, sum.running += one.running;
     }
-    *ret_rows = rows;
+    *ret = sum;
     return 0;
 }
 
@@ -180,25 +191,26 @@ int task_store_change(struct db *db, const struct task_filter *f, const struct t
                       struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
-    struct task_changed so_far = {0, 0, 0};
+    struct task_changed so_far = {0};
+    struct step step;
     bool duplicates = false;
-    uint64_t rows;
     size_t n;
 
     int rc = targets_list(db, f, task_transition(change->event)->from, &x, err);
     so_far.matched = x.count;
-    if (dry_run)
-        so_far.changed = x.count;
+    for (size_t i = 0; dry_run && i < x.count; i++)
+        so_far.changed++, so_far.running += x.running[i];
     for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
         n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
-        rows = 0;
-        rc = change_step(db, change, &x, from, n, &rows, err);
+        step = (struct step){0, 0};
+        rc = change_step(db, change, &x, from, n, &step, err);
         if (rc == ERR_DUPLICATE) {
             duplicates = true;
-            rc = change_singly(db, change, &x, from, n, &rows, err);
+            rc = change_singly(db, change, &x, from, n, &step, err);
         }
-        so_far.changed += rows;
-        so_far.lost += n - rows;
+        so_far.changed += step.rows;
+        so_far.running += step.running;
+        so_far.lost += n - step.rows;
         if (rc == 0 && progress)
             progress(&so_far, arg);
     }
@@ -269,7 +281,7 @@ int task_store_delete(struct db *db, const struct task_filter *f, int64_t finish
                       struct err *err)
 {
     struct targets x = {.finished_before_at = finished_before_at};
-    struct task_changed so_far = {0, 0, 0};
+    struct task_changed so_far = {0};
     size_t n, deleted;
 
     int rc = targets_list(db, f, TASK_FINISHED, &x, err);

@@ -95,6 +95,7 @@ struct task_change {
 struct task_changed {
     uint64_t matched; /* tasks that matched f and were in a state that allows the event */
     uint64_t changed; /* of these: changed (== matched when dry_run) */
+    uint64_t running; /* of the changed: were running before */
     uint64_t lost;    /* somebody else was quicker */
 };
 /* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost;

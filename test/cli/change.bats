@@ -68,6 +68,26 @@ END
     [ "$rc" -eq 64 ]
 }
 
+@test 'cancel says how many were running' {
+    id=$(task running)
+    try dq cancel "$id" --dry-run
+    [ "$out" = '1 task would be cancelled; it is running' ]
+    try dq cancel "$id"
+    [ "$out" = '1 task cancelled; it was running: its handler is killed' ]
+    for state in running pending running pending pending; do task "$state" mail >/dev/null; done
+    try dq cancel --tag mail -y --dry-run
+    [ "$out" = '5 tasks would be cancelled, 2 of them are running' ]
+    try dq cancel --tag mail -y
+    [ "$out" = '5 tasks cancelled, 2 of them were running: their handlers are killed' ]
+    a=$(task running) b=$(task pending)
+    try dq cancel "$a" "$b"
+    [ "$out" = '2 tasks cancelled, 1 of them was running: its handler is killed' ]
+    try dq -q cancel "$(task running)"
+    [ "$out" = '1 task cancelled' ]
+    try dq cancel "$(task running)" -o json
+    [ "$out" = '{"matched":1,"changed":1,"lost":0,"refused":0,"dry_run":false}' ]
+}
+
 @test 'a thousand ids at once' {
     yes '{"tag":"x","in":"1h"}' | head -n 1200 | dq -q add --from - >/dev/null
     [ "$(dq list -o id | xargs "$DQ_BIN/dq" cancel)" = '1200 tasks cancelled' ]

@@ -16,7 +16,7 @@ static int change(struct db *d, const char *glob, enum task_event event, int64_t
 {
     struct task_filter f = by_tag(glob);
     struct task_change c = {.event = event, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
-    done = (struct task_changed){0, 0, 0};
+    done = (struct task_changed){0};
     return task_store_change(d, &f, &c, false, NULL, NULL, &done, &err);
 }
 
@@ -34,6 +34,7 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
     ok(change(db, "t", TASK_CANCEL, 0));
     assert_int_equal(done.matched, 5);
     assert_int_equal(done.changed, 5);
+    assert_int_equal(done.running, 2);
     assert_int_equal(done.lost, 0);
     assert_int_equal(
         number(
@@ -94,6 +95,7 @@ static void a_lost_answer_is_counted(void **state)
         ok(change(proxy_db(p), "t", TASK_CANCEL, 0));
         assert_int_equal(proxy_cuts(p), 1);
         assert_int_equal(done.changed, 4);
+        assert_int_equal(done.running, 2);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND version = IF(claim_token IS NULL, 1, 2)"),
                          4);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
