@@ -136,6 +136,23 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
     }
 }
 
+void text_shell_word(struct buf *b, const char *s)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:/@%,";
+
+    if (*s && s[strspn(s, plain)] == '\0') {
+        buf_str(b, s);
+        return;
+    }
+    buf_chr(b, '\'');
+    for (; *s; s++)
+        if (*s == '\'')
+            buf_str(b, "'\"'\"'");
+        else
+            buf_chr(b, *s);
+    buf_chr(b, '\'');
+}
+
 enum { NEAREST_LONGEST = 63 };
 
 /* Edit distance with transpositions of neighbours, letter case aside. Both at most NEAREST_LONGEST long. */

@@ -26,6 +26,10 @@ size_t text_width(const char *p, size_t len);
  * doubled. At most max_chars columns of output where max_chars > 0; a cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
+/* Appends s as one word of a shell's command: in single quotes, unless it needs none. Text of a note has
+ * its backslashes doubled, so it adds none. */
+void text_shell_word(struct buf *b, const char *s);
+
 /* FNV-1a of s, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
 #define TEXT_HASH_INIT UINT64_C(14695981039346656037)
 uint64_t text_hash(uint64_t h, const char *s);

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <pwd.h>
@@ -63,10 +64,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const char *tag = c->operands[0];
     int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
-    struct buf end = BUF_INIT;
+    struct buf end = BUF_INIT, word = BUF_INIT;
     size_t chars;
     if (v->for_ms >= 0 && v->until.text)
         return err_set(err, ERR_USAGE, "--for and --until exclude each other");
+    if (v->for_ms == 0)
+        return err_set(err, ERR_USAGE, "--for: a pause of no time: dq resume ends one");
     if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
         return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
     int rc = task_check_tag(tag, strlen(tag), err);
@@ -86,7 +89,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     put_end(&end, v, until_at);
-    cmd_note(c, "%s is paused%s; running handlers go on. dq resume %s ends it", tag, end.len ? end.data : "", tag);
+    text_shell_word(&word, tag);
+    cmd_note(c, "%s is paused%s; running handlers go on. dq resume %s ends it", tag, end.len ? end.data : "", word.data);
+    buf_done(&word);
     buf_done(&end);
     return 0;
 }

@@ -71,6 +71,13 @@ task()
     [ "$status" -eq 64 ]
     [[ $output == 'dq: pause: --until: 2020-01-01 is past' ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
+    run dq pause known --for 0s
+    [ "$status" -eq 64 ]
+    [[ $output == 'dq: pause: --for: a pause of no time'* ]]
+    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
+    run dq pause "bob's tag"
+    [[ $output == "bob's tag is paused; "*' ends it' ]]
+    eval "$(grep -o 'dq resume .*' <<<"${output% ends it}")"
     run dq pause 'kn*'
     [ "$status" -eq 64 ]
     [[ $output == "dq: pause: one tag is paused at a time, not a glob: dq tags --tag 'kn*' -o id lists them" ]]

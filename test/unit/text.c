@@ -190,6 +190,19 @@ static void hashes_are_fnv_1a(void **state)
     assert_true(text_hash(text_hash(TEXT_HASH_INIT, "foo"), "bar") == UINT64_C(0x85944171f73967e8));
 }
 
+static void a_shell_reads_one_word(void **state)
+{
+    static const char *const rows[][2] = {{"mail.welcome", "mail.welcome"}, {"a b", "'a b'"}, {"", "''"}, {"$(x)", "'$(x)'"},
+                                          {"it's", "'it'\"'\"'s'"},         {"a*", "'a*'"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct buf b = BUF_INIT;
+        text_shell_word(&b, rows[i][0]);
+        assert_string_equal(b.data, rows[i][1]);
+        buf_done(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_cut_is_shown_and_fits_its_columns),
         cmocka_unit_test(every_byte_string_becomes_valid_harmless_utf8),
         cmocka_unit_test(a_typo_finds_its_word),
+        cmocka_unit_test(a_shell_reads_one_word),
         cmocka_unit_test(hashes_are_fnv_1a),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
