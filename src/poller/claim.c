@@ -14,6 +14,7 @@
 
 #define PEEK_DEAR_US 2000
 #define PEEK_SHARE 250
+#define WOKEN_TAGS 2
 #define PEEK_RARE_US INT64_C(10000000)
 
 static int64_t poll_us(const struct poller *p)
@@ -139,7 +140,7 @@ static void learn(struct poller *p, struct tag_state *t, size_t want, size_t see
     if (!t->more)
         t->next_at = TASK_TIME_NONE;
     if (seen == 0 && !had_more)
-        t->hold_until_us = now_us + poll_us(p); /* what is due is not for us: another poller's share, or the limit is reached */
+        t->hold_until_us = p->woken_runs == 2 ? 0 : now_us + poll_us(p); /* another poller's share, or the limit is reached */
     else if (seen > 0 && won->count == 0)
         t->hold_until_us = now_us + 1000 + (int64_t)(poller_random() % 4000); /* lost the race: step aside */
     else if (!t->more && p->o->mode == POLLER_ONCE)
@@ -198,8 +199,8 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     return 0;
 }
 
-/* One tag's share of a run. What a wake is about may be in the share of another host, which was not told: it is taken unless there
- * is something of our own. */
+/* One tag's share of a run. What a wake is about may be in the share of another host, which was not told: one is taken, unless
+ * there is something of our own. More would be fought for by all that were woken with us. */
 static int claim_due(struct poller *p, struct tag_state *t, size_t want, size_t *ret_seen, struct err *err)
 {
     bool all = p->o->mode == POLLER_ONCE || p->shares <= 1;
@@ -208,7 +209,7 @@ static int claim_due(struct poller *p, struct tag_state *t, size_t want, size_t 
     if (rc < 0 || *ret_seen > 0 || all || p->woken_runs == 0)
         return rc;
     t->hold_until_us = 0;
-    return claim_tag(p, t, want, true, ret_seen, err);
+    return claim_tag(p, t, 1, true, ret_seen, err);
 }
 
 /* What was taken starts while we go on asking. */
@@ -220,18 +221,14 @@ static void hand_over(struct poller *p)
         return;
 }
 
-int claim_run(struct poller *p, struct err *err)
+static int claim_tags(struct poller *p, bool *ret_seen_any, struct err *err)
 {
     int64_t now_us = when_steady_us();
-    bool peeked = p->peek_us == 0 || now_us >= p->peek_us + peek_every_us(p), seen_any = false;
-    int rc = peeked ? peek(p, err) : 0;
 
-    if (rc < 0)
-        return rc;
-    now_us = when_steady_us();
     for (size_t i = 0; i < p->tag_count; i++) {
         size_t turn = (p->tag_turn + i) % p->tag_count, seen = 0, want;
         struct tag_state *t = p->tags[turn];
+        int rc;
 
         if (!tags_claimable(t, now_us) || due_us(p, t) > now_us)
             continue;
@@ -243,12 +240,25 @@ int claim_run(struct poller *p, struct err *err)
             p->tag_turn = (turn + 1) % p->tag_count; /* the others first, next time */
             return rc;
         }
-        seen_any |= seen > 0;
+        *ret_seen_any |= seen > 0;
     }
     if (p->tag_count)
         p->tag_turn = (p->tag_turn + 1) % p->tag_count;
+    return 0;
+}
+
+int claim_run(struct poller *p, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    bool peeked = p->woken_runs != 2 && (p->peek_us == 0 || now_us >= p->peek_us + peek_every_us(p)), seen_any = false;
+    int rc = peeked ? peek(p, err) : 0;
+
+    if (rc == 0)
+        rc = claim_tags(p, &seen_any, err);
     if (p->woken_runs)
         p->woken_runs--;
+    if (rc < 0)
+        return rc;
     p->pass_empty = peeked && !seen_any;
     if (seen_any)
         hand_over(p);
@@ -314,17 +324,24 @@ out:
     return rc;
 }
 
-/* What is held back is asked for again, too: it may be what became due just now. */
+/* What is held back is asked for again, too: it may be what became due just now. Where there are few tags, they are asked for what
+ * is due before the peek is made: a round trip less for what the wake is most likely about. */
 int64_t claim_wake(struct poller *p)
 {
-    for (size_t i = 0; i < p->tag_count; i++)
+    size_t ready = 0;
+
+    for (size_t i = 0; i < p->tag_count; i++) {
         p->tags[i]->hold_until_us = 0;
+        ready += p->tags[i]->handler >= 0;
+    }
     if (peek_every_us(p) > poll_us(p)) {
         p->woken_runs = 2; /* one that looks, one that takes */
         p->look_us = when_steady_us() - poll_us(p);
         return p->look_cost_us * (int64_t)p->tag_count;
     }
-    p->woken_runs = 1;
     p->peek_us = 0;
-    return p->peek_cost_us[0];
+    p->woken_runs = ready && ready <= WOKEN_TAGS ? 2 : 1;
+    for (size_t i = 0; p->woken_runs == 2 && i < p->tag_count; i++)
+        p->tags[i]->next_at = 0;
+    return p->peek_cost_us[0] * p->woken_runs;
 }

@@ -20,9 +20,9 @@
 #include <stdint.h>
 
 #define NEVER_US INT64_MAX
-/* Tasks are claimed so long before their time: more than a claim takes while results are being settled, far less than anyone would
- * notice who cancels a task or looks at it. */
-#define CLAIM_EARLY_MS 20
+/* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer, for who cancels a task in that time is
+ * told that it runs. */
+#define CLAIM_EARLY_MS 5
 
 /* A handlers table stays until the last job that was started by it has ended. */
 struct table {
@@ -160,7 +160,7 @@ struct poller {
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     bool pass_empty; /* the last full pass won nothing */
     struct wake wake;
-    unsigned woken_runs; /* so many more runs of claim_run are due to a wake */
+    unsigned woken_runs; /* so many more runs of claim_run are due to a wake; before the last there is no peek */
     unsigned share, shares;
     uint64_t ping_sent, ping_answered;
     int64_t ping_sent_us;

@@ -206,7 +206,7 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
     sql_put_from_now(&sql, ask->lease_ms);
     buf_str(&sql,
-            ", execution_time = UTC_TIMESTAMP(3), exit_code = NULL, `signal` = NULL, error_stack = NULL, output = NULL WHERE ");
+            ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = NULL, output = NULL WHERE ");
     sql_put_from(&sql, "", TASK_CLAIM);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", refs, n);

@@ -294,6 +294,7 @@ static void what_is_due_soon_is_claimed_when_asked(void **state)
     ask.early_ms = 61000;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
     assert_int_equal(won.count, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
     task_list_done(&won);
 }
 

@@ -94,6 +94,8 @@ def cancel_races(t):
         for a in oracle.attempts.get(task, []):
             # the claim came before the cancel; the start may follow within the poll interval, and is then killed
             t.expect(a.start <= at + 1_000_000, f"task {task} was started {(a.start - at) / 1000:.0f} ms after its cancel")
+    for (task,) in t.sql(f"SELECT id FROM dq_task WHERE status = {CANCELLED} AND finish_time < expected_time - INTERVAL 6000 MICROSECOND"):
+        t.expect(int(task) not in oracle.attempts, f"task {task} was cancelled in time, and was started")
     for task, row in oracle.rows.items():
         t.expect((int(row[2]) == CANCELLED) == (task in acknowledged), f"task {task}: state {row[2]} does not fit what dq cancel said")
     ran = sum(1 for task in acknowledged if oracle.attempts.get(task))
