@@ -67,7 +67,8 @@ def term_twice(t):
 
 @case("cancel-races", 13, 15)
 def cancel_races(t):
-    """dq cancel against claims, runs and ends: exactly one winner each, and no start after an acknowledged cancel."""
+    """dq cancel against claims, runs and ends: exactly one winner each, and no start after an acknowledged cancel of a pending
+    task."""
     rounds = 600 if t.full else 60
     proxy = t.proxy()
     proxy.rules = [Rule("claim", "delay", 0.5, seconds=0.05)]  # after the candidates were read
