@@ -318,7 +318,7 @@ static int start(struct poller *p, struct err *err)
         rc = runner_start(&r, &p->link, err);
     if (rc == 0)
         rc = db_load_secret(p->db, err);
-    if (rc == 0 && p->o->mode != POLLER_ONCE)
+    if (rc == 0)
         wake_open(p);
     if (rc == 0)
         rc = drop_root(p, err);

@@ -31,6 +31,7 @@ int registry_beat(struct poller *p, struct err *err)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
     p->share = s.share;
     p->shares = s.shares;
+    wake_open(p); /* somebody may have removed the directory */
     return 0;
 }
 

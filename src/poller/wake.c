@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -110,30 +111,55 @@ static int open_dir(const char *path)
     return fd;
 }
 
-void wake_open(struct poller *p)
+static int make_socket(struct poller *p)
 {
-    const char *dir = p->conf->dqd.wake_dir;
     struct wake *w = &p->wake;
-    char prefix[POKE_PREFIX_SIZE], text[WHEN_TEXT_SIZE];
+    char prefix[POKE_PREFIX_SIZE];
     int off = 0;
 
-    if (!dir[0])
-        return;
-    w->dir_fd = open_dir(dir);
+    w->dir_fd = open_dir(p->conf->dqd.wake_dir);
     if (w->dir_fd < 0)
-        goto failed;
+        return -1;
     remove_stale(w->dir_fd);
     snprintf(w->name, sizeof w->name, "%s%016" PRIx64, poke_prefix(prefix, p->conf->mysql.database), poller_random());
     w->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (w->fd < 0)
-        goto failed;
+        return -1;
     /* A descriptor that comes along would be closed by us, and closing may block (SO_LINGER). */
     (void)setsockopt(w->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
     if (bind_for_all(w->fd, w->dir_fd, w->name) == 0)
-        return;
+        return 0;
     w->name[0] = '\0';
-failed:
-    log_event(LOG_NOTE, "dq cannot wake this dqd: what is added late is seen at the next poll",
+    return -1;
+}
+
+/* Where dq looks for it: our open directory may have been removed or moved away. */
+static bool is_found(const struct poller *p)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return (size_t)snprintf(path, sizeof path, "%s/%s", p->conf->dqd.wake_dir, p->wake.name) >= sizeof path ||
+           fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+void wake_open(struct poller *p)
+{
+    const char *dir = p->conf->dqd.wake_dir;
+    char text[WHEN_TEXT_SIZE];
+    bool had = p->wake.fd >= 0, again = p->beat_us != 0;
+
+    if (!dir[0] || p->o->mode == POLLER_ONCE || p->phase != PHASE_RUN || (had && is_found(p)))
+        return;
+    wake_close(p);
+    if (make_socket(p) == 0) {
+        if (again)
+            log_event(LOG_NOTE, "the socket by which dq wakes this dqd was missing and has been made anew", "wake_dir=%s",
+                      log_quote(dir));
+        p->wake.rung = again; /* who added something meanwhile could not tell */
+        return;
+    }
+    log_event(had || !again ? LOG_NOTE : LOG_DEBUG, "dq cannot wake this dqd: what is added late is seen at the next poll",
               "wake_dir=%s poll_interval=%s error=%s", log_quote(dir), when_format_duration(text, p->conf->dqd.poll_interval_ms),
               log_quote(strerror(errno)));
     wake_close(p);

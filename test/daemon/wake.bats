@@ -45,6 +45,15 @@ has_run() { [ "$(grep -cxF "$1" "$ran")" = "${2:-1}" ]; } # has_run ID [TIMES]
 tasks() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE $1")" = "$2" ]; }
 pollers() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$1" ]; }
 sockets() { [ "$(find "$wake_dir" -name 'wake.*' -type s | wc -l)" = "$1" ]; }
+seen_after() { [ "$(sql 'SELECT last_seen FROM dq_poller')" \> "$1" ]; }
+beaten() # a heartbeat begins and ends
+{
+    local seen
+    seen=$(sql 'SELECT last_seen FROM dq_poller')
+    wait_until seen_after "$seen"
+    seen=$(sql 'SELECT last_seen FROM dq_poller')
+    wait_until seen_after "$seen"
+}
 up() { wait_until pollers 1 && wait_until quiet; }
 
 @test 'what becomes due starts without waiting for the poll: add, run-now, reschedule, retry, resume' {
@@ -249,6 +258,30 @@ END
     wait_until has_run "$id"
     dqd_stop
     [ "$(ls "$wake_dir" | tr '\n' ' ')" = 'other wake.file wake.link ' ]
+}
+
+@test 'a directory that is removed: it and the socket are made anew, or dqd says once that it cannot be woken' {
+    local id
+    ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
+    dqd_start --resident
+    wait_until pollers 1
+    rm -r "$wake_dir"
+    wait_until sockets 1
+    beaten
+    id=$(dq add t)
+    wait_until has_run "$id"
+    [ "$(grep -c 'made anew' "$DQD_LOG")" = 1 ]
+    mv "$wake_dir" "$BATS_TEST_TMPDIR/moved"
+    ln -s "$BATS_TEST_TMPDIR/none" "$wake_dir"
+    wait_until grep -q 'cannot wake' "$DQD_LOG"
+    [ ! "$(find "$BATS_TEST_TMPDIR/moved" -name 'wake.*')" ]
+    beaten
+    rm "$wake_dir"
+    wait_until sockets 1
+    [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 1 ]
+    [ "$(grep -c 'made anew' "$DQD_LOG")" = 2 ]
+    dqd_stop
+    sockets 0
 }
 
 @test 'a directory that cannot be had: dqd says so in one line, and works' {
