@@ -51,7 +51,8 @@ GETTER(paused_until)
 
 GETTER(pause)
 {
-    ret->colour = CELL_WARN;
+    if (TAG->paused_until_at != TASK_TIME_NONE)
+        ret->colour = CELL_WARN;
     if (TAG->paused_until_at == INT64_MAX)
         cell_set_text(ret, "until resumed");
     else

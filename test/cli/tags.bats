@@ -36,6 +36,16 @@ task()
     [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
 }
 
+@test 'tags: only what is paused, and what has no handler, is in the colour of a warning' {
+    task known 0 0
+    seen() { TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null; }
+    warned() { seen | grep -c "$(printf '\033\\[33m')" || true; }
+    [ "$(warned)" -eq 0 ]
+    dq -q pause known
+    [ "$(warned)" -eq 1 ]
+    seen | grep -q "$(printf '\033\\[33m')until resumed"
+}
+
 @test 'tags: handlers that cannot be read are a note' {
     task known 0 0
     echo 'nonsense: [' >"$DQ_HANDLERS"
