@@ -50,7 +50,7 @@ GETTER(alive)
 }
 
 static const struct out_column columns[] = {
-    {"host", NULL, false, 0, "", get_host},
+    {"host", NULL, false, OUT_NARROW, "", get_host},
     {"pid", NULL, true, 0, "", get_pid},
     {"mode", NULL, false, 0, "", get_mode},
     {"slots", NULL, true, 0, "", get_slots},

@@ -97,7 +97,7 @@ GETTER(rate)
 }
 
 static const struct out_column columns[] = {
-    {"tag", NULL, false, 0, "", get_tag},
+    {"tag", NULL, false, OUT_NARROW, "", get_tag},
     TAG_COUNT_COLUMNS,
     {"oldest_late", "oldest_late_ms", true, 0, "", get_oldest},
     {"started", "window_started", true, 0, "", get_started},

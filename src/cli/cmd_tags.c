@@ -93,18 +93,26 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 /* The first one is what people see as "paused"; programs get what is behind it. */
 static const struct out_column columns[] = {
     {"paused", NULL, false, 0, "", get_pause},
-    {"tag", NULL, false, 0, "", get_tag},
+    {"tag", NULL, false, OUT_NARROW, "", get_tag},
     TAG_COUNT_COLUMNS,
     {"oldest", "oldest_due_in_ms", false, 0, "", get_oldest},
     {"next", "next_time", false, 0, "", get_next},
     {"paused", NULL, false, 0, "", get_paused},
     {"paused_until", NULL, false, 0, "", get_paused_until},
-    {"handler", NULL, false, 0, "", get_handler},
+    {"handler", NULL, false, OUT_NARROW, "", get_handler},
     {"handled", NULL, false, 0, "", get_handled},
     {"paused_by", NULL, false, 0, "", get_paused_by},
-    {"pause_reason", NULL, false, 0, "", get_reason},
+    {"pause_reason", NULL, false, 60, "", get_reason},
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+static bool has_reason(const struct tag_info *tags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tags[i].pause_reason)
+            return true;
+    return false;
+}
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
@@ -113,10 +121,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct out *out;
     size_t count;
     bool people = c->style.format == OUT_TABLE;
-    const char *names = people ? TABLE_COLUMNS : c->style.format == OUT_TSV ? TSV_COLUMNS : NULL;
     int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
+    const char *names = !people                   ? c->style.format == OUT_TSV ? TSV_COLUMNS : NULL
+                        : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
+                                                  : TABLE_COLUMNS;
     rc = out_new(&out, &c->style, people ? columns : columns + 1, COLUMN_COUNT - !people, names, cmd_handlers(c), err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);

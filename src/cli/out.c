@@ -18,7 +18,8 @@
 
 const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
 
-#define CUT_LEAST 8 /* narrower says too little */
+/* To how many columns texts are cut: all of them to the first, before one is cut to the second, which still says something. */
+static const size_t cut_least[] = {8, 5};
 
 struct piece { /* one cell of a table that waits for its width */
     size_t offset, len, width;
@@ -103,16 +104,16 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
-/* What is too wide for the terminal is taken from the columns that may be cut, the last one first. */
-static void table_fit(struct out *o)
+/* Takes what is too wide for the terminal from the columns that may be cut, the last one first; each keeps `least`. */
+static void table_shrink(struct out *o, size_t least)
 {
     size_t total = 2 * (o->count - 1);
     for (size_t i = 0; i < o->count; i++)
         total += o->widths[i];
     for (size_t i = o->count; i-- > 0 && total > o->style.width;) {
-        if (o->columns[i]->max == 0 || o->widths[i] <= CUT_LEAST)
+        if (o->columns[i]->max == 0 || o->widths[i] <= least)
             continue;
-        size_t spare = o->widths[i] - CUT_LEAST, excess = total - o->style.width;
+        size_t spare = o->widths[i] - least, excess = total - o->style.width;
         o->widths[i] -= spare < excess ? spare : excess;
         total -= spare < excess ? spare : excess;
     }
@@ -125,7 +126,8 @@ static void table_find_widths(struct out *o)
             o->widths[i % o->count] = o->pieces[i].width;
     }
     if (o->style.width)
-        table_fit(o);
+        for (size_t i = 0; i < sizeof(cut_least) / sizeof(cut_least[0]); i++)
+            table_shrink(o, cut_least[i]);
     o->widths_known = true;
 }
 

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "cli/cell.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,8 @@ enum out_format { OUT_TABLE, OUT_JSON, OUT_NDJSON, OUT_TSV, OUT_ID, OUT_FORMAT_C
 #define OUT_ANY (OUT_BIT(OUT_FORMAT_COUNT) - 1)
 #define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
 extern const char *const out_format_names[]; /* index = format, NULL-terminated */
+
+#define OUT_NARROW UINT_MAX /* as max: cut only where a terminal is narrow */
 
 struct out_column {
     const char *name; /* of the column, as in --columns; upper case in the heading */

@@ -145,7 +145,7 @@ GETTER(body)
 
 const struct out_column task_columns[] = {
     {"id", NULL, true, 0, "number of the task", get_id},
-    {"tag", NULL, false, 0, "tag: picks the handler", get_tag},
+    {"tag", NULL, false, OUT_NARROW, "tag: picks the handler", get_tag},
     {"key", NULL, false, 40, "key, unique per tag among pending and running tasks", get_key},
     {"status", NULL, false, 0, "pending, running, done, failed or cancelled", get_status},
     {"attempt", NULL, true, 0, "attempts started so far", get_attempt},
@@ -158,7 +158,7 @@ const struct out_column task_columns[] = {
     {"delay", "delay_ms", true, 0, "delay that was asked for", get_delay},
     {"created", "create_time", false, 0, "when it was added", get_created},
     {"updated", "update_time", false, 0, "last change of state", get_updated},
-    {"host", NULL, false, 0, "host of the last owner", get_host},
+    {"host", NULL, false, OUT_NARROW, "host of the last owner", get_host},
     {"pid", NULL, true, 0, "process of dqd on that host", get_pid},
     {"lease_until", NULL, false, 0, "running tasks: taken back when this has passed", get_lease_until},
     {"exit", "exit_code", true, 0, "exit status of the last attempt", get_exit},

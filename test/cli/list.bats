@@ -161,10 +161,10 @@ fill()
     on 90
     [[ $(row) == *"$id  a.tag.of.some.length  $words  failed "*'…' ]]
     on 50
-    [[ $(row) == *"$id "*'a.tag.of.some.length  a'*'…'*'failed '*'…' ]]
+    [[ $(row) == *"$id "*'a.tag.of.so'*'…  a'*'…'*'failed '*'…' ]]
     [ "$(dq list -c id,tag,key,status,error | grep -c 'the end$')" = 1 ]
     on 20 id,tag,status
-    [[ $(row) == *"$id  a.tag.of.some.length  failed" ]]
+    [[ $(row) == *"$id  a.tag"*'…  failed' ]]
 }
 
 @test 'a reader that leaves ends it quietly' {

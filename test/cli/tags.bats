@@ -46,6 +46,31 @@ task()
     seen | grep -q "$(printf '\033\\[33m')until resumed"
 }
 
+@test 'tags: the reason of a pause is the last column where there is one' {
+    task known 0 0
+    task nobody 0 0
+    ! dq tags | grep -q 'PAUSE REASON'
+    dq -q pause known --reason 'provider is down'
+    [[ $(dq tags | sed -n 1p) == *'HANDLER  PAUSE REASON' ]]
+    [[ $(dq tags | sed -n 2p) == *'  known    provider is down' ]]
+    [[ $(dq tags | sed -n 3p) == *'  -' ]]
+    [[ $(dq tags -t known -o json) == *'"handled":true,"paused_by":"'*'@'*'","pause_reason":"provider is down"}'* ]]
+}
+
+@test 'tables fit a terminal as far as texts can be cut' {
+    task "$(printf 'a%.0s' {1..100})" 0 -10
+    sql "INSERT INTO dq_poller VALUES (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
+    widest() { script -qec "stty cols $1; LC_ALL=C.UTF-8 NO_COLOR=1 $DQ_BIN/dq $2" /dev/null </dev/null | tr -d '\r' | LC_ALL=C.UTF-8 wc -L; }
+    [ "$(widest 200 stats)" -gt 130 ]
+    for verb in list stats pollers; do
+        echo "$verb: $(widest 100 "$verb")"
+        [ "$(widest 100 "$verb")" -le 100 ]
+    done
+    [ "$(widest 80 list)" -le 80 ]
+    [ "$(widest 110 tags)" -le 110 ]
+    [ "$(dq stats | wc -L)" -gt 130 ]
+}
+
 @test 'tags: handlers that cannot be read are a note' {
     task known 0 0
     echo 'nonsense: [' >"$DQ_HANDLERS"
