@@ -79,31 +79,31 @@ static double least(double a, double b)
 
 struct carried {
     double process, process_1s, batch, server; /* tasks per second */
-    bool guessed;                              /* dqd was not measured */
+    bool guessed, batch_guessed;               /* dqd was not measured */
 };
 
 static struct carried carried(const struct bench *b)
 {
-    struct carried k = {.guessed = !b->figures[BENCH_RUN].known};
+    struct carried k = {.guessed = !b->figures[BENCH_RUN].known, .batch_guessed = !b->figures[BENCH_RUN_BATCH].known};
     double bulk = value(b, BENCH_ADD_BULK), store = through(value(b, BENCH_CLAIM), value(b, BENCH_SETTLE));
 
     k.process = k.guessed ? least(value(b, BENCH_SPAWN_PARALLEL), store) : value(b, BENCH_RUN);
     k.process_1s = least(k.process, b->c->conf->dqd.slots);
-    k.batch = through(b->figures[BENCH_RUN_BATCH].known ? value(b, BENCH_RUN_BATCH) : store, bulk);
+    k.batch = through(k.batch_guessed ? store : value(b, BENCH_RUN_BATCH), bulk);
     k.server = through(store, bulk);
     if (k.server < k.batch) /* dqd's handlers work while it claims */
         k.server = k.batch;
     return k;
 }
 
-static void add_carry(struct bench_rows *rows, const char *name, double per_second, const char *about)
+static void add_carry(struct bench_rows *rows, const char *name, double per_second, const char *about, bool guessed)
 {
     struct bench_row *row = rows_add(rows, "carry", name);
 
     row->unit = "tasks/day";
     row->known = per_second > 0;
     row->value = per_second * DAY_S;
-    snprintf(row->about, sizeof row->about, "%s", about);
+    snprintf(row->about, sizeof row->about, "%s%s", about, guessed ? "; guessed, as dqd was not measured" : "");
 }
 
 /* One connection for each dqd, some for dq. */
@@ -117,21 +117,22 @@ static void add_carries(const struct bench *b, const struct carried *k, struct b
 {
     double command_ms = value(b, BENCH_ADD_COMMAND), hosts = k->process > 0 ? k->server / k->process : 0;
 
-    add_carry(rows, "process", k->process,
-              k->guessed ? "this host, a process a task; guessed, as dqd was not measured"
-                         : "this host, a process a task that ends at once");
-    add_carry(rows, "process-1s", k->process_1s, "the same, where each handler takes a second");
-    add_carry(rows, "batch", k->batch, "this host, batch handlers that do nothing, tasks added in bulk");
-    add_carry(rows, "server", k->server, "all hosts together, at least: added in bulk, claimed, settled");
-    add_carry(rows, "add", value(b, BENCH_ADD), "added one by one by one program that keeps its connection");
-    add_carry(rows, "add-command", command_ms > 0 ? 1000 / command_ms : 0, "added by dq add, one after the other");
+    add_carry(rows, "process", k->process, "this host, a process a task that ends at once", k->guessed);
+    add_carry(rows, "process-1s", k->process_1s,
+              "the same, where each handler takes a second; one tag alone only max_running times 86,400 (8 unless set)",
+              k->guessed);
+    add_carry(rows, "batch", k->batch, "this host, batch handlers that do nothing, tasks added in bulk", k->batch_guessed);
+    add_carry(rows, "server", k->server, "all hosts together, at least: added in bulk, claimed, settled", false);
+    add_carry(rows, "add", value(b, BENCH_ADD), "added one by one by one program that keeps its connection", false);
+    add_carry(rows, "add-command", command_ms > 0 ? 1000 / command_ms : 0, "added by dq add, one after the other", false);
     struct bench_row *row = rows_add(rows, "carry", "hosts");
     row->unit = "hosts";
     row->known = hosts > 0;
     row->value = hosts < 1 ? 1 : (double)(int64_t)hosts;
     if (room_for_hosts(b) > 0 && room_for_hosts(b) < row->value)
         row->value = room_for_hosts(b);
-    snprintf(row->about, sizeof row->about, "like this one, a process a task, until the server is the brake");
+    snprintf(row->about, sizeof row->about, "like this one, a process a task, until the server is the brake%s",
+             k->guessed ? "; guessed" : "");
 }
 
 /* ---- what limits it */
@@ -278,7 +279,8 @@ static void brake_lateness(const struct bench *b, struct bench_rows *rows)
     struct bench_row *row = add_brake(rows, "lateness", "poll_interval in [dqd]");
 
     SAY(row->now, "%s", when_format_duration(text, b->c->conf->dqd.poll_interval_ms));
-    SAY(row->about, "planned tasks start as measured; what %s adds due at once may wait this long; a look costs %.2f ms",
+    SAY(row->about, "%swhat %s adds due at once may wait this long; a look costs %.2f ms",
+        b->figures[BENCH_LATENESS].known ? "planned tasks start as measured; " : "planned tasks: not measured; ",
         b->c->conf->dqd.wake_dir[0] ? "another host" : "anybody", value(b, BENCH_PEEK));
     if (late_ms < LATE_MS)
         return;

@@ -99,6 +99,9 @@ static void test_days_follow_from_seconds(void **state)
     (void)state;
     assert_float_equal(carried("process"), 2000.0 * 86400, 1);
     assert_float_equal(carried("process-1s"), 32.0 * 86400, 1);
+    assert_non_null(strstr(find("carry", "process-1s").about, "one tag alone only max_running"));
+    assert_null(strstr(find("carry", "batch").about, "guessed"));
+    assert_non_null(strstr(find("brake", "lateness").about, "as measured"));
     assert_float_equal(carried("add"), 1500.0 * 86400, 1);
     assert_float_equal(carried("add-command"), 250.0 * 86400, 1);
     assert_float_equal(carried("server"), 50000.0 / 3 * 86400, 1);
@@ -158,7 +161,9 @@ static void test_what_is_not_known_is_not_made_up(void **state)
     assert_false(find("measure", "run").known);
     assert_string_equal(find("measure", "run").about, "no dqd");
     assert_float_equal(carried("process"), 2400.0 * 86400, 1);
-    assert_non_null(strstr(find("carry", "process").about, "guessed"));
+    for (size_t i = 0; i < 4; i++)
+        assert_non_null(strstr(find("carry", (const char *[]){"process", "process-1s", "batch", "hosts"}[i]).about, "guessed"));
+    assert_null(strstr(find("brake", "lateness").about, "as measured"));
     memset(b.figures, 0, sizeof b.figures);
     b.server =
         (struct scratch_server){.flush_log = -1, .buffer_pool = -1, .max_connections = -1, .connections = -1, .table_size = -1};
