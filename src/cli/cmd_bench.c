@@ -101,6 +101,9 @@ static int scratch_make(struct bench *b, struct scratch *s, struct err *err)
     b->db = db_new(&b->conf);
     if (s->given) {
         rc = db_connect(b->db, err);
+        if (rc == ERR_CONFIG)
+            return err_set(err, rc, "--database %s: there is no such database. Make it (CREATE DATABASE), or leave the option out",
+                           s->given);
         if (rc == 0)
             rc = scratch_store_check_empty(b->db, err);
         if (rc < 0)
@@ -123,17 +126,22 @@ static int scratch_drop(struct bench *b, struct scratch *s, struct err *err)
     return rc;
 }
 
-/* After a failure that one is what the program ends with, and this is only told. */
+/* After a failure that one comes first. */
 static int scratch_done(struct bench *b, struct scratch *s, int rc, struct err *err)
 {
     struct err drop_err = {0};
+    char text[sizeof err->text];
     bool dropped = !s->made || scratch_drop(b, s, &drop_err) == 0;
 
     if (!dropped && rc == 0) {
         *err = drop_err;
         rc = err_prefix(err, "all is measured, but %s could not be dropped", s->given ? s->given : s->name);
     } else if (!dropped && rc != ERR_DENIED) {
-        cmd_complain(b->c, "%s could not be dropped either: %s", s->given ? s->given : s->name, drop_err.text);
+        memcpy(text, err->text, sizeof text);
+        if (s->given)
+            err_set(err, rc, "%s; the tables of dq in %s could not be dropped", text, s->given);
+        else
+            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later", text, s->name);
     }
     db_free(b->db);
     db_free(s->db);
@@ -252,7 +260,7 @@ out:
 static const struct cmd_option options[] = {
     {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "measure for so long, 2s to 10m; default 1m", NULL, 0},
     {"database", 0, CMD_TEXT, FIELD(database), "NAME", "use this database, which must be empty, instead of making one", NULL, 0},
-    {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "only drop what a dq bench that was killed has left behind", NULL, 0},
+    {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "only drop what a killed dq bench has left, of what this account sees", NULL, 0},
 };
 
 const struct cmd cmd_bench = {

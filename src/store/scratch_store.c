@@ -129,17 +129,27 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
 int scratch_store_check_empty(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    char *table = NULL;
+    char *table = NULL, *ours = NULL;
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
     int rc = query_text(db, &sql, &table, err);
+    buf_reset(&sql);
+    buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0, GROUP_CONCAT(table_name ORDER BY table_name "
+                  "SEPARATOR ', '), NULL)"
+                  " FROM information_schema.tables WHERE table_schema = DATABASE()");
     if (rc == 0 && table)
+        rc = query_text(db, &sql, &ours, err);
+    if (rc == 0 && ours)
+        rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s. If a dq bench that was killed left it: DROP TABLE %s",
+                     table, ours);
+    else if (rc == 0 && table)
         rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s", table);
     buf_reset(&sql);
     buf_str(&sql, "DROP TABLE IF EXISTS dq_bench"); /* the right is looked at first, whatever there is */
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
     free(table);
+    free(ours);
     buf_done(&sql);
     return rc;
 }

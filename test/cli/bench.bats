@@ -149,6 +149,50 @@ END
     sql 'DROP DATABASE spare'
 }
 
+@test 'an existing database in which a killed one left its tables, and one that is not there, are told with what to do' {
+    sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
+    databases=$(databases)
+    "$DQ_BIN/dq" bench --for 1m --database spare >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    BENCH_PID=$!
+    is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }
+    wait_until is_measuring
+    kill -KILL "$BENCH_PID"
+    bench_wait || true
+    is_released() { rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?; [ "$rc" -eq 1 ]; }
+    wait_until is_released
+    cat "$BATS_TEST_TMPDIR/err"
+    sql "USE spare; $(grep -o 'DROP TABLE .*' "$BATS_TEST_TMPDIR/err")"
+    [ -z "$(sql 'SHOW TABLES FROM spare')" ]
+    sql 'CREATE TABLE spare.mine (a int); CREATE TABLE spare.dq_mine (a int)'
+    rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 1 ]
+    ! grep -q 'DROP' "$BATS_TEST_TMPDIR/err"
+    sql 'DROP DATABASE spare'
+    rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    [ "$rc" -eq 78 ]
+    grep -q '^dq: bench: --database spare: there is no such database' "$BATS_TEST_TMPDIR/err"
+    ! grep -q 'dq init' "$BATS_TEST_TMPDIR/err"
+    rm -rf "$TMPDIR"/dq-bench.* # of the killed one
+}
+
+@test 'what cannot be dropped is told behind the cause, with what drops it' {
+    as_account
+    sql 'GRANT ALL ON `dq_bench_%`.* TO benchmark@localhost'
+    bench_start --for 1m
+    left=$(scratch)
+    is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }
+    wait_until is_measuring
+    sql 'REVOKE DROP ON `dq_bench_%`.* FROM benchmark@localhost'
+    kill -INT "$BENCH_PID"
+    rc=0; bench_wait || rc=$?
+    [ "$rc" -eq 75 ]
+    [ "$(grep '^dq: ' "$BATS_TEST_TMPDIR/err")" = "dq: bench: interrupted; $left could not be dropped: dq bench --clean drops it later" ]
+    sql 'GRANT ALL ON `dq_bench_%`.* TO benchmark@localhost'
+    [ "$(dq bench --clean)" = '1 dropped' ]
+    untouched
+}
+
 @test 'what a killed one left is named by the next and dropped by --clean, which leaves one at work alone' {
     bench_start --for 1m
     first=$(scratch)
