@@ -70,8 +70,10 @@ static void duty_failed(struct poller *p, size_t i, const struct err *err, int64
     struct duty_trouble *t = &p->troubles[i];
     bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
 
-    log_event(news ? LOG_ERROR : LOG_DEBUG, "the server refuses, everything else goes on", "duty=%s error=%s", duties[i].name,
-              log_quote(err->text));
+    log_event(news ? LOG_ERROR : LOG_DEBUG,
+              duties[i].run == claim_run ? "the server refuses, tasks are left waiting"
+                                         : "the server refuses, everything else goes on",
+              "duty=%s error=%s", duties[i].name, log_quote(err->text));
     if (news) {
         t->said = *err;
         t->said_us = now_us;
@@ -99,6 +101,17 @@ static bool pass_is_over(const struct poller *p, size_t i, int64_t now_us)
            (p->result_count == 0 || now_us - p->troubles[i].since_us > p->conf->dqd.lease_ms * 1000);
 }
 
+/* A pass says beforehand why it will stand. */
+static void trouble_begins(struct poller *p, size_t i, int64_t now_us)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    p->troubles[i].since_us = now_us;
+    if (p->o->mode == POLLER_ONCE && p->result_count && duties[i].run == settle_flush)
+        log_event(LOG_WARN, "this pass waits for results to be written down, else their tasks run again when their lease has ended",
+                  "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms), p->result_count);
+}
+
 /* Whether other duties may be tried now. */
 static bool statement_failed(struct poller *p, size_t i, const struct err *err)
 {
@@ -114,7 +127,7 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
         return false;
     }
     if (!p->troubles[i].since_us)
-        p->troubles[i].since_us = now_us;
+        trouble_begins(p, i, now_us);
     if (pass_is_over(p, i, now_us)) {
         poller_end(p, err->code, err->text);
         return false;

@@ -89,6 +89,18 @@ static void kill_all(struct poller *p, const char *why)
             runner_send_kill(p->link, p->jobs[i]->number, RUNNER_KILL_SHUTDOWN);
 }
 
+/* A --for whose time is up fails with what the server still refuses: cron has no other way to learn of it. */
+static void end_settled(struct poller *p)
+{
+    const struct duty_trouble *t = p->troubles, *end = p->troubles + DUTY_COUNT;
+
+    while (t < end && !t->since_us)
+        t++;
+    if (t < end && p->o->mode == POLLER_FOR && !p->asked_to_end)
+        poller_end(p, t->said.code, t->said.text);
+    p->phase = PHASE_END;
+}
+
 static void advance(struct poller *p)
 {
     int64_t now_us = when_steady_us();
@@ -113,7 +125,7 @@ static void advance(struct poller *p)
     if (p->phase != PHASE_DRAIN && p->phase != PHASE_KILL)
         return;
     if (settled) {
-        p->phase = PHASE_END;
+        end_settled(p);
     } else if (p->job_count == 0 && now_us >= p->give_up_us) {
         log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
                   p->result_count);

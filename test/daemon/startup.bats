@@ -137,15 +137,46 @@ END
     refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
-@test "a pass of an account that lacks a right ends, and says which" {
+as_reader() # as_reader ARG...: dqd of an account that may only read, and say that it lives
+{
     write_handlers <<<'handlers: {t: {run: "true"}}'
-    sql 'CREATE OR REPLACE USER reader@localhost; GRANT SELECT ON dq.* TO reader@localhost'
+    sql 'CREATE OR REPLACE USER reader@localhost; GRANT SELECT ON dq.* TO reader@localhost;
+         GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO reader@localhost'
     sed "s/^user *=.*/user = reader/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/reader.ini"
     chmod 600 "$BATS_TEST_TMPDIR/reader.ini"
-    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/reader.ini"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 1 ] || dq add t
+    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/reader.ini" "$@"
+    echo "$output"
+}
+
+@test "a pass of an account that lacks a right ends, and says which" {
+    as_reader
     [ "$status" = 77 ]
     [[ $output == *'command denied to user'* ]]
     [ "${#lines[@]}" = 1 ]
+}
+
+@test "--for of an account that lacks a right stays so long, and fails with what is refused at its end" {
+    as_reader --for 1s
+    [ "$status" = 77 ]
+    [[ ${lines[0]} == *'tasks are left waiting" duty=claim error='*'command denied to user'* ]]
+    [[ ${lines[1]} == 'dqd: '*'command denied to user'* ]]
+    [ "$(grep -c 'duty=claim' <<<"$output")" = 1 ]
+}
+
+@test "a pass that cannot write a result down says what it waits for, and ends when the lease is over" {
+    write_handlers <<<'handlers: {t: {run: "exit 65"}}'
+    sql 'CREATE OR REPLACE USER forgetful@localhost; GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
+         GRANT SELECT ON dq.* TO forgetful@localhost; GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO forgetful@localhost;
+         GRANT INSERT, UPDATE, DELETE ON dq.dq_tag TO forgetful@localhost; DELETE FROM dq_task'
+    sed "s/^user *=.*/user = forgetful/; s|^handlers *=.*|handlers = $DQ_HANDLERS|; s/^\[dqd\]/&\nlease = 2s\nheartbeat = 500ms/" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/forgetful.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/forgetful.ini"
+    dq add t
+    run timeout 60 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/forgetful.ini"
+    echo "$output"
+    [ "$status" = 77 ]
+    [ "$(grep -c 'this pass waits.*run again.*at_most=2s results=1' <<<"$output")" = 1 ]
+    [[ ${lines[-1]} == 'dqd: '*'command denied to user'*dq_attempt* ]]
 }
 
 @test "with stderr closed, no other file gets the log" {
