@@ -145,10 +145,23 @@ static void note_server(struct db *db)
     snprintf(db->server, sizeof db->server, "%s %u.%u.%u at %s", db->mariadb ? "MariaDB" : "MySQL", major, minor, patch, db->at);
 }
 
+/* Nothing was under way yet: another host, or another time, will do. */
+static int not_made(const struct db *db, int64_t since, struct err *err)
+{
+    const struct conf_mysql *c = db->conf;
+    int64_t took = when_steady() - since,
+            patience = c->connect_timeout_ms < c->read_timeout_ms ? c->connect_timeout_ms : c->read_timeout_ms;
+
+    if (took < patience)
+        return err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made; " DB_ERROR_WHERE, db->at);
+    return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at, seconds(took - 999));
+}
+
 /* One host. database NULL: none selected. */
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
+    int64_t since = when_steady();
     bool stripped;
     int rc;
 
@@ -176,8 +189,8 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     note_server(db);
     rc = set_up_session(db, err);
 out:
-    if (rc == ERR_LOST) /* nothing was under way yet */
-        rc = err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made", db->at);
+    if (rc == ERR_LOST)
+        rc = not_made(db, since, err);
     if (rc < 0)
         db_close(db);
     return rc;
@@ -209,12 +222,13 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
 static int check_writable(struct db *db, struct err *err)
 {
     unsigned long long read_only = 0;
+    int64_t since = when_steady();
     int rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
 
     if (rc == 0 && read_only)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
-    else if (rc == ERR_LOST) /* nothing was under way yet */
-        rc = err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made", db->at);
+    else if (rc == ERR_LOST)
+        rc = not_made(db, since, err);
     if (rc < 0)
         db_close(db);
     return rc;

@@ -20,7 +20,7 @@ struct fault {
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
 #define A_RIGHT "grant it, see grants.sql.example"
-#define WHERE "does the server run? host, port and socket in [mysql] say where"
+#define WHERE DB_ERROR_WHERE
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
 #define NO_MEMORY "the server is out of memory"

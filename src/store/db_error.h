@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#define DB_ERROR_WHERE "does the server run? host, port and socket in [mysql] say where"
+
 /* Fills err for an error number of the server (1000 and up, by the ER_ names) or of the client library (2000 to 2999) and returns
  * its code. server_text is what the server said: shown only where it cannot quote data. `at` names the server. *ret_drop: the
  * connection is of no use any more. */

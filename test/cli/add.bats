@@ -152,6 +152,33 @@ as()
     DQ_CONFIG=$BATS_TEST_TMPDIR/$1.ini "${@:2}"
 }
 
+@test 'a server that takes connections and says nothing, or hangs up: told apart, with where to look' {
+    python3 - "$BATS_TEST_TMPDIR" 3>&- <<'END' &
+import os, socket, sys
+silent, rude = (socket.socket(socket.AF_UNIX) for _ in range(2))
+silent.bind(sys.argv[1] + '/silent')
+silent.listen()
+rude.bind(sys.argv[1] + '/rude')
+rude.listen()
+while True:
+    rude.accept()[0].close()
+END
+    server=$!
+    wait_until test -S "$BATS_TEST_TMPDIR/rude"
+    own() { sed "s|^socket *=.*|socket = $BATS_TEST_TMPDIR/$1\nconnect_timeout = 1s|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
+    own silent
+    run "$DQ_BIN/dq" --config "$BATS_TEST_TMPDIR/own.ini" add t
+    echo "$output"
+    [ "$status" = 69 ]
+    [[ $output == *'/silent: no answer for '[1-9]*'s; does the server run?'* ]]
+    own rude
+    run "$DQ_BIN/dq" --config "$BATS_TEST_TMPDIR/own.ini" add t
+    kill "$server"
+    echo "$output"
+    [ "$status" = 69 ]
+    [[ $output == *'/rude: the connection broke while it was being made; does the server run?'* ]]
+}
+
 @test 'an account with no right but INSERT adds tasks, and is told the id' {
     sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost'
     try as inserter dq add t body --in 10m
