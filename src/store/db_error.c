@@ -19,7 +19,7 @@ struct fault {
 };
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
-#define A_RIGHT "grant it, see grants.sql.example"
+#define A_RIGHT "grant it: what each account needs is in grants.sql.example, see dqd(8)"
 #define WHERE DB_ERROR_WHERE
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"

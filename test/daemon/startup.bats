@@ -152,7 +152,9 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 @test "a pass of an account that lacks a right ends, and says which" {
     as_reader
     [ "$status" = 77 ]
-    [[ $output == *'command denied to user'* ]]
+    [[ $output == *'command denied to user'*'grants.sql.example, see dqd(8)' ]]
+    grep -q 'sql/grants.sql.example' "$DQ_TOP/doc/dqd.8"
+    [ -f "$DQ_TOP/sql/grants.sql.example" ]
     [ "${#lines[@]}" = 1 ]
 }
 
