@@ -26,7 +26,8 @@ enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
 
 struct command_line {
     enum action action;
-    bool allow_overlap, mode_given;
+    bool allow_overlap;
+    const char *mode; /* as given; NULL: none */
     struct poller_options o;
     const char **tags;
     size_t tag_count;
@@ -84,13 +85,19 @@ static int unknown_option(const char *given, struct err *err)
     return err_set(err, ERR_USAGE, "unknown option %s; see dqd --help", given);
 }
 
-static int set_mode(struct command_line *c, enum poller_mode mode, struct err *err)
+static int set_action(struct command_line *c, enum action action, const char *name, struct err *err)
 {
-    if (c->mode_given)
-        return err_set(err, ERR_USAGE, "--once, --for and --resident exclude each other");
-    c->mode_given = true;
-    c->o.mode = mode;
+    if (c->mode)
+        return err_set(err, ERR_USAGE, "%s and %s exclude each other", c->mode, name);
+    c->mode = name;
+    c->action = action;
     return 0;
+}
+
+static int set_mode(struct command_line *c, enum poller_mode mode, const char *name, struct err *err)
+{
+    c->o.mode = mode;
+    return set_action(c, RUN, name, err);
 }
 
 static int take_slots(struct command_line *c, const char *text, struct err *err)
@@ -110,16 +117,16 @@ static int take_for(struct command_line *c, const char *text, struct err *err)
         err_prefix(err, "--for");
         return err->code = ERR_USAGE;
     }
-    return set_mode(c, POLLER_FOR, err);
+    return set_mode(c, POLLER_FOR, "--for", err);
 }
 
 static int take_option(struct command_line *c, int opt, char *const *argv, struct err *err)
 {
     switch (opt) {
     case 'o':
-        return set_mode(c, POLLER_ONCE, err);
+        return set_mode(c, POLLER_ONCE, "--once", err);
     case 'r':
-        return set_mode(c, POLLER_RESIDENT, err);
+        return set_mode(c, POLLER_RESIDENT, "--resident", err);
     case 'f':
         return take_for(c, optarg, err);
     case 'c':
@@ -141,11 +148,9 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         c->allow_overlap = true;
         return 0;
     case 'C':
-        c->action = CHECK_CONFIG;
-        return 0;
+        return set_action(c, CHECK_CONFIG, "--check-config", err);
     case 'L':
-        c->action = LIST_HANDLERS;
-        return 0;
+        return set_action(c, LIST_HANDLERS, "--list-handlers", err);
     case ':':
         return err_set(err, ERR_USAGE, "option %s needs a value; see dqd --help", argv[optind - 1]);
     default:
@@ -178,11 +183,23 @@ static int parse(struct command_line *c, int argc, char **argv, struct err *err)
     return 0;
 }
 
+/* As it stands in the file but for what would act on a terminal: a backslash is the shell's own. */
+static void put_line(struct buf *b, const char *line)
+{
+    for (size_t len; *line; line += len) {
+        len = *line == '\\' ? 1 : strcspn(line, "\\");
+        if (*line == '\\')
+            buf_chr(b, '\\');
+        else
+            text_escape(b, line, len, 0);
+    }
+}
+
 /* The shell's text with its line ends escaped, or a list as JSON. */
 static void put_command(struct buf *b, const struct handler *h)
 {
     if (h->run) {
-        text_escape(b, h->run, strlen(h->run), 0);
+        put_line(b, h->run);
         return;
     }
     for (char *const *word = h->argv; *word; word++) {

@@ -16,6 +16,9 @@ refused() { # refused STATUS TEXT ARG...
     refused 64 'did you mean --resident?' --residen1
     refused 64 'unexpected argument "now"' now
     refused 64 'exclude each other' --once --resident
+    refused 64 '--check-config and --list-handlers exclude each other' --check-config --list-handlers
+    refused 64 'exclude each other' --check-config --once
+    refused 64 'exclude each other' --for 5s --list-handlers
     refused 64 'needs a value' --for
     refused 64 '--tag is empty' --tag ''
     refused 64 'unknown unit' --for 5x
@@ -48,9 +51,11 @@ END
 handlers:
   several.lines: {run: "one\ntwo"}
   words: {run: [prog, "a b", c]}
+  shell: {run: 'printf "\033\\n"'}
 END
     run dqd --list-handlers
-    [ "${#lines[@]}" = 2 ]
+    [ "${#lines[@]}" = 3 ]
+    [[ ${lines[2]} == *$'\tprintf "\\033\\\\n"' ]]
     [[ ${lines[0]} == *$'\tone\\ntwo' ]]
     [[ ${lines[1]} == *$'\t["prog","a b","c"]' ]]
     sed "s|^\[mysql\]|&\npassword_file = /nonexistent/password|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/secret.ini"
