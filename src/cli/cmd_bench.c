@@ -111,6 +111,8 @@ static int scratch_make(struct bench *b, struct scratch *s, struct err *err)
     }
     s->made = true;
     rc = schema_migrate(b->db, NULL, NULL, &from, err);
+    if (rc == 0)
+        rc = scratch_store_commit(b->db, 0, err); /* marks it as ours */
     if (rc == ERR_DENIED && !s->given)
         rc = explain_denied(s, err);
     return rc;

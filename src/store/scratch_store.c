@@ -126,6 +126,30 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
 
 /* ---- a database of somebody's */
 
+/* The tables of dq that a killed bench left in the database of db, "a, b"; NULL where none did, or there are others. */
+static char *leftovers(struct db *db)
+{
+    struct buf sql = BUF_INIT;
+    struct err ignored;
+    char *names = NULL, *mark = NULL;
+
+    buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
+                  " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
+                  " FROM information_schema.tables WHERE table_schema = DATABASE()");
+    int rc = query_text(db, &sql, &names, &ignored);
+    buf_reset(&sql);
+    buf_str(&sql, "SELECT 1 FROM dq_meta WHERE name = 'bench'");
+    if (rc == 0 && names)
+        rc = query_text(db, &sql, &mark, &ignored);
+    if (rc < 0 || !mark) {
+        free(names);
+        names = NULL;
+    }
+    free(mark);
+    buf_done(&sql);
+    return names;
+}
+
 int scratch_store_check_empty(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -133,15 +157,12 @@ int scratch_store_check_empty(struct db *db, struct err *err)
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
     int rc = query_text(db, &sql, &table, err);
-    buf_reset(&sql);
-    buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0, GROUP_CONCAT(table_name ORDER BY table_name "
-                  "SEPARATOR ', '), NULL)"
-                  " FROM information_schema.tables WHERE table_schema = DATABASE()");
     if (rc == 0 && table)
-        rc = query_text(db, &sql, &ours, err);
+        ours = leftovers(db);
     if (rc == 0 && ours)
-        rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s. If a dq bench that was killed left it: DROP TABLE %s",
-                     table, ours);
+        rc = err_set(err, ERR_STATE,
+                     "it is not empty: a dq bench that was killed left tables there. If nobody has used them since: DROP TABLE %s",
+                     ours);
     else if (rc == 0 && table)
         rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s", table);
     buf_reset(&sql);
