@@ -8,6 +8,7 @@
 #include "cli/bulk.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "cli/infile.h"
 #include "cli/progress.h"
@@ -45,8 +46,9 @@ struct bulk {
     struct chunk chunks[2];
     struct chunk *filling, *sending; /* the latter NULL: none */
     pthread_t sender;
-    uint64_t done_line;    /* every line up to this one is in the database */
-    uint64_t unknown_line; /* not 0: of those behind it, up to this one, nobody knows */
+    uint64_t done_line;     /* every line up to this one is in the database */
+    uint64_t unknown_line;  /* not 0: of those behind it, up to this one, nobody knows */
+    struct buf unknown_tag; /* of that line, as a word of a shell */
     uint64_t added, kept;
 };
 
@@ -126,8 +128,10 @@ static int finish_chunk(struct bulk *b, struct err *err)
     b->sending = NULL;
     if (k->rc < 0) {
         *err = k->err;
-        if (k->rc == ERR_LOST)
-            b->unknown_line = k->last_line;
+        if (k->rc == ERR_LOST) {
+            b->unknown_line = k->items[k->count - 1].line;
+            text_shell_word(&b->unknown_tag, k->tasks[k->count - 1].tag);
+        }
         if (k->bad < k->count)
             return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[k->bad].line);
         return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
@@ -255,9 +259,9 @@ static int explain_fault(const struct bulk *b, struct err *err)
         return err->code;
     if (b->unknown_line)
         return err_set(err, err->code,
-                       "%s; dq list --since 10m tells whether they are in: then go on with --skip %" PRIu64
-                       ", else with --skip %" PRIu64,
-                       text, b->unknown_line, b->done_line);
+                       "%s; they are in if line %" PRIu64 " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
+                       " shows: then go on with --skip %" PRIu64 ", else with --skip %" PRIu64,
+                       text, b->unknown_line, b->unknown_tag.data, b->unknown_line, b->done_line);
     if (b->added + b->kept == 0)
         return err_set(err, err->code, "%s; nothing was added", text);
     return err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: go on with --skip %" PRIu64, text, b->done_line,
@@ -286,7 +290,7 @@ static void report(const struct bulk *b)
 
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
 {
-    struct bulk b = {.c = c, .options = o, .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
+    struct bulk b = {.c = c, .options = o, .unknown_tag = BUF_INIT, .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
     int rc = infile_open(&b.lines, o->from, err);
     if (rc < 0)
         return rc;
@@ -308,6 +312,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         report(&b);
     bulk_parser_done(&b.parser);
     infile_done(&b.lines);
+    buf_done(&b.unknown_tag);
     for (int i = 0; i < 2; i++) {
         buf_done(&b.chunks[i].arena);
         free(b.chunks[i].items);
