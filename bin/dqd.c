@@ -14,12 +14,14 @@
 #include "poller/poller.h"
 #include "runner/runner.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
@@ -231,10 +233,13 @@ static void list_handlers(const struct handlers *h)
 /* The files that the connection needs, which only a run would miss. */
 static int check_mysql_files(const struct conf_mysql *m, struct err *err)
 {
+    const char *const files[][2] = {
+        {"defaults_file", m->defaults_file}, {"tls_ca", m->tls_ca}, {"tls_cert", m->tls_cert}, {"tls_key", m->tls_key}};
     char *password = NULL;
 
-    if (m->defaults_file[0] && access(m->defaults_file, R_OK) < 0)
-        return err_set(err, ERR_CONFIG, "defaults_file %s: %m", m->defaults_file);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i][1][0] && access(files[i][1], R_OK) < 0)
+            return err_set(err, ERR_CONFIG, "%s %s: %m", files[i][0], files[i][1]);
     if (!m->password_file[0])
         return 0;
     int rc = conf_read_secret(m->password_file, &password, err);
@@ -251,6 +256,30 @@ static void warn_of_handler(const struct handlers *handlers, const struct handle
     buf_done(&name);
 }
 
+/* 0, or why a dqd that stays could have no socket there. One that is missing is made at the start, mostly by systemd or by root. */
+static int wake_dir_fault(const char *dir)
+{
+    struct stat st;
+
+    if (!dir[0])
+        return 0;
+    if (lstat(dir, &st) < 0)
+        return errno == ENOENT ? 0 : errno;
+    return !S_ISDIR(st.st_mode) ? ENOTDIR : eaccess(dir, W_OK | X_OK) < 0 ? errno : 0;
+}
+
+static size_t warn_of_files(const struct conf *conf, const struct handlers *handlers)
+{
+    int fault = wake_dir_fault(conf->dqd.wake_dir);
+
+    if (fault)
+        fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n", conf->path, conf->dqd.wake_dir,
+                strerror(fault));
+    if (!handlers->count)
+        fprintf(stderr, "dqd: %s: warning: there are no handlers: no task would be started\n", handlers->path);
+    return (size_t)(fault != 0) + (handlers->count == 0);
+}
+
 /* What may be right at another time or for another account is a warning. */
 static int check_config(const struct command_line *c, struct err *err)
 {
@@ -263,7 +292,7 @@ static int check_config(const struct command_line *c, struct err *err)
         return rc;
     if (conf->dqd.user[0] && !getpwnam(conf->dqd.user))
         return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", conf->path, conf->dqd.user);
-    warnings = runner_check(handlers, conf->dqd.user, warn_of_handler);
+    warnings = runner_check(handlers, conf->dqd.user, warn_of_handler) + warn_of_files(conf, handlers);
     rc = lock_check(conf, err);
     if (rc < 0 && rc != ERR_DENIED && conf->dqd.lock_file[0])
         return err_prefix(err, "%s: [dqd] lock_file", conf->path);

@@ -372,6 +372,11 @@ static int check_hosts(struct ini *s)
     const char *host = s->conf->mysql.host, *p = host + strspn(host, blanks);
     if (*host && !*p)
         return fail(s, line_of(s, &s->conf->mysql.host), "host = %s names no host; write db1, db1:3307 or [::1]:3307", host);
+    for (const char *comma = strchr(p, ','); comma; comma = strchr(comma, ',')) {
+        comma += 1 + strspn(comma + 1, " \t");
+        if (!*comma || *comma == ',')
+            return fail(s, line_of(s, &s->conf->mysql.host), "host = %s: there is no name after one of the commas", host);
+    }
     for (size_t len; (len = strcspn(p, blanks)) > 0; p += len + strspn(p + len, blanks))
         if (!is_host(p, len))
             return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is no host; write db1, db1:3307 or [::1]:3307",

@@ -99,7 +99,7 @@ END
 }
 
 @test "--check-config: a lock file that nobody could use is a fault" {
-    write_handlers <<<'handlers: {}'
+    write_handlers <<<'handlers: {t: {run: "true"}}'
     own() { sed "s|^lock_file *=.*|lock_file = $1|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
     own /nonexistent/dqd.lock
     refused 78 'own.ini: [dqd] lock_file: no lock file can be made in /nonexistent: No such file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
@@ -118,7 +118,27 @@ END
     run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     [ "$status" = 0 ]
     [[ ${lines[0]} == *'warning: the lock file '*' belongs to user id '* ]]
-    [[ $output == *'0 handlers, 1 warning' ]]
+    [[ $output == *'1 handler, 1 warning' ]]
+}
+
+@test "--check-config: files for TLS that are missing are a fault, no handlers and a wake_dir of no use a warning" {
+    write_handlers <<<'handlers:'
+    own() { sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; $1" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
+    own 's|^\[mysql\]|&\ntls_ca = none.pem|'
+    refused 78 "tls_ca $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    own 's|^\[mysql\]|&\ntls_cert = own.ini\ntls_key = none.key|'
+    refused 78 "tls_key $BATS_TEST_TMPDIR/none.key: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    own 's|^\[mysql\]|&\ntls_cert = none.pem\ntls_key = own.ini|'
+    refused 78 "tls_cert $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    for dir in "$DQ_HANDLERS" /proc/self; do
+        own "s|^wake_dir *=.*|wake_dir = $dir|"
+        run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+        echo "$output"
+        [ "$status" = 0 ]
+        [[ ${lines[0]} == *"own.ini: warning: [dqd] wake_dir = $dir: "*'could not wake'* ]]
+        [[ ${lines[1]} == *'warning: there are no handlers'* ]]
+        [[ ${lines[2]} == *'0 handlers, 2 warnings' ]]
+    done
 }
 
 @test "files: missing, writable by others" {
