@@ -222,6 +222,33 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND attempt = 1')" = 5 ]
 }
 
+@test "what a handler starts as dq-handlers(5) says outlives it, however late its session begins" {
+    local form
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    # Between its fork and setsid(2) it sleeps for so long that the handler would have ended.
+    cat >"$BATS_TEST_TMPDIR/bin/setsid" <<END
+#!/bin/sh
+[ "\$1" = -f ] && shift
+(sleep 0.5; exec $(command -v setsid) "\$@") &
+END
+    printf '#!/bin/sh\nuntil test -e %s/ended; do sleep 0.05; done\necho outlived >%s/later\n' \
+        "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/bin/later"
+    chmod +x "$BATS_TEST_TMPDIR"/bin/*
+    form=$(grep 'setsid -f sh' "$DQ_TOP/doc/dq-handlers.5")
+    write_handlers <<END
+handlers:
+  t:
+    env: {PATH: '$BATS_TEST_TMPDIR/bin:$PATH'}
+    run: |
+    $form
+END
+    dq add t
+    dqd
+    [ "$(sql 'SELECT status FROM dq_task')" = 1 ]
+    : >"$BATS_TEST_TMPDIR/ended"
+    wait_until grep -q outlived "$BATS_TEST_TMPDIR/later"
+}
+
 @test "retention deletes what has been finished long enough, with its attempts" {
     write_handlers <<'END'
 handlers: {}
