@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define PEEK_DEAR_US 2000
-#define PEEK_SHARE 250
+#define PEEK_SHARE 500
 #define WOKEN_TAGS 2
 #define PEEK_RARE_US INT64_C(10000000)
 

@@ -12,7 +12,7 @@
 
 #define REAP_MOST 500
 #define REAP_EVERY_US INT64_C(2000000)
-#define REAP_SHARE 250
+#define REAP_SHARE 500
 #define REAP_RARE_US INT64_C(10000000)
 /* A tag without handler here is left to those that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)

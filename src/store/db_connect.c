@@ -9,9 +9,7 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
-#if HAVE___NSS_CONFIGURE_LOOKUP
-#include <nss.h>
-#endif
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +21,16 @@
 static const char *set_or_null(const char *s)
 {
     return s && *s ? s : NULL;
+}
+
+/* In place of the C library's, for this program: the client library asks it for the port of the service "mysql", whether it will
+ * need it or not, and the search for modules and daemons that nsswitch.conf names would be a tenth of a dq add. Without an answer
+ * the port is 3306. */
+struct servent *getservbyname(const char *name, const char *proto)
+{
+    (void)name;
+    (void)proto;
+    return NULL;
 }
 
 static unsigned seconds(int64_t ms)
@@ -169,11 +177,6 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
         snprintf(db->at, sizeof db->at, "%s", set_or_null(c->socket) ? c->socket : "localhost");
     else
         snprintf(db->at, sizeof db->at, "%s:%u", host, port);
-#if HAVE___NSS_CONFIGURE_LOOKUP
-    /* The library asks for the port of the service "mysql", whether it will need it or not: for that a file is good enough, and the
-     * search for modules and daemons that nsswitch.conf names would be a tenth of a dq add. */
-    (void)__nss_configure_lookup("services", "files");
-#endif
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");

@@ -6,15 +6,19 @@
  *   DQ_FAULT_LOG=FILE           gets one line when that has happened
  *   DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
  *
+ * Memory is refused to the program only: the client library, and the C library in its rarer corners, do not look whether they got it.
+ *
  * Invariant: without a match every call does what it always does.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -33,6 +37,20 @@ static char fault_name[32], fault_call[32];
 static long fault_at, fault_seen, clock_ms;
 static int fault_error; /* 0: kill */
 static bool armed, late;
+static uintptr_t program_first, program_end; /* where the program itself lies */
+
+static int note_program(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    program_first = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && end > program_end)
+            program_end = end;
+    }
+    return 1; /* it comes first */
+}
 
 __attribute__((constructor)) static void read_orders(void)
 {
@@ -44,6 +62,7 @@ __attribute__((constructor)) static void read_orders(void)
         return;
     late = strcmp(what, "late-kill") == 0;
     fault_error = atoi(what);
+    dl_iterate_phdr(note_program, NULL);
     armed = true;
 }
 
@@ -79,6 +98,11 @@ static bool hit(const char *call)
     return true;
 }
 
+static bool hit_ours(const char *call, const void *from)
+{
+    return (uintptr_t)from >= program_first && (uintptr_t)from < program_end && hit(call);
+}
+
 static void *real(const char *name)
 {
     return dlsym(RTLD_NEXT, name);
@@ -109,7 +133,6 @@ WRAP(int, memfd_create, -1, (const char *name, unsigned flags), (name, flags))
 WRAP(int, epoll_ctl, -1, (int fd, int op, int other, struct epoll_event *e), (fd, op, other, e))
 WRAP(int, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP(pid_t, fork, -1, (void), ())
-WRAP(char *, strdup, NULL, (const char *s), (s))
 
 /* A tail call (compile with -O2): the child of vfork must return through the caller's frame, not through one of ours. */
 pid_t vfork(void);
@@ -126,17 +149,17 @@ pid_t vfork(void)
 
 void *malloc(size_t size)
 {
-    return hit("malloc") ? NULL : __libc_malloc(size);
+    return hit_ours("malloc", __builtin_return_address(0)) ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return hit("calloc") ? NULL : __libc_calloc(count, size);
+    return hit_ours("calloc", __builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *p, size_t size)
 {
-    return hit("realloc") ? NULL : __libc_realloc(p, size);
+    return hit_ours("realloc", __builtin_return_address(0)) ? NULL : __libc_realloc(p, size);
 }
 
 int open(const char *path, int flags, ...)

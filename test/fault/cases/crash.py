@@ -8,8 +8,7 @@ from harness.oracle import DONE, Oracle
 FAIL = {"open": errno.EMFILE, "pipe2": errno.EMFILE, "socket": errno.EMFILE, "socketpair": errno.EMFILE, "memfd_create": errno.EMFILE,
         "vfork": errno.EAGAIN, "fork": errno.EAGAIN, "epoll_ctl": errno.ENOMEM, "signalfd": errno.EMFILE, "send": errno.ECONNRESET,
         "recv": errno.ECONNRESET, "connect": errno.ECONNREFUSED, "sendmsg": errno.ENOBUFS, "recvmsg": errno.ENOMEM, "write": errno.EIO,
-        "read": errno.EIO, "pwrite": errno.ENOSPC, "malloc": errno.ENOMEM, "calloc": errno.ENOMEM, "realloc": errno.ENOMEM,
-        "strdup": errno.ENOMEM}
+        "read": errno.EIO, "pwrite": errno.ENOSPC, "malloc": errno.ENOMEM, "calloc": errno.ENOMEM, "realloc": errno.ENOMEM}
 
 
 def _fault(t, name, call, n, what):
