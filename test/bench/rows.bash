@@ -195,6 +195,8 @@ b8()
     # shellcheck disable=SC2046  # words
     idle dq 'dqd --resident' "$seconds" $(dqd_pids)
     adds B8-add 'dqd --resident, dq add' "$n" "$DQ_CONFIG"
+    "$tool/starts" -r "$n" "$tool/stamp $stamps"
+    lateness B8-add limit 'a bare start of the same handler, after as long a rest' "$n"
     sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
     adds B8-poll 'dqd --resident, dq add from elsewhere' "$n" "$sandbox/unwoken.ini"
     stop_dqd
