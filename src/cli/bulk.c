@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-#define CHUNK_LINES 1000
+#define CHUNK_LINES 4000
 #define CHUNK_BYTES (1u << 20)
 #define TRANSIENT_TRIES 5
 

@@ -123,16 +123,16 @@ END
 }
 
 @test 'a fault in a later chunk: earlier chunks are in, the bad one is not, and --skip goes on' {
-    lines 2500 | sed '1700s/bulk/ /; 1700s/"in"/"inn"/' >x.ndjson
+    lines 6500 | sed '5700s/bulk/ /; 5700s/"in"/"inn"/' >x.ndjson
     try dq add --from x.ndjson
     [ "$rc" -eq 65 ]
     [ -z "$out" ]
-    [[ $err == *'x.ndjson:1700: '*'; lines up to 1000 are in: go on with --skip 1000' ]]
-    [ "$(count)" -eq 1000 ]
-    lines 2500 >x.ndjson
-    try dq add --from x.ndjson --skip 1000
-    [ "$out" = '1500 added, 0 kept' ]
-    [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'2500\t2500' ]
+    [[ $err == *'x.ndjson:5700: '*'; lines up to 4000 are in: go on with --skip 4000' ]]
+    [ "$(count)" -eq 4000 ]
+    lines 6500 >x.ndjson
+    try dq add --from x.ndjson --skip 4000
+    [ "$out" = '2500 added, 0 kept' ]
+    [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'6500\t6500' ]
 }
 
 @test 'live keys are kept, refused or replaced; a refusal names the line and undoes its chunk' {
@@ -187,8 +187,8 @@ END
     "$DQ_BIN/dq" add --from - <feed >out 2>err 3>&- &
     pid=$!
     exec 9>feed
-    lines 1500 >&9
-    wait_until added 1000
+    lines 4500 >&9
+    wait_until added 4000
     kill -TERM "$pid"
     lines 1 >&9
     exec 9>&-
@@ -196,8 +196,8 @@ END
     wait "$pid" || rc=$?
     cat err
     [ "$rc" -eq 75 ]
-    grep -qE 'standard input: interrupted at line 15[0-9]+; lines up to 1000 are in: go on with --skip 1000$' err
-    [ "$(count)" -eq 1000 ]
+    grep -qE 'standard input: interrupted at line 45[0-9]+; lines up to 4000 are in: go on with --skip 4000$' err
+    [ "$(count)" -eq 4000 ]
 }
 
 @test 'an empty file adds nothing; nothing on stderr with -q, no progress where stderr is no terminal' {

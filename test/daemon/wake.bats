@@ -132,7 +132,7 @@ END
     [ "$(pokes "$DQ_BIN/dq" run-now --key k -y --dry-run)" = 0 ]
     [ "$(pokes "$DQ_BIN/dq" run-now --key k -y)" = 1 ]
     [ "$(pokes "$DQ_BIN/dq" cancel --key k -y)" = 0 ]
-    for i in $(seq 2500); do echo "{\"tag\":\"t\",\"in\":\"$((i == 2001))h\"}"; done >"$BATS_TEST_TMPDIR/t.ndjson"
+    for i in $(seq 8500); do echo "{\"tag\":\"t\",\"in\":\"$((i == 8001))h\"}"; done >"$BATS_TEST_TMPDIR/t.ndjson"
     [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 3 ]
     sed -i 's/0h/1h/; 2100s/1h/0h/' "$BATS_TEST_TMPDIR/t.ndjson"
     [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 1 ]
