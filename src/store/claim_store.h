@@ -59,12 +59,12 @@ struct claim_ask {
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
 };
-/* The claim of one tag, unless an operator has paused it: candidates by the index, then one UPDATE by (id, version). Appends to
- * `won` the tasks that are now ours: status running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer
- * ones have body NULL (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else took. With a global
- * limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across hosts.
- * After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and would otherwise wait
- * for its lease to end. */
+/* The claim of one tag, unless an operator has paused it (nothing is found then): candidates by the index, then one UPDATE by (id,
+ * version). Appends to `won` the tasks that are now ours: status running, version and attempt as after the claim. Bodies up to 16
+ * KiB come along, longer ones have body NULL (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else
+ * took. With a global limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that the limit
+ * holds across hosts. After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and
+ * would otherwise wait for its lease to end. */
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
                       size_t *ret_seen, size_t *ret_lost, struct err *err) __attribute__((warn_unused_result));
 
