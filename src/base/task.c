@@ -52,7 +52,7 @@ static int name_index(const char *const *names, int count, const char *name)
 
 const char *task_status_name(int status)
 {
-    return status >= 0 && status < TASK_STATUS_COUNT ? task_status_names[status] : "?";
+    return status >= 0 && status < TASK_STATUS_COUNT ? task_status_names[status] : "unknown";
 }
 
 int task_status_parse(const char *name)
@@ -132,6 +132,13 @@ int task_check_tag(const char *tag, size_t len, struct err *err)
 int task_check_key(const char *key, size_t len, struct err *err)
 {
     return check_name("key", key, len, TASK_KEY_MAX, err);
+}
+
+size_t task_tag_length(const char *tag, size_t len)
+{
+    while (len && tag[len - 1] == ' ')
+        len--;
+    return len;
 }
 
 /* The next character of valid UTF-8. */

@@ -17,13 +17,15 @@
 
 /* The numbers are those of the column `status`. */
 enum task_status { TASK_PENDING = 0, TASK_DONE = 1, TASK_FAILED = 2, TASK_RUNNING = 3, TASK_CANCELLED = 4, TASK_STATUS_COUNT };
+#define TASK_STATUS_UNKNOWN ((int)TASK_STATUS_COUNT) /* the column holds a number that is none of these; no event leads from it */
 
 #define TASK_BIT(status) (1u << (status))
 #define TASK_LIVE (TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_RUNNING))
 #define TASK_FINISHED (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED))
 #define TASK_ANY (TASK_LIVE | TASK_FINISHED)
 
-/* "pending", "done", "failed", "running", "cancelled"; "?" for a number that is none of them. */
+/* "pending", "done", "failed", "running", "cancelled"; "unknown" for a number that is none of
+ * them. */
 const char *task_status_name(int status);
 /* The status of that name (also "canceled"), or -1. */
 int task_status_parse(const char *name);
@@ -105,6 +107,9 @@ int task_outcome_parse(const char *name); /* -1: none of them */
  * characters, same rules but '-' is fine anywhere. ERR_DATA with a text that names the rule and the byte position. */
 int task_check_tag(const char *tag, size_t len, struct err *err) __attribute__((warn_unused_result));
 int task_check_key(const char *key, size_t len, struct err *err) __attribute__((warn_unused_result));
+
+/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail' and 'mail ' as equal. */
+size_t task_tag_length(const char *tag, size_t len);
 
 /* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no escapes. */
 bool task_tag_glob(const char *pattern, const char *tag);

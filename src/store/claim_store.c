@@ -57,7 +57,7 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
         p->cap = p->cap ? 2 * p->cap : 16;
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup(r, 2, NULL), db_time(r, 3)};
+    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), db_time(r, 3)};
 }
 
 /* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
@@ -71,7 +71,7 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
                "SELECT " SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
                " GROUP BY status, tag",
                TASK_PENDING - 1, TASK_PENDING + 1);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 4, false, &rows, err);
     if (rc == 0)
         peek_reset(p);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
@@ -110,7 +110,7 @@ int claim_store_next(struct db *db, const char *tag, const struct claim_floor *f
     db_put_text(&sql, tag);
     put_floor(&sql, floor);
     buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         now_us = sql_now_us(rows);
         next_at = db_time(rows, 2);
@@ -130,6 +130,7 @@ int claim_store_next(struct db *db, const char *tag, const struct claim_floor *f
 #define CLAIM_COLUMNS                                                                                                              \
     "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"    \
     " b.message_body"
+#define CLAIM_COLUMN_COUNT 11
 /* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads
  * nothing. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
@@ -138,11 +139,11 @@ static void read_claimed(const struct db_rows *r, struct task *t)
 {
     t->id = db_u64(r, 0);
     t->version = db_u64(r, 1);
-    t->tag = sql_dup(r, 2, NULL);
+    t->tag = sql_dup_tag(r, 2);
     t->key = sql_dup(r, 3, NULL);
     t->body_size = db_is_null(r, 4) ? SIZE_MAX : (size_t)db_u64(r, 4);
-    t->attempt = (uint32_t)db_u64(r, 5);
-    t->max_attempts = (uint32_t)db_u64(r, 6);
+    t->attempt = db_u32(r, 5);
+    t->max_attempts = db_u32(r, 6);
     t->delay_ms = db_i64(r, 7, 0);
     t->expected_at = db_time(r, 8);
     t->create_at = db_time(r, 9);
@@ -154,7 +155,7 @@ static int read_list(struct db *db, const struct buf *sql, void (*read)(const st
 {
     struct db_rows *rows = NULL;
 
-    int rc = db_query(db, sql, false, &rows, err);
+    int rc = db_query(db, sql, CLAIM_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         read(rows, task_list_add(ret));
         rc = 0;
@@ -205,8 +206,8 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
     sql_put_from_now(&sql, ask->lease_ms);
-    buf_str(&sql,
-            ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = NULL, output = NULL WHERE ");
+    buf_str(&sql, ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
+                  "NULL, output = NULL WHERE ");
     sql_put_from(&sql, "", TASK_CLAIM);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", refs, n);
@@ -276,7 +277,7 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, size_t *limit,
     buf_reset(&sql);
     buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", TASK_RUNNING);
     db_put_text(&sql, ask->tag);
-    rc = db_query(db, &sql, false, &rows, err);
+    rc = db_query(db, &sql, 1, false, &rows, err);
     if (rc == 0 && (rc = db_rows_next(rows, err)) == 1)
         running = db_u64(rows, 0);
     db_rows_free(rows);
@@ -407,7 +408,7 @@ static int load_sizes(struct db *db, struct task *const *tasks, size_t count, st
     }
     buf_chr(&sql, ')');
     if (any)
-        rc = db_query(db, &sql, false, &rows, err);
+        rc = db_query(db, &sql, 2, false, &rows, err);
     while (any && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < count; i++)
             if (tasks[i]->id == db_u64(rows, 0))
@@ -440,7 +441,7 @@ int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t cou
     }
     buf_chr(&sql, ')');
     if (rc == 0 && wanted)
-        rc = db_query(db, &sql, true, &rows, err);
+        rc = db_query(db, &sql, 2, true, &rows, err);
     while (wanted && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < n; i++)
             if (tasks[i]->id == db_u64(rows, 0) && !tasks[i]->body)

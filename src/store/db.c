@@ -11,6 +11,7 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,15 @@ int db_fail(struct db *db, struct err *err)
 
 /* ---- statements */
 
+/* What was sent is no answer to what was asked: nothing more can be learned from this connection. */
+static int odd_answer(struct db *db, unsigned columns, unsigned wanted, struct err *err)
+{
+    db_drop(db);
+    return err_set(err, ERR_FATAL,
+                   "%s: the server's answer has %u columns where %u were asked for: is something else listening there?", db->at,
+                   columns, wanted);
+}
+
 int db_run(struct db *db, const char *sql, struct err *err)
 {
     return mysql_real_query(db->my, sql, strlen(sql)) ? db_fail(db, err) : 0;
@@ -140,11 +150,13 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
     int rc = db_run(db, sql, err);
     if (rc < 0)
         return rc;
+    if (!mysql_field_count(db->my))
+        return odd_answer(db, 0, 1, err);
     MYSQL_RES *res = mysql_store_result(db->my);
     if (!res)
         return db_fail(db, err);
     MYSQL_ROW row = mysql_fetch_row(res);
-    const char *last = row ? row[mysql_num_fields(res) - 1] : NULL;
+    const char *last = row && mysql_num_fields(res) ? row[mysql_num_fields(res) - 1] : NULL;
     if (last)
         *ret = strtoull(last, NULL, 10);
     mysql_free_result(res);
@@ -162,9 +174,13 @@ static int send_statement(struct db *db, const struct buf *sql, struct err *err)
 int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err)
 {
     int rc = send_statement(db, sql, err);
-    if (rc == 0 && ret_rows)
+    if (rc < 0)
+        return rc;
+    if (mysql_field_count(db->my))
+        return odd_answer(db, mysql_field_count(db->my), 0, err);
+    if (ret_rows)
         *ret_rows = mysql_affected_rows(db->my);
-    return rc;
+    return 0;
 }
 
 uint64_t db_insert_id(const struct db *db)
@@ -179,11 +195,13 @@ uint64_t db_duplicates(const struct db *db)
     return p ? strtoull(p + strlen("Duplicates: "), NULL, 10) : 0;
 }
 
-int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err)
+int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream, struct db_rows **ret, struct err *err)
 {
     int rc = send_statement(db, sql, err);
     if (rc < 0)
         return rc;
+    if (columns == DB_ANY_COLUMNS ? mysql_field_count(db->my) == 0 : mysql_field_count(db->my) != columns)
+        return odd_answer(db, mysql_field_count(db->my), columns, err);
     MYSQL_RES *res = stream ? mysql_use_result(db->my) : mysql_store_result(db->my);
     if (!res)
         return db_fail(db, err);
@@ -236,9 +254,30 @@ const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len)
     return r->row[col];
 }
 
+const char *db_string(const struct db_rows *r, unsigned col)
+{
+    return r->row[col] ? r->row[col] : "";
+}
+
 uint64_t db_u64(const struct db_rows *r, unsigned col)
 {
-    return r->row[col] ? strtoull(r->row[col], NULL, 10) : 0;
+    const char *text = db_string(r, col);
+
+    return *text == '-' ? 0 : strtoull(text, NULL, 10);
+}
+
+uint32_t db_u32(const struct db_rows *r, unsigned col)
+{
+    uint64_t number = db_u64(r, col);
+
+    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+int db_int(const struct db_rows *r, unsigned col, int if_null)
+{
+    int64_t number = db_i64(r, col, if_null);
+
+    return number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
 }
 
 int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null)

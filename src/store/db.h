@@ -48,17 +48,25 @@ int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err
 uint64_t db_insert_id(const struct db *db);  /* of the last db_exec */
 uint64_t db_duplicates(const struct db *db); /* "Duplicates" of the last multi-row INSERT ... ON DUPLICATE KEY UPDATE */
 
-/* A statement with a result set, read row by row. `stream` true: rows are fetched as they are asked for (nothing else may use the
- * connection meanwhile), else the whole result is in memory. */
+/* A statement with a result set of so many columns, read row by row. `stream` true: rows are fetched as they are asked for (nothing
+ * else may use the connection meanwhile), else the whole result is in memory.
+ * What a server sends is not trusted: another number of columns, or no result at all, is ERR_FATAL and closes the connection; any
+ * cell may be NULL or hold any bytes, also where the schema says otherwise. The functions below give a value for all of these;
+ * callers check what they use as an index or a size. */
 struct db_rows;
-int db_query(struct db *db, const struct buf *sql, bool stream, struct db_rows **ret, struct err *err)
+#define DB_ANY_COLUMNS 0 /* as many as come, at least one: for statements whose columns depend on the server */
+int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream, struct db_rows **ret, struct err *err)
     __attribute__((warn_unused_result));
 /* The next row: 1, 0 at the end, negative on error. Cells are valid until the next call. */
 int db_rows_next(struct db_rows *r, struct err *err) __attribute__((warn_unused_result));
 void db_rows_free(struct db_rows *r); /* drains what is left; NULL is fine */
 bool db_is_null(const struct db_rows *r, unsigned col);
 const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len); /* NULL for SQL NULL; NUL-terminated */
-uint64_t db_u64(const struct db_rows *r, unsigned col);                      /* 0 for NULL */
+const char *db_string(const struct db_rows *r, unsigned col);                /* "" for NULL */
+/* Numbers: what begins no number is 0, what is out of range the nearest that is in it. */
+uint64_t db_u64(const struct db_rows *r, unsigned col); /* 0 for NULL */
+uint32_t db_u32(const struct db_rows *r, unsigned col); /* 0 for NULL */
+int db_int(const struct db_rows *r, unsigned col, int if_null);
 int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null);
 int64_t db_time(const struct db_rows *r, unsigned col); /* DATETIME(3) -> ms, TASK_TIME_NONE for NULL */
 

@@ -98,7 +98,7 @@ int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, stru
                "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
                " WHERE t.status = %d AND t.lease_until < UTC_TIMESTAMP(3) LIMIT %zu",
                TASK_RUNNING, limit);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         if (ret->count == ret->cap) {
             ret->cap = ret->cap ? 2 * ret->cap : 16;
@@ -127,10 +127,10 @@ static int old_tags(struct db *db, enum task_status status, int64_t age_ms, char
                " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
                (int)status - 1, (int)status + 1);
     sql_put_from_now(&sql, -age_ms);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         tags = mem_resize(tags, count + 1, sizeof *tags);
-        tags[count++] = sql_dup(rows, 0, NULL);
+        tags[count++] = sql_dup_tag(rows, 0);
         rc = 0;
     }
     db_rows_free(rows);

@@ -45,7 +45,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const char
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)
-        rc = db_query(db, &sql, false, &rows, err);
+        rc = db_query(db, &sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         found.now_us = sql_now_us(rows);
         found.share += db_u64(rows, 2) == 1;
@@ -77,17 +77,18 @@ static void read_info(const struct db_rows *r, struct poller_info *p)
     const char *token = db_text(r, 0, &len);
 
     *p = (struct poller_info){
-        .host = sql_dup(r, 1, NULL),
-        .pid = (uint32_t)db_u64(r, 2),
-        .slots = (int)db_u64(r, 4),
-        .running = (int)db_u64(r, 5),
+        .host = mem_strdup(db_string(r, 1)),
+        .pid = db_u32(r, 2),
+        .slots = db_int(r, 4, 0),
+        .running = db_int(r, 5, 0),
         .started_at = db_time(r, 6),
         .last_seen_at = db_time(r, 7),
         .stale_after_ms = db_i64(r, 8, 0),
         .alive = db_u64(r, 9) == 1,
     };
-    memcpy(p->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
-    snprintf(p->mode, sizeof p->mode, "%s", db_text(r, 3, NULL));
+    if (token)
+        memcpy(p->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
+    snprintf(p->mode, sizeof p->mode, "%s", db_string(r, 3));
 }
 
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
@@ -99,7 +100,7 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
 
     buf_str(&sql, "SELECT token, host, pid, mode, slots, running, start_time, last_seen, stale_after, " ALIVE
                   " FROM dq_poller ORDER BY host, pid, token");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 10, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         list = mem_resize(list, count + 1, sizeof *list);
         read_info(rows, &list[count++]);

@@ -20,7 +20,7 @@ static int query_number(struct db *db, const char *statement, int64_t if_null, i
     struct db_rows *rows = NULL;
 
     buf_str(&sql, statement);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1)

@@ -38,7 +38,7 @@ static bool is_ours(const char *name)
 static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
 {
     struct db_rows *rows = NULL;
-    int rc = db_query(db, sql, false, &rows, err);
+    int rc = db_query(db, sql, 1, false, &rows, err);
 
     if (rc == 0)
         rc = db_rows_next(rows, err);
@@ -74,9 +74,9 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
     buf_str(&sql, "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
                   " AND IS_FREE_LOCK(" LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
                   " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        const char *name = db_text(rows, 0, NULL);
+        const char *name = db_string(rows, 0);
         rc = 0;
         if (!is_ours(name))
             continue;
@@ -182,9 +182,9 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
                   " AND table_name LIKE 'dq!_%' ESCAPE '!'");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        buf_printf(&drop, "%s`%s`", drop.len ? ", " : "DROP TABLE IF EXISTS ", db_text(rows, 0, NULL));
+        buf_printf(&drop, "%s`%s`", drop.len ? ", " : "DROP TABLE IF EXISTS ", db_string(rows, 0));
         rc = 0;
     }
     db_rows_free(rows);
@@ -256,9 +256,9 @@ static int read_settings(struct db *db, const char *statement, struct scratch_se
     struct db_rows *rows = NULL;
 
     buf_str(&sql, statement);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 2, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        take_setting(s, db_text(rows, 0, NULL), db_text(rows, 1, NULL));
+        take_setting(s, db_string(rows, 0), db_string(rows, 1));
         rc = 0;
     }
     db_rows_free(rows);

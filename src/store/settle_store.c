@@ -273,10 +273,10 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", next, b->count);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 2, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < b->count; i++)
-            if (b->rows[i]->id == db_u64(rows, 0) && task_transition(b->rows[i]->event)->to == (enum task_status)db_u64(rows, 1))
+            if (b->rows[i]->id == db_u64(rows, 0) && (int)task_transition(b->rows[i]->event)->to == sql_status(rows, 1))
                 applied[b->rows[i] - s] = true;
         rc = 0;
     }

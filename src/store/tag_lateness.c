@@ -60,18 +60,22 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
     buf_str(&sql, "SELECT status, tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ");
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
     buf_str(&sql, " ORDER BY tag, status");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 2, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        const char *tag = db_text(rows, 1, NULL);
+        char *tag = sql_dup_tag(rows, 1);
         rc = 0;
-        if (glob && !task_tag_glob(glob, tag))
+        if (glob && !task_tag_glob(glob, tag)) {
+            free(tag);
             continue;
+        }
         if (!all->count || strcmp(all->items[all->count - 1].tag, tag)) {
             all->items = mem_resize(all->items, all->count + 1, sizeof *all->items);
-            all->items[all->count++] = (struct sample){.tag = mem_strdup(tag)};
+            all->items[all->count++] = (struct sample){.tag = tag};
+        } else {
+            free(tag);
         }
         pairs = mem_resize(pairs, count + 1, sizeof *pairs);
-        pairs[count++] = (struct pair){(int)db_u64(rows, 0), all->count - 1};
+        pairs[count++] = (struct pair){sql_status(rows, 0), all->count - 1};
     }
     db_rows_free(rows);
     buf_done(&sql);
@@ -94,7 +98,7 @@ static int measure(struct db *db, struct sample *s, int status, int64_t window_m
     buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3) AND expected_time >= ");
     sql_put_from_now(&sql, -window_ms);
     buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu", limit);
-    int rc = db_query(db, &sql, true, &rows, err);
+    int rc = db_query(db, &sql, 2, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         uint64_t finished = db_u64(rows, 1);
         if (!db_is_null(rows, 0))

@@ -47,9 +47,9 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3), g.tag, g.paused_until, g.paused_by, g.pause_reason FROM (SELECT 1) one"
                   " LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 5, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        const char *tag = db_text(rows, 1, NULL);
+        char *tag = db_is_null(rows, 1) ? NULL : sql_dup_tag(rows, 1);
         *ret_now_at = db_time(rows, 0);
         if (tag && (!glob || task_tag_glob(glob, tag))) {
             struct tag_info *i = tags_get(t, tag);
@@ -58,6 +58,7 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
             i->paused_by = sql_dup(rows, 3, NULL);
             i->pause_reason = sql_dup(rows, 4, NULL);
         }
+        free(tag);
         rc = 0;
     }
     db_rows_free(rows);
@@ -73,11 +74,11 @@ static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t n
     struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT status, tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) GROUP BY status, tag");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        unsigned status = (unsigned)db_u64(rows, 0);
-        const char *tag = db_text(rows, 1, NULL);
-        if (status < TASK_STATUS_COUNT && (!glob || task_tag_glob(glob, tag))) {
+        int status = sql_status(rows, 0);
+        char *tag = sql_dup_tag(rows, 1);
+        if (status != TASK_STATUS_UNKNOWN && (!glob || task_tag_glob(glob, tag))) {
             struct tag_info *i = tags_get(t, tag);
             i->count[status] = 1;
             if (status == TASK_PENDING) {
@@ -86,6 +87,7 @@ static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t n
                     i->oldest_due_at = i->next_at;
             }
         }
+        free(tag);
         rc = 0;
     }
     db_rows_free(rows);
@@ -111,11 +113,14 @@ static int run_counts(struct db *db, struct buf *sql, struct tags *t, bool exact
 {
     struct db_rows *rows = NULL;
 
-    int rc = db_query(db, sql, false, &rows, err);
+    int rc = db_query(db, sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        struct tag_info *i = &t->items[db_u64(rows, 0)];
-        unsigned status = (unsigned)db_u64(rows, 1);
-        uint64_t n = db_u64(rows, 2);
+        uint64_t index = db_u64(rows, 0), status = db_u64(rows, 1), n = db_u64(rows, 2);
+        if (index >= t->count || status > TASK_STATUS_COUNT) {
+            rc = sql_odd_row(db, err);
+            break;
+        }
+        struct tag_info *i = &t->items[index];
         bool capped = !exact && n > TAG_COUNT_CAP;
         if (capped)
             n = TAG_COUNT_CAP;

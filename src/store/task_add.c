@@ -138,24 +138,25 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
     buf_str(&sql, " AND tag = ");
     db_put_text(&sql, t->tag);
     buf_str(&sql, " AND live = 1");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 4, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1)
-        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, (int)db_u64(rows, 2), db_time(rows, 3)};
+        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, sql_status(rows, 2), db_time(rows, 3)};
     db_rows_free(rows);
     buf_done(&sql);
     return rc;
 }
 
 #define ADDED_COLUMNS "id, expected_time, UTC_TIMESTAMP(3)"
+#define ADDED_COLUMN_COUNT 3
 
 /* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
 static int query_added(struct db *db, const struct buf *sql, struct task_added *ret, struct err *err)
 {
     struct db_rows *rows = NULL;
 
-    int rc = db_query(db, sql, false, &rows, err);
+    int rc = db_query(db, sql, ADDED_COLUMN_COUNT, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1) {

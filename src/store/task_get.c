@@ -16,7 +16,7 @@ int task_store_get(struct db *db, uint64_t id, struct task *ret, struct err *err
     struct db_rows *rows = NULL;
 
     buf_printf(&sql, "SELECT " TASK_COLUMNS ", t.message_body, t.output FROM dq_task t WHERE t.id = %" PRIu64, id);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, TASK_COLUMN_COUNT + 2, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1) {
@@ -35,14 +35,14 @@ int task_store_get(struct db *db, uint64_t id, struct task *ret, struct err *err
 static void attempt_read(const struct db_rows *r, struct task_attempt *a)
 {
     *a = (struct task_attempt){
-        .attempt = (uint32_t)db_u64(r, 0),
+        .attempt = db_u32(r, 0),
         .host = sql_dup(r, 1, NULL),
-        .pid = (uint32_t)db_u64(r, 2),
+        .pid = db_u32(r, 2),
         .start_at = db_time(r, 3),
         .finish_at = db_time(r, 4),
-        .outcome = task_outcome_parse(db_text(r, 5, NULL)),
-        .exit_code = (int)db_i64(r, 6, -1),
-        .signal = (int)db_i64(r, 7, 0),
+        .outcome = task_outcome_parse(db_string(r, 5)),
+        .exit_code = db_int(r, 6, -1),
+        .signal = db_int(r, 7, 0),
         .error = sql_dup(r, 8, NULL),
     };
     a->output = sql_dup(r, 9, &a->output_size);
@@ -59,7 +59,7 @@ int task_store_attempts(struct db *db, uint64_t id, struct task_attempt **ret, s
                "SELECT attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`, error_stack, output"
                " FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
                id);
-    int rc = db_query(db, &sql, true, &rows, err);
+    int rc = db_query(db, &sql, 10, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         if (count == cap) {
             cap = cap ? 2 * cap : 16;
@@ -95,7 +95,7 @@ int task_store_now(struct db *db, int64_t *ret_at, struct err *err)
     struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1)

@@ -173,10 +173,13 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
         put_page(&sql, l, i, &l->cursors[i]);
         l->cursors[i].count = l->cursors[i].next = 0;
     }
-    int rc = db_query(l->db, &sql, true, &rows, err);
+    int rc = db_query(l->db, &sql, 3, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        cursor_push(&l->cursors[db_u64(rows, 0)], (struct key){db_time(rows, 2), db_u64(rows, 1)});
-        rc = 0;
+        uint64_t number = db_u64(rows, 0);
+        bool asked = number >= from && number < to && (!l->page || l->cursors[number].count < l->page);
+        if (asked)
+            cursor_push(&l->cursors[number], (struct key){db_time(rows, 2), db_u64(rows, 1)});
+        rc = asked ? 0 : sql_odd_row(l->db, err);
     }
     db_rows_free(rows);
     buf_done(&sql);
@@ -224,10 +227,12 @@ static int load_where(struct list *l, struct cursor *c, const struct buf *where,
     buf_str(&sql, "SELECT id, expected_time, tag FROM dq_task ");
     buf_add(&sql, where->data, where->len);
     put_filter(&sql, l);
-    int rc = db_query(l->db, &sql, true, &rows, err);
+    int rc = db_query(l->db, &sql, 3, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        if (!l->f->tag_glob || task_tag_glob(l->f->tag_glob, db_text(rows, 2, NULL)))
+        char *tag = l->f->tag_glob ? sql_dup_tag(rows, 2) : NULL;
+        if (!tag || task_tag_glob(l->f->tag_glob, tag))
             cursor_push(c, (struct key){db_time(rows, 1), db_u64(rows, 0)});
+        free(tag);
         rc = 0;
     }
     db_rows_free(rows);
@@ -281,12 +286,12 @@ static int add_ranges(struct list *l, struct err *err)
         return 0;
     }
     buf_str(&sql, "SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag"); /* a loose index scan */
-    rc = db_query(l->db, &sql, true, &rows, err);
+    rc = db_query(l->db, &sql, 2, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        unsigned status = (unsigned)db_u64(rows, 0);
-        const char *tag = db_text(rows, 1, NULL);
-        if (l->statuses & TASK_BIT(status) && (!glob || task_tag_glob(glob, tag)))
-            cursor_add(l, (int)status, tag);
+        char *tag = sql_dup_tag(rows, 1);
+        if (l->statuses & TASK_BIT(sql_status(rows, 0)) && (!glob || task_tag_glob(glob, tag)))
+            cursor_add(l, db_int(rows, 0, 0), tag);
+        free(tag);
         rc = 0;
     }
     db_rows_free(rows);
@@ -386,7 +391,7 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
     buf_printf(&sql, "SELECT " TASK_COLUMNS "%s FROM dq_task t FORCE INDEX (PRIMARY) WHERE ", bodies ? ", t.message_body" : "");
     sql_put_ids(&sql, "", ids, n);
     put_filter(&sql, l);
-    int rc = db_query(l->db, &sql, false, &rows, err);
+    int rc = db_query(l->db, &sql, TASK_COLUMN_COUNT + bodies, false, &rows, err);
     while (rc == 0 && count < n && (rc = db_rows_next(rows, err)) == 1) {
         task_read(rows, &ret[count]);
         if (bodies)

@@ -22,32 +22,59 @@ char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len)
     return mem_dup(p, len);
 }
 
+char *sql_dup_tag(const struct db_rows *r, unsigned col)
+{
+    size_t len;
+    const char *p = db_text(r, col, &len);
+
+    if (!p)
+        return mem_strdup("");
+    char *tag = mem_dup(p, task_tag_length(p, len));
+    for (size_t i = 0; i < task_tag_length(p, len); i++)
+        if (!tag[i])
+            tag[i] = '\1';
+    return tag;
+}
+
+int sql_status(const struct db_rows *r, unsigned col)
+{
+    uint64_t status = db_u64(r, col);
+
+    return status < TASK_STATUS_COUNT ? (int)status : TASK_STATUS_UNKNOWN;
+}
+
+int sql_odd_row(const struct db *db, struct err *err)
+{
+    return err_set(err, ERR_FATAL, "%s: the server's answer has a row that was not asked for: is something else listening there?",
+                   db_server(db));
+}
+
 void task_read(const struct db_rows *r, struct task *ret)
 {
     size_t len;
 
     task_init(ret);
     ret->id = db_u64(r, 0);
-    ret->tag = sql_dup(r, 1, NULL);
+    ret->tag = sql_dup_tag(r, 1);
     ret->key = sql_dup(r, 2, NULL);
     ret->body_size = db_is_null(r, 3) ? SIZE_MAX : (size_t)db_u64(r, 3);
-    ret->status = (int)db_u64(r, 4);
+    ret->status = sql_status(r, 4);
     ret->version = db_u64(r, 5);
-    ret->attempt = (uint32_t)db_u64(r, 6);
-    ret->max_attempts = (uint32_t)db_u64(r, 7);
+    ret->attempt = db_u32(r, 6);
+    ret->max_attempts = db_u32(r, 7);
     const char *token = db_text(r, 8, &len);
     ret->claimed = token && len == TASK_TOKEN_SIZE;
     if (ret->claimed)
         memcpy(ret->claim_token, token, TASK_TOKEN_SIZE);
     ret->host = sql_dup(r, 9, NULL);
-    ret->pid = (uint32_t)db_u64(r, 10);
+    ret->pid = db_u32(r, 10);
     ret->lease_until_at = db_time(r, 11);
     ret->delay_ms = db_i64(r, 12, 0);
     ret->expected_at = db_time(r, 13);
     ret->execution_at = db_time(r, 14);
     ret->finish_at = db_time(r, 15);
-    ret->exit_code = (int)db_i64(r, 16, -1);
-    ret->signal = (int)db_i64(r, 17, 0);
+    ret->exit_code = db_int(r, 16, -1);
+    ret->signal = db_int(r, 17, 0);
     ret->error = sql_dup(r, 18, NULL);
     ret->create_at = db_time(r, 19);
     ret->update_at = db_time(r, 20);
@@ -213,7 +240,7 @@ int sql_read_refs(struct db *db, const struct buf *sql, struct claim_ref *refs, 
     struct db_rows *rows = NULL;
     size_t n = 0;
 
-    int rc = db_query(db, sql, false, &rows, err);
+    int rc = db_query(db, sql, 2, false, &rows, err);
     while (rc == 0 && n < count && (rc = db_rows_next(rows, err)) == 1) {
         refs[n++] = (struct claim_ref){db_u64(rows, 0), db_u64(rows, 1)};
         rc = 0;
@@ -231,7 +258,7 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
     struct db_rows *rows = NULL;
 
     buf_printf(&sql, "SELECT id, create_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " ORDER BY id LIMIT 1", id);
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 2, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1) {
@@ -251,7 +278,7 @@ int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, struct err *err)
     int64_t create_at = 0;
 
     buf_str(&sql, "SELECT COALESCE(MIN(id), 0), COALESCE(MAX(id), 0) + 1 FROM dq_task");
-    int rc = db_query(db, &sql, false, &rows, err);
+    int rc = db_query(db, &sql, 2, false, &rows, err);
     if (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         low = db_u64(rows, 0);
         high = db_u64(rows, 1);

@@ -24,6 +24,15 @@ void task_read_body(const struct db_rows *r, unsigned col, struct task *t); /* S
 
 /* A copy of a cell with a NUL behind it, NULL for SQL NULL. */
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);
+/* A copy of a tag as dq compares tags: the server pads, so that 'mail' and 'mail ' are one tag to it, and either may come; without
+ * its trailing blanks there is only one. A NUL becomes U+0001, or the rest would be lost and the tag taken for another one; no row
+ * is found by that name. */
+char *sql_dup_tag(const struct db_rows *r, unsigned col);
+/* A cell of the column status: TASK_STATUS_UNKNOWN for a number that is no status. */
+int sql_status(const struct db_rows *r, unsigned col);
+
+/* A row that the statement cannot have: ERR_FATAL. */
+int sql_odd_row(const struct db *db, struct err *err);
 
 /* `id IN (1,2,3)`, the same of refs, `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the primary key on
  * every server, unlike IN with row constructors. count > 0. alias: "" or "t.". */

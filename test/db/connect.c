@@ -13,7 +13,7 @@ static int query(struct db *d, const char *text)
     struct db_rows *rows = NULL;
 
     buf_str(&sql, text);
-    int rc = db_query(d, &sql, false, &rows, &err);
+    int rc = db_query(d, &sql, 1, false, &rows, &err);
     while (rc >= 0 && (rc = db_rows_next(rows, &err)) == 1)
         ;
     db_rows_free(rows);
@@ -38,7 +38,7 @@ static void a_session_is_as_the_store_expects(void **state)
     struct db_rows *rows;
     buf_str(&sql,
             "SHOW SESSION VARIABLES WHERE variable_name IN ('tx_isolation', 'transaction_isolation')"); /* by server and version */
-    ok(db_query(db, &sql, false, &rows, &err));
+    ok(db_query(db, &sql, 2, false, &rows, &err));
     assert_int_equal(ok(db_rows_next(rows, &err)), 1);
     assert_string_equal(db_text(rows, 1, NULL), "READ-COMMITTED");
     db_rows_free(rows);
@@ -92,7 +92,7 @@ static void literals_survive_any_sql_mode(void **state)
         db_put_bytes(&sql, "\\'\"\0\n\x1a%_\xc3", 9);
         buf_chr(&sql, ',');
         db_put_text(&sql, "\\' OR 1=1 -- \xc3(\xa9\xc3\xa9");
-        ok(db_query(d, &sql, false, &rows, &err));
+        ok(db_query(d, &sql, 2, false, &rows, &err));
         assert_int_equal(db_rows_next(rows, &err), 1);
         assert_memory_equal(db_text(rows, 0, &len), "\\'\"\0\n\x1a%_\xc3", 9);
         assert_int_equal(len, 9);
@@ -281,7 +281,7 @@ static void a_streamed_result_that_breaks_is_an_error(void **state)
     int rc;
     (void)state;
     buf_str(&sql, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_200000");
-    ok(db_query(d, &sql, true, &rows, &err));
+    ok(db_query(d, &sql, 2, true, &rows, &err));
     assert_int_equal(db_rows_next(rows, &err), 1);
     run(db, "KILL %" PRId64, number(db, "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT seq, REPEAT%%'"));
     while ((rc = db_rows_next(rows, &err)) == 1)

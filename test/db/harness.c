@@ -83,7 +83,7 @@ int64_t number(struct db *d, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&sql, fmt, ap);
     va_end(ap);
-    ok(db_query(d, &sql, false, &rows, &err));
+    ok(db_query(d, &sql, DB_ANY_COLUMNS, false, &rows, &err));
     buf_done(&sql);
     if (ok(db_rows_next(rows, &err)) == 1)
         value = db_i64(rows, 0, INT64_MIN);
@@ -98,7 +98,7 @@ int64_t reads(struct db *d)
     int64_t sum = 0;
 
     buf_str(&sql, "SHOW SESSION STATUS LIKE 'Handler_read%'");
-    ok(db_query(d, &sql, false, &rows, &err));
+    ok(db_query(d, &sql, 2, false, &rows, &err));
     buf_done(&sql);
     while (ok(db_rows_next(rows, &err)) == 1)
         if (strcmp(db_text(rows, 0, NULL), "Handler_read_rnd_deleted"))

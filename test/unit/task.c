@@ -65,8 +65,8 @@ static void names_and_numbers_go_both_ways(void **state)
     assert_int_equal(task_status_parse("canceled"), TASK_CANCELLED);
     assert_int_equal(task_status_parse("Pending"), -1);
     assert_int_equal(task_status_parse(""), -1);
-    assert_string_equal(task_status_name(-1), "?");
-    assert_string_equal(task_status_name(TASK_STATUS_COUNT), "?");
+    assert_string_equal(task_status_name(-1), "unknown");
+    assert_string_equal(task_status_name(TASK_STATUS_UNKNOWN), "unknown");
     for (int i = 0; i < OUTCOME_COUNT; i++)
         assert_int_equal(task_outcome_parse(task_outcome_name(i)), i);
     assert_string_equal(task_outcome_name(OUTCOME_LEASE_EXPIRED), "lease-expired");
