@@ -70,7 +70,11 @@ static const struct option options[] = {{"once", no_argument, NULL, 'o'},
 /* Says what went wrong; returns the exit status. */
 static int complain(const struct err *err)
 {
-    fprintf(stderr, "dqd: %s\n", err->text);
+    struct buf line = BUF_INIT;
+
+    buf_printf(&line, "dqd: %s", err->text);
+    log_say(line.data);
+    buf_done(&line);
     return err_exit_status(err->code);
 }
 

@@ -230,6 +230,7 @@ static int64_t tick(struct poller *p)
     report_take_all(p);
     watch_runner(p, now_us);
     p->ticked_us = now_us;
+    log_catch_up();
     wake_run(p);
     duty_run(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)

@@ -194,6 +194,7 @@ static int tick(struct runner *r)
     bool more = !r->orphaned && start_some(r);
 
     set_timer(r, early_us);
+    log_catch_up();
 
     if (r->orphaned)
         proto_out_done(&r->out);
@@ -441,7 +442,7 @@ static void init(struct runner *r, int sock, const struct runner_options *o)
     struct rlimit files;
     sigset_t child;
 
-    r->sock = process_take_over(sock);
+    r->sock = sock;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     r->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -474,6 +475,7 @@ void runner_main(int sock, const struct runner_options *o, volatile unsigned cha
 {
     static struct runner r;
 
+    sock = process_take_over(sock);
     log_open("dqd-runner", o->log_level);
     init(&r, sock, o);
     r.begun = begun;

@@ -8,11 +8,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,6 +188,90 @@ static void eight_quoted_values_fit_into_one_event(void **state)
         assert_int_equal(q[i][3], '0' + i);
 }
 
+/* Takes the place of stderr; the other end is never read. */
+static void take_place(int fd)
+{
+    unsetenv("JOURNAL_STREAM");
+    alarm(20); /* a write that waits would wait for ever */
+    real_stderr = dup(STDERR_FILENO);
+    dup2(fd, STDERR_FILENO);
+    log_open("dqd", LOG_INFO);
+}
+
+static void put_back(void)
+{
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    alarm(0);
+}
+
+/* Fills it, reads all of it, and looks for the line that counts the others. */
+static void check_unread(int reader, int writer)
+{
+    unsigned long written_lines = 0, lost = 0;
+    static char all[4 << 20];
+    size_t len = 0;
+    ssize_t n;
+
+    take_place(writer);
+    for (int i = 0; i < 20000; i++)
+        log_event(LOG_INFO, "tick", "i=%d", i);
+    log_catch_up();
+    assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0); /* who shares it would not expect that */
+    assert_int_equal(fcntl(reader, F_SETFL, O_NONBLOCK), 0);
+    while ((n = read(reader, all + len, sizeof all - 1 - len)) > 0)
+        len += (size_t)n;
+    all[len] = '\0';
+    assert_null(strstr(all, "lost"));
+    for (const char *p = all; (p = strstr(p, "msg=\"tick\"")); p++)
+        written_lines++;
+    log_catch_up();
+    log_event(LOG_INFO, "again", "%s", "");
+    log_catch_up();
+    put_back();
+    n = read(reader, all, sizeof all - 1);
+    assert_true(n > 0);
+    all[n] = '\0';
+    assert_int_equal(sscanf(strstr(all, "lines="), "lines=%lu", &lost), 1);
+    assert_int_equal(written_lines + lost, 20000);
+    assert_true(matches("^[^\n]* warn dqd msg=\"log lines were lost because nobody read them\" lines=[0-9]+\n[^\n]* msg=\"again\"\n$", all));
+    close(reader);
+    close(writer);
+}
+
+static void a_pipe_that_nobody_reads_loses_lines_and_says_how_many(void **state)
+{
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    check_unread(fds[0], fds[1]);
+}
+
+static void a_socket_that_nobody_reads_loses_lines_and_says_how_many(void **state)
+{
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    check_unread(fds[0], fds[1]);
+}
+
+/* As where the pipe was made by another account. */
+static void a_pipe_that_cannot_be_opened_again_is_polled(void **state)
+{
+    int fds[2];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(fchmod(fds[1], 0), 0);
+    assert_int_equal(seteuid(65534), 0);
+    check_unread(fds[0], fds[1]);
+    assert_int_equal(seteuid(0), 0);
+}
+
 #define CAPTURED(test) cmocka_unit_test_setup_teardown(test, redirect, restore)
 
 int main(void)
@@ -198,6 +284,9 @@ int main(void)
         cmocka_unit_test(levels_have_names),
         CAPTURED(a_long_line_is_cut_and_stays_one_line),
         cmocka_unit_test(values_are_quoted_only_where_needed),
+        cmocka_unit_test(a_pipe_that_nobody_reads_loses_lines_and_says_how_many),
+        cmocka_unit_test(a_socket_that_nobody_reads_loses_lines_and_says_how_many),
+        cmocka_unit_test(a_pipe_that_cannot_be_opened_again_is_polled),
         cmocka_unit_test(eight_quoted_values_fit_into_one_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

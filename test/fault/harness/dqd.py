@@ -30,12 +30,12 @@ def name_of(pid):
 
 
 class Dqd:
-    """One instance. `keep`: it is started anew when it has ended. Start it from the main thread only: the kernel kills it when the thread
+    """One instance. `keep`: it is started anew when it has ended. `stderr`: a descriptor, instead of the log. Start it from the main thread only: the kernel kills it when the thread
     that started it ends."""
 
-    def __init__(self, program, arguments, log_path, keep=True, environment=None):
+    def __init__(self, program, arguments, log_path, keep=True, environment=None, stderr=None):  # pylint: disable=too-many-arguments
         self.arguments = [program, *arguments]
-        self.log_path, self.keep = log_path, keep
+        self.log_path, self.keep, self.stderr = log_path, keep, stderr
         self.environment = {**os.environ, **(environment or {})}
         self.starts, self.ended_at, self.process = 0, 0.0, None
         self.runners = set()  # every runner it ever had, as far as seen
@@ -44,7 +44,7 @@ class Dqd:
     def start(self):
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
+                self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log if self.stderr is None else self.stderr, env=self.environment,
                 preexec_fn=_die_with_us)  # pylint: disable=subprocess-popen-preexec-fn
         self.starts += 1
         self.ended_at = 0.0
