@@ -1,15 +1,17 @@
 /*
  * db_error.c - error numbers of server and client library, by class.
  *
- * Invariant: a text made here never quotes data. A server's message is shown whole only where it speaks of servers, accounts and
- * names of tables; of a number that nobody listed, only the part before the first quotation mark is shown.
+ * Invariant: a text made here never quotes data. A server's message is shown whole only if all that it quotes are names (of
+ * servers, accounts, tables, columns, keys, settings) or values of settings. Of any other, quoted values are withheld.
  */
 #include "store/db_error.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-enum fault_flag { KEEP = 0, DROP = 1, SERVER_TEXT = 2 };
+/* SERVER_TEXT: it quotes names only. SERVER_VALUES: it may quote values. */
+enum fault_flag { KEEP = 0, DROP = 1, SERVER_TEXT = 2, SERVER_VALUES = 4 };
 
 struct fault {
     unsigned number;
@@ -39,11 +41,11 @@ static const struct fault faults[] = {
     {1044, ERR_DENIED, SERVER_TEXT, "check user and database in [mysql] and the account's grants"}, /* ER_DBACCESS_DENIED_ERROR */
     {1045, ERR_DENIED, SERVER_TEXT, GRANTS},                                                        /* ER_ACCESS_DENIED_ERROR */
     {1047, ERR_UNAVAILABLE, DROP, "the server is not part of the primary cluster at the moment"},   /* Galera */
-    {1048, ERR_DATA, KEEP, BAD_DATA},                                                               /* ER_BAD_NULL_ERROR */
+    {1048, ERR_DATA, SERVER_TEXT, BAD_DATA},                                                        /* ER_BAD_NULL_ERROR */
     {1049, ERR_CONFIG, SERVER_TEXT, "check database in [mysql], or create it with dq init"},        /* ER_BAD_DB_ERROR */
     {1053, ERR_UNAVAILABLE, DROP, "the server is shutting down"},                                   /* ER_SERVER_SHUTDOWN */
     {1054, ERR_CONFIG, SERVER_TEXT, INIT},                                                          /* ER_BAD_FIELD_ERROR */
-    {1062, ERR_DUPLICATE, KEEP, "a unique key is taken"},                                           /* ER_DUP_ENTRY */
+    {1062, ERR_DUPLICATE, SERVER_VALUES, "a unique key is taken"},                                  /* ER_DUP_ENTRY */
     {1114, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                        /* ER_RECORD_FILE_FULL */
     {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                              /* ER_HOST_IS_BLOCKED */
     {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                                 /* ER_HOST_NOT_PRIVILEGED */
@@ -57,6 +59,7 @@ static const struct fault faults[] = {
     {1160, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_ERROR_ON_WRITE */
     {1161, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_WRITE_INTERRUPTED */
     {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
+    {1176, ERR_CONFIG, SERVER_TEXT, INIT},                        /* ER_KEY_DOES_NOT_EXITS */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
     {1205, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
     {1206, ERR_TRANSIENT, KEEP, "the server has too many row locks at the moment: try again"}, /* ER_LOCK_TABLE_FULL */
@@ -64,19 +67,19 @@ static const struct fault faults[] = {
     {1226, ERR_UNAVAILABLE, DROP, "the account has used up one of its limits on the server"},  /* ER_USER_LIMIT_REACHED */
     {1227, ERR_DENIED, SERVER_TEXT, GRANTS},                                                   /* ER_SPECIFIC_ACCESS_DENIED_ERROR */
     {1251, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                              /* ER_NOT_SUPPORTED_AUTH_MODE */
-    {1264, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_WARN_DATA_OUT_OF_RANGE */
-    {1265, ERR_DATA, KEEP, BAD_DATA},                                                          /* WARN_DATA_TRUNCATED */
+    {1264, ERR_DATA, SERVER_TEXT, BAD_DATA},                                                   /* ER_WARN_DATA_OUT_OF_RANGE */
+    {1265, ERR_DATA, SERVER_TEXT, BAD_DATA},                                                   /* WARN_DATA_TRUNCATED */
     {1290, ERR_UNAVAILABLE, DROP, READ_ONLY},                                                  /* ER_OPTION_PREVENTS_STATEMENT */
-    {1292, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_TRUNCATED_WRONG_VALUE */
-    {1300, ERR_DATA, KEEP, BAD_DATA},                                                          /* ER_INVALID_CHARACTER_STRING */
+    {1292, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_TRUNCATED_WRONG_VALUE */
+    {1300, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_INVALID_CHARACTER_STRING */
     {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"},     /* ER_QUERY_INTERRUPTED */
-    {1366, ERR_DATA, KEEP, BAD_DATA},             /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
+    {1366, ERR_DATA, SERVER_VALUES, BAD_DATA},    /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
     {1406, ERR_DATA, SERVER_TEXT, NULL},          /* ER_DATA_TOO_LONG: names the column only */
     {1441, ERR_DATA, KEEP, BAD_DATA},             /* ER_DATETIME_FUNCTION_OVERFLOW */
     {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL}, /* ER_PLUGIN_IS_NOT_LOADED */
     {1665, ERR_CONFIG, KEEP,
      "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
-    {1690, ERR_DATA, KEEP, BAD_DATA},                                    /* ER_DATA_OUT_OF_RANGE */
+    {1690, ERR_DATA, SERVER_VALUES, BAD_DATA},                           /* ER_DATA_OUT_OF_RANGE */
     {1698, ERR_DENIED, SERVER_TEXT, GRANTS},                             /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
     {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
     {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_READ_ONLY_MODE */
@@ -104,6 +107,16 @@ static const struct fault faults[] = {
     {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                              /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
 };
 
+/* Numbers that nobody expects here, and whose texts quote only names and settings. Ascending. */
+static const unsigned names_only[] = {
+    1005, 1006, 1007, 1008, 1016, 1017, 1025, 1032, 1033, 1034, 1035, 1036, 1050, 1051, 1052, 1055, 1060, 1061, 1067,
+    1072, 1091, 1099, 1100, 1103, 1109, 1110, 1115, 1147, 1166, 1193, 1194, 1195, 1214, 1228, 1229, 1231, 1232, 1235,
+    1238, 1273, 1286, 1298, 1304, 1305, 1347, 1356, 1364, 1370, 1449, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
+};
+
+#define TEXT_SIZE 512 /* of the server's texts and the libraries': a longer one has lost its end, a quotation mark perhaps */
+#define MARKS "'\""
+
 static const struct fault *fault_find(unsigned number)
 {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -112,16 +125,69 @@ static const struct fault *fault_find(unsigned number)
     return NULL;
 }
 
+static bool quotes_names_only(unsigned number)
+{
+    for (size_t i = 0; i < sizeof names_only / sizeof *names_only; i++)
+        if (names_only[i] == number)
+            return true;
+    return false;
+}
+
+/* The last quotation mark before end, or NULL. */
+static const char *mark_before(const char *text, const char *end)
+{
+    while (end-- > text)
+        if (strchr(MARKS, *end))
+            return end;
+    return NULL;
+}
+
+/* Where the value that begins at `from` ends: at the last quotation mark, because marks within a value look like its end. If the
+ * text ends with a name ("for key 'x'", "for column 'x' at row 1"), the mark before that. NULL: there is no end. */
+static const char *value_end(const char *from, const char *end)
+{
+    static const char *const before_name[] = {" for key ", " for column "};
+    const char *last = mark_before(from + 1, end), *open = last ? mark_before(from + 1, last) : NULL;
+
+    for (size_t i = 0; open && i < sizeof before_name / sizeof *before_name; i++) {
+        const char *close = open - strlen(before_name[i]) - 1;
+        if (close > from && strchr(MARKS, *close) && !strncmp(close + 1, before_name[i], strlen(before_name[i])) &&
+            (!last[1] || !strncmp(last + 1, " at row ", 8)))
+            return close;
+    }
+    return last;
+}
+
+/* The text without the values that it quotes. Names in backquotes stay. */
+static void withhold_values(char out[TEXT_SIZE], const char *text)
+{
+    size_t len = strnlen(text, TEXT_SIZE);
+    const char *from = strpbrk(text, MARKS), *end = NULL;
+
+    if (!from) {
+        snprintf(out, TEXT_SIZE, "%s", text);
+        return;
+    }
+    if (len < TEXT_SIZE - 4)
+        end = value_end(from, text + len);
+    snprintf(out, TEXT_SIZE, "%.*s'...'%s", (int)(from - text), text, end ? end + 1 : "");
+}
+
 int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at, bool *ret_drop)
 {
     const struct fault *f = fault_find(number);
+    char shown[TEXT_SIZE];
 
     *ret_drop = f ? (f->flags & DROP) != 0 : false;
+    if (f ? f->flags & SERVER_TEXT : quotes_names_only(number))
+        snprintf(shown, sizeof shown, "%s", server_text);
+    else
+        withhold_values(shown, server_text);
     if (!f)
-        return err_set(err, ERR_FATAL, "%s: unexpected error %u: %.*s", at, number, (int)strcspn(server_text, "'\"`"), server_text);
-    if (!(f->flags & SERVER_TEXT))
+        return err_set(err, ERR_FATAL, "%s: unexpected error %u: %s", at, number, shown);
+    if (!(f->flags & (SERVER_TEXT | SERVER_VALUES)))
         return err_set(err, f->code, "%s: %s (error %u)", at, f->text, number);
     if (!f->text)
-        return err_set(err, f->code, "%s: %s (error %u)", at, server_text, number);
-    return err_set(err, f->code, "%s: %s (error %u); %s", at, server_text, number, f->text);
+        return err_set(err, f->code, "%s: %s (error %u)", at, shown, number);
+    return err_set(err, f->code, "%s: %s (error %u); %s", at, shown, number, f->text);
 }
