@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/when.h"
+#include "runner/answer.h"
 #include "runner/reply.h"
-#include "runner/verdict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +76,7 @@ void job_free(struct job *j)
     close_fd(&j->stdin_fd);
     capture_done(&j->tail);
     lines_done(&j->lines);
+    answer_done(j);
     free(j->tag);
     free(j->key);
     free(j->ids);
@@ -227,38 +228,16 @@ int64_t job_watch(struct job *j, int64_t now)
 
 /* ---- output */
 
-static uint32_t find_task(const struct job *j, uint64_t id)
-{
-    uint32_t i = 0;
-
-    while (i < j->count && (j->ids[i] != id || j->reported[i]))
-        i++;
-    return i;
-}
-
 struct line_context {
     struct job *job;
     struct job_context *c;
 };
 
-/* A verdict on a task of this job that has none yet is reported; whatever else is on the line belongs to the tail. */
 static void take_line(void *ctx, const char *line, size_t len, bool whole)
 {
     struct line_context *x = ctx;
-    struct job *j = x->job;
-    struct verdict v;
 
-    if (whole && len && verdict_parse(x->c->json, line, len, &v, NULL) == 0) {
-        uint32_t i = find_task(j, v.id);
-        if (i < j->count) {
-            j->reported[i] = true;
-            j->open--;
-            reply_verdict(x->c->out, j, &v);
-            return;
-        }
-    }
-    capture_add(&j->tail, line, len);
-    capture_add(&j->tail, "\n", 1);
+    answer_line(x->job, x->c, line, len, whole);
 }
 
 void job_read(struct job_stream *s, struct job_context *c, size_t max)

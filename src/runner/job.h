@@ -49,6 +49,7 @@ struct job {
     uint32_t count, open; /* tasks; of these not reported yet */
     uint64_t *ids;
     bool *reported;
+    char **unread, *unread_any; /* see answer.h */
 
     pid_t pid; /* 0: not started */
     int64_t start_at;

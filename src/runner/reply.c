@@ -7,6 +7,7 @@
 
 #include "base/task.h"
 #include "base/when.h"
+#include "runner/answer.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -127,6 +128,20 @@ static void judge(const struct job *j, int status, struct result *r, struct err 
     }
 }
 
+/* The result of a task that got no verdict: the process's, unless that would be done and the handler may have meant otherwise. */
+static void put_rest(struct proto_out *o, const struct job *j, uint32_t i, const struct result *r)
+{
+    struct result doubted = *r;
+
+    if (r->outcome == OUTCOME_DONE && answer_fault(j, i)) {
+        doubted.outcome = OUTCOME_VERDICT;
+        doubted.exit_code = -1;
+        doubted.error = answer_fault(j, i);
+        r = &doubted;
+    }
+    put_result(o, j->number, j->ids[i], r);
+}
+
 void reply_ended(struct proto_out *o, struct job *j, int status)
 {
     struct result r = {.retry_after_ms = -1, .finish_us = when_steady_us(), .with_output = true};
@@ -138,7 +153,7 @@ void reply_ended(struct proto_out *o, struct job *j, int status)
     }
     for (uint32_t i = 0; i < j->count; i++)
         if (!j->reported[i])
-            put_result(o, j->number, j->ids[i], &r);
+            put_rest(o, j, i, &r);
     j->open = 0;
     proto_begin(o, PROTO_ENDED, 4, -1);
     proto_put_u32(o, j->number);

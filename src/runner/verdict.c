@@ -1,7 +1,8 @@
 /*
  * verdict.c - reads the verdict lines of batch handlers.
  *
- * Invariant: a line either is a verdict to the letter or is none; nothing is guessed, for a wrong "done" loses a task.
+ * Invariant: a line either is a verdict to the letter or is none; nothing is guessed but whose task an unreadable one may be about,
+ * because a wrong "done" loses a task.
  */
 #include "runner/verdict.h"
 
@@ -44,5 +45,63 @@ int verdict_parse(struct json_reader *r, const char *line, size_t len, struct ve
     }
     out.error = v[M_ERROR].present ? v[M_ERROR].text : NULL;
     *ret = out;
+    return 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\0';
+}
+
+static size_t skip_blanks(const char *line, size_t len, size_t at)
+{
+    while (at < len && is_blank(line[at]))
+        at++;
+    return at;
+}
+
+bool verdict_is_meant(const char *line, size_t len)
+{
+    static const char *const marks[] = {"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}; /* of UTF-8 and UTF-16, at the begin of a text */
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (len >= strlen(marks[i]) && memcmp(line, marks[i], strlen(marks[i])) == 0)
+            at = strlen(marks[i]);
+    at = skip_blanks(line, len, at);
+    return at < len && line[at] == '{';
+}
+
+/* The number behind the colon at `at`; 0: there is none. */
+static uint64_t number_after(const char *line, size_t len, size_t at)
+{
+    uint64_t n = 0;
+
+    at = skip_blanks(line, len, at);
+    if (at == len || line[at] != ':')
+        return 0;
+    at = skip_blanks(line, len, at + 1);
+    if (at < len && (line[at] == '"' || line[at] == '\''))
+        at++;
+    for (; at < len && line[at] >= '0' && line[at] <= '9'; at++) {
+        uint64_t digit = (uint64_t)(line[at] - '0');
+        if (n > (UINT64_MAX - digit) / 10)
+            return 0;
+        n = n * 10 + digit;
+    }
+    return n;
+}
+
+uint64_t verdict_next_id(const char *line, size_t len, size_t *at)
+{
+    for (size_t i = *at; i + 4 <= len; i++) {
+        if ((line[i] != '"' && line[i] != '\'') || line[i + 1] != 'i' || line[i + 2] != 'd' || line[i + 3] != line[i])
+            continue;
+        uint64_t id = number_after(line, len, i + 4);
+        *at = i + 4;
+        if (id)
+            return id;
+    }
+    *at = len;
     return 0;
 }

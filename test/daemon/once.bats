@@ -300,3 +300,26 @@ END
     [ "$(sql "SELECT error_stack, TIMESTAMPDIFF(SECOND, update_time, expected_time) FROM dq_task WHERE message_body = 'later'")" = $'not yet\t600' ]
     [ "$(sql "SELECT exit_code FROM dq_task WHERE message_body = 'silent'")" = 5 ]
 }
+
+@test "batch: a verdict that cannot be read fails its task, whatever the exit status" {
+    write_handlers <<'END'
+handlers:
+  b:
+    run: |
+      while read -r line; do
+          id=${line#*'"id":'} id=${id%%,*}
+          case $line in
+          *good*) echo "{\"id\":$id,\"result\":\"done\"}" ;;
+          *latin*) printf '{"id":%s,"result":"fail","error":"caf\351"}\n' "$id" ;;
+          esac
+      done
+    batch: 50
+    retry: []
+END
+    dq add b good
+    latin=$(dq add b latin)
+    dq add b silent
+    dqd
+    [ "$(sql 'SELECT GROUP_CONCAT(status ORDER BY id) FROM dq_task')" = 1,2,1 ]
+    [[ $(sql "SELECT error_stack FROM dq_task WHERE id = $latin") == 'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
+}

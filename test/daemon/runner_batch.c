@@ -3,6 +3,7 @@
  */
 #include "runner_rig.h"
 
+#include "base/task.h"
 #include "runner/capture.h"
 
 #include <stdarg.h>
@@ -169,6 +170,97 @@ static void what_is_no_verdict_is_output(void **state)
     rig_close(&r);
 }
 
+/* One line for task 2 of three, of a process that ends with status 0. */
+struct off {
+    const char *line;
+    bool all;        /* it names nobody: no task may be called done */
+    const char *why; /* the error begins so */
+};
+
+static const struct off off_rows[] = {
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\u0000\"}", false, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\ud800\"}", false, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"caf\xe9\"}", false, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"fail\",\"reason\":\"x\"}", false, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"retry\",\"after\":\"4000d\"}", false, "unreadable verdict line ("},
+    {"{\"id\":\"2\",\"result\":\"fail\"}", false, "unreadable verdict line ("},
+    {"{'id': 2, 'result': 'fail'}", false, "unreadable verdict line ("},
+    {"INFO {\"id\":2,\"result\":\"fail\"}", false, "unreadable verdict line ("},
+    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable verdict line (99 is no task of this batch): {\"id\":99,"},
+    {"{\"result\":\"fail\"}", true, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable verdict line ("},
+};
+
+static void line_off_the_letter_fails_its_task(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: cat, batch: 10}\n", 2);
+    for (size_t i = 0; i < sizeof off_rows / sizeof off_rows[0]; i++) {
+        const struct off *row = &off_rows[i];
+        uint32_t job = send_batch(&r, "t", row->line, ids, 3);
+
+        rig_wait(&r, RUNNER_ENDED, job);
+        for (uint64_t id = 1; id <= 3; id++) {
+            const struct rig_report *p = result_of(&r, job, id);
+            if (id != 2 && !row->all) {
+                check(p, OUTCOME_DONE, 0, false, -1, NULL);
+                continue;
+            }
+            if (p->e.outcome != OUTCOME_VERDICT)
+                fail_msg("%s: task %d ended as %s", row->line, (int)id, task_outcome_name((int)p->e.outcome));
+            check(p, OUTCOME_VERDICT, -1, false, -1, p->error);
+            if (strncmp(p->error, row->why, strlen(row->why)) != 0)
+                fail_msg("%s: %s", row->line, p->error);
+        }
+    }
+    rig_close(&r);
+}
+
+static void verdict_too_long_to_read_fails_its_task(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "defaults: {batch: 10}\nhandlers:\n"
+             "  first: {run: 'printf \"{\\\"id\\\":2,\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\"}\" 7'}\n"
+             "  last: {run: 'printf \"{\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\",\\\"id\\\":2}\" 7'}\n",
+             2);
+    uint32_t job = send_batch(&r, "first", "", ids, 3);
+    rig_wait(&r, RUNNER_ENDED, job);
+    check(result_of(&r, job, 1), OUTCOME_DONE, 0, false, -1, NULL);
+    const struct rig_report *p = result_of(&r, job, 2);
+    assert_int_equal(p->e.outcome, OUTCOME_VERDICT);
+    assert_non_null(strstr(p->error, "(longer than 16384 bytes): {\"id\":2,\"result\":\"fail\",\"error\":\"0000"));
+    assert_true(strlen(p->error) < 400);
+    job = send_batch(&r, "last", "", ids, 3); /* its beginning does not say whose it is */
+    rig_wait(&r, RUNNER_ENDED, job);
+    for (uint64_t id = 1; id <= 3; id++)
+        assert_int_equal(result_of(&r, job, id)->e.outcome, OUTCOME_VERDICT);
+    rig_close(&r);
+}
+
+static void proper_verdict_after_an_unreadable_line_counts(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: cat, batch: 10}\n", 2);
+    uint32_t job = send_batch(&r, "t",
+                              "{\"level\":\"info\",\"id\":1,\"msg\":\"sending\"}\n"
+                              "{\"level\":\"info\",\"msg\":\"started\"}\n"
+                              "{\"id\":1,\"result\":\"done\"}\n"
+                              "{\"id\":2,\"result\":\"fail\",\"error\":\"full\"}\n"
+                              "{\"id\":2,\"result\":\"done\",\"again\":true}\n",
+                              ids, 2);
+    rig_wait(&r, RUNNER_ENDED, job);
+    check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
+    check(result_of(&r, job, 2), OUTCOME_VERDICT, -1, true, -1, "full");
+    rig_close(&r);
+}
+
 static void batch_handler_gets_its_lines_and_its_size(void **state)
 {
     (void)state;
@@ -283,6 +375,9 @@ int main(void)
         cmocka_unit_test(tasks_without_verdict_follow_the_process),
         cmocka_unit_test(verdict_is_reported_while_the_process_runs),
         cmocka_unit_test(what_is_no_verdict_is_output),
+        cmocka_unit_test(line_off_the_letter_fails_its_task),
+        cmocka_unit_test(verdict_too_long_to_read_fails_its_task),
+        cmocka_unit_test(proper_verdict_after_an_unreadable_line_counts),
         cmocka_unit_test(batch_handler_gets_its_lines_and_its_size),
         cmocka_unit_test(largest_batch_passes),
         cmocka_unit_test(tail_is_the_same_however_it_comes),

@@ -26,8 +26,16 @@ static void take(void *ctx, const char *line, size_t len, bool whole)
     if (!whole)
         return;
     if (verdict_parse(reader, line, len, &v, &err) < 0) {
+        size_t at = 0, before = 0;
+
         if (err.code != ERR_DATA || err.text[0] == '\0')
             abort();
+        (void)verdict_is_meant(line, len);
+        while (verdict_next_id(line, len, &at) != 0) {
+            if (at <= before || at > len)
+                abort();
+            before = at;
+        }
         return;
     }
     if (v.id == 0 || v.result > VERDICT_FAIL || v.after_ms < -1 || (v.after_ms >= 0 && v.result != VERDICT_RETRY))
