@@ -55,10 +55,18 @@ static int64_t back_off(const struct poller *p, int64_t *backoff_us, int64_t now
     return now_us + *backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)*backoff_us);
 }
 
+/* Each kind of failure is logged once, and every ten minutes while it lasts. */
 static void database_away(struct poller *p, const char *what, const struct err *err, int64_t now_us)
 {
-    log_event(p->away_code == err->code ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
-    p->away_code = err->code;
+    unsigned kind = 1u << -err->code;
+
+    if (now_us >= p->away_said_us + SAY_AGAIN_US)
+        p->away_said = 0;
+    if (!p->away_said)
+        p->away_said_us = now_us;
+    log_event(p->away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
+    p->away_said |= kind;
+    p->away = *err;
     if (!p->away_us)
         p->away_us = now_us;
     db_close(p->db);
@@ -91,7 +99,6 @@ static void duty_worked(struct poller *p, size_t i)
     t->open = false;
     t->retry_us = t->backoff_us = t->since_us = 0;
     p->backoff_us = p->db_retry_us = 0;
-    p->away_code = 0;
 }
 
 /* A pass does not wait until a right is granted or a disk has room: the next one will see. For results it waits a lease. */
@@ -136,6 +143,15 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
     return true;
 }
 
+/* A connection alone does not mean that the database is back: a server that is read-only or has lost its cluster takes it, too. The
+ * heartbeat is a write. A server that refuses it for a reason of its own, such as a missing right, is there. */
+static int prove_back(struct poller *p, struct err *err)
+{
+    int rc = registry_beat(p, err);
+
+    return db_connected(p->db) ? 0 : rc;
+}
+
 /* Whether statements can be made now. Connects when that is due. */
 static bool database_ready(struct poller *p)
 {
@@ -152,8 +168,12 @@ static bool database_ready(struct poller *p)
         rc = schema_check(p->db, &err);
     if (rc == 0) {
         p->schema_known = true;
+        rc = p->away_us ? prove_back(p, &err) : 0;
+    }
+    if (rc == 0) {
         log_event(LOG_INFO, p->away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
         p->away_us = 0;
+        p->away_said = 0;
         return true;
     }
     if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT)))

@@ -89,14 +89,34 @@ static void kill_all(struct poller *p, const char *why)
             runner_send_kill(p->link, p->jobs[i]->number, RUNNER_KILL_SHUTDOWN);
 }
 
-/* A --for whose time is up fails with what the server still refuses: cron has no other way to learn of it. */
+/* Although something is left to do. */
+static void end_away(struct poller *p)
+{
+    struct err e = p->away;
+    char text[WHEN_TEXT_SIZE];
+
+    if (p->result_count)
+        log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
+                  p->result_count);
+    if (p->away_us)
+        err_prefix(&e, "no database for %s, and the last try failed",
+                   when_format_rough(text, (when_steady_us() - p->away_us) / 1000));
+    else
+        err_set(&e, ERR_UNAVAILABLE, "the server did not take the results of this run");
+    poller_end(p, ERR_UNAVAILABLE, e.text);
+}
+
+/* A --for whose time is up fails with what still does not work: cron has no other way to learn of it. */
 static void end_settled(struct poller *p)
 {
     const struct duty_trouble *t = p->troubles, *end = p->troubles + DUTY_COUNT;
+    bool told = p->o->mode != POLLER_FOR || p->asked_to_end;
 
     while (t < end && !t->since_us)
         t++;
-    if (t < end && p->o->mode == POLLER_FOR && !p->asked_to_end)
+    if (!told && p->away_us)
+        end_away(p);
+    else if (!told && t < end)
         poller_end(p, t->said.code, t->said.text);
     p->phase = PHASE_END;
 }
@@ -117,7 +137,7 @@ static void advance(struct poller *p)
         p->phase = PHASE_END;
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
         now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
-        poller_end(p, ERR_UNAVAILABLE, "the database stayed away; what was running is taken back when its lease ends");
+        end_away(p);
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
@@ -127,9 +147,7 @@ static void advance(struct poller *p)
     if (settled) {
         end_settled(p);
     } else if (p->job_count == 0 && now_us >= p->give_up_us) {
-        log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
-                  p->result_count);
-        poller_end(p, ERR_UNAVAILABLE, "the database stayed away while dqd ended");
+        end_away(p);
     }
 }
 

@@ -144,10 +144,12 @@ struct poller {
     size_t result_count, result_cap;
 
     bool schema_known;   /* checked on the first connection */
-    int64_t away_us;     /* since when there is no database; 0: it is there */
+    int64_t away_us;     /* since when there is no database that takes writes; 0: it is there */
     int64_t db_retry_us; /* no statement before; 0: none is put off */
     int64_t backoff_us;
-    int away_code; /* the class of what was logged of it last */
+    struct err away;       /* why the last try failed */
+    unsigned away_said;    /* a bit for each err_code that was logged of it */
+    int64_t away_said_us;  /* the first of these */
     struct duty_trouble troubles[DUTY_COUNT];
     bool recover;          /* a claim failed, its outcome is not known: look what it took */
     int64_t claim_sent_us; /* of that claim */

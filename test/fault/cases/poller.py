@@ -1,8 +1,10 @@
-"""What could stop the poller although nothing is wrong with tasks or database (scenario 40)."""
+"""What could stop the poller although nothing is wrong with tasks or database (scenario 40), and a
+database that is there but takes no writes (scenario 17)."""
 import fcntl
 import os
 import select
 import signal
+import subprocess
 
 from cases import case
 from harness.oracle import Oracle
@@ -63,3 +65,35 @@ def log_unread(t):
     Oracle(t).check()
     os.close(reader)
     os.close(writer)
+
+
+@case("read-only", 17, 25, options="--skip-slave-start")
+def read_only(t):
+    """The only server is read-only. A pass and a --for end with 69 and say why; a dqd that stays reports it once, tries again with growing
+    pauses, keeps its results, and calls the database back when a write has succeeded."""
+    t.configure(lease="3s", heartbeat="200ms")
+    d = t.dqd()
+    t.add(6, words="ms=1500")
+    t.wait(lambda: len(d.handlers()) == 6, "handlers run", 20)
+    t.sql("SET GLOBAL read_only = 1")
+    t.faults.add("read-only", lasting=True)
+    try:
+        for mode in (["--once"], ["--for", "3s"]):
+            done = subprocess.run([t.bin + "/dqd", "--config", t.ini, "--allow-overlap", *mode], capture_output=True, timeout=60,
+                                  check=False, env=t.environment)
+            t.expect(done.returncode == 69 and b"\ndqd: no database for " in done.stderr and done.stderr.count(b"read-only") <= 3,
+                     f"{mode[0]} ended with {done.returncode}: {done.stderr.decode()}")
+        t.sleep(2)
+        log = d.log()
+        t.expect("the database is back" not in log, "a database that takes no writes is called back")
+        t.expect(log.count("read-only") == 1, f"it is reported {log.count('read-only')} times")
+        before = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
+        t.sleep(3)
+        tries = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1]) - before
+        t.expect(1 <= tries <= 30, f"{tries} tries in 3 s")
+    finally:
+        t.sql("SET GLOBAL read_only = 0")
+    t.wait(lambda: "the database is back" in d.log(), "the database is back", 20)
+    t.wait_finished(30)
+    Oracle(t).check(lease_slack_ms=20_000)
+    t.note(f"{tries} tries in 3 s")
