@@ -30,6 +30,10 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
  * its backslashes doubled, so it adds none. */
 void text_shell_word(struct buf *b, const char *s);
 
+/* A constant as a string literal, so that a text that names it cannot go stale: "up to " TEXT_OF(LINES_MAX) " lines". */
+#define TEXT_OF(constant) TEXT_OF_DIGITS(constant)
+#define TEXT_OF_DIGITS(digits) #digits
+
 /* FNV-1a of s, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
 #define TEXT_HASH_INIT UINT64_C(14695981039346656037)
 uint64_t text_hash(uint64_t h, const char *s);

@@ -20,7 +20,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CHUNK_LINES 4000
 #define CHUNK_BYTES (1u << 20)
 #define TRANSIENT_TRIES 5
 
@@ -230,7 +229,7 @@ static int read_lines(struct bulk *b, struct err *err)
     int rc;
     while ((rc = infile_next(&b->lines, &line, &len, err)) > 0) {
         rc = take_line(b, line, len, err);
-        if (rc == 0 && (b->filling->count == CHUNK_LINES || b->filling->arena.len >= CHUNK_BYTES))
+        if (rc == 0 && (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
         if (rc == 0 && interrupted)
             rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name, b->lines.number);
@@ -296,8 +295,8 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
     for (int i = 0; i < 2; i++) {
-        b.chunks[i].items = mem_zero(CHUNK_LINES, sizeof(*b.chunks[i].items));
-        b.chunks[i].tasks = mem_zero(CHUNK_LINES, sizeof(*b.chunks[i].tasks));
+        b.chunks[i].items = mem_zero(TASK_CHUNK_ROWS, sizeof(*b.chunks[i].items));
+        b.chunks[i].tasks = mem_zero(TASK_CHUNK_ROWS, sizeof(*b.chunks[i].tasks));
     }
     b.filling = &b.chunks[0];
     b.done_line = o->skip;

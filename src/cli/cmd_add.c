@@ -6,6 +6,7 @@
 #include "cli/bulk.h"
 #include "cli/verbs.h"
 
+#include "base/text.h"
 #include "base/when.h"
 
 #include <errno.h>
@@ -232,7 +233,7 @@ const struct cmd cmd_add = {
         "it is empty. The time it is due goes to standard error.\n"
         "NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the columns tag, in-or-at, "
         "key, body, or those that a first line beginning with \"tag\" names; \\t \\n \\r \\\\ and \\xHH stand for bytes. Lines are "
-        "added in chunks of up to 1,000, each whole or not at all.",
+        "added in chunks of up to " TEXT_OF(TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct add_values),
     .min_operands = 0,

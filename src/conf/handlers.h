@@ -17,6 +17,8 @@
 
 enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
+#define HANDLERS_MAX_RUNNING 8 /* default of max_running */
+
 struct handler {
     char *name; /* exact tag, or a glob when it contains * or ? */
     bool is_glob;
@@ -27,7 +29,7 @@ struct handler {
     int64_t timeout_ms;    /* of one process; default 60 s */
     int64_t kill_grace_ms; /* from TERM to KILL; default 5 s */
     struct retry_policy retry;
-    int max_running;          /* processes of one tag on this host; default 8 */
+    int max_running;          /* processes of one tag on this host; default HANDLERS_MAX_RUNNING */
     int global_max_running;   /* running tasks of one tag on all hosts; 0: no limit */
     char **env;               /* "NAME=value", NULL-terminated, in addition to the base environment */
     char *cwd;                /* absolute; default / */

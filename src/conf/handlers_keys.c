@@ -344,7 +344,7 @@ void handlers_keys_init(struct handler *h)
         .timeout_ms = 60000,
         .kill_grace_ms = 5000,
         .retry = retry_default,
-        .max_running = 8,
+        .max_running = HANDLERS_MAX_RUNNING,
         .env = mem_zero(1, sizeof(char *)),
         .cwd = mem_strdup("/"),
         .umask = 022,

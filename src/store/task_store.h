@@ -42,6 +42,7 @@ struct task_added {
 int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
     __attribute__((warn_unused_result));
 
+#define TASK_CHUNK_ROWS 4000 /* how many tasks a bulk add puts into one transaction */
 /* Adds n tasks in one transaction: all or none. *ret_kept counts those that a live key kept out (KEY_KEEP). On a fault that one row
  * causes, *ret_bad is its index (else SIZE_MAX). ERR_LOST: as above, of all of them. KEY_REPLACE is done row by row inside the
  * transaction. Statements are cut at about 1 MB. */

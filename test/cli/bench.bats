@@ -53,21 +53,21 @@ as_account()
     export DQ_CONFIG=$BATS_TEST_TMPDIR/dq.ini
 }
 
-@test 'every measure, what is carried and every brake has its line, and json can be read' {
+@test 'every measure, capacity and bottleneck has its line, and json can be read' {
     dq bench --for 2s -o json >"$BATS_TEST_TMPDIR/out"
     python3 - "$BATS_TEST_TMPDIR/out" <<'END'
 import json, sys
 rows = json.load(open(sys.argv[1]))
-got = {kind: [r for r in rows if r["kind"] == kind] for kind in ("measure", "carry", "brake")}
+got = {kind: [r for r in rows if r["kind"] == kind] for kind in ("measure", "capacity", "bottleneck")}
 assert [r["name"] for r in got["measure"]] == ["round-trip", "commit", "connect", "add-command", "add", "add-bulk", "peek",
     "claim", "settle", "spawn", "spawn-parallel", "run", "run-batch", "lateness"], rows
-assert [r["name"] for r in got["carry"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "hosts"], rows
-assert [r["name"] for r in got["brake"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "lateness", "hosts"], rows
-for r in got["measure"] + got["carry"]:
+assert [r["name"] for r in got["capacity"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "hosts"], rows
+assert [r["name"] for r in got["bottleneck"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "lateness", "hosts"], rows
+for r in got["measure"] + got["capacity"]:
     assert r["value"] > 0 or r["name"] == "lateness" and r["value"] >= 0, r
     assert r["unit"] and r["about"], r
     assert r["unit"] != "ms" or r["p99"] >= r["value"], r
-for r in got["brake"]:
+for r in got["bottleneck"]:
     assert r["setting"] and r["now"] and r["about"], r
 END
     untouched
@@ -76,8 +76,8 @@ END
 @test 'the table is in words, tsv and ndjson have one line a row' {
     dq bench --for 2s >"$BATS_TEST_TMPDIR/table"
     grep -q '^measured on MariaDB .* and this host$' "$BATS_TEST_TMPDIR/table"
-    grep -q '^what they can carry$' "$BATS_TEST_TMPDIR/table"
-    grep -q '^what is the brake$' "$BATS_TEST_TMPDIR/table"
+    grep -q '^estimated capacity$' "$BATS_TEST_TMPDIR/table"
+    grep -q '^bottlenecks$' "$BATS_TEST_TMPDIR/table"
     grep -qE '^process +[0-9.,]+.* tasks/day' "$BATS_TEST_TMPDIR/table"
     grep -qE '^hosts +max_connections +[0-9]+, [0-9]+ in use' "$BATS_TEST_TMPDIR/table"
     [ "$(dq bench --for 2s -o tsv | awk -F '\t' 'NF == 8' | wc -l)" -eq 30 ]
@@ -224,7 +224,7 @@ END
     cp "$DQ_BIN/dq" "$BATS_TEST_TMPDIR/bin/dq"
     PATH=/nonexistent "$BATS_TEST_TMPDIR/bin/dq" bench --for 2s >"$BATS_TEST_TMPDIR/out"
     [ "$(grep -c 'not measured: there is no dqd beside dq, nor in PATH' "$BATS_TEST_TMPDIR/out")" -eq 3 ]
-    grep -q 'guessed, as dqd was not measured' "$BATS_TEST_TMPDIR/out"
+    grep -q 'a guess, because dqd was not measured' "$BATS_TEST_TMPDIR/out"
     untouched
 }
 

@@ -35,7 +35,8 @@ scripts()
             may["src/store"] = "base/ conf/conf.h store/"
             may["src/runner"] = "base/ conf/handlers.h runner/"
             may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/"
-            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h cli/"
+            may["src/bench"] = "base/ conf/conf.h conf/handlers.h store/ bench/"
+            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h bench/ cli/"
             may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/ cli/"
         }
         {

@@ -1,0 +1,58 @@
+/*
+ * figure.c - figures from times and counts.
+ */
+#include "bench/figure.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void figure_times_add(struct figure_times *t, int64_t us)
+{
+    if (t->count == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 1024;
+        t->us = mem_resize(t->us, t->cap, sizeof *t->us);
+    }
+    t->us[t->count++] = us;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The smallest value that at least this share of the sorted ones does not exceed. */
+static double percentile_ms(const struct figure_times *t, size_t percent)
+{
+    size_t rank = (t->count * percent + 99) / 100;
+    return (double)t->us[rank ? rank - 1 : 0] / 1000;
+}
+
+void figure_set_times(struct figure *ret, struct figure_times *t)
+{
+    if (t->count) {
+        qsort(t->us, t->count, sizeof *t->us, compare);
+        *ret = (struct figure){.known = true, .has_p99 = true, .value = percentile_ms(t, 50), .p99 = percentile_ms(t, 99)};
+    }
+    free(t->us);
+    *t = (struct figure_times){NULL, 0, 0};
+}
+
+void figure_set_rate(struct figure *ret, double count, int64_t us)
+{
+    if (count > 0 && us > 0)
+        *ret = (struct figure){.known = true, .value = count * 1e6 / (double)us};
+}
+
+void figure_set_unknown(struct figure *ret, const char *fmt, ...)
+{
+    va_list ap;
+
+    *ret = (struct figure){.known = false};
+    va_start(ap, fmt);
+    vsnprintf(ret->why, sizeof ret->why, fmt, ap);
+    va_end(ap);
+}

@@ -1,0 +1,221 @@
+/*
+ * program.c - the real programs, started as a user starts them. Nothing of dqd is imitated here.
+ */
+#include "bench/program.h"
+
+#include "base/mem.h"
+#include "base/when.h"
+#include "bench/spawn.h"
+#include "bench/statement.h"
+#include "bench/stop.h"
+#include "store/poller_store.h"
+#include "store/tag_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define COMMANDS_MAX 500
+#define PROCESSES_MAX 30000
+#define BATCHED_MAX 100000
+#define LATE_MAX 200
+#define LATE_EVERY_MS 20
+#define LATE_AHEAD_MS 500 /* from their adding to the first */
+#define PATIENCE_MS 20000 /* beyond what it should take */
+#define NAP_MS 20
+
+/* The end of the last line that a program wrote. */
+static void last_line(const struct rig *rig, char *ret, size_t size)
+{
+    char line[512];
+    FILE *f = fopen(rig->log, "re");
+
+    snprintf(ret, size, "it said nothing");
+    while (f && fgets(line, sizeof line, f))
+        snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
+    if (f)
+        fclose(f);
+}
+
+static void set_failed(const struct rig *rig, struct figure *ret, const char *what, int status)
+{
+    char said[160];
+
+    last_line(rig, said, sizeof said);
+    if (WIFEXITED(status))
+        figure_set_unknown(ret, "%s ended with status %d: %s", what, WEXITSTATUS(status), said);
+    else
+        figure_set_unknown(ret, "%s ended by signal %d: %s", what, WTERMSIG(status), said);
+}
+
+int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
+{
+    const char *const argv[] = {"/proc/self/exe", "--config", rig->ini, "-q", "add", "add", "x", "--in", "1h", NULL};
+    struct figure_times t = {0};
+    int64_t end_us = when_steady_us() + ms * 1000;
+    int rc = 0, status = 0;
+
+    while (rc == 0 && status == 0 && t.count < COMMANDS_MAX && stop_not_yet(t.count, end_us)) {
+        pid_t pid;
+        int64_t start = when_steady_us();
+        rc = spawn_start(argv, rig->log, &pid, err);
+        if (rc == 0 && waitpid(pid, &status, 0) == pid)
+            figure_times_add(&t, when_steady_us() - start);
+    }
+    figure_set_times(ret, &t);
+    if (status)
+        set_failed(rig, ret, "dq add", status);
+    return rc;
+}
+
+static int start_dqd(const struct rig *rig, const char *mode, const char *mode_value, const char *tag, pid_t *ret, struct err *err)
+{
+    const char *argv[] = {rig->dqd, "--config", rig->ini, "--allow-overlap", "--log-level", "warn",
+                          "--tag",  tag,        mode,     mode_value,        NULL};
+
+    return spawn_start(argv, rig->log, ret, err);
+}
+
+static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err *err)
+{
+    struct tag_info *tags = NULL;
+    size_t count = 0;
+    int64_t now_at;
+    int rc = tag_store_list(db, tag, true, &tags, &count, &now_at, err);
+
+    if (rc == 0)
+        *ret = count ? tags[0].count[TASK_DONE] : 0;
+    tag_infos_free(tags, count);
+    return rc;
+}
+
+/* All n tasks are due; the time is that from the start of dqd to its end. */
+static int drain(const struct rig *rig, struct db *db, const char *tag, size_t n, int64_t ms, struct figure *ret, struct err *err)
+{
+    uint64_t done = 0;
+    pid_t pid;
+    int rc = statement_fill(db, tag, n, 0, 0, NULL, err);
+
+    if (rc < 0 || stop_asked())
+        return rc;
+    int64_t start = when_steady_us();
+    rc = start_dqd(rig, "--once", NULL, tag, &pid, err);
+    if (rc < 0)
+        return rc;
+    int status = spawn_wait(pid, 2 * ms + PATIENCE_MS);
+    int64_t us = when_steady_us() - start;
+    rc = count_done(db, tag, &done, err);
+    if (rc == 0 && (status || !done))
+        set_failed(rig, ret, "dqd", status);
+    else if (rc == 0)
+        figure_set_rate(ret, (double)done, us);
+    return rc;
+}
+
+static bool have_dqd(const struct rig *rig, struct figure *ret)
+{
+    if (!rig->dqd)
+        figure_set_unknown(ret, "not measured: there is no dqd beside dq, nor in PATH");
+    return rig->dqd != NULL;
+}
+
+static size_t between(double wanted, size_t least, size_t most)
+{
+    return wanted < (double)least ? least : wanted > (double)most ? most : (size_t)wanted;
+}
+
+int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
+{
+    if (!have_dqd(rig, ret))
+        return 0;
+    return drain(rig, db, RIG_TAG_PROCESS, between((double)ms / 1000 / each_s, 100, PROCESSES_MAX), ms, ret, err);
+}
+
+int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
+{
+    if (!have_dqd(rig, ret))
+        return 0;
+    return drain(rig, db, RIG_TAG_BATCH, between((double)ms / 1000 / each_s, 1000, BATCHED_MAX), ms, ret, err);
+}
+
+/* ---- lateness */
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+}
+
+/* Waits until dqd has said that it polls. 1, or 0: it has not, or the end was asked for. */
+static int wait_for_poller(struct db *db, pid_t pid, struct err *err)
+{
+    int64_t until = when_steady() + PATIENCE_MS;
+
+    while (!stop_asked() && when_steady() < until) {
+        struct poller_info *pollers;
+        size_t count, at = 0;
+        int rc = poller_store_list(db, &pollers, &count, err);
+        if (rc < 0)
+            return rc;
+        while (at < count && pollers[at].pid != (uint32_t)pid)
+            at++;
+        poller_infos_free(pollers, count);
+        if (at < count)
+            return 1;
+        nap();
+    }
+    return 0;
+}
+
+static int run_planned(struct db *db, pid_t pid, size_t n, int64_t spread_ms, struct err *err)
+{
+    uint64_t done = 0;
+    int rc = wait_for_poller(db, pid, err);
+
+    if (rc <= 0)
+        return rc;
+    rc = statement_fill(db, RIG_TAG_LATE, n, LATE_AHEAD_MS, spread_ms, NULL, err);
+    int64_t until = when_steady() + LATE_AHEAD_MS + spread_ms + PATIENCE_MS;
+    while (rc == 0 && done < n && !stop_asked() && when_steady() < until) {
+        nap();
+        rc = count_done(db, RIG_TAG_LATE, &done, err);
+    }
+    return rc;
+}
+
+/* From the rows: when each was to be started, and when it was. */
+static int read_lateness(struct db *db, struct figure *ret, struct err *err)
+{
+    struct tag_lateness *late = NULL;
+    size_t count = 0;
+    int rc = tag_store_lateness(db, RIG_TAG_LATE, WHEN_HOUR, &late, &count, err);
+
+    if (rc == 0 && count && late[0].started)
+        *ret = (struct figure){.known = true, .has_p99 = true, .value = (double)late[0].p50_ms, .p99 = (double)late[0].p99_ms};
+    tag_lateness_free(late, count);
+    return rc;
+}
+
+int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    size_t n = between((double)ms / LATE_EVERY_MS, 20, LATE_MAX);
+    int64_t spread_ms = (int64_t)n * LATE_EVERY_MS;
+    char lives_for[WHEN_TEXT_SIZE];
+    pid_t pid;
+
+    if (!have_dqd(rig, ret))
+        return 0;
+    /* for a time, not resident: nobody would end it after a kill -9 of ours */
+    when_format_duration(lives_for, spread_ms + 3 * (int64_t)PATIENCE_MS);
+    int rc = start_dqd(rig, "--for", lives_for, RIG_TAG_LATE, &pid, err);
+    if (rc < 0)
+        return rc;
+    rc = run_planned(db, pid, n, spread_ms, err);
+    int status = spawn_wait(pid, 0);
+    if (rc == 0)
+        rc = read_lateness(db, ret, err);
+    if (rc == 0 && !ret->known)
+        set_failed(rig, ret, "dqd", status);
+    return rc;
+}

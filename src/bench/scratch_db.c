@@ -1,0 +1,143 @@
+/*
+ * scratch_db.c - a database made, and dropped again.
+ */
+#include "bench/scratch_db.h"
+
+#include "base/mem.h"
+#include "store/schema.h"
+#include "store/scratch_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct scratch_db {
+    struct conf_mysql server; /* without a database */
+    struct db *holder;        /* connected to that: holds the lock, and drops in the end */
+    struct conf_mysql conf;   /* with it */
+    struct db *db;            /* connected to that */
+    char name[SCRATCH_NAME_SIZE];
+    const char *given;
+    bool made; /* there may be something to drop */
+};
+
+struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *given)
+{
+    static char no_database[] = "";
+    struct scratch_db *s = mem_zero(1, sizeof *s);
+
+    s->given = given;
+    scratch_name_new(s->name);
+    s->server = *conf;
+    s->server.database = no_database;
+    s->conf = *conf;
+    s->conf.database = given ? (char *)(uintptr_t)given : s->name;
+    return s;
+}
+
+int scratch_db_connect(struct scratch_db *s, struct err *err)
+{
+    s->holder = db_new(&s->server);
+    return db_connect(s->holder, err);
+}
+
+int scratch_db_leftovers(struct scratch_db *s, char ***ret, size_t *ret_count, struct err *err)
+{
+    return scratch_store_list(s->holder, ret, ret_count, err);
+}
+
+int scratch_db_drop_leftover(struct scratch_db *s, const char *name, struct err *err)
+{
+    return scratch_store_drop(s->holder, name, err);
+}
+
+const char *scratch_db_name(const struct scratch_db *s)
+{
+    return s->conf.database;
+}
+
+const struct conf_mysql *scratch_db_conf(const struct scratch_db *s)
+{
+    return &s->conf;
+}
+
+struct db *scratch_db_db(const struct scratch_db *s)
+{
+    return s->db;
+}
+
+static int explain_denied(struct scratch_db *s, struct err *err)
+{
+    char *account = NULL;
+
+    if (scratch_store_account(s->holder, &account, err) == 0 && account)
+        err_set(err, ERR_DENIED,
+                "this account may not create a database to measure in. An administrator can allow it: GRANT ALL ON `%s`.* TO %s; "
+                "or name an existing empty database with --database",
+                SCRATCH_PATTERN, account);
+    free(account);
+    return err->code;
+}
+
+static int open_given(struct scratch_db *s, struct err *err)
+{
+    int rc = db_connect(s->db, err);
+
+    if (rc == ERR_CONFIG)
+        return err_set(err, rc, "--database %s: there is no such database. Create it (CREATE DATABASE), or leave the option out",
+                       s->given);
+    if (rc == 0)
+        rc = scratch_store_check_empty(s->db, err);
+    return rc < 0 ? err_prefix(err, "--database %s", s->given) : 0;
+}
+
+int scratch_db_make(struct scratch_db *s, struct err *err)
+{
+    int from, rc = scratch_store_hold(s->holder, s->conf.database, err);
+
+    if (rc < 0)
+        return rc;
+    s->db = db_new(&s->conf);
+    if (s->given)
+        rc = open_given(s, err);
+    if (rc < 0)
+        return rc;
+    s->made = true;
+    rc = schema_migrate(s->db, NULL, NULL, &from, err);
+    if (rc == 0)
+        rc = scratch_store_commit(s->db, 0, err); /* marks it as ours */
+    if (rc == ERR_DENIED && !s->given)
+        rc = explain_denied(s, err);
+    return rc;
+}
+
+/* On a connection that may have been idle for too long: a second time on a new one. */
+static int drop(struct scratch_db *s, struct err *err)
+{
+    int rc = ERR_LOST;
+
+    for (int try = 0; try < 2 && rc == ERR_LOST; try++)
+        rc = s->given ? scratch_store_drop_tables(s->db, err) : scratch_store_drop(s->holder, s->name, err);
+    return rc;
+}
+
+int scratch_db_end(struct scratch_db *s, int rc, struct err *err)
+{
+    struct err drop_err = {0};
+    char text[sizeof err->text];
+    bool dropped = !s->made || drop(s, &drop_err) == 0;
+
+    if (!dropped && rc == 0) {
+        *err = drop_err;
+        rc = err_prefix(err, "all is measured, but %s could not be dropped", s->conf.database);
+    } else if (!dropped && rc != ERR_DENIED) {
+        memcpy(text, err->text, sizeof text);
+        if (s->given)
+            err_set(err, rc, "%s; the tables of dq in %s could not be dropped", text, s->given);
+        else
+            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later", text, s->name);
+    }
+    db_free(s->db);
+    db_free(s->holder);
+    free(s);
+    return rc;
+}

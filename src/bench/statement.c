@@ -1,0 +1,198 @@
+/*
+ * statement.c - what the server does in a second, measured with the very functions that dq and dqd use.
+ */
+#include "bench/statement.h"
+
+#include "base/mem.h"
+#include "base/when.h"
+#include "bench/stop.h"
+#include "store/claim_store.h"
+#include "store/scratch_store.h"
+#include "store/task_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define BODY_SIZE 100
+#define CHUNKS_MAX 25 /* some 30 MB of table */
+#define ADDS_MAX 50000
+#define CONNECTS_MAX 500 /* each leaves a port in TIME_WAIT */
+#define HOUR_MS INT64_C(3600000)
+
+static int64_t end_after(int64_t ms)
+{
+    return when_steady_us() + ms * 1000;
+}
+
+int statement_round_trip(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct figure_times t = {0};
+    int64_t end_us = end_after(ms);
+    int rc = 0;
+
+    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+        int64_t start = when_steady_us();
+        rc = scratch_store_ping(db, err);
+        figure_times_add(&t, when_steady_us() - start);
+    }
+    figure_set_times(ret, &t);
+    return rc;
+}
+
+int statement_commit(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct figure_times t = {0};
+    int64_t end_us = end_after(ms);
+    int rc = scratch_store_commit(db, 0, err);
+
+    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+        int64_t start = when_steady_us();
+        rc = scratch_store_commit(db, (unsigned)t.count + 1, err);
+        figure_times_add(&t, when_steady_us() - start);
+    }
+    figure_set_times(ret, &t);
+    return rc;
+}
+
+int statement_connect(const struct conf_mysql *conf, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct figure_times t = {0};
+    int64_t end_us = end_after(ms);
+    int rc = 0;
+
+    while (rc == 0 && t.count < CONNECTS_MAX && stop_not_yet(t.count, end_us)) {
+        struct db *db = db_new(conf);
+        int64_t start = when_steady_us();
+        db_set_brief(db);
+        rc = db_connect(db, err);
+        figure_times_add(&t, when_steady_us() - start);
+        db_free(db);
+    }
+    figure_set_times(ret, &t);
+    return rc;
+}
+
+static struct task_new new_task(const char *tag, int64_t delay_ms)
+{
+    static char body[BODY_SIZE];
+
+    memset(body, 'x', sizeof body);
+    return (struct task_new){
+        .tag = tag, .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
+}
+
+int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct task_new task = new_task("add", HOUR_MS);
+    struct task_added added;
+    int64_t start = when_steady_us(), end_us = end_after(ms);
+    size_t count = 0;
+    int rc = 0;
+
+    while (rc >= 0 && count < ADDS_MAX && stop_not_yet(count, end_us)) {
+        rc = task_store_add(db, &task, KEY_ERROR, &added, err);
+        count++;
+    }
+    figure_set_rate(ret, (double)count, when_steady_us() - start);
+    return rc < 0 ? rc : 0;
+}
+
+int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, int64_t spread_ms, int64_t *ret_us, struct err *err)
+{
+    struct task_new *tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *tasks);
+    int64_t start = when_steady_us();
+    size_t kept, bad;
+    int rc = 0;
+
+    for (size_t at = 0; rc == 0 && at < n && !stop_asked();) {
+        size_t count = 0;
+        for (; count < TASK_CHUNK_ROWS && at < n; count++, at++)
+            tasks[count] = new_task(tag, delay_ms + spread_ms * (int64_t)at / (int64_t)n);
+        rc = task_store_add_many(db, tasks, count, KEY_ERROR, &kept, &bad, err);
+    }
+    if (ret_us)
+        *ret_us = when_steady_us() - start;
+    free(tasks);
+    return rc;
+}
+
+int statement_add_bulk(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    int64_t end_us = end_after(ms), us = 0;
+    size_t chunks = 0;
+    int rc = 0;
+
+    while (rc == 0 && chunks < CHUNKS_MAX && stop_not_yet(chunks, end_us)) {
+        int64_t took;
+        rc = statement_fill(db, "claim", TASK_CHUNK_ROWS, 0, 0, &took, err);
+        us += took;
+        chunks++;
+    }
+    figure_set_rate(ret, (double)(chunks * TASK_CHUNK_ROWS), us);
+    return rc;
+}
+
+int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct figure_times t = {0};
+    struct claim_peek peek = {0};
+    int rc = scratch_store_analyze(db, err);
+    int64_t end_us = end_after(ms);
+
+    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+        int64_t start = when_steady_us();
+        rc = claim_store_peek(db, &peek, err);
+        figure_times_add(&t, when_steady_us() - start);
+    }
+    claim_peek_done(&peek);
+    figure_set_times(ret, &t);
+    return rc;
+}
+
+static int settle(struct db *db, bool history, const struct claim_owner *owner, const struct task_list *won, int64_t *us,
+                  struct err *err)
+{
+    struct settlement s[STATEMENT_CLAIM_ROWS];
+    bool applied[STATEMENT_CLAIM_ROWS];
+
+    for (size_t i = 0; i < won->count; i++)
+        s[i] = (struct settlement){.id = won->items[i].id,
+                                   .version = won->items[i].version,
+                                   .event = TASK_SUCCEED,
+                                   .outcome = OUTCOME_DONE,
+                                   .start_at = won->items[i].expected_at + (int64_t)i,
+                                   .finish_at = won->items[i].expected_at + (int64_t)i + 1};
+    int64_t start = when_steady_us();
+    int rc = claim_store_settle(db, owner, s, won->count, history, applied, err);
+    *us += when_steady_us() - start;
+    return rc;
+}
+
+/* What statement_add_bulk left, claimed and settled in turns until it or the time is used up. */
+int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_claim, struct figure *ret_settle, struct err *err)
+{
+    struct claim_owner owner = {.host = "dq bench", .pid = (uint32_t)getpid()};
+    const struct claim_ask ask = {
+        .tag = "claim", .limit = STATEMENT_CLAIM_ROWS, .shares = 1, .max_attempts = 1, .lease_ms = HOUR_MS};
+    int64_t end_us = end_after(ms), claim_us = 0, settle_us = 0;
+    size_t count = 0, seen = STATEMENT_CLAIM_ROWS, lost;
+    int rc = 0;
+
+    if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
+        return err_set(err, ERR_SYSTEM, "no random bytes");
+    for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
+        struct task_list won = {0};
+        int64_t start = when_steady_us();
+        rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, err);
+        claim_us += when_steady_us() - start;
+        if (rc == 0 && won.count)
+            rc = settle(db, history, &owner, &won, &settle_us, err);
+        count += won.count;
+        task_list_done(&won);
+    }
+    figure_set_rate(ret_claim, (double)count, claim_us);
+    figure_set_rate(ret_settle, (double)count, settle_us);
+    return rc;
+}

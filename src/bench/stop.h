@@ -1,0 +1,21 @@
+/*
+ * stop.h - when a measure ends: its share of the time is over, or a signal asked for the end.
+ *
+ * What was being measured when a signal came is worth nothing: the verb fails then.
+ */
+#ifndef DQ_BENCH_STOP_H
+#define DQ_BENCH_STOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* From now on the first SIGINT, SIGTERM or SIGHUP is noted, and a second one ends the program. */
+void stop_catch_signals(void);
+bool stop_asked(void);
+
+/* Whether to go on: `done` of a thing are done, and end_us (when_steady_us) is when its share of the time is over. A few are done
+ * however slow they are. */
+bool stop_not_yet(size_t done, int64_t end_us);
+
+#endif
