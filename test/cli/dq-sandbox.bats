@@ -110,6 +110,18 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     [ "$DQ_SANDBOX" = "$PWD/a box" ]
 }
 
+@test 'env puts dq, dqd and dq-sandbox into PATH, and nothing else' {
+    start box
+    path=$PATH
+    eval "$("$sandbox" env box)"
+    first=${PATH%%:*}
+    [ "$PATH" = "$first:$path" ]
+    [ "$(LC_ALL=C ls -A "$first")" = $'dq\ndq-sandbox\ndqd' ]
+    [ "$first/dq" -ef "$DQ_BIN/dq" ]
+    [ "$first/dqd" -ef "$DQ_BIN/dqd" ]
+    dq-sandbox status
+}
+
 @test 'a server that cannot start says why' {
     run start --options --no-such-option box
     [ "$status" -eq 69 ]
