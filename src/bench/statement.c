@@ -65,7 +65,6 @@ int statement_connect(const struct conf_mysql *conf, int64_t ms, struct figure *
     while (rc == 0 && t.count < CONNECTS_MAX && stop_not_yet(t.count, end_us)) {
         struct db *db = db_new(conf);
         int64_t start = when_steady_us();
-        db_set_brief(db);
         rc = db_connect(db, err);
         figure_times_add(&t, when_steady_us() - start);
         db_free(db);

@@ -147,7 +147,6 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         rc = cmd_open(c, CMD_DB, err);
     if (rc < 0)
         goto out;
-    db_set_brief(c->db);
     rc = cmd_resolve(c, &v->at, &t.expected_at, err);
     if (rc < 0)
         goto out;

@@ -1,5 +1,5 @@
 /*
- * db.c - statements and results on one connection to the server. With db_connect.c the only file that knows the client library.
+ * db.c - statements and results on one connection to the server. With the other db*.c the only file that knows the client library.
  *
  * Invariant: after any failure the handle is either connected, outside a transaction where the statement was rolled back, or not
  * connected at all. A statement is sent at most once.
@@ -30,6 +30,7 @@ struct db *db_new(const struct conf_mysql *conf)
 {
     struct db *db = mem_zero(1, sizeof *db);
     db->conf = conf;
+    db->session = (struct db_session)DB_SESSION_DEFAULT;
     return db;
 }
 
@@ -92,9 +93,9 @@ const char *db_server(const struct db *db)
     return db->my ? db->server : "not connected";
 }
 
-void db_set_brief(struct db *db)
+void db_set_session(struct db *db, const struct db_session *session)
 {
-    db->brief = true;
+    db->session = *session;
 }
 
 bool db_is_mariadb(const struct db *db)

@@ -1,11 +1,11 @@
 /*
- * db.h - one connection to the server. Behind it (db.c, db_connect.c) is the only place that knows the client library.
+ * db.h - one connection to the server. Behind it (db*.c) is the only place that knows the client library.
  *
  * A connection is made when it is first needed and again after it broke, never behind a statement's back: a statement whose
  * connection breaks returns ERR_LOST, and its outcome is unknown until the caller has looked. The next connection to that server
  * first kills what the broken one left running there, so that what the caller then sees does not change behind his back. Sessions
- * are autocommit, READ COMMITTED, utf8mb4, with a lock wait of 2 s, CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL
- * INFILE, no automatic reconnect, no multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere
+ * are autocommit, READ COMMITTED, utf8mb4, without limits and modes of the server's configuration (db_session.c has the list),
+ * CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL INFILE, no automatic reconnect, no multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere
  * else.
  */
 #ifndef DQ_STORE_DB_H
@@ -38,9 +38,17 @@ const char *db_server(const struct db *db); /* "MariaDB 10.11.19 at db1:3306" fo
 
 const char *db_client(void); /* name and version of the client library */
 
-/* Short-running programs that make one statement may skip the session set-up that costs round trips (isolation, lock wait):
- * call before connecting. */
-void db_set_brief(struct db *db);
+/* How long a session waits, and is waited for, in seconds. Call before connecting; otherwise as DB_SESSION_DEFAULT says. */
+struct db_session {
+    unsigned lock_wait_s;  /* for a row that another transaction has locked: then ERR_TRANSIENT. 0: not at all on MariaDB, 1 s on MySQL */
+    unsigned table_wait_s; /* for a table that is being altered, or locked as a whole: at least 1 */
+    unsigned idle_s;       /* the server ends a session that is silent for so long, and rolls its transaction back: what becomes of the locks
+                            * of a host that is gone. Within a transaction, or a half-sent statement, at most 30 s on MariaDB */
+};
+/* clang-format off */
+#define DB_SESSION_DEFAULT {2, 20, 3600}
+/* clang-format on */
+void db_set_session(struct db *db, const struct db_session *session);
 
 /* One statement without a result set. sql is sent as it is: numbers formatted by us, everything else through db_put_*. *ret_rows,
  * where not NULL, gets the matched rows. After ERR_TRANSIENT a ROLLBACK has been done. */

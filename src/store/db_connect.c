@@ -112,36 +112,36 @@ static int no_tls(const struct db *db, struct err *err)
     return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
 }
 
-/* What every session relies on. The operator's own init_command runs first, so that it cannot undo what the store counts on. */
-static int set_up_session(struct db *db, struct err *err)
+/* The operator's own statement, which runs before the settings that the store counts on. */
+static int run_init_command(struct db *db, const char *database, struct err *err)
 {
-    const char *init = set_or_null(db->conf->init_command);
+    int rc = db_run(db, db->conf->init_command, err);
+
+    if (rc == 0)
+        mysql_free_result(mysql_store_result(db->my)); /* a SELECT is as good as a SET */
+    if (rc == 0 && database && mysql_select_db(db->my, database)) /* USE is none of its business */
+        return db_fail(db, err);
+    if (rc == 0)
+        return 0;
+    err_prefix(err, "init_command in [mysql]");
+    if (rc == ERR_FATAL) /* a number that nobody listed: the operator's statement is wrong */
+        rc = ERR_CONFIG;
+    if (err)
+        err->code = rc;
+    return rc;
+}
+
+static int set_up(struct db *db, const char *database, struct err *err)
+{
     int rc = 0;
 
     /* A unix socket needs none. */
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
         return no_tls(db, err);
-    if (init && (rc = db_run(db, init, err)) < 0) {
-        err_prefix(err, "init_command in [mysql]");
-        if (rc == ERR_FATAL) /* a number that nobody listed: the operator's statement is wrong */
-            rc = ERR_CONFIG;
-        if (err)
-            err->code = rc;
-        return rc;
-    }
-    if (strcmp(mysql_character_set_name(db->my), "utf8mb4") &&
-        mysql_set_character_set(db->my, "utf8mb4")) /* an option file may say other */
-        return db_fail(db, err);
-    if (!db->brief || db->my->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES) {
-        rc = db_run(db,
-                    "SET NAMES utf8mb4, SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1,"
-                    " SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
-                    err);
-        if (rc < 0)
-            return rc;
-    }
-    if (!db->brief)
-        rc = db_run(db, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", err);
+    if (set_or_null(db->conf->init_command))
+        rc = run_init_command(db, database, err);
+    if (rc == 0)
+        rc = db_session_set_up(db, err);
     return rc < 0 ? rc : kill_orphan(db, err);
 }
 
@@ -196,7 +196,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     }
     db->connected_at = when_steady();
     note_server(db);
-    rc = set_up_session(db, err);
+    rc = set_up(db, database, err);
 out:
     if (rc == ERR_LOST)
         rc = not_made(db, since, err);

@@ -1,6 +1,6 @@
 /*
- * db_private.h - what db.c, db_connect.c and db_tls.c share: the handle, and statements on a connection that is there. Nobody else
- * includes it.
+ * db_private.h - what db.c, db_connect.c, db_session.c and db_tls.c share: the handle, and statements on a connection that is there.
+ * Nobody else includes it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -16,7 +16,9 @@ struct db {
     const struct conf_mysql *conf;
     MYSQL *my; /* NULL: not connected */
     char *password;
-    bool password_loaded, brief, in_tx;
+    bool password_loaded, in_tx;
+    struct db_session session;
+    bool clock_fixed; /* the server lets no session set its clock */
     size_t max_packet; /* 0: not asked yet */
     bool mariadb;
     unsigned version;
@@ -39,6 +41,9 @@ int db_fail(struct db *db, struct err *err);
  * last column (no row: *ret stays). */
 int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
 int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
+
+/* db_session.c: the settings that every session has; ends a transaction that somebody else's statement left open. */
+int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
 /* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing where TLS is required and the server does
  * not offer it (*ret_stripped). */

@@ -1,38 +1,38 @@
 #!/usr/bin/env bats
-# Retries: the ladder to the millisecond, under a clock that the test sets on the database's side of every session.
+# Retries: the ladder to the millisecond. A task's times are moved instead of the clock, which no session can set.
 
 load ../lib/sandbox
 setup() { sandbox_clear; }
 
-# at TIME CMD...: runs a command whose sessions see this instant (UTC) as now.
-at()
+row() { sql "SELECT status, attempt, $1 FROM dq_task"; }
+# The distance between a task's next time and the instant at which its attempt was settled, in microseconds.
+STEP='TIMESTAMPDIFF(MICROSECOND, update_time, expected_time)'
+# pass_time INTERVAL: so much later by all the task's times.
+pass_time()
 {
-    local when=$1
-    shift
-    sed "s/^\[mysql\]/&\ninit_command = SET timestamp=$(TZ=UTC date -d "$when" +%s.%N)/" "$DQ_SANDBOX/dq.ini" >"$BATS_TEST_TMPDIR/at.ini"
-    sed -i "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$BATS_TEST_TMPDIR/at.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/at.ini"
-    DQ_CONFIG=$BATS_TEST_TMPDIR/at.ini "$@"
+    sql "UPDATE dq_task SET expected_time = expected_time - INTERVAL $1, create_time = create_time - INTERVAL $1, update_time = update_time - INTERVAL $1"
 }
-row() { sql "SELECT status, attempt, expected_time FROM dq_task"; }
 
-@test "stored at 10:00:00, due at :05, :35 and 10:01:35, done at the third step: the published example" {
+@test "due after 5 s, 30 s and 60 s, done at the third step: the published example" {
     write_handlers <<'END'
 handlers:
   pay:
     run: 'test "$DQ_ATTEMPT" -eq 4'
 END
-    at '2026-11-20 10:00:00.000' dq add pay order-1
-    at '2026-11-20 10:00:00.000' dqd
-    [ "$(row)" = $'0\t1\t2026-11-20 10:00:05.000' ]
-    at '2026-11-20 10:00:04.999' dqd
-    [ "$(row)" = $'0\t1\t2026-11-20 10:00:05.000' ]
-    at '2026-11-20 10:00:05.000' dqd
-    [ "$(row)" = $'0\t2\t2026-11-20 10:00:35.000' ]
-    at '2026-11-20 10:00:35.000' dqd
-    [ "$(row)" = $'0\t3\t2026-11-20 10:01:35.000' ]
-    at '2026-11-20 10:01:35.000' dqd
-    [ "$(row)" = $'1\t4\t2026-11-20 10:01:35.000' ]
+    dq add pay order-1
+    dqd
+    [ "$(row "$STEP")" = $'0\t1\t5000000' ]
+    pass_time '5 SECOND'
+    dqd
+    [ "$(row "$STEP")" = $'0\t2\t30000000' ]
+    pass_time '30 SECOND'
+    dqd
+    [ "$(row "$STEP")" = $'0\t3\t60000000' ]
+    dqd # not yet
+    [ "$(row "$STEP")" = $'0\t3\t60000000' ]
+    pass_time '60 SECOND'
+    dqd
+    [ "$(row 'expected_time <= UTC_TIMESTAMP(3)')" = $'1\t4\t1' ]
     [ "$(sql 'SELECT GROUP_CONCAT(attempt, ":", outcome, ":", exit_code ORDER BY version) FROM dq_attempt')" = 1:exit:1,2:exit:1,3:exit:1 ]
 }
 
@@ -42,14 +42,14 @@ handlers:
   pay:
     run: exit 3
 END
-    local now=1795168800 steps=(5 30 60 600 1800 3600 21600 86400 172800) step
-    at "@$now" dq add pay
+    local steps=(5 30 60 600 1800 3600 21600 86400 172800) step attempt=0
+    dq add pay
     for step in "${steps[@]}"; do
-        at "@$now" dqd
-        now=$((now + step))
-        [ "$(sql 'SELECT status, expected_time FROM dq_task')" = $'0\t'"$(date -u -d @$now '+%F %T').000" ]
+        dqd
+        [ "$(row "$STEP")" = $'0\t'"$((attempt += 1))"$'\t'"${step}000000" ]
+        pass_time "$step SECOND"
     done
-    at "@$now" dqd
+    dqd
     [ "$(sql 'SELECT status, attempt, exit_code, finish_time IS NOT NULL FROM dq_task')" = $'2\t10\t3\t1' ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 10 ]
 }
@@ -59,18 +59,20 @@ END
 handlers:
   pay:
     run: exit 1
-    retry: [1s, 250ms]
+    retry: [1d, 90250ms]
 END
-    at '2026-11-20 10:00:00' dq add pay
-    at '2026-11-20 10:00:00' dqd
-    [ "$(row)" = $'0\t1\t2026-11-20 10:00:01.000' ]
-    at '2026-11-20 10:00:01' dqd
-    [ "$(row)" = $'0\t2\t2026-11-20 10:00:01.250' ]
-    at '2026-11-20 10:00:02' dqd
-    [ "$(sql 'SELECT status, attempt FROM dq_task')" = $'2\t3' ]
+    dq add pay
+    dqd
+    [ "$(row "$STEP")" = $'0\t1\t86400000000' ]
+    pass_time '1 DAY'
+    dqd
+    [ "$(row "$STEP")" = $'0\t2\t90250000' ]
+    pass_time '91 SECOND'
+    dqd
+    [ "$(row 1)" = $'2\t3\t1' ]
     sandbox_clear
-    at '2026-11-20 10:00:00' dq add pay --max-attempts 1
-    at '2026-11-20 10:00:00' dqd
+    dq add pay --max-attempts 1
+    dqd
     [ "$(sql 'SELECT status, attempt FROM dq_task')" = $'2\t1' ]
 }
 
@@ -95,10 +97,10 @@ END
 handlers:
   pay:
     run: exit 1
-    retry: [10s]
+    retry: [1d]
     jitter: 50%
 END
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do at '2026-11-20 10:00:00' dq add pay; done
-    at '2026-11-20 10:00:00' dqd
-    [ "$(sql "SELECT COUNT(*), MIN(expected_time) >= '2026-11-20 10:00:10', MAX(expected_time) <= '2026-11-20 10:00:15', COUNT(DISTINCT expected_time) > 1 FROM dq_task")" = $'12\t1\t1\t1' ]
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do dq add pay; done
+    dqd
+    [ "$(sql "SELECT COUNT(*), MIN($STEP) >= 86400000000, MAX($STEP) <= 86400000000 * 3 / 2, COUNT(DISTINCT $STEP) > 1 FROM dq_task")" = $'12\t1\t1\t1' ]
 }

@@ -311,10 +311,13 @@ def connections_refused(t):
 @case("idle-connection", 26, 8)
 def idle_connection(t):
     """The server closes idle connections: nobody notices, no attempt is burned."""
-    t.configure({"init_command": "SET SESSION wait_timeout = 1"}, poll_interval="3s", heartbeat="30s", lease="90s")
+    t.configure(poll_interval="3s", heartbeat="30s", lease="90s")
     d = t.dqd()
+    idle = f"SELECT id FROM information_schema.processlist WHERE user = 'dq' AND db = '{t.database}' AND command = 'Sleep'"
     for _ in range(2):
-        t.sleep(2.5)
+        t.wait(lambda: t.sql(idle), "dqd's connection is idle")
+        for row in t.sql(idle):
+            t.sql(f"KILL {row[0]}")
         t.add(5)
         t.wait_finished(20)
     t.faults.add("idle")

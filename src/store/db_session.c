@@ -1,0 +1,168 @@
+/*
+ * db_session.c - what every session is like, whatever the server's files, its init_connect and the operator's init_command say.
+ *
+ * Invariant: a session that is handed out has each of the settings below, and no transaction open. It takes one statement.
+ */
+#include "store/db.h"
+#include "store/db_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
+
+static unsigned lock_wait(const struct db *db)
+{
+    unsigned s = db->session.lock_wait_s;
+    return s || db->mariadb ? s : 1; /* MySQL's least */
+}
+
+static unsigned table_wait(const struct db *db)
+{
+    return db->session.table_wait_s ? db->session.table_wait_s : 1;
+}
+
+static unsigned idle(const struct db *db)
+{
+    return db->session.idle_s;
+}
+
+static unsigned idle_within(const struct db *db)
+{
+    return db->session.idle_s < 30 ? db->session.idle_s : 30;
+}
+
+#define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
+#define ER_PREVENTED 1290 /* of `timestamp`, with secure_timestamp: then nobody else can have set the clock either */
+#define NO_LIMIT "18446744073709551615"
+
+/* Each is something that a server's configuration, init_connect or init_command may set, and that would make a statement of the
+ * store fail, lie, or not be there after all. A value of DEFAULT would be the server's own, except that of timestamp. */
+static const struct setting {
+    enum servers servers;
+    const char *name, *value;
+    unsigned (*seconds)(const struct db *db); /* in place of value */
+} settings[] = {
+    {ALL, "sql_mode", "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", NULL},
+    {ALL, "autocommit", "1", NULL},
+    {ALL, "completion_type", "0", NULL}, /* CHAIN begins a transaction at every COMMIT */
+    {OLD_NAMES, "tx_isolation", "'READ-COMMITTED'", NULL},
+    {NEW_NAMES, "transaction_isolation", "'READ-COMMITTED'", NULL},
+    {OLD_NAMES, "tx_read_only", "0", NULL},
+    {NEW_NAMES, "transaction_read_only", "0", NULL},
+    {ALL, "unique_checks", "1", NULL},
+    {ALL, "sql_safe_updates", "0", NULL},
+    {ALL, "sql_auto_is_null", "0", NULL}, /* id IS NULL would find the last row that was added */
+    {ALL, "sql_select_limit", NO_LIMIT, NULL},
+    {ALL, "max_join_size", NO_LIMIT, NULL},
+    {ALL, "sql_big_selects", "1", NULL}, /* after max_join_size, which changes it */
+    {ALL, "group_concat_max_len", "1048576", NULL},
+    {ALL, "lc_messages", "'en_US'", NULL},  /* db_duplicates reads a message */
+    {ALL, "timestamp", "DEFAULT", NULL},    /* the clock goes on */
+    {ON_MARIADB, "max_statement_time", "0", NULL}, /* read_timeout is the limit */
+    {ON_MYSQL, "max_execution_time", "0", NULL},
+    {ALL, "innodb_lock_wait_timeout", NULL, lock_wait},
+    {ALL, "lock_wait_timeout", NULL, table_wait},
+    {ALL, "wait_timeout", NULL, idle},
+    {ALL, "net_write_timeout", NULL, idle},
+    {ALL, "net_read_timeout", NULL, idle_within},
+    {ON_MARIADB, "idle_transaction_timeout", NULL, idle_within},
+};
+
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
+static bool has(const struct db *db, const struct setting *s)
+{
+    bool new_names = db->version >= (db->mariadb ? 110101u : 80000u);
+
+    if (db->clock_fixed && !strcmp(s->name, "timestamp"))
+        return false;
+    switch (s->servers) {
+    case ALL:
+        return true;
+    case ON_MARIADB:
+        return db->mariadb;
+    case ON_MYSQL:
+        return !db->mariadb;
+    case OLD_NAMES:
+        return !new_names;
+    case NEW_NAMES:
+        return new_names;
+    }
+    return false;
+}
+
+static void put_setting(struct buf *sql, const struct db *db, const struct setting *s)
+{
+    buf_printf(sql, "%s = ", s->name);
+    if (s->value)
+        buf_str(sql, s->value);
+    else
+        buf_u64(sql, s->seconds(db));
+}
+
+/* All in one statement; whether that worked. */
+static bool set_all(struct db *db)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, NAMES);
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        if (has(db, &settings[i])) {
+            buf_str(&sql, ", SESSION ");
+            put_setting(&sql, db, &settings[i]);
+        }
+    }
+    int failed = mysql_real_query(db->my, sql.data, sql.len);
+    buf_done(&sql);
+    return !failed;
+}
+
+/* What set_singly ran last has failed: a fault of the connection, or of the server's settings. */
+static int refused(struct db *db, const char *setting, struct err *err)
+{
+    unsigned number = mysql_errno(db->my);
+    char text[256];
+
+    snprintf(text, sizeof text, "%s", mysql_error(db->my));
+    int rc = db_fail(db, err);
+    if (number != ER_PREVENTED && (rc == ERR_LOST || rc == ERR_UNAVAILABLE || rc == ERR_TRANSIENT))
+        return rc;
+    return err_set(err, ERR_CONFIG, "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)", db->at, setting,
+                   text, number);
+}
+
+/* One of them was refused: which? */
+static int set_singly(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int rc = mysql_query(db->my, NAMES) ? refused(db, NAMES + strlen("SET "), err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++) {
+        if (!has(db, &settings[i]))
+            continue;
+        buf_reset(&sql);
+        buf_str(&sql, "SET SESSION ");
+        size_t name = sql.len;
+        put_setting(&sql, db, &settings[i]);
+        if (mysql_query(db->my, sql.data))
+            rc = refused(db, sql.data + name, err);
+    }
+    buf_done(&sql);
+    return rc;
+}
+
+int db_session_set_up(struct db *db, struct err *err)
+{
+    bool done = set_all(db);
+
+    if (!done && !db->clock_fixed && mysql_errno(db->my) == ER_PREVENTED) {
+        db->clock_fixed = true;
+        done = set_all(db);
+    }
+    int rc = done ? 0 : set_singly(db, err);
+    /* A flag of the answer just read: whatever ran before may have begun one. */
+    if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)
+        rc = db_run(db, "COMMIT", err);
+    return rc;
+}
