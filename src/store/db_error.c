@@ -26,14 +26,25 @@ struct fault {
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
 #define NO_MEMORY "the server is out of memory"
+#define ERROR_LOG "see the server's error log"
+#define NEW_PASSWORD "the account's password has expired: set a new one, on the server and in password_file"
+#define OFFLINE "the server is offline for maintenance"
+#define GROUP "group replication serves no transaction here at the moment"
+#define NEW_PRIMARY "the group's new primary is not ready yet"
 #define READ_ONLY "the server is read-only at the moment"
 #define TRY_AGAIN "somebody else was changing the same rows: try again"
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
 static const struct fault faults[] = {
+    {1015, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_CANT_LOCK: a read-only file system among others */
     {1020, ERR_TRANSIENT, KEEP, TRY_AGAIN},                               /* ER_CHECKREAD, with innodb_snapshot_isolation */
     {1021, ERR_UNAVAILABLE, KEEP, NO_SPACE},                              /* ER_DISK_FULL */
-    {1030, ERR_UNAVAILABLE, SERVER_TEXT, "see the server's error log"},   /* ER_GET_ERRNO: disk full among others */
+    {1023, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_ERROR_ON_CLOSE */
+    {1024, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_ERROR_ON_READ */
+    {1026, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_ERROR_ON_WRITE */
+    {1028, ERR_TRANSIENT, SERVER_TEXT, "try again"},                      /* ER_FILSORT_ABORT */
+    {1030, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_GET_ERRNO: disk full among others */
+    {1036, ERR_UNAVAILABLE, DROP, READ_ONLY},                             /* ER_OPEN_AS_READONLY, with innodb_read_only */
     {1037, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                             /* ER_OUTOFMEMORY */
     {1038, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                             /* ER_OUT_OF_SORTMEMORY */
     {1040, ERR_UNAVAILABLE, DROP, "the server has too many connections"}, /* ER_CON_COUNT_ERROR */
@@ -47,19 +58,29 @@ static const struct fault faults[] = {
     {1054, ERR_CONFIG, SERVER_TEXT, INIT},                                                          /* ER_BAD_FIELD_ERROR */
     {1062, ERR_DUPLICATE, SERVER_VALUES, "a unique key is taken"},                                  /* ER_DUP_ENTRY */
     {1114, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                        /* ER_RECORD_FILE_FULL */
-    {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                              /* ER_HOST_IS_BLOCKED */
-    {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                                 /* ER_HOST_NOT_PRIVILEGED */
-    {1142, ERR_DENIED, SERVER_TEXT, A_RIGHT},                      /* ER_TABLEACCESS_DENIED_ERROR */
-    {1143, ERR_DENIED, SERVER_TEXT, A_RIGHT},                      /* ER_COLUMNACCESS_DENIED_ERROR */
-    {1146, ERR_CONFIG, SERVER_TEXT, INIT},                         /* ER_NO_SUCH_TABLE */
-    {1152, ERR_LOST, DROP, "the server broke the connection off"}, /* ER_ABORTING_CONNECTION */
+    {1118, ERR_DATA, SERVER_TEXT, NULL}, /* ER_TOO_BIG_ROWSIZE: MySQL 5.7, a body of more than a tenth of the redo log */
+    {1129, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                                   /* ER_HOST_IS_BLOCKED */
+    {1130, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                      /* ER_HOST_NOT_PRIVILEGED */
+    {1135, ERR_UNAVAILABLE, DROP, "the server cannot make a thread for the connection"}, /* ER_CANT_CREATE_THREAD */
+    {1142, ERR_DENIED, SERVER_TEXT, A_RIGHT},                                            /* ER_TABLEACCESS_DENIED_ERROR */
+    {1143, ERR_DENIED, SERVER_TEXT, A_RIGHT},                                            /* ER_COLUMNACCESS_DENIED_ERROR */
+    {1146, ERR_CONFIG, SERVER_TEXT, INIT},                                               /* ER_NO_SUCH_TABLE */
+    {1152, ERR_LOST, DROP, "the server broke the connection off"},                       /* ER_ABORTING_CONNECTION */
     {1153, ERR_DATA, DROP, "larger than the server's max_allowed_packet: raise that, or send less"}, /* ER_NET_PACKET_TOO_LARGE */
-    {1158, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_READ_ERROR */
-    {1159, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_READ_INTERRUPTED */
-    {1160, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_ERROR_ON_WRITE */
-    {1161, ERR_LOST, DROP, "the connection broke"},                                                  /* ER_NET_WRITE_INTERRUPTED */
-    {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
+    {1154, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_READ_ERROR_FROM_PIPE */
+    {1155, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_FCNTL_ERROR */
+    {1156, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_PACKETS_OUT_OF_ORDER */
+    {1157, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_UNCOMPRESS_ERROR */
+    {1158, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_READ_ERROR */
+    {1159, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_READ_INTERRUPTED */
+    {1160, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_ERROR_ON_WRITE */
+    {1161, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_WRITE_INTERRUPTED */
     {1176, ERR_CONFIG, SERVER_TEXT, INIT},                        /* ER_KEY_DOES_NOT_EXITS */
+    {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
+    {1184, ERR_CONFIG, DROP,
+     "the server breaks new connections off: a statement of its init_connect failed, see its error log"}, /* ER_NEW_ABORTING_CONNECTION
+                                                                                                           */
+    {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise that, or send less"}, /* ER_TRANS_CACHE_FULL */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
     {1205, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
     {1206, ERR_TRANSIENT, KEEP, "the server has too many row locks at the moment: try again"}, /* ER_LOCK_TABLE_FULL */
@@ -69,21 +90,38 @@ static const struct fault faults[] = {
     {1251, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                              /* ER_NOT_SUPPORTED_AUTH_MODE */
     {1264, ERR_DATA, SERVER_TEXT, BAD_DATA},                                                   /* ER_WARN_DATA_OUT_OF_RANGE */
     {1265, ERR_DATA, SERVER_TEXT, BAD_DATA},                                                   /* WARN_DATA_TRUNCATED */
+    {1286, ERR_CONFIG, SERVER_TEXT, "dq needs InnoDB"},                                        /* ER_UNKNOWN_STORAGE_ENGINE */
     {1290, ERR_UNAVAILABLE, DROP, READ_ONLY},                                                  /* ER_OPTION_PREVENTS_STATEMENT */
     {1292, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_TRUNCATED_WRONG_VALUE */
+    {1297, ERR_TRANSIENT, SERVER_TEXT, "try again"},                                           /* ER_GET_TEMPORARY_ERRMSG */
     {1300, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_INVALID_CHARACTER_STRING */
     {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"},     /* ER_QUERY_INTERRUPTED */
-    {1366, ERR_DATA, SERVER_VALUES, BAD_DATA},    /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
-    {1406, ERR_DATA, SERVER_TEXT, NULL},          /* ER_DATA_TOO_LONG: names the column only */
-    {1441, ERR_DATA, KEEP, BAD_DATA},             /* ER_DATETIME_FUNCTION_OVERFLOW */
-    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL}, /* ER_PLUGIN_IS_NOT_LOADED */
+    {1366, ERR_DATA, SERVER_VALUES, BAD_DATA},                             /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
+    {1406, ERR_DATA, SERVER_TEXT, NULL},                                   /* ER_DATA_TOO_LONG: names the column only */
+    {1412, ERR_TRANSIENT, KEEP, "the table was being altered: try again"}, /* ER_TABLE_DEF_CHANGED */
+    {1441, ERR_DATA, KEEP, BAD_DATA},                                      /* ER_DATETIME_FUNCTION_OVERFLOW */
+    {1461, ERR_UNAVAILABLE, KEEP,
+     "the server has no prepared statement left: raise its max_prepared_stmt_count"},    /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
+    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                        /* ER_PLUGIN_IS_NOT_LOADED */
+    {1534, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                     /* ER_BINLOG_ROW_LOGGING_FAILED */
+    {1598, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                     /* ER_BINLOG_LOGGING_IMPOSSIBLE */
+    {1615, ERR_TRANSIENT, KEEP, "the table was being altered: try again"},               /* ER_NEED_REPREPARE */
+    {1637, ERR_UNAVAILABLE, KEEP, "the server has too many transactions at the moment"}, /* ER_TOO_MANY_CONCURRENT_TRXS */
     {1665, ERR_CONFIG, KEEP,
      "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
     {1690, ERR_DATA, SERVER_VALUES, BAD_DATA},                           /* ER_DATA_OUT_OF_RANGE */
     {1698, ERR_DENIED, SERVER_TEXT, GRANTS},                             /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
-    {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
-    {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},                            /* ER_READ_ONLY_MODE */
-    {1927, ERR_LOST, DROP, "the connection was killed on the server"},   /* ER_CONNECTION_KILLED */
+    {1705, ERR_DATA, KEEP,
+     "larger than the server's max_binlog_stmt_cache_size: raise that, or send less"}, /* ER_STMT_CACHE_FULL */
+    {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
+    {1820, ERR_DENIED, DROP, NEW_PASSWORD},                            /* ER_MUST_CHANGE_PASSWORD */
+    {1835, ERR_LOST, DROP, "the connection broke"},                    /* ER_MALFORMED_PACKET */
+    {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_READ_ONLY_MODE */
+    {1862, ERR_DENIED, DROP, NEW_PASSWORD},                            /* ER_MUST_CHANGE_PASSWORD_LOGIN */
+    {1873, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                    /* ER_ACCESS_DENIED_CHANGE_USER_ERROR */
+    {1874, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_INNODB_READ_ONLY */
+    {1881, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_INNODB_FORCED_RECOVERY */
+    {1927, ERR_LOST, DROP, "the connection was killed on the server"}, /* ER_CONNECTION_KILLED */
     {1969, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_statement_time"}, /* ER_STATEMENT_TIMEOUT */
     {2002, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},                                            /* CR_CONNECTION_ERROR */
     {2003, ERR_UNAVAILABLE, DROP | SERVER_TEXT, WHERE},                                            /* CR_CONN_HOST_ERROR */
@@ -98,13 +136,45 @@ static const struct fault faults[] = {
     {2055, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_LOST_EXTENDED */
     {2059, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_CANNOT_LOAD */
     {2061, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_ERR */
+    {3015, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                                                      /* ER_ENGINE_OUT_OF_MEMORY */
+    {3019, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_INNODB_UNDO_LOG_FULL */
     {3024, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_execution_time"}, /* ER_QUERY_TIMEOUT */
-    {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"},               /* ER_RUN_HOOK_ERROR */
-    {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                      /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
-    {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                              /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
-    {3159, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"}, /* ER_SECURE_TRANSPORT_REQUIRED */
-    {4031, ERR_LOST, DROP, "the server closed the idle connection"},             /* ER_CLIENT_INTERACTION_TIMEOUT */
-    {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                              /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
+    {3032, ERR_UNAVAILABLE, DROP, OFFLINE},                                                        /* ER_SERVER_OFFLINE_MODE */
+    {3058, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                        /* ER_USER_LOCK_DEADLOCK */
+    {3098, ERR_CONFIG, SERVER_TEXT, ERROR_LOG}, /* ER_BEFORE_DML_VALIDATION_ERROR: group replication */
+    {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"}, /* ER_RUN_HOOK_ERROR */
+    {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
+    {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                  /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
+    {3159, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"},     /* ER_SECURE_TRANSPORT_REQUIRED */
+    {3168, ERR_UNAVAILABLE, DROP, OFFLINE},                                          /* ER_SERVER_ISNT_AVAILABLE */
+    {3169, ERR_LOST, DROP, "the connection was killed on the server"},               /* ER_SESSION_WAS_KILLED */
+    {3177, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_LOCK_REFUSED_BY_ENGINE */
+    {3185, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                 /* ER_CANNOT_FIND_KEY_IN_KEYRING */
+    {3231, ERR_DATA, KEEP, "larger than group replication takes: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
+    {3572, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                        /* ER_LOCK_NOWAIT */
+    {3675, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_DISK_FULL_NOWAIT */
+    {3781, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_WAIT_TIMEOUT */
+    {3782, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_KILLED */
+    {3783, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},     /* ER_GR_HOLD_MEMBER_STATUS_ERROR */
+    {3796, ERR_UNAVAILABLE, DROP, GROUP},           /* ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED */
+    {3797, ERR_UNAVAILABLE, DROP, GROUP},           /* ER_GRP_TRX_CONSISTENCY_BEFORE */
+    {3798, ERR_UNAVAILABLE, DROP, GROUP},           /* ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN */
+    {3799, ERR_UNAVAILABLE, DROP, GROUP},           /* ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED */
+    {3955, ERR_DENIED, DROP | SERVER_TEXT, GRANTS}, /* ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK */
+    {3985, ERR_UNAVAILABLE, KEEP, NO_MEMORY},       /* ER_MDL_OUT_OF_RESOURCES */
+    {3989, ERR_UNAVAILABLE, DROP, "the database is read-only at the moment"}, /* ER_SCHEMA_READ_ONLY */
+    {4031, ERR_LOST, DROP, "the server closed the idle connection"},          /* ER_CLIENT_INTERACTION_TIMEOUT */
+    {4081, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                        /* ER_DA_GLOBAL_CONN_LIMIT */
+    {4082, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                        /* ER_DA_CONN_LIMIT */
+    {4150, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_USER_IS_BLOCKED, MariaDB */
+    {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
+    {6400, ERR_UNAVAILABLE, DROP, OFFLINE},                                   /* ER_SERVER_OFFLINE_MODE_REASON */
+    {6401, ERR_UNAVAILABLE, DROP, OFFLINE},                                   /* ER_SERVER_OFFLINE_MODE_USER */
+    {6411, ERR_UNAVAILABLE, KEEP,
+     "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_EXCEEDED_MAX_REGULAR_STATEMENT_HANDLE_LIMIT
+                                                                                       */
+    {6444, ERR_DENIED, SERVER_TEXT,
+     "the server's firewall knows no such statement of this account"}, /* ER_ACCESS_DENIED_FIREWALL */
 };
 
 /* Numbers that nobody expects here, and whose texts quote only names and settings. Ascending. */

@@ -34,6 +34,7 @@ static unsigned idle_within(const struct db *db)
 
 #define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
 #define ER_PREVENTED 1290 /* of `timestamp`, with secure_timestamp: then nobody else can have set the clock either */
+#define ER_NO_RIGHT 1227
 #define NO_LIMIT "18446744073709551615"
 
 /* Each is something that a server's configuration, init_connect or init_command may set, and that would make a statement of the
@@ -57,8 +58,8 @@ static const struct setting {
     {ALL, "max_join_size", NO_LIMIT, NULL},
     {ALL, "sql_big_selects", "1", NULL}, /* after max_join_size, which changes it */
     {ALL, "group_concat_max_len", "1048576", NULL},
-    {ALL, "lc_messages", "'en_US'", NULL},  /* db_duplicates reads a message */
-    {ALL, "timestamp", "DEFAULT", NULL},    /* the clock goes on */
+    {ALL, "lc_messages", "'en_US'", NULL},         /* db_duplicates reads a message */
+    {ALL, "timestamp", "DEFAULT", NULL},           /* the clock goes on */
     {ON_MARIADB, "max_statement_time", "0", NULL}, /* read_timeout is the limit */
     {ON_MYSQL, "max_execution_time", "0", NULL},
     {ALL, "innodb_lock_wait_timeout", NULL, lock_wait},
@@ -126,10 +127,10 @@ static int refused(struct db *db, const char *setting, struct err *err)
 
     snprintf(text, sizeof text, "%s", mysql_error(db->my));
     int rc = db_fail(db, err);
-    if (number != ER_PREVENTED && (rc == ERR_LOST || rc == ERR_UNAVAILABLE || rc == ERR_TRANSIENT))
+    if (number != ER_PREVENTED && number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
-    return err_set(err, ERR_CONFIG, "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)", db->at, setting,
-                   text, number);
+    return err_set(err, ERR_CONFIG, "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)", db->at,
+                   setting, text, number);
 }
 
 /* One of them was refused: which? */

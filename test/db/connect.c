@@ -91,10 +91,12 @@ static void expect_session(struct db *d)
     db_rows_free(rows);
     buf_done(&sql);
     assert_true(seen >= sizeof wanted / sizeof *wanted - 2); /* names of before or after a version */
-    assert_int_equal(number(d, "SELECT ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), CONVERT_TZ(SYSDATE(), @@session.time_zone, '+00:00'))) < 60"
-                               " AND DATABASE() = '%s'",
-                            harness_conf->database),
-                     1);
+    assert_int_equal(
+        number(d,
+               "SELECT ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), CONVERT_TZ(SYSDATE(), @@session.time_zone, '+00:00'))) < 60"
+               " AND DATABASE() = '%s'",
+               harness_conf->database),
+        1);
 }
 
 /* One task, whose tag, key and body come out as they went in, and which others see. */
@@ -245,6 +247,18 @@ static void errors_have_classes_and_say_no_data(void **state)
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1053, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1036, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1461, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1615, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1820, MESSAGE_TEXT = 'secret'", ERR_DENIED, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1862, MESSAGE_TEXT = 'secret'", ERR_DENIED, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1874, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3032, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3168, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3169, MESSAGE_TEXT = 'secret'", ERR_LOST, false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3572, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 6400, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
