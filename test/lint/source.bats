@@ -119,6 +119,12 @@ scripts()
     done | none
 }
 
+@test 'every document and sample is in Makefile.am, and so in make dist' {
+    for file in $(find . -maxdepth 1 -type f -name '[A-Z]*' ! -name 'Makefile*' -printf '%P\n') $(find doc etc sql -type f ! -name '*~'); do
+        grep -qE "[[:space:]=]$file(\$|[[:space:]])" Makefile.am || echo "$file"
+    done | none
+}
+
 @test 'doc/reliability tells every fault scenario, and mutate finds something to take out of each' {
     test/fault/mutate --list >"$BATS_TEST_TMPDIR/list" || true
     {
