@@ -134,7 +134,7 @@ END
     rc=0; dq bench --for 2s --database dq 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 1 ]
     grep -q '^dq: bench: --database dq: it is not empty: there is a table dq_' "$BATS_TEST_TMPDIR/err"
-    ! grep -q DROP "$BATS_TEST_TMPDIR/err"
+    refute grep DROP "$BATS_TEST_TMPDIR/err"
     untouched
     sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
     databases=$(databases)
@@ -167,13 +167,13 @@ END
     sql 'CREATE TABLE spare.mine (a int); CREATE TABLE spare.dq_mine (a int)'
     rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 1 ]
-    ! grep -q 'DROP' "$BATS_TEST_TMPDIR/err"
+    refute grep DROP "$BATS_TEST_TMPDIR/err"
     sql 'DROP DATABASE spare'
     rc=0; dq bench --for 2s --database spare 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     cat "$BATS_TEST_TMPDIR/err"
     [ "$rc" -eq 78 ]
     grep -q '^dq: bench: --database spare: there is no such database' "$BATS_TEST_TMPDIR/err"
-    ! grep -q 'dq init' "$BATS_TEST_TMPDIR/err"
+    refute grep 'dq init' "$BATS_TEST_TMPDIR/err"
     rm -rf "$TMPDIR"/dq-bench.* # of the killed one
 }
 
@@ -207,7 +207,7 @@ END
     is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }
     wait_until is_measuring
     grep -q "^the database $first was left behind" "$BATS_TEST_TMPDIR/err"
-    ! grep -q 'dq_bench_0123456789ab\|of_bob' "$BATS_TEST_TMPDIR/err"
+    refute grep 'dq_bench_0123456789ab\|of_bob' "$BATS_TEST_TMPDIR/err"
     [ "$(dq bench --clean -o json)" = '{"dropped":1}' ]
     kill -0 "$BENCH_PID"
     kill -TERM "$BENCH_PID"

@@ -72,11 +72,11 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
     touch -d '1 minute ago' configure
     echo 'all:' >Makefile
     bin/quickstart 3>&- </dev/null
-    ! ls sandbox/*~ || false
+    [ -z "$(find sandbox/ -name '*~')" ]
     cp sandbox/handlers.yaml kept
     bin/quickstart 3>&- </dev/null
     cmp sandbox/handlers.yaml kept
-    ! ls sandbox/*~ || false
+    [ -z "$(find sandbox/ -name '*~')" ]
     bin/dq-sandbox destroy --force sandbox
     [ ! -e sandbox ]
 }

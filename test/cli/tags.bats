@@ -49,7 +49,7 @@ task()
 @test 'tags: the reason of a pause is the last column where there is one' {
     task known 0 0
     task nobody 0 0
-    ! dq tags | grep -q 'PAUSE REASON'
+    [[ $(dq tags) != *'PAUSE REASON'* ]]
     dq -q pause known --reason 'provider is down'
     [[ $(dq tags | sed -n 1p) == *'HANDLER  PAUSE REASON' ]]
     [[ $(dq tags | sed -n 2p) == *'  known    provider is down' ]]

@@ -16,7 +16,6 @@ END
     dqd
     [ "$(status_of "$a") $(status_of "$b") $(status_of "$c")" = '1 0 1' ]
     [ "$(sql "SELECT attempt, execution_time FROM dq_task WHERE id = $b")" = $'0\tNULL' ]
-    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < expected_time')" = 0 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 0 ]
     [ "$(sql "SELECT output, exit_code, host IS NOT NULL FROM dq_task WHERE id = $a")" = $'one\t0\t1' ]
 }
@@ -66,8 +65,8 @@ END
     grep -qx DQ_TOKEN=1 "$BATS_TEST_TMPDIR/env"
     grep -qx SHOP=main "$BATS_TEST_TMPDIR/env"
     grep -qx 'DQ_EXPECTED_TIME=20[0-9T:.-]*Z' "$BATS_TEST_TMPDIR/env"
-    ! grep -q SECRET "$BATS_TEST_TMPDIR/env"
-    ! grep -q DQ_CONFIG "$BATS_TEST_TMPDIR/env"
+    refute grep SECRET "$BATS_TEST_TMPDIR/env"
+    refute grep DQ_CONFIG "$BATS_TEST_TMPDIR/env"
 }
 
 @test "a tag without a handler stays pending, is reported, and holds up nobody" {

@@ -16,16 +16,21 @@ ini() { # ini KEY=VALUE...: a copy of the configuration with these in [dqd]
 }
 
 @test "tasks start when they are due, not before" {
-    write_handlers <<'END'
+    write_handlers <<END
 handlers:
   t:
-    run: 'true'
+    run: echo \$DQ_EXPECTED_TIME \$(date -u +%FT%T.%3NZ) >>$BATS_TEST_TMPDIR/starts
 END
+    DQ_CONFIG=$(ini 'poll_interval = 20m' 'lease = 2h')
     dqd_start --resident
-    for i in $(seq 20); do dq add t --in $((i * 50))ms; done
-    wait_until is 'status = 1' 20
-    is 'execution_time < expected_time' 0
+    for i in $(seq 8); do dq add t --in $((500 + i * 300))ms; done
+    wait_until is 'status = 1' 8
     dqd_stop
+    cat "$BATS_TEST_TMPDIR/starts"
+    awk '$2 < $1 { early = 1 } END { exit early || NR != 8 }' "$BATS_TEST_TMPDIR/starts"
+    # Between two of them nothing else wakes dqd. A busy machine delays some starts, but not all of them.
+    while read -r due start; do echo $(($(date -d "$start" +%s%3N) - $(date -d "$due" +%s%3N))); done <"$BATS_TEST_TMPDIR/starts" |
+        sort -n | awk 'NR == 1 { print "late by", $1, "ms at least"; late = $1 > 100 } END { exit late }'
 }
 
 @test "TERM: nothing new, the unstarted is given back, the running finish, exit 0" {
@@ -148,7 +153,7 @@ END
     is 'status = 4' 1
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
     logged "attempt ended, its task was cancelled or taken back"
-    ! logged 'attempt failed'
+    refute logged 'attempt failed'
 }
 
 @test "leases are renewed: a handler may run for longer than one" {
@@ -203,7 +208,9 @@ END
     write_handlers <<END
 handlers:
   t:
-    run: echo \$\$ >$BATS_TEST_TMPDIR/pid.\$DQ_ATTEMPT; test \$DQ_ATTEMPT -gt 1 || exec sleep 1000
+    run: |
+      [ \$DQ_ATTEMPT -gt 1 ] || { echo \$\$ >$BATS_TEST_TMPDIR/pid.1; exec sleep 1000; }
+      echo "first: \$(ps -o stat= -p "\$(cat $BATS_TEST_TMPDIR/pid.1)")" >$BATS_TEST_TMPDIR/first
 END
     dq add t
     dqd_start --resident
@@ -211,7 +218,7 @@ END
     wait_until is 'status = 3' 1
     pkill -9 -P "$DQD_PID" dqd-runner
     wait_until is 'status = 1' 1
-    ! kill -0 "$(cat "$BATS_TEST_TMPDIR/pid.1")" 2>/dev/null
+    [[ $(cat "$BATS_TEST_TMPDIR/first") == 'first: '@(|Z*) ]]
     [ "$(sql 'SELECT outcome FROM dq_attempt')" = runner-died ]
     dqd_stop
 }
@@ -274,7 +281,7 @@ END
     wait_until listed
     dq pollers | grep -q resident
     dqd_stop
-    ! listed
+    refute listed
 }
 
 @test "several pollers share a tag: every task once" {
@@ -293,16 +300,22 @@ END
 }
 
 @test "--for ends by itself and lets the running finish" {
-    write_handlers <<'END'
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
 handlers:
   t:
-    run: sleep 1
+    run: read x <$BATS_TEST_TMPDIR/go
 END
-    dqd_start --for 500ms
     dq add t
+    dqd_start --for 3s
+    wait_until is 'status = 3' 1
+    wait_until logged 'time is up'
+    dq add t
+    is 'status = 3' 1
+    echo >"$BATS_TEST_TMPDIR/go"
     wait "$DQD_PID"
     DQD_PID=''
-    is 'status = 1 OR attempt = 0' 1
+    [ "$(sql 'SELECT GROUP_CONCAT(status, attempt ORDER BY id) FROM dq_task')" = 11,00 ]
 }
 
 @test "a body longer than a claim carries along" {

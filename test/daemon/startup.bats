@@ -211,5 +211,5 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     lock=$(sed -n 's/^lock_file *= *//p' "$DQ_CONFIG")
     dqd 2>&-
     [ -f "$lock" ]
-    ! grep 'msg=' "$lock"
+    refute grep 'msg=' "$lock"
 }

@@ -8,6 +8,7 @@
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
+#   refute CMD...       fails if CMD succeeds; bats ignores the result of `! CMD` in the middle of a test
 #
 # A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors, memory, the
 # error that comes out of a vfork, /proc/self/exe.
@@ -60,6 +61,14 @@ dqd_stop()
 # A test that fails midway must not leave its dqd behind. A file with a teardown of its own calls this one's body: dqd_reap.
 dqd_reap() { [ -z "${DQD_PID:-}" ] || dqd_stop || true; }
 teardown() { dqd_reap; }
+
+refute()
+{
+    if "$@"; then
+        echo "refute: it is true: $*" >&2
+        return 1
+    fi
+}
 
 wait_until()
 {

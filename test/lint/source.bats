@@ -136,6 +136,10 @@ scripts()
     } | none
 }
 
+@test 'no assertion of a bats test is one that bats ignores: refute CMD, not ! CMD' {
+    grep -nE '(^|;|\b(do|then|else))[[:space:]]+! +[^-]' $(find test -name '*.ba*') | none
+}
+
 @test 'no test sleeps a guess: whole seconds are waited for by conditions' {
     grep -nE '^ *sleep [1-9]' $(find test -name '*.bats') | none
 }
