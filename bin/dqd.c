@@ -260,7 +260,7 @@ static void warn_of_handler(const struct handlers *handlers, const struct handle
     buf_done(&name);
 }
 
-/* 0, or why a dqd that stays could have no socket there. One that is missing is made at the start, mostly by systemd or by root. */
+/* 0, or why a dqd that stays could have no file there. One that is missing is made at the start, mostly by systemd or by root. */
 static int wake_dir_fault(const char *dir)
 {
     struct stat st;

@@ -7,11 +7,10 @@
 #include "base/text.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define ENTRIES_MAX 256
@@ -27,25 +26,18 @@ void poke_send(const char *dir, const char *database)
     DIR *entries = *dir ? opendir(dir) : NULL;
     const struct dirent *e;
     char prefix[POKE_PREFIX_SIZE];
-    int fd = -1;
 
     if (!entries)
         return;
     poke_prefix(prefix, database);
     for (int i = 0; i < ENTRIES_MAX && (e = readdir(entries)); i++) {
-        struct sockaddr_un to = {.sun_family = AF_UNIX};
-        int n;
+        int fd;
 
-        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || (e->d_type != DT_SOCK && e->d_type != DT_UNKNOWN))
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || (e->d_type != DT_REG && e->d_type != DT_UNKNOWN))
             continue;
-        if (fd < 0)
-            fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        /* Through the open directory: its own path may be longer than an address can be. */
-        n = snprintf(to.sun_path, sizeof to.sun_path, "/proc/self/fd/%d/%s", dirfd(entries), e->d_name);
-        if (fd >= 0 && n > 0 && (size_t)n < sizeof to.sun_path)
-            (void)sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
+        fd = openat(dirfd(entries), e->d_name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0)
+            close(fd);
     }
-    if (fd >= 0)
-        close(fd);
     closedir(entries);
 }

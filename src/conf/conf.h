@@ -44,7 +44,7 @@ struct conf_dqd {
     int claim_batch;          /* most tasks in one claim */
     char *user;               /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
     char *lock_file; /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and database */
-    char *wake_dir;  /* directory of the sockets by which dq wakes the dqd of this host; empty: none */
+    char *wake_dir;  /* directory of the files by which dq wakes the dqd of this host; empty: none */
     int log_level;   /* enum log_level */
     enum conf_history history;
 };

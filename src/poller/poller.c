@@ -395,7 +395,7 @@ int poller_run(struct poller_options *o, struct err *err)
                        .conf = o->conf,
                        .signal_fd = -1,
                        .lock_fd = o->lock_fd,
-                       .wake = {.fd = -1, .dir_fd = -1},
+                       .wake = {.fd = -1, .file_fd = -1, .dir_fd = -1},
                        .shares = 1,
                        .drain_until_us = NEVER_US};
     char host[256];

@@ -85,11 +85,12 @@ struct settle_item {
     int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
 };
 
-/* The socket by which others of this host tell that something has just become due. */
+/* The file that others of this host open when something has just become due. */
 struct wake {
-    int fd, dir_fd; /* -1: none */
+    int fd; /* to poll(2) for reading: it was opened. -1: none, as for the others */
+    int file_fd, dir_fd;
     char name[48];
-    bool rung;       /* something is in the queue */
+    bool rung;       /* it was opened */
     int64_t next_us; /* it is not looked at before */
     int64_t paid_us; /* the time for looks is used up until then */
 };

@@ -1,9 +1,11 @@
 /*
  * wake.c - being told that something has just become due (base/poke.h), instead of finding out at the next poll.
  *
- * Anybody on this host may wake, and do nothing more: what is sent is thrown away unread, between two looks the socket is not even
- * polled, and looks made for wakes take a quarter of the time at most. A directory that others may write is safe: no name in it is
- * followed, and only a dead socket of our own account is removed.
+ * dq opens an empty file of ours, and inotify(7) reports that. Anybody on this host may wake, and do nothing more: an open carries
+ * nothing that would have to be taken and closed, as a message to a socket can carry descriptors whose closing hangs, and a pipe
+ * pages of a file whose server hangs. Between two looks the report is not even polled, and looks made for wakes take a quarter of
+ * the time at most. A directory that others may write is safe: no name in it is followed, and only a file of our own account whose
+ * dqd is gone is removed.
  */
 #include "poller/state.h"
 
@@ -18,9 +20,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,35 +32,24 @@
  * once puts none off. */
 #define SHARE 4
 #define UNUSED_MAX_US INT64_C(1000000)
-/* Taken from the queue at a time; the kernel lets some hundreds wait (net.unix.max_dgram_qlen). */
-#define DRAIN_MAX 1024
-/* A younger socket without an owner may be that of a dqd which is just about to listen. */
+/* Reads at a time. Reports that are alike are one, so that mostly the first takes all. */
+#define DRAIN_MAX 16
+/* A younger file without a lock may be that of a dqd which is just about to take it. */
 #define STALE_AGE_S 2
 #define ENTRIES_MAX 4096
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* from Linux 6.16 on */
-#endif
-
-/* Through the open directory: its own path may be longer than an address can be, and is looked up once only. */
-static bool address(int dir_fd, const char *name, struct sockaddr_un *ret)
-{
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    return (size_t)snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", dir_fd, name) < sizeof ret->sun_path;
-}
-
+/* Its dqd holds a lock on it for as long as it lives. Somebody else who locks it only keeps it from being removed. */
 static bool is_stale(int dir_fd, const char *name)
 {
-    struct sockaddr_un to;
     struct stat st;
     int fd;
     bool dead;
 
-    if (strncmp(name, "wake.", 5) != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(st.st_mode) ||
-        st.st_uid != geteuid() || time(NULL) - st.st_mtime < STALE_AGE_S || !address(dir_fd, name, &to))
+    if (strncmp(name, "wake.", 5) != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+        st.st_size != 0 || st.st_uid != geteuid() || time(NULL) - st.st_mtime < STALE_AGE_S)
         return false;
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    dead = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) != 0 && errno == ECONNREFUSED;
+    fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    dead = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (fd >= 0)
         close(fd);
     return dead;
@@ -81,22 +72,6 @@ static void remove_stale(int dir_fd)
     closedir(entries);
 }
 
-static int bind_for_all(int fd, int dir_fd, const char *name)
-{
-    struct sockaddr_un at;
-    mode_t mask;
-    int rc;
-
-    if (!address(dir_fd, name, &at)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    mask = umask(0111); /* a chmod afterwards could meet another file */
-    rc = bind(fd, (struct sockaddr *)&at, sizeof at);
-    umask(mask);
-    return rc;
-}
-
 static int open_dir(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -111,26 +86,49 @@ static int open_dir(const char *path)
     return fd;
 }
 
-static int make_socket(struct poller *p)
+/* Nobody else can open it before it is locked: then its mode lets all open it, and none write to it. */
+static int make_file(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fchmod(fd, 0444) == 0)
+        return fd;
+    if (fd >= 0) {
+        (void)unlinkat(dir_fd, name, 0);
+        close(fd);
+    }
+    return -1;
+}
+
+static int watch_opens(int file_fd)
+{
+    char path[32];
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file_fd); /* what it is called may be something else by now */
+    if (fd < 0 || inotify_add_watch(fd, path, IN_OPEN) >= 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int make_wake(struct poller *p)
 {
     struct wake *w = &p->wake;
     char prefix[POKE_PREFIX_SIZE];
-    int off = 0;
 
     w->dir_fd = open_dir(p->conf->dqd.wake_dir);
     if (w->dir_fd < 0)
         return -1;
     remove_stale(w->dir_fd);
     snprintf(w->name, sizeof w->name, "%s%016" PRIx64, poke_prefix(prefix, p->conf->mysql.database), poller_random());
-    w->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (w->fd < 0)
+    w->file_fd = make_file(w->dir_fd, w->name);
+    if (w->file_fd < 0) {
+        w->name[0] = '\0';
         return -1;
-    /* A descriptor that comes along would be closed by us, and closing may block (SO_LINGER). */
-    (void)setsockopt(w->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
-    if (bind_for_all(w->fd, w->dir_fd, w->name) == 0)
-        return 0;
-    w->name[0] = '\0';
-    return -1;
+    }
+    w->fd = watch_opens(w->file_fd);
+    return w->fd < 0 ? -1 : 0;
 }
 
 /* Where dq looks for it: our open directory may have been removed or moved away. */
@@ -152,9 +150,9 @@ void wake_open(struct poller *p)
     if (!dir[0] || p->o->mode == POLLER_ONCE || p->phase != PHASE_RUN || (had && is_found(p)))
         return;
     wake_close(p);
-    if (make_socket(p) == 0) {
+    if (make_wake(p) == 0) {
         if (again)
-            log_event(LOG_NOTE, "the socket by which dq wakes this dqd was missing and has been made anew", "wake_dir=%s",
+            log_event(LOG_NOTE, "the file by which dq wakes this dqd was missing and has been made again", "wake_dir=%s",
                       log_quote(dir));
         p->wake.rung = again; /* who added something meanwhile could not tell */
         return;
@@ -173,9 +171,11 @@ void wake_close(struct poller *p)
         (void)unlinkat(w->dir_fd, w->name, 0);
     if (w->fd >= 0)
         close(w->fd);
+    if (w->file_fd >= 0)
+        close(w->file_fd);
     if (w->dir_fd >= 0)
         close(w->dir_fd);
-    *w = (struct wake){.fd = -1, .dir_fd = -1};
+    *w = (struct wake){.fd = -1, .file_fd = -1, .dir_fd = -1};
 }
 
 int wake_fd(const struct poller *p)
@@ -200,11 +200,12 @@ void wake_run(struct poller *p)
 {
     struct wake *w = &p->wake;
     int64_t now_us = when_steady_us();
+    char reports[4096];
 
     if (!w->rung || now_us < w->next_us)
         return;
     /* Emptied before the look: what is sent from now on may be about a task that the look does not see. */
-    for (int i = 0; i < DRAIN_MAX && recv(w->fd, NULL, 0, 0) >= 0; i++)
+    for (int i = 0; i < DRAIN_MAX && read(w->fd, reports, sizeof reports) > 0; i++)
         ;
     w->rung = false;
     w->next_us = wake_pace(&w->paid_us, now_us, claim_wake(p));

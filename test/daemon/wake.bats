@@ -44,7 +44,7 @@ quiet() # nothing has been asked for a while: the next look is the next poll, or
 has_run() { [ "$(grep -cxF "$1" "$ran")" = "${2:-1}" ]; } # has_run ID [TIMES]
 tasks() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE $1")" = "$2" ]; }
 pollers() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$1" ]; }
-sockets() { [ "$(find "$wake_dir" -name 'wake.*' -type s | wc -l)" = "$1" ]; }
+files() { [ "$(find "$wake_dir" -name 'wake.*' -type f -empty | wc -l)" = "$1" ]; }
 counts_two() { grep -q 'share of the work.* of=2' "$1"; }
 seen_after() { [ "$(sql 'SELECT last_seen FROM dq_poller')" \> "$1" ]; }
 beaten() # a heartbeat begins and ends
@@ -104,23 +104,26 @@ up() { wait_until pollers 1 && wait_until quiet; }
 pokes() # pokes COMMAND...: how many wakes a dqd of database dq would have got meanwhile
 {
     python3 - "$wake_dir" "$@" 3>&- <<'END'
-import os, socket, subprocess, sys
+import ctypes, os, struct, subprocess, sys
+IN_CLOSE_NOWRITE, IN_OPEN = 0x10, 0x20 # the closes between them keep opens from being reported as one
 h = 14695981039346656037
 for c in b'dq':
     h = (h ^ c) * 1099511628211 & (1 << 64) - 1
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 name = os.path.join(sys.argv[1], 'wake.%016x.test' % h)
-s.bind(name)
+open(name, 'x').close()
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+assert libc.inotify_add_watch(fd, name.encode(), IN_OPEN | IN_CLOSE_NOWRITE) > 0
 subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL)
-os.unlink(name)
-s.setblocking(False)
 count = 0
 try:
     while True:
-        assert s.recv(10) == b''
-        count += 1
+        for _, mask, _, size in struct.iter_unpack('iIII', os.read(fd, 65536)):
+            assert size == 0
+            count += mask == IN_OPEN
 except BlockingIOError:
     print(count)
+os.unlink(name)
 END
 }
 
@@ -154,14 +157,14 @@ END
     second=$!
     wait_until counts_two "$DQD_LOG"
     wait_until counts_two "$BATS_TEST_TMPDIR/second.log"
-    wait_until sockets 2
+    wait_until files 2
     for _ in 1 2 3 4 5 6; do
         id=$(dq add t)
         wait_until has_run "$id"
     done
     kill "$second"
     wait "$second"
-    sockets 1
+    files 1
     dqd_stop
 }
 
@@ -211,42 +214,44 @@ added_in_silence()
     added_in_silence "$DQ_HANDLERS"
     mkdir "$wake_dir"
     added_in_silence "$wake_dir"
-    # Nobody behind it, no socket at all, a link to nowhere, another type, a full queue that nobody reads.
+    # Nobody behind it, none of ours, a link to nowhere and to a file, other types, a file that is locked and leased.
     python3 - "$wake_dir" bash -ec "added_in_silence '$wake_dir'" 3>&- <<'END'
-import os, socket, subprocess, sys
+import fcntl, os, signal, socket, subprocess, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN) # somebody opens what is leased
 h = 14695981039346656037
 for c in b'dq':
     h = (h ^ c) * 1099511628211 & (1 << 64) - 1
 os.chdir(sys.argv[1])
 name = 'wake.%016x.' % h
-socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(name + 'dead')
-open(name + 'file', 'w').close()
-os.mkfifo(name + 'fifo')
+open(name + 'dead', 'w').close()
+with open(name + 'file', 'w') as f:
+    f.write('as it was')
 os.symlink('/nonexistent', name + 'link')
+os.symlink(name + 'file', name + 'link2')
+os.mkdir(name + 'directory')
+os.mkfifo(name + 'fifo')
 stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 stream.bind(name + 'stream')
 stream.listen()
-full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-full.bind(name + 'full')
-sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-sender.setblocking(False)
-try:
-    while True:
-        sender.sendto(b'', name + 'full')
-except BlockingIOError:
-    sys.exit(subprocess.call(sys.argv[2:]))
+held = os.open(name + 'held', os.O_RDONLY | os.O_CREAT, 0o444)
+fcntl.flock(held, fcntl.LOCK_EX)
+fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+status = subprocess.call(sys.argv[2:])
+with open(name + 'file') as f:
+    assert f.read() == 'as it was'
+sys.exit(status)
 END
     tasks 'status = 0' 5
 }
 
-@test 'a dead socket of our own account is removed by the next dqd, and nothing else' {
+@test 'a dead file of our own account is removed by the next dqd, and nothing else' {
     local id
     ini "wake_dir = $wake_dir"
     dqd_start --resident
     up
     kill -KILL "$DQD_PID"
     wait "$DQD_PID" || true
-    sockets 1
+    files 1
     touch -d '1 minute ago' "$wake_dir"/wake.*
     echo kept >"$wake_dir/wake.file"
     ln -s wake.file "$wake_dir/wake.link"
@@ -255,7 +260,7 @@ END
     sql 'DELETE FROM dq_poller'
     dqd_start --resident
     up
-    sockets 1
+    files 1
     touch -d '1 minute ago' "$wake_dir"/wake.*
     dqd --for 1ms --allow-overlap # it leaves alone who lives
     id=$(dq add t)
@@ -264,17 +269,17 @@ END
     [ "$(ls "$wake_dir" | tr '\n' ' ')" = 'other wake.file wake.link ' ]
 }
 
-@test 'a directory that is removed: it and the socket are made anew, or dqd says once that it cannot be woken' {
+@test 'a directory that is removed: it and the file are made again, or dqd says once that it cannot be woken' {
     local id made
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
     dqd_start --resident
     wait_until pollers 1
     rm -r "$wake_dir"
-    wait_until sockets 1
+    wait_until files 1
     beaten
     id=$(dq add t)
     wait_until has_run "$id"
-    [ "$(grep -c 'made anew' "$DQD_LOG")" = 1 ]
+    [ "$(grep -c 'made again' "$DQD_LOG")" = 1 ]
     mv "$wake_dir" "$BATS_TEST_TMPDIR/moved"
     becomes_link() # dqd may make the directory again at any moment
     {
@@ -283,15 +288,15 @@ END
     }
     wait_until becomes_link
     wait_until grep -q 'cannot wake' "$DQD_LOG"
-    made=$(grep -c 'made anew' "$DQD_LOG")
+    made=$(grep -c 'made again' "$DQD_LOG")
     [ ! "$(find "$BATS_TEST_TMPDIR/moved" -name 'wake.*')" ]
     beaten
     rm "$wake_dir"
-    wait_until sockets 1
+    wait_until files 1
     [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 1 ]
-    wait_until eval '[ "$(grep -c "made anew" "$DQD_LOG")" = $((made + 1)) ]'
+    wait_until eval '[ "$(grep -c "made again" "$DQD_LOG")" = $((made + 1)) ]'
     dqd_stop
-    sockets 0
+    files 0
 }
 
 @test 'a directory that cannot be had: dqd says so in one line, and works' {
@@ -304,7 +309,7 @@ END
         dqd_start --resident
         wait_until has_run "$id"
         [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 1 ]
-        sockets 0
+        files 0
         dqd_stop
     done
     ini 'wake_dir ='
@@ -321,19 +326,10 @@ END
     up
     before=$(selects)
     took=$(python3 - "$wake_dir"/wake.* <<'END'
-import array, socket, sys, time
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.setblocking(False)
-s.connect(sys.argv[1])
+import os, sys, time
 begin = time.monotonic()
 for i in range(100000):
-    try:
-        if i % 100:
-            s.send(b'look now' * (i % 100))
-        else:
-            s.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1, 2]))])
-    except OSError:
-        pass # the queue is full, or the kernel does not let descriptors through
+    os.close(os.open(sys.argv[1], os.O_RDONLY))
 print(int((time.monotonic() - begin) * 1000))
 END
     )
@@ -344,14 +340,12 @@ END
     [ "$looks" -le $((took / 2 + 10)) ]
     [ "$(find "/proc/$DQD_PID/fd" -type l | wc -l)" -lt 20 ]
     python3 - "$wake_dir"/wake.* "$BATS_TEST_TMPDIR/flooding" 3>&- <<'END' &
-import socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.connect(sys.argv[1])
+import os, sys
 open(sys.argv[2], 'w').close()
 try:
     while True:
-        s.send(b'')
-except OSError:
+        os.close(os.open(sys.argv[1], os.O_RDONLY))
+except FileNotFoundError:
     pass # dqd has ended
 END
     wait_until test -e "$BATS_TEST_TMPDIR/flooding"
@@ -359,4 +353,45 @@ END
     wait_until tasks 'status = 1' 20
     dqd_stop
     wait "$!"
+}
+
+@test 'who may wake can send nothing that holds dqd up: no descriptor whose closing lingers, no byte' {
+    local id
+    ini "wake_dir = $wake_dir"
+    dqd_start --resident
+    up
+    python3 - "$wake_dir"/wake.* 3>&- <<'END'
+import os, socket, struct, sys, time
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname())
+peer = server.accept()[0]
+client.setblocking(False)
+try:
+    while True: # nobody reads at the other end: there is always something left to be sent
+        client.send(b'x' * 65536)
+except BlockingIOError:
+    pass
+client.setblocking(True)
+client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 3600))
+if os.fork():
+    os._exit(0)
+os.closerange(0, 3)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+    try:
+        s = socket.socket(socket.AF_UNIX, kind)
+        s.connect(sys.argv[1])
+        socket.send_fds(s, [b'x'], [client.fileno()])
+        os.dup2(s.fileno(), client.fileno()) # what was sent is the last: who closes it waits
+    except OSError:
+        pass
+end = time.monotonic() + 60
+while os.path.exists(sys.argv[1]) and time.monotonic() < end:
+    time.sleep(0.1)
+END
+    for _ in 1 2 3; do
+        id=$(dq add t)
+        wait_until has_run "$id"
+    done
+    [ "$(stat -c '%a %s' "$wake_dir"/wake.*)" = '444 0' ]
+    dqd_stop
 }
