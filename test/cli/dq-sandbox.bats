@@ -120,6 +120,9 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     [ "$first/dq" -ef "$DQ_BIN/dq" ]
     [ "$first/dqd" -ef "$DQ_BIN/dqd" ]
     dq-sandbox status
+    dq-sandbox destroy
+    start box
+    dq-sandbox status
 }
 
 @test 'a server that cannot start says why' {
