@@ -12,8 +12,8 @@ setup_file()
 
 setup() { cd "$BATS_TEST_TMPDIR"; }
 
-# The commands, but for those that build and install.
-commands() { sed -n 's/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstart|bin/check|\./autogen\.sh .*)$'; }
+# The commands behind the first block, except those that build and install.
+commands() { sed -n '/^TRY IT/,$s/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstart|bin/check|\./autogen\.sh .*)$'; }
 
 @test 'the two commands that README names first are there' {
     grep -qxF '    $ bin/quickstart' "$DQ_TOP/README"
@@ -22,8 +22,26 @@ commands() { sed -n 's/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstar
     [ -x "$DQ_TOP/bin/check" ]
 }
 
+# The first block: commands with what they print.
+first_block() { sed -n '/^    \$ dq add /,/^$/s/^    //p' "$DQ_TOP/README" | sed -n '1,/hello, brave new world/p'; }
+
+# Whatever differs from run to run becomes N, D (durations) or HOST; columns lose their width.
+steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host HOST/; s/ +/ /g'; }
+
+@test 'the first commands of README print what it shows' {
+    first_block | steady >shown
+    [ "$(wc -l <shown)" -gt 20 ]
+    [ "$(grep -c '^\$ dqd\? ' shown)" -eq 4 ]
+    first_block | sed -n 's/^\$ //p' | while IFS= read -r command; do
+        printf '$ %s\n' "$command"
+        PATH=$DQ_BIN:$PATH bash -c "$command" </dev/null 2>&1
+    done | steady >printed
+    diff shown printed
+}
+
 @test 'each command of README works, in order' {
-    [ "$(commands | wc -l)" -gt 20 ]
+    sandbox_clear
+    [ "$(commands | wc -l)" -ge 20 ]
     ln -s "$DQ_TOP/bin" "$DQ_TOP/etc" .
     ln -s "$DQ_SANDBOX" sandbox
     commands >commands
