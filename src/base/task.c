@@ -59,6 +59,8 @@ int task_status_parse(const char *name)
 {
     if (!strcmp(name, "canceled"))
         return TASK_CANCELLED;
+    if (!strcmp(name, "unknown"))
+        return TASK_STATUS_UNKNOWN;
     return name_index(task_status_names, TASK_STATUS_COUNT, name);
 }
 
@@ -102,8 +104,29 @@ void task_done(struct task *t)
     task_init(t);
 }
 
-static int check_name(const char *what, const char *s, size_t len, size_t max_chars, struct err *err)
+/* What is wrong with a character wherever it stands in a tag, NULL: nothing. */
+static const char *tag_fault(uint32_t c, bool glob)
 {
+    if (text_char_space(c))
+        return "white space";
+    if (c == '\'' || c == '"' || c == '`')
+        return "quotes";
+    if (c == '\\')
+        return "backslashes";
+    if (c == ',' || (!glob && (c == '*' || c == '?')))
+        return glob ? "commas" : "commas or the wildcards * and ?";
+    return NULL;
+}
+
+#define TAG_RULE "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
+#define GLOB_RULE "; a tag has no white space, control characters, quotes, backslashes or commas"
+
+enum name_kind { NAME_TAG, NAME_GLOB, NAME_KEY };
+
+static int check_name(enum name_kind kind, const char *s, size_t len, size_t max_chars, struct err *err)
+{
+    static const char *const rules[] = {[NAME_TAG] = TAG_RULE, [NAME_GLOB] = GLOB_RULE, [NAME_KEY] = ""};
+    const char *what = kind == NAME_KEY ? "key" : "tag";
     size_t chars = 0;
 
     if (!len)
@@ -113,8 +136,14 @@ static int check_name(const char *what, const char *s, size_t len, size_t max_ch
         size_t n = text_utf8_next(s + at, len - at, &c);
         if (!n)
             return err_set(err, ERR_DATA, "a %s must be valid UTF-8: byte %zu is not", what, at + 1);
+        const char *fault = kind == NAME_KEY ? NULL : tag_fault(c, kind == NAME_GLOB);
         if (c < 0x20 || (c >= 0x7f && c < 0xa0))
-            return err_set(err, ERR_DATA, "a %s must not contain control characters: byte %zu is U+%04X", what, at + 1, c);
+            fault = "control characters";
+        if (fault)
+            return err_set(err, ERR_DATA, "a %s must not contain %s: byte %zu is U+%04X%s", what, fault, at + 1, c, rules[kind]);
+        if (text_char_space(c) && (at == 0 || at + n == len))
+            return err_set(err, ERR_DATA, "a %s must not %s with white space: byte %zu is U+%04X", what, at ? "end" : "begin",
+                           at + 1, c);
         at += n;
     }
     if (chars > max_chars)
@@ -122,16 +151,26 @@ static int check_name(const char *what, const char *s, size_t len, size_t max_ch
     return 0;
 }
 
-int task_check_tag(const char *tag, size_t len, struct err *err)
+static int check_tag(enum name_kind kind, const char *tag, size_t len, struct err *err)
 {
     if (len && tag[0] == '-')
         return err_set(err, ERR_DATA, "a tag must not begin with \"-\" (byte 1)");
-    return check_name("tag", tag, len, TASK_TAG_MAX, err);
+    return check_name(kind, tag, len, TASK_TAG_MAX, err);
+}
+
+int task_check_tag(const char *tag, size_t len, struct err *err)
+{
+    return check_tag(NAME_TAG, tag, len, err);
+}
+
+int task_check_tag_glob(const char *glob, size_t len, struct err *err)
+{
+    return check_tag(NAME_GLOB, glob, len, err);
 }
 
 int task_check_key(const char *key, size_t len, struct err *err)
 {
-    return check_name("key", key, len, TASK_KEY_MAX, err);
+    return check_name(NAME_KEY, key, len, TASK_KEY_MAX, err);
 }
 
 size_t task_tag_length(const char *tag, size_t len)
@@ -174,5 +213,5 @@ bool task_tag_glob(const char *pattern, const char *tag)
     }
     while (*pattern == '*')
         pattern++;
-    return !*pattern;
+    return pattern[strspn(pattern, " ")] == '\0';
 }

@@ -11,9 +11,11 @@
 #include <stdint.h>
 
 #define TASK_TAG_MAX 128         /* characters (code points), as in the column */
+#define TASK_TAG_NUL '\xff'      /* for a NUL in a tag of an application's; no byte of UTF-8. Such tasks are shown, not run */
 #define TASK_KEY_MAX 255         /* characters */
 #define TASK_TOKEN_SIZE 16       /* bytes of a claim token */
 #define TASK_TIME_NONE INT64_MIN /* "no such instant": SQL NULL */
+#define TASK_TIME_ZERO (INT64_C(-719528) * 86400000) /* 0000-01-01: for a DATETIME that is no date, as 0000-00-00; long past */
 
 /* The numbers are those of the column `status`. */
 enum task_status { TASK_PENDING = 0, TASK_DONE = 1, TASK_FAILED = 2, TASK_RUNNING = 3, TASK_CANCELLED = 4, TASK_STATUS_COUNT };
@@ -22,12 +24,12 @@ enum task_status { TASK_PENDING = 0, TASK_DONE = 1, TASK_FAILED = 2, TASK_RUNNIN
 #define TASK_BIT(status) (1u << (status))
 #define TASK_LIVE (TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_RUNNING))
 #define TASK_FINISHED (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED))
-#define TASK_ANY (TASK_LIVE | TASK_FINISHED)
+#define TASK_ANY (TASK_LIVE | TASK_FINISHED | TASK_BIT(TASK_STATUS_UNKNOWN))
 
 /* "pending", "done", "failed", "running", "cancelled"; "unknown" for a number that is none of
  * them. */
 const char *task_status_name(int status);
-/* The status of that name (also "canceled"), or -1. */
+/* The status of that name (also "canceled"; "unknown"), or -1. */
 int task_status_parse(const char *name);
 
 /* Everything that moves a task. One row of the transition table each. */
@@ -103,15 +105,21 @@ enum task_outcome {
 const char *task_outcome_name(int outcome);
 int task_outcome_parse(const char *name); /* -1: none of them */
 
-/* A tag: 1 to 128 characters of valid UTF-8, no control characters (C0, DEL, C1), not beginning with '-'. A key: 1 to 255
- * characters, same rules but '-' is fine anywhere. ERR_DATA with a text that names the rule and the byte position. */
+/* What dq takes for a name, so that a name is the same to people, shells, globs and the server. A tag: 1 to TASK_TAG_MAX characters
+ * of valid UTF-8, not beginning with '-', without white space (Unicode's), control characters (C0, DEL, C1), quotes (' " `),
+ * backslash and * ? , - and the name of a handler, where * and ? are wildcards, the same. A key: 1 to TASK_KEY_MAX characters of
+ * valid UTF-8 without control characters, and without white space at either end. ERR_DATA with a text that names the rule and the
+ * byte. Rows that applications insert may break these rules: see task_tag_length. */
 int task_check_tag(const char *tag, size_t len, struct err *err) __attribute__((warn_unused_result));
+int task_check_tag_glob(const char *glob, size_t len, struct err *err) __attribute__((warn_unused_result));
 int task_check_key(const char *key, size_t len, struct err *err) __attribute__((warn_unused_result));
 
-/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail' and 'mail ' as equal. */
+/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail' and 'mail ' as equal. Tags that
+ * were read from the database have lost theirs, so that strcmp finds the same ones equal as the server. */
 size_t task_tag_length(const char *tag, size_t len);
 
-/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no escapes. */
+/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no escapes. Trailing blanks of the
+ * glob do not count. */
 bool task_tag_glob(const char *pattern, const char *tag);
 
 #endif

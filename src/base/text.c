@@ -58,6 +58,11 @@ static const struct range unsafe[] = {
     {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
 };
 
+static const struct range spaces[] = {
+    {0x0009, 0x000d}, {0x0020, 0x0020}, {0x0085, 0x0085}, {0x00a0, 0x00a0}, {0x1680, 0x1680},
+    {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
+};
+
 static bool in_ranges(const struct range *r, size_t count, uint32_t c)
 {
     for (size_t i = 0; i < count; i++)
@@ -70,6 +75,11 @@ static bool in_ranges(const struct range *r, size_t count, uint32_t c)
 bool text_char_unsafe(uint32_t c)
 {
     return IN(unsafe, c);
+}
+
+bool text_char_space(uint32_t c)
+{
+    return IN(spaces, c);
 }
 
 int text_char_width(uint32_t c)

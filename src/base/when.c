@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define AT_FIRST (INT64_C(-719528) * WHEN_DAY)   /* 0000-01-01T00:00:00.000Z */
 #define AT_MIN (INT64_C(-354285) * WHEN_DAY)     /* 1000-01-01T00:00:00.000Z */
 #define AT_MAX (INT64_C(2932897) * WHEN_DAY - 1) /* 9999-12-31T23:59:59.999Z */
 
@@ -112,7 +113,7 @@ static int local_readings(int64_t local, int64_t ret[2])
 /* The local clock with its offset, "2026-11-21T10:00:00.250+01:00". brief: no fraction where it is zero. */
 static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, char between, const char *before_offset, bool brief)
 {
-    int64_t offset = local_offset(at);
+    int64_t offset = at < AT_MIN ? 0 : local_offset(at); /* what a zone's first offset would make of it helps nobody */
     int away = (int)(llabs(offset) / WHEN_SECOND);
     char fraction[8] = "", seconds[8] = "";
     struct civil c;
@@ -204,7 +205,7 @@ static int scan_ms(struct scan *s, int64_t *ret_ms)
     return 0;
 }
 
-static int scan_date(struct scan *s, struct civil *c)
+static int scan_date(struct scan *s, int first_year, struct civil *c)
 {
     const char *year = s->p, *month = year + 5, *day = year + 8;
 
@@ -213,7 +214,7 @@ static int scan_date(struct scan *s, struct civil *c)
     s->p++;
     if (!scan_number(s, 2, false, &c->month) || *s->p++ != '-' || !scan_number(s, 2, false, &c->day))
         return scan_fault(s, year, NULL, "a date is written like 2026-11-21: malformed");
-    if (c->year < 1000)
+    if (c->year < first_year)
         return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
     if (c->month < 1 || c->month > 12)
         return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
@@ -345,7 +346,7 @@ static int scan_dated(struct scan *s, int64_t now_at, int64_t *ret_at)
     int64_t clock = 0, offset;
     bool zoned = false;
 
-    if (scan_date(s, &c))
+    if (scan_date(s, 1000, &c))
         return ERR_DATA;
     const char *end = s->p;
     bool timed = *end == 'T' || *end == 't';
@@ -439,7 +440,7 @@ char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at)
 {
     struct civil c;
 
-    if (at < AT_MIN || at > AT_MAX)
+    if (at < AT_FIRST || at > AT_MAX)
         return strcpy(out, "-");
     civil_from_ms(at, &c);
     snprintf(out, WHEN_TEXT_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day, c.hour, c.minute, c.second, c.ms);
@@ -448,7 +449,7 @@ char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at)
 
 char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at)
 {
-    return at < AT_MIN || at > AT_MAX ? strcpy(out, "-") : format_zoned(out, at, ' ', " ", false);
+    return at < AT_FIRST || at > AT_MAX ? strcpy(out, "-") : format_zoned(out, at, ' ', " ", false);
 }
 
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at)
@@ -468,7 +469,7 @@ int when_parse_sql(const char *text, int64_t *ret_at, struct err *err)
     struct civil c = {0};
     int64_t clock = 0;
 
-    if (scan_date(&s, &c) || *s.p++ != ' ' || scan_clock(&s, &clock) || *s.p)
+    if (scan_date(&s, 0, &c) || *s.p++ != ' ' || scan_clock(&s, &clock) || *s.p)
         return err_set(err, ERR_FATAL, "the server sent a time that is none: \"%.40s\"", text);
     *ret_at = civil_to_ms(&c) + clock;
     return 0;

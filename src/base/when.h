@@ -1,9 +1,9 @@
 /*
  * when.h - durations and instants: reading what people write, writing what people read.
  *
- * One unit: int64_t milliseconds. A duration is a length; an instant is ms since 1970-01-01T00:00:00Z. The range of instants is
- * that of DATETIME(3): years 1000 to 9999. Nothing here asks a clock, but for the last three functions; callers hand in "now",
- * which in dq is the database's.
+ * One unit: int64_t milliseconds. A duration is a length; an instant is ms since 1970-01-01T00:00:00Z. People's instants are in the
+ * range of DATETIME(3), years 1000 to 9999; those of the database begin in the year 0, as applications store what a server takes.
+ * Nothing here asks a clock, but for the last three functions; callers hand in "now", which in dq is the database's.
  */
 #ifndef DQ_BASE_WHEN_H
 #define DQ_BASE_WHEN_H
@@ -43,7 +43,8 @@ int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct
 char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at);
 /* "2026-11-21 10:00:00.250 +01:00" in the process's zone. Returns out. */
 char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at);
-/* DATETIME(3) literal without quotes, "2026-11-21 09:00:00.250", and back (also without a fraction); ERR_FATAL if malformed. */
+/* DATETIME(3) literal without quotes, "2026-11-21 09:00:00.250", and back (also without a fraction); ERR_FATAL for what is no date,
+ * as "0000-00-00 00:00:00". */
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at);
 int when_parse_sql(const char *text, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));
 

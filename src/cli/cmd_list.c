@@ -78,7 +78,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_columns();
     int rc = cmd_open(c, CMD_SCHEMA, err);
     if (rc == 0)
-        rc = select_filter(c, &v->select, TASK_LIVE | TASK_BIT(TASK_FAILED), &f, err);
+        rc = select_filter(c, &v->select, TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN), &f, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc != 0)

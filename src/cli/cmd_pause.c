@@ -30,22 +30,25 @@ static char *who(void)
     return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
 }
 
-/* A tag may have a * in its name, but one that has no tasks is a glob by mistake: it would pause nothing. */
-static int refuse_glob(struct cmd_context *c, const char *tag, struct err *err)
+/* A tag as dq add takes it, or one that an application has given its tasks: of other names a * is a glob, and a blank a slip, and
+ * the pause would be one of nothing. */
+static int check(struct cmd_context *c, const char *tag, struct err *err)
 {
     struct tag_info *tags;
-    size_t count;
+    size_t count, len = task_tag_length(tag, strlen(tag));
     int64_t now_at;
     bool known = false;
-    if (strpbrk(tag, "*?") == NULL)
+    if (task_check_tag(tag, strlen(tag), err) == 0)
         return 0;
-    int rc = tag_store_list(c->db, tag, false, &tags, &count, &now_at, err);
+    int rc = tag_store_list(c->db, tag, false, &tags, &count, &now_at, NULL);
     if (rc < 0)
-        return rc;
+        return ERR_DATA;
     for (size_t i = 0; i < count; i++)
-        known = known || strcmp(tags[i].tag, tag) == 0;
+        known = known || (strlen(tags[i].tag) == len && memcmp(tags[i].tag, tag, len) == 0);
     tag_infos_free(tags, count);
-    return known ? 0 : err_set(err, ERR_USAGE, "one tag is paused at a time, not a glob: dq tags --tag '%s' -o id lists them", tag);
+    if (!known && strpbrk(tag, "*?"))
+        return err_set(err, ERR_USAGE, "one tag is paused at a time, not a glob: dq tags --tag '%s' -o id lists them", tag);
+    return known ? 0 : ERR_DATA;
 }
 
 /* Until when, for people: " until 2026-11-21 09:00:00.000 +01:00", " for 1h" or nothing. */
@@ -72,11 +75,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE, "--for: a pause of no time: dq resume ends one");
     if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
         return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
-    int rc = task_check_tag(tag, strlen(tag), err);
+    int rc = check(c, tag, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
-    if (rc == 0)
-        rc = refuse_glob(c, tag, err);
     if (rc == 0 && v->until.text)
         rc = cmd_now(c, &now_at, err);
     if (rc != 0)

@@ -72,7 +72,7 @@ static int read_handler(const struct handlers_loader *l, const struct handlers_n
     h->name = mem_strdup(name->text);
     h->is_glob = strpbrk(name->text, "*?") != NULL;
     h->line = name->line;
-    if (task_check_tag(name->text, strlen(name->text), &why) != 0)
+    if (task_check_tag_glob(name->text, strlen(name->text), &why) != 0)
         return handlers_fail(l, name, "%s", why.text);
     if (map->kind != HANDLERS_NODE_MAP)
         return handlers_fail(l, map, "handler \"%s\" is a mapping of keys; at least run: COMMAND", name->text);

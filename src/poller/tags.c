@@ -52,6 +52,11 @@ static bool selected(const struct poller *p, const char *name)
     return false;
 }
 
+static int match(const struct poller *p, const struct tag_state *t)
+{
+    return t->selected && !strchr(t->name, TASK_TAG_NUL) ? handlers_match(p->table->handlers, t->name) : -1;
+}
+
 struct tag_state *tags_get(struct poller *p, const char *name)
 {
     bool found;
@@ -68,7 +73,7 @@ struct tag_state *tags_get(struct poller *p, const char *name)
     t = mem_zero(1, sizeof *t);
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
-    t->handler = t->selected ? handlers_match(p->table->handlers, name) : -1;
+    t->handler = match(p, t);
     t->next_at = TASK_TIME_NONE;
     p->tags[at] = t;
     p->tag_count++;
@@ -80,7 +85,7 @@ void tags_rematch(struct poller *p)
     for (size_t i = 0; i < p->tag_count; i++) {
         struct tag_state *t = p->tags[i];
 
-        t->handler = t->selected ? handlers_match(p->table->handlers, t->name) : -1;
+        t->handler = match(p, t);
         t->rest_until_us = t->rest_us = 0;
         t->warned_us = 0;
     }

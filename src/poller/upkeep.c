@@ -32,7 +32,7 @@ static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *
 
     *ret_give_up = t->max_attempts && t->attempt >= t->max_attempts;
     if (handler < 0)
-        return now_at - t->lease_until_at > UNHANDLED_GRACE_MS;
+        return t->lease_until_at < now_at - UNHANDLED_GRACE_MS;
     if (p->table->handlers->items[handler].on_lease_expiry == HANDLER_EXPIRY_FAIL)
         *ret_give_up = true;
     return true;

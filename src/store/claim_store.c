@@ -57,7 +57,7 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
         p->cap = p->cap ? 2 * p->cap : 16;
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), db_time(r, 3)};
+    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), sql_due(r, 3)};
 }
 
 /* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
@@ -87,7 +87,7 @@ int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
 /* Two ranges of the index, which has the id behind its last column. */
 static void put_floor(struct buf *sql, const struct claim_floor *floor)
 {
-    if (floor->at <= 0) /* no task is from before 1970 */
+    if (floor->at <= 0) /* not known, or below all that dq stores: applications store zero dates */
         return;
     buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
     db_put_time(sql, floor->at);
@@ -113,7 +113,7 @@ int claim_store_next(struct db *db, const char *tag, const struct claim_floor *f
     int rc = db_query(db, &sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         now_us = sql_now_us(rows);
-        next_at = db_time(rows, 2);
+        next_at = sql_due(rows, 2);
         rc = 0;
     }
     db_rows_free(rows);
@@ -145,7 +145,7 @@ static void read_claimed(const struct db_rows *r, struct task *t)
     t->attempt = db_u32(r, 5);
     t->max_attempts = db_u32(r, 6);
     t->delay_ms = db_i64(r, 7, 0);
-    t->expected_at = db_time(r, 8);
+    t->expected_at = sql_due(r, 8);
     t->create_at = db_time(r, 9);
     task_read_body(r, 10, t);
 }

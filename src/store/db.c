@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STAMP_DIGITS 17
+
 struct db_rows {
     struct db *db;
     bool stream;
@@ -289,7 +291,23 @@ int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null)
 int64_t db_time(const struct db_rows *r, unsigned col)
 {
     int64_t at;
-    return r->row[col] && when_parse_sql(r->row[col], &at, NULL) == 0 ? at : TASK_TIME_NONE;
+
+    if (!r->row[col])
+        return TASK_TIME_NONE;
+    return when_parse_sql(r->row[col], &at, NULL) == 0 ? at : TASK_TIME_ZERO;
+}
+
+uint64_t db_stamp(const struct db_rows *r, unsigned col)
+{
+    uint64_t stamp = 0;
+    int digits = 0;
+
+    for (const char *p = db_string(r, col); *p && digits < STAMP_DIGITS; p++)
+        if (*p >= '0' && *p <= '9' && ++digits)
+            stamp = stamp * 10 + (uint64_t)(*p - '0');
+    for (; digits < STAMP_DIGITS; digits++)
+        stamp *= 10;
+    return stamp;
 }
 
 /* ---- transactions */

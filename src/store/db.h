@@ -76,12 +76,15 @@ uint64_t db_u64(const struct db_rows *r, unsigned col); /* 0 for NULL */
 uint32_t db_u32(const struct db_rows *r, unsigned col); /* 0 for NULL */
 int db_int(const struct db_rows *r, unsigned col, int if_null);
 int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null);
-int64_t db_time(const struct db_rows *r, unsigned col); /* DATETIME(3) -> ms, TASK_TIME_NONE for NULL */
+int64_t db_time(const struct db_rows *r, unsigned col); /* DATETIME(3) -> ms; TASK_TIME_NONE for NULL, TASK_TIME_ZERO for no date */
+/* The digits YYYYMMDDhhmmssmmm of a DATETIME as a number: in the server's order, whatever they say, and nothing is lost. */
+uint64_t db_stamp(const struct db_rows *r, unsigned col);
 
 /* Literals, appended to a statement. Safe in the sql_mode that db_connect makes sure of; no connection is needed. */
 void db_put_text(struct buf *sql, const char *s);              /* utf8mb4 string, invalid UTF-8 as '?'; NULL: NULL */
 void db_put_bytes(struct buf *sql, const void *p, size_t len); /* binary string; p NULL: NULL */
 void db_put_time(struct buf *sql, int64_t at);                 /* DATETIME(3) literal; TASK_TIME_NONE: NULL */
+void db_put_stamp(struct buf *sql, uint64_t stamp);            /* DATETIME(3) literal */
 
 /* Transactions of a few statements. db_begin/db_commit may return ERR_LOST: unknown. db_rollback never fails (it may close). */
 int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));

@@ -63,6 +63,14 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len)
     put_quoted(sql, p, len);
 }
 
+void db_put_stamp(struct buf *sql, uint64_t stamp)
+{
+    unsigned date = (unsigned)(stamp / 1000000000), clock = (unsigned)(stamp % 1000000000);
+
+    buf_printf(sql, "'%04u-%02u-%02u %02u:%02u:%02u.%03u'", date / 10000, date / 100 % 100, date % 100, clock / 10000000,
+               clock / 100000 % 100, clock / 1000 % 100, clock % 1000);
+}
+
 void db_put_time(struct buf *sql, int64_t at)
 {
     char text[WHEN_TEXT_SIZE];

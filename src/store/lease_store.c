@@ -96,7 +96,7 @@ int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, stru
 
     buf_printf(&sql,
                "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
-               " WHERE t.status = %d AND t.lease_until < UTC_TIMESTAMP(3) LIMIT %zu",
+               " WHERE t.status = %d AND " SQL_LEASE_ENDED " LIMIT %zu",
                TASK_RUNNING, limit);
     int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
@@ -147,10 +147,10 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
-    db_put_text(&sql, tag);
+    sql_put_tag(&sql, tag);
     buf_str(&sql, " AND expected_time < ");
     sql_put_from_now(&sql, -age_ms);
-    buf_str(&sql, " AND finish_time < ");
+    buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
     sql_put_from_now(&sql, -age_ms);
     buf_printf(&sql, " ORDER BY expected_time, id LIMIT %zu", limit);
     int rc = sql_read_refs(db, &sql, refs, limit, ret_count, err);

@@ -367,7 +367,7 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
     buf_printf(&sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
                "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
     sql_put_from(&sql, "", event);
-    buf_str(&sql, " AND lease_until < UTC_TIMESTAMP(3) AND ");
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     sql_put_refs(&sql, "", refs, n);
     int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
@@ -387,7 +387,7 @@ static int take_back_step(struct db *db, enum task_event event, const struct cla
         return rc;
     buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     sql_put_from(&sql, "", event);
-    buf_str(&sql, " AND lease_until < UTC_TIMESTAMP(3) AND ");
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     sql_put_refs(&sql, "", refs, n);
     buf_str(&sql, " FOR UPDATE");
     rc = sql_read_refs(db, &sql, ended, n, &count, err);

@@ -94,7 +94,7 @@ static int measure(struct db *db, struct sample *s, int status, int64_t window_m
                "SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
                "INTERVAL %" PRId64 " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
                window_ms * 1000, status);
-    db_put_text(&sql, s->tag);
+    sql_put_tag(&sql, s->tag);
     buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3) AND expected_time >= ");
     sql_put_from_now(&sql, -window_ms);
     buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu", limit);

@@ -82,7 +82,7 @@ static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t n
             struct tag_info *i = tags_get(t, tag);
             i->count[status] = 1;
             if (status == TASK_PENDING) {
-                i->next_at = db_time(rows, 2);
+                i->next_at = sql_due(rows, 2);
                 if (i->next_at <= now_at)
                     i->oldest_due_at = i->next_at;
             }
@@ -101,7 +101,7 @@ static void put_count(struct buf *sql, const struct tag_info *i, size_t index, u
 {
     buf_printf(sql, "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", index,
                status, status == TASK_STATUS_COUNT ? TASK_PENDING : status);
-    db_put_text(sql, i->tag);
+    sql_put_tag(sql, i->tag);
     if (status == TASK_STATUS_COUNT)
         buf_str(sql, " AND expected_time <= UTC_TIMESTAMP(3)");
     if (!exact)

@@ -142,7 +142,7 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
     if (rc == 0)
         rc = db_rows_next(rows, err);
     if (rc == 1)
-        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, sql_status(rows, 2), db_time(rows, 3)};
+        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, sql_status(rows, 2), sql_due(rows, 3)};
     db_rows_free(rows);
     buf_done(&sql);
     return rc;
@@ -161,7 +161,7 @@ static int query_added(struct db *db, const struct buf *sql, struct task_added *
         rc = db_rows_next(rows, err);
     if (rc == 1) {
         ret->id = db_u64(rows, 0);
-        ret->expected_at = db_time(rows, 1);
+        ret->expected_at = sql_due(rows, 1);
         ret->now_at = db_time(rows, 2);
     }
     db_rows_free(rows);

@@ -23,7 +23,7 @@
 #define SINCE_SLACK_MS (INT64_C(3600) * 1000)
 
 struct key {
-    int64_t expected_at;
+    uint64_t expected; /* db_stamp: a time that is none has its place in the server's order, too */
     uint64_t id;
 };
 
@@ -61,7 +61,7 @@ static int compare_keys(const struct task_filter *f, const struct key *a, const 
 {
     int c = 0;
     if (!by_id(f))
-        c = a->expected_at < b->expected_at ? -1 : a->expected_at > b->expected_at;
+        c = a->expected < b->expected ? -1 : a->expected > b->expected;
     if (!c)
         c = a->id < b->id ? -1 : a->id > b->id;
     return descending(f) ? -c : c;
@@ -139,16 +139,16 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
     buf_printf(sql, "(SELECT %zu, id, expected_time FROM dq_task FORCE INDEX (%s) WHERE ", number, c->tag ? "due" : "PRIMARY");
     if (c->tag) {
         buf_printf(sql, "status = %d AND tag = ", c->status);
-        db_put_text(sql, c->tag);
+        sql_put_tag(sql, c->tag);
     } else {
         buf_str(sql, "1");
     }
     put_due_range(sql, l->f);
     if (c->begun && !id_order) {
         buf_str(sql, desc ? " AND expected_time <= " : " AND expected_time >= ");
-        db_put_time(sql, c->last.expected_at);
+        db_put_stamp(sql, c->last.expected);
         buf_str(sql, desc ? " AND (expected_time < " : " AND (expected_time > ");
-        db_put_time(sql, c->last.expected_at);
+        db_put_stamp(sql, c->last.expected);
         buf_printf(sql, " OR id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
     } else if (c->begun) {
         buf_printf(sql, " AND id %c %" PRIu64, desc ? '<' : '>', c->last.id);
@@ -178,7 +178,7 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
         uint64_t number = db_u64(rows, 0);
         bool asked = number >= from && number < to && (!l->page || l->cursors[number].count < l->page);
         if (asked)
-            cursor_push(&l->cursors[number], (struct key){db_time(rows, 2), db_u64(rows, 1)});
+            cursor_push(&l->cursors[number], (struct key){db_stamp(rows, 2), db_u64(rows, 1)});
         rc = asked ? 0 : sql_odd_row(l->db, err);
     }
     db_rows_free(rows);
@@ -231,7 +231,7 @@ static int load_where(struct list *l, struct cursor *c, const struct buf *where,
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         char *tag = l->f->tag_glob ? sql_dup_tag(rows, 2) : NULL;
         if (!tag || task_tag_glob(l->f->tag_glob, tag))
-            cursor_push(c, (struct key){db_time(rows, 1), db_u64(rows, 0)});
+            cursor_push(c, (struct key){db_stamp(rows, 1), db_u64(rows, 0)});
         free(tag);
         rc = 0;
     }
@@ -279,13 +279,16 @@ static int add_ranges(struct list *l, struct err *err)
     struct db_rows *rows = NULL;
     int rc;
 
-    if (glob && !has_wildcard(glob)) {
-        for (int s = 0; s < TASK_STATUS_COUNT; s++)
-            if (l->statuses & TASK_BIT(s))
-                cursor_add(l, s, glob);
+    const bool one = glob && !has_wildcard(glob);
+    for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
+        if (l->statuses & TASK_BIT(s))
+            cursor_add(l, s, glob);
+    if (one && !(l->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
         return 0;
-    }
-    buf_str(&sql, "SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag"); /* a loose index scan */
+    buf_str(&sql, "SELECT status, tag FROM dq_task FORCE INDEX (due)");
+    if (one)
+        buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
+    buf_str(&sql, " GROUP BY status, tag"); /* a loose index scan */
     rc = db_query(l->db, &sql, 2, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         char *tag = sql_dup_tag(rows, 1);

@@ -32,8 +32,27 @@ char *sql_dup_tag(const struct db_rows *r, unsigned col)
     char *tag = mem_dup(p, task_tag_length(p, len));
     for (size_t i = 0; i < task_tag_length(p, len); i++)
         if (!tag[i])
-            tag[i] = '\1';
+            tag[i] = TASK_TAG_NUL;
     return tag;
+}
+
+void sql_put_tag(struct buf *sql, const char *tag)
+{
+    size_t len = strlen(tag);
+    const char *nul = memchr(tag, TASK_TAG_NUL, len);
+
+    if (!nul) {
+        db_put_text(sql, tag);
+        return;
+    }
+    char *bytes = mem_dup(tag, len);
+    for (size_t i = (size_t)(nul - tag); i < len; i++)
+        if (bytes[i] == TASK_TAG_NUL)
+            bytes[i] = '\0';
+    buf_str(sql, "CONVERT(");
+    db_put_bytes(sql, bytes, len);
+    buf_str(sql, " USING utf8mb4)");
+    free(bytes);
 }
 
 int sql_status(const struct db_rows *r, unsigned col)
@@ -41,6 +60,13 @@ int sql_status(const struct db_rows *r, unsigned col)
     uint64_t status = db_u64(r, col);
 
     return status < TASK_STATUS_COUNT ? (int)status : TASK_STATUS_UNKNOWN;
+}
+
+int64_t sql_due(const struct db_rows *r, unsigned col)
+{
+    int64_t at = db_time(r, col);
+
+    return at == TASK_TIME_NONE ? TASK_TIME_ZERO : at;
 }
 
 int sql_odd_row(const struct db *db, struct err *err)
@@ -70,7 +96,7 @@ void task_read(const struct db_rows *r, struct task *ret)
     ret->pid = db_u32(r, 10);
     ret->lease_until_at = db_time(r, 11);
     ret->delay_ms = db_i64(r, 12, 0);
-    ret->expected_at = db_time(r, 13);
+    ret->expected_at = sql_due(r, 13);
     ret->execution_at = db_time(r, 14);
     ret->finish_at = db_time(r, 15);
     ret->exit_code = db_int(r, 16, -1);
@@ -166,6 +192,16 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
 {
     const char *separator = "";
 
+    if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
+        buf_printf(sql, "(%sstatus >= %d OR ", alias, (int)TASK_STATUS_COUNT);
+        sql_put_statuses(sql, alias, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
+        buf_chr(sql, ')');
+        return;
+    }
+    if (!mask) {
+        buf_str(sql, "FALSE");
+        return;
+    }
     buf_printf(sql, "%sstatus IN (", alias);
     for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
         if (mask & TASK_BIT(s)) {
@@ -178,7 +214,9 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
 
 int64_t sql_now_us(const struct db_rows *r)
 {
-    return db_time(r, 0) * 1000 + db_i64(r, 1, 0);
+    int64_t at = db_time(r, 0);
+
+    return at > 0 ? at * 1000 + db_i64(r, 1, 0) % 1000 : 0;
 }
 
 void sql_put_from_now(struct buf *sql, int64_t ms)

@@ -25,11 +25,17 @@ void task_read_body(const struct db_rows *r, unsigned col, struct task *t); /* S
 /* A copy of a cell with a NUL behind it, NULL for SQL NULL. */
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);
 /* A copy of a tag as dq compares tags: the server pads, so that 'mail' and 'mail ' are one tag to it, and either may come; without
- * its trailing blanks there is only one. A NUL becomes U+0001, or the rest would be lost and the tag taken for another one; no row
- * is found by that name. */
+ * its trailing blanks there is only one. A NUL becomes TASK_TAG_NUL, or the
+ * rest would be lost and the tag taken for another one. And the literal for such a copy. */
 char *sql_dup_tag(const struct db_rows *r, unsigned col);
+void sql_put_tag(struct buf *sql, const char *tag);
 /* A cell of the column status: TASK_STATUS_UNKNOWN for a number that is no status. */
 int sql_status(const struct db_rows *r, unsigned col);
+
+/* A cell of expected_time, which is NOT NULL: an instant, long past where it cannot be read. */
+int64_t sql_due(const struct db_rows *r, unsigned col);
+/* A running task without a lease was not claimed by any dqd: its lease has ended. */
+#define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 
 /* A row that the statement cannot have: ERR_FATAL. */
 int sql_odd_row(const struct db *db, struct err *err);

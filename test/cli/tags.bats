@@ -111,12 +111,17 @@ task()
     [[ $output == 'dq: pause: --for: a pause of no time'* ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
     run dq pause "bob's tag"
+    [ "$status" = 65 ]
+    [[ $output == 'dq: pause: a tag must not contain quotes: byte 4 is U+0027; a tag has no '* ]]
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('bob\'s tag ', '', '2031-01-01', '2026-01-01')"
+    run dq pause "bob's tag"
     [[ $output == "bob's tag is paused; "*' ends it' ]]
     eval "$(grep -o 'dq resume .*' <<<"${output% ends it}")"
+    sql "DELETE FROM dq_task WHERE tag = 'bob\'s tag'"
     run dq pause 'kn*'
     [ "$status" -eq 64 ]
     [[ $output == "dq: pause: one tag is paused at a time, not a glob: dq tags --tag 'kn*' -o id lists them" ]]
-    dq -q add 'star*' x
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('star*', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     dq -q pause 'star*'
     dq -q resume 'star*'
     sql "DELETE FROM dq_task WHERE tag = 'star*'; DELETE FROM dq_tag WHERE tag = 'star*'"

@@ -86,6 +86,9 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 65 'dq: add: ' add "$(printf 'a\377b')"
     refused 65 'dq: add: ' add "$(printf '%0129d' 0)"
     refused 65 'dq: add: ' add -- -rf
+    refused 65 'a tag must not contain white space: byte 5 is U+0020' add 'mail '
+    refused 65 'a tag must not contain white space: byte 2 is U+00A0' add "$(printf 'a\302\240')"
+    refused 65 'a key must not end with white space: byte 2 is U+0020' add t --key 'k '
     refused 65 'dq: add: ' add t --key ''
     refused 65 'dq: add: ' add t --key "$(printf '%0256d' 0)"
     refused 65 'cannot open /nonexistent/body' add t @/nonexistent/body
@@ -123,6 +126,10 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are in order' ]
     printf '{"tag":"a"}\n{"tag":""}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
     refused 65 'y.ndjson:2: a tag must not be empty' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
+    printf '{"tag":"a"}\n{"tag":"mail "}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
+    refused 65 'y.ndjson:2: a tag must not contain white space' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
+    printf '{"tag":"a","key":" k"}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
+    refused 65 'y.ndjson:1: a key must not begin with white space' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
 }
 
 @test 'stdout that takes no more is an error, a reader that left is not' {

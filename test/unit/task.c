@@ -91,6 +91,8 @@ static void a_task_owns_its_memory_and_can_be_done_twice(void **state)
     task_done(&t);
 }
 
+#define RULE "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
+
 static void tag_is(const char *tag, size_t len, const char *complaint)
 {
     struct err err = {0};
@@ -108,13 +110,23 @@ static void a_bad_tag_is_refused_with_its_rule(void **state)
     (void)state;
     tag_is("order.cancel-unpaid", 19, NULL);
     tag_is("Grüße", strlen("Grüße"), NULL);
-    tag_is("two words", 9, NULL);
+    tag_is("two words", 9, "a tag must not contain white space: byte 4 is U+0020" RULE);
+    tag_is("mail ", 5, "a tag must not contain white space: byte 5 is U+0020" RULE);
+    tag_is("a\xc2\xa0", 3, "a tag must not contain white space: byte 2 is U+00A0" RULE);
+    tag_is("\xe2\x80\x83z", 4, "a tag must not contain white space: byte 1 is U+2003" RULE);
+    tag_is("z\xe3\x80\x80", 4, "a tag must not contain white space: byte 2 is U+3000" RULE);
+    tag_is("bob's", 5, "a tag must not contain quotes: byte 4 is U+0027" RULE);
+    tag_is("a\"", 2, "a tag must not contain quotes: byte 2 is U+0022" RULE);
+    tag_is("a\\b", 3, "a tag must not contain backslashes: byte 2 is U+005C" RULE);
+    tag_is("a*", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002A" RULE);
+    tag_is("a?", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+003F" RULE);
+    tag_is("a,b", 3, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002C" RULE);
     tag_is("", 0, "a tag must not be empty");
     tag_is("-o", 2, "a tag must not begin with \"-\" (byte 1)");
-    tag_is("a\nb", 3, "a tag must not contain control characters: byte 2 is U+000A");
-    tag_is("ab\0", 3, "a tag must not contain control characters: byte 3 is U+0000");
-    tag_is("\x7f", 1, "a tag must not contain control characters: byte 1 is U+007F");
-    tag_is("ä\xc2\x9f", 4, "a tag must not contain control characters: byte 3 is U+009F");
+    tag_is("a\nb", 3, "a tag must not contain control characters: byte 2 is U+000A" RULE);
+    tag_is("ab\0", 3, "a tag must not contain control characters: byte 3 is U+0000" RULE);
+    tag_is("\x7f", 1, "a tag must not contain control characters: byte 1 is U+007F" RULE);
+    tag_is("ä\xc2\x9f", 4, "a tag must not contain control characters: byte 3 is U+009F" RULE);
     tag_is("ok\xff", 3, "a tag must be valid UTF-8: byte 3 is not");
     tag_is("cut\xc3", 4, "a tag must be valid UTF-8: byte 4 is not");
     for (size_t i = 0; i < sizeof tag - 2; i += 4)
@@ -135,6 +147,36 @@ static void a_key_may_begin_with_a_dash_and_be_longer(void **state)
     assert_int_equal(task_check_key(key, TASK_KEY_MAX + 1, &err), ERR_DATA);
     assert_string_equal(err.text, "a key may have at most 255 characters, this one has 256");
     assert_int_equal(task_check_key("", 0, &err), ERR_DATA);
+    assert_int_equal(task_check_key("two words, 'or' *", 17, &err), 0);
+    assert_int_equal(task_check_key("k ", 2, &err), ERR_DATA);
+    assert_string_equal(err.text, "a key must not end with white space: byte 2 is U+0020");
+    assert_int_equal(task_check_key("\xe3\x80\x80k", 4, &err), ERR_DATA);
+    assert_string_equal(err.text, "a key must not begin with white space: byte 1 is U+3000");
+    assert_int_equal(task_check_key("a\tb", 3, &err), ERR_DATA);
+}
+
+static void a_handlers_name_may_have_wildcards(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(task_check_tag_glob("mail.*", 6, &err), 0);
+    assert_int_equal(task_check_tag_glob("mail.*?", 7, &err), 0);
+    assert_int_equal(task_check_tag_glob("mail *", 6, &err), ERR_DATA);
+    assert_string_equal(err.text,
+                        "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control characters,"
+                        " quotes, backslashes or commas");
+}
+
+static void trailing_blanks_of_a_tag_do_not_count(void **state)
+{
+    (void)state;
+    assert_int_equal(task_tag_length("mail  ", 6), 4);
+    assert_int_equal(task_tag_length("  ", 2), 0);
+    assert_int_equal(task_tag_length("a b", 3), 3);
+    assert_true(task_tag_glob("mail ", "mail"));
+    assert_true(task_tag_glob("m* ", "mail"));
+    assert_false(task_tag_glob("mail x", "mail"));
 }
 
 static void globs_match_whole_tags(void **state)
@@ -191,6 +233,8 @@ int main(void)
         cmocka_unit_test(a_task_owns_its_memory_and_can_be_done_twice),
         cmocka_unit_test(a_bad_tag_is_refused_with_its_rule),
         cmocka_unit_test(a_key_may_begin_with_a_dash_and_be_longer),
+        cmocka_unit_test(a_handlers_name_may_have_wildcards),
+        cmocka_unit_test(trailing_blanks_of_a_tag_do_not_count),
         cmocka_unit_test(globs_match_whole_tags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
