@@ -125,6 +125,14 @@ scripts()
     done | none
 }
 
+@test 'the files that the documents name exist' {
+    for doc in CONTRIBUTING HACKING README SECURITY doc/lifecycle doc/performance doc/reliability; do
+        for file in $(grep -oP '(?<![\w/])(src|bin|doc|etc|sql|test)/[a-z0-9_./-]+\.[a-z0-9]+\b' "$doc" | sort -u); do
+            [ -e "$file" ] || echo "$doc: there is no $file"
+        done
+    done | none
+}
+
 @test 'doc/reliability tells every fault scenario, and mutate finds something to take out of each' {
     test/fault/mutate --list >"$BATS_TEST_TMPDIR/list" || true
     {
