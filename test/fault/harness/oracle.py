@@ -1,11 +1,10 @@
 """The oracle: reads the handlers' journal, the tables, the database's audit and the fault log, and says whether the promises held."""
 import bisect
-import datetime
 from collections import defaultdict
 
+from harness.owners import SECOND, Owners, utc_us
 from harness.trial import Failed
 
-SECOND = 1_000_000
 PENDING, DONE, FAILED, RUNNING, CANCELLED = range(5)
 LEGAL = {(PENDING, RUNNING), (PENDING, CANCELLED), (PENDING, PENDING), (RUNNING, DONE), (RUNNING, PENDING), (RUNNING, FAILED),
          (RUNNING, CANCELLED), (DONE, PENDING), (FAILED, PENDING), (CANCELLED, PENDING)}
@@ -45,11 +44,6 @@ def read_journal(path):
     return tasks
 
 
-def _utc_us(text):
-    at = datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.timezone.utc)
-    return round(at.timestamp() * SECOND)
-
-
 class Oracle:
     """Reads everything at once; `check` raises Failed at the first broken promise, then notes the counts."""
 
@@ -61,6 +55,8 @@ class Oracle:
             "SELECT task_id, version, outcome, start_time, pid, error_stack FROM dq_attempt")}
         self.audit = trial.sql("SELECT id, old_version, version, old_status, status, old_expected, old_attempt, attempt"
                                " FROM dq_audit ORDER BY n")
+        first = next((a[0] for a in self.attempts.values()), None)
+        self.owners = Owners(trial, self.history, first.wall - first.start if first else 0)
         self.faults = sorted(trial.faults.items, key=lambda f: f["at"])
         self.starts = sum(map(len, self.attempts.values()))
         self.repeats = sum(len(a) - 1 for a in self.attempts.values())
@@ -121,7 +117,7 @@ class Oracle:
             for a in attempts:
                 if (a.id, a.token) not in due:
                     raise Failed(f"task {a.id}: a handler was started with token {a.token}, which no claim gave")
-                early = _utc_us(due[a.id, a.token]) - a.wall
+                early = utc_us(due[a.id, a.token]) - a.wall
                 if early > 0:
                     raise Failed(f"task {a.id} was started {early} us before its time")
 
@@ -150,23 +146,27 @@ class Oracle:
                 if outcome == "released":
                     raise Failed(f"task {a.id}: attempt {a.attempt} had been started, but its history says it was given back unstarted")
                 at = bisect.bisect_left(fault_times, b.start)
-                if outcome in ("lease-expired", "runner-died", "killed") and not any(
+                if outcome in ("lease-expired", "runner-died", "killed") and not self.owners.stalled(a) and not any(
                         f.get("lasting") or f["at"] * SECOND >= a.start - 5 * SECOND for f in self.faults[:at]):
                     raise Failed(f"task {a.id}: attempt {a.attempt} ended as {outcome}, and no fault explains it")
 
-    def in_flight_at_kills(self, window_us=SECOND // 5):
-        """The attempts that each kill may have cost: those of that runner that lived then, or had ended so lately that their results may
-        not have been settled."""
-        by_runner, lost = defaultdict(list), 0
+    def repeats_by_cause(self):
+        """How many attempts were repeated because they were in flight when their dqd was killed, and how many because their owner was
+        stalled, by too little processor or a database that was away. Raises Failed at one that neither explains."""
+        kills, killed, stalled = defaultdict(list), 0, 0
+        for f in (f for f in self.faults if f["kind"] == "kill"):
+            for runner in f["runners"]:
+                kills[runner].append(f["at"] * SECOND)
         for attempts in self.attempts.values():
-            for a in attempts:
-                by_runner[a.runner].append(a)
-        for f in self.faults:
-            if f["kind"] == "kill":
-                at = f["at"] * SECOND
-                lost += sum(a.start <= at and (a.end is None or a.end >= at - window_us)
-                            for runner in f["runners"] for a in by_runner[runner])
-        return lost
+            for a in attempts[:-1]:
+                if any(self.owners.in_flight(a, at) for at in kills[a.runner]):
+                    killed += 1
+                elif self.owners.stalled(a, min(kills[a.runner], default=None)):
+                    stalled += 1
+                else:
+                    raise Failed(f"task {a.id}: attempt {a.attempt} ({self.history[a.id, a.token][0]}) was repeated, though no kill met it"
+                                 " and its owner was at work")
+        return killed, stalled
 
     def rerun_ms(self):
         """For every repeat after a kill: from the kill to the next start, sorted."""

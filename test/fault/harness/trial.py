@@ -16,11 +16,12 @@ CREATE TABLE dq_audit (
   n bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, at datetime(6) NOT NULL, id bigint unsigned NOT NULL,
   old_version bigint unsigned NOT NULL, version bigint unsigned NOT NULL, old_status tinyint NOT NULL, status tinyint NOT NULL,
   old_attempt int NOT NULL, attempt int NOT NULL, old_expected datetime(3) NOT NULL, expected datetime(3) NOT NULL,
-  old_token binary(16) NULL, token binary(16) NULL) ENGINE=InnoDB;
+  old_token binary(16) NULL, token binary(16) NULL, old_lease datetime(3) NULL, lease datetime(3) NULL) ENGINE=InnoDB;
 CREATE TRIGGER dq_audit_update AFTER UPDATE ON dq_task FOR EACH ROW
-  INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt, old_expected, expected, old_token, token)
+  INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt, old_expected, expected, old_token, token,
+    old_lease, lease)
   SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, OLD.status, NEW.status, OLD.attempt, NEW.attempt,
-    OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token
+    OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token, OLD.lease_until, NEW.lease_until
   FROM DUAL WHERE NEW.version <> OLD.version OR NEW.status <> OLD.status OR NOT NEW.claim_token <=> OLD.claim_token"""
 
 
