@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MAX ((size_t)1024 * 1024)
-
 static void strings_free(char **strings)
 {
     for (size_t i = 0; strings && strings[i]; i++)
@@ -137,31 +135,49 @@ static uint64_t digest_of(const char *bytes, size_t len)
     return hash;
 }
 
-int handlers_load(const char *path, struct handlers **ret, struct err *err)
+static int parse(struct handlers_loader *l, const char *text, size_t len, struct handlers **ret)
 {
     struct handlers *h = mem_zero(1, sizeof *h);
-    struct handlers_loader l = {.file = path, .err = err};
     struct handlers_node root = {0};
-    struct buf text = BUF_INIT;
-    int rc = conf_file_read(path, "handlers file", FILE_MAX, &text, err);
-    if (rc != 0)
-        goto out;
-    h->path = conf_file_absolute(path);
-    h->digest = digest_of(text.data, text.len);
-    l.dir = conf_file_directory(h->path);
-    rc = handlers_yaml_parse(path, text.data, text.len, &root, err);
+
+    h->path = conf_file_absolute(l->file);
+    h->digest = digest_of(text, len);
+    l->dir = conf_file_directory(h->path);
+    int rc = handlers_yaml_parse(l->file, text, len, &root, l->err);
     if (rc == 0)
-        rc = read_root(&l, &root, h);
-    if (rc != 0)
-        goto out;
-    *ret = h;
-    h = NULL;
-out:
+        rc = read_root(l, &root, h);
+    if (rc == 0) {
+        *ret = h;
+        h = NULL;
+    }
     handlers_yaml_done(&root);
-    buf_done(&text);
-    free(l.dir);
+    free(l->dir);
     handlers_free(h);
     return rc;
+}
+
+int handlers_load_text(const char *path, struct buf *ret_text, struct handlers **ret, struct err *err)
+{
+    struct handlers_loader l = {.file = path, .accounts = true, .err = err};
+    int rc = conf_file_read(path, "handlers file", HANDLERS_TEXT_MAX, ret_text, err);
+
+    return rc == 0 ? parse(&l, ret_text->data, ret_text->len, ret) : rc;
+}
+
+int handlers_load(const char *path, struct handlers **ret, struct err *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = handlers_load_text(path, &text, ret, err);
+
+    buf_done(&text);
+    return rc;
+}
+
+int handlers_parse(const char *path, const char *text, size_t len, struct handlers **ret, struct err *err)
+{
+    struct handlers_loader l = {.file = path, .err = err};
+
+    return parse(&l, text, len, ret);
 }
 
 void handlers_free(struct handlers *h)

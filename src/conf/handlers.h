@@ -7,6 +7,7 @@
 #ifndef DQ_CONF_HANDLERS_H
 #define DQ_CONF_HANDLERS_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/retry.h"
 
@@ -14,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define HANDLERS_TEXT_MAX ((size_t)1024 * 1024)
 
 enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
@@ -50,8 +53,14 @@ struct handlers {
 };
 
 /* Reads and checks the whole file, owner and mode included (conf_open_trusted). Accounts named by `user` must exist. A relative
- * `cwd` or a `run` list whose program is a relative path with a slash is resolved against the file's directory. ERR_CONFIG. */
+ * `cwd` or a `run` list whose program is a relative path with a slash is resolved against the file's directory. May wait for the
+ * file system and the account database; may run in a thread. ERR_CONFIG. */
 int handlers_load(const char *path, struct handlers **ret, struct err *err) __attribute__((warn_unused_result));
+int handlers_load_text(const char *path, struct buf *ret_text, struct handlers **ret, struct err *err)
+    __attribute__((warn_unused_result)); /* ret_text gets what was read, also on failure */
+/* The same table once more, of the text that handlers_load_text got from that path. Asks neither the file system nor for accounts. */
+int handlers_parse(const char *path, const char *text, size_t len, struct handlers **ret, struct err *err)
+    __attribute__((warn_unused_result));
 void handlers_free(struct handlers *h);
 
 /* The handler of a tag: its exact name, else the matching glob with the most literal characters (a tie: the first in the file).

@@ -159,13 +159,29 @@ static int set_shell(const struct handlers_loader *l, const struct key *key, con
     return set_path(l, key, value, h);
 }
 
+/* A look-up that fails is taken for an account: the start of its handlers will report it. */
+static bool there_is_account(const char *name)
+{
+    struct passwd entry, *found = NULL;
+    size_t size = 1024;
+    char *memory = NULL;
+    int rc;
+
+    do {
+        memory = mem_resize(memory, size *= 2, 1);
+        rc = getpwnam_r(name, &entry, memory, size, &found);
+    } while (rc == ERANGE && size < ((size_t)1 << 20));
+    free(memory);
+    return found || (rc != 0 && rc != ENOENT && rc != ESRCH && rc != EPERM && rc != EBADF);
+}
+
 static int set_user(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
     if (rc != 0)
         return rc;
-    if (!getpwnam(text))
+    if (l->accounts && !there_is_account(text))
         return handlers_fail(l, value, "user: there is no account \"%s\" on this host; create it or name another", text);
     free(h->user);
     h->user = mem_strdup(text);

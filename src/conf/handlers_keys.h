@@ -13,6 +13,7 @@
 struct handlers_loader {
     const char *file; /* as it was named: goes into messages */
     char *dir;        /* where relative paths begin */
+    bool accounts;    /* look up those that are named */
     struct err *err;
 };
 

@@ -30,6 +30,7 @@
 #define REPORTS_US 5000
 #define PING_LIMIT_US INT64_C(10000000)
 #define STOP_MS 10000
+#define RELOAD_LIMIT_US INT64_C(10000000)
 
 const char *poller_mode_name(enum poller_mode m)
 {
@@ -193,6 +194,16 @@ static int64_t next_ping(const struct poller *p)
     return p->ping_sent_us + (p->ping_answered == p->ping_sent ? limit_us / 3 : limit_us) + 1000;
 }
 
+/* The runner goes on meanwhile: only the new table waits. */
+static void watch_reload(struct poller *p, int64_t now_us)
+{
+    if (!p->reload_us || now_us - p->reload_us < RELOAD_LIMIT_US)
+        return;
+    log_event(LOG_WARN, "the handlers file has still not been read, the old one stays until it has", "file=%s",
+              log_quote(p->conf->dqd.handlers));
+    p->reload_us = 0;
+}
+
 /* --- signals --- */
 
 static void reload(struct poller *p)
@@ -212,12 +223,10 @@ static void reload(struct poller *p)
         log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
         conf_free(fresh);
     }
-    handlers_free(p->incoming);
-    p->incoming = NULL;
-    if (handlers_load(p->conf->dqd.handlers, &p->incoming, &err) < 0)
-        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s", log_quote(err.text));
-    else if (!p->runner_gone)
-        runner_send_reload(p->link);
+    if (!p->runner_gone) {
+        runner_send_reload(p->link, p->table->handlers->digest);
+        p->reload_us = when_steady_us();
+    }
     notify_send("READY=1");
 }
 
@@ -247,6 +256,7 @@ static int64_t tick(struct poller *p)
 
     report_take_all(p);
     watch_runner(p, now_us);
+    watch_reload(p, now_us);
     p->ticked_us = now_us;
     log_catch_up();
     wake_run(p);
@@ -367,7 +377,6 @@ static void finish(struct poller *p)
     tags_free(p);
     claim_peek_done(&p->peek);
     db_free(p->db);
-    handlers_free(p->incoming);
     handlers_free(p->table->handlers);
     free(p->table);
     conf_free(p->conf);

@@ -9,9 +9,12 @@
 #include "base/retry.h"
 #include "base/when.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* What becomes of a task whose attempt ended like this. */
 static void decide(const struct job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
@@ -123,28 +126,46 @@ static void on_job_event(struct poller *p, const struct runner_event *e)
     }
 }
 
+/* Of the text that the runner has read: both have the same table, however often the file changes. */
+static int load_text(const struct poller *p, int fd, struct handlers **ret, struct err *err)
+{
+    char *text = mem_alloc(HANDLERS_TEXT_MAX + 1);
+    size_t len = 0;
+    ssize_t n = 0;
+    int rc;
+
+    while (len <= HANDLERS_TEXT_MAX && (n = pread(fd, text + len, HANDLERS_TEXT_MAX + 1 - len, (off_t)len)) > 0)
+        len += (size_t)n;
+    rc = n < 0 ? err_set(err, ERR_SYSTEM, "cannot read the runner's copy: %s", strerror(errno))
+               : handlers_parse(p->conf->dqd.handlers, text, len, ret, err);
+    free(text);
+    return rc;
+}
+
 static void on_reloaded(struct poller *p, const struct runner_event *e)
 {
-    struct table *t;
+    struct handlers *fresh = NULL;
+    struct err err = {0};
 
-    if (!p->incoming || e->n != p->incoming->digest) {
-        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
-                  log_quote(e->error ? e->error : "it changed while it was read: send HUP again"));
-        handlers_free(p->incoming);
-        p->incoming = NULL;
+    p->reload_us = 0;
+    if (e->error)
+        err_set(&err, ERR_CONFIG, "%s", e->error);
+    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && fresh->digest != e->n)
+        err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
+    if (err.code) {
+        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s", log_quote(err.text));
+        handlers_free(fresh);
         return;
     }
-    t = mem_zero(1, sizeof *t);
-    t->handlers = p->incoming;
-    t->users = 1;
-    p->incoming = NULL;
     if (--p->table->users == 0) {
         handlers_free(p->table->handlers);
         free(p->table);
     }
-    p->table = t;
+    p->table = mem_zero(1, sizeof *p->table);
+    p->table->handlers = fresh;
+    p->table->users = 1;
     tags_rematch(p);
-    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(t->handlers->path), t->handlers->count);
+    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(fresh->path), fresh->count);
 }
 
 void report_take_all(struct poller *p)

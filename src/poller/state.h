@@ -112,7 +112,7 @@ struct poller {
     struct poller_options *o;
     struct conf *conf;
     struct table *table;       /* current */
-    struct handlers *incoming; /* read at HUP, in use once the runner has read the same */
+    int64_t reload_us;     /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that it has not */
     struct db *db;
     struct runner_link *link;
     struct claim_owner owner;

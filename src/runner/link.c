@@ -34,6 +34,7 @@ struct runner_link {
     struct proto_in in;
     struct proto_out out;
     struct buf output; /* of the job whose results are coming */
+    int text;          /* of the last RELOADED; -1: none */
 };
 
 int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err)
@@ -63,6 +64,7 @@ int runner_start(const struct runner_options *o, struct runner_link **ret, struc
     l->fd = fds[0];
     l->pid = pid;
     l->begun = begun;
+    l->text = -1;
     proto_in_init(&l->in);
     *ret = l;
     return 0;
@@ -149,9 +151,10 @@ void runner_send_return(struct runner_link *l)
     sent_one(l);
 }
 
-void runner_send_reload(struct runner_link *l)
+void runner_send_reload(struct runner_link *l, uint64_t digest)
 {
-    proto_begin(&l->out, PROTO_RELOAD, 0, -1);
+    proto_begin(&l->out, PROTO_RELOAD, 8, -1);
+    proto_put_u64(&l->out, digest);
     sent_one(l);
 }
 
@@ -230,6 +233,25 @@ static void get_returned(struct runner_link *l, struct runner_event *e)
     e->error = proto_get_text(&l->in, ERROR_MAX);
 }
 
+static void drop_text(struct runner_link *l)
+{
+    if (l->text >= 0)
+        close(l->text);
+    l->text = -1;
+}
+
+static void get_reloaded(struct runner_link *l, struct runner_event *e)
+{
+    e->type = RUNNER_RELOADED;
+    e->n = proto_get_u64(&l->in);
+    e->text_fd = -1;
+    if (proto_get_u32(&l->in))
+        e->text_fd = l->text = proto_take_fd(&l->in);
+    e->error = proto_get_text(&l->in, ERROR_MAX);
+    if (e->text_fd < 0 && !e->error)
+        e->error = "the text of the handlers file got lost (too many open files): send HUP again";
+}
+
 /* Reads the message. False: it makes no event. */
 static bool get_event(struct runner_link *l, int type, struct runner_event *e)
 {
@@ -252,9 +274,7 @@ static bool get_event(struct runner_link *l, int type, struct runner_event *e)
         get_returned(l, e);
         break;
     case PROTO_RELOADED:
-        e->type = RUNNER_RELOADED;
-        e->n = proto_get_u64(&l->in);
-        e->error = proto_get_text(&l->in, ERROR_MAX);
+        get_reloaded(l, e);
         break;
     case PROTO_PONG:
         e->type = RUNNER_PONG;
@@ -277,6 +297,7 @@ int runner_next(struct runner_link *l, struct runner_event *ret)
 
     if (l->gone)
         return 0;
+    drop_text(l);
     for (;;) {
         struct runner_event e = {.retry_after_ms = -1, .exit_code = -1};
         int type = rc < 0 ? -1 : proto_next(&l->in);
@@ -313,6 +334,7 @@ void runner_stop(struct runner_link *l, int64_t timeout_ms)
             break; /* the end of its side: it has ended every handler */
     }
     bury(l);
+    drop_text(l);
     proto_in_done(&l->in);
     buf_done(&l->output);
     munmap((void *)(uintptr_t)l->begun, PROCESS_BEGUN_MAX);

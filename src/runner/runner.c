@@ -17,6 +17,7 @@
 #include "runner/process.h"
 #include "runner/proto.h"
 #include "runner/queue.h"
+#include "runner/reload.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +36,9 @@
 #define WAIT_MAX_MS 1000      /* no long sleep is trusted while handlers run: a suspended host stops the clock of epoll_wait */
 
 struct runner {
-    const char *handlers_path, *default_user;
+    const char *default_user;
+    struct reload *reload;
+    uint64_t kept_digest; /* of the table that the poller used when it last asked for a reload */
     int sock, signals;
     int timer;        /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
     int64_t timer_us; /* what it is set to; JOB_NEVER: not */
@@ -308,7 +311,7 @@ static void return_waiting(struct runner *r)
         give_back(r, j, false, NULL);
 }
 
-/* Tables that no job uses go, but for the one in use and the one before: jobs by that may be on their way. */
+/* Tables that no job uses go, but for the one in use, the one before and the poller's: jobs by these may be on their way. */
 static void drop_tables(struct runner *r)
 {
     struct table **at = &r->tables->next;
@@ -317,7 +320,7 @@ static void drop_tables(struct runner *r)
         at = &(*at)->next;
     while (*at) {
         struct table *t = *at;
-        if (t->users) {
+        if (t->users || t->handlers->digest == r->kept_digest) {
             at = &t->next;
         } else {
             *at = t->next;
@@ -326,13 +329,17 @@ static void drop_tables(struct runner *r)
     }
 }
 
-static void reload(struct runner *r)
+/* The poller makes its table of the very text that ours is made of: a file that changes meanwhile cannot make them differ. */
+static void reloaded(struct runner *r)
 {
-    struct handlers *h = NULL;
+    struct handlers *h;
     struct err e = {0};
-    int rc = handlers_load(r->handlers_path, &h, &e);
+    int text;
 
-    if (!rc && h->digest != r->tables->handlers->digest) {
+    if (!reload_take(r->reload, &h, &text, &e))
+        return;
+    proto_begin(&r->out, PROTO_RELOADED, 12 + PROTO_TEXT_ROOM(sizeof e.text), text);
+    if (h && h->digest != r->tables->handlers->digest) {
         struct table *t = table_new(h, r->default_user);
         t->owned = h;
         t->next = r->tables;
@@ -341,10 +348,17 @@ static void reload(struct runner *r)
     } else {
         handlers_free(h);
     }
-    proto_begin(&r->out, PROTO_RELOADED, 8 + PROTO_TEXT_ROOM(sizeof e.text), -1);
     proto_put_u64(&r->out, r->tables->handlers->digest);
-    proto_put_text(&r->out, rc ? e.text : NULL);
+    proto_put_u32(&r->out, text >= 0);
+    proto_put_text(&r->out, text >= 0 ? NULL : e.text);
     proto_end(&r->out);
+}
+
+static void take_reload(struct runner *r)
+{
+    r->kept_digest = proto_get_u64(&r->in);
+    if (!r->in.bad)
+        reload_ask(r->reload);
 }
 
 static void take_ping(struct runner *r)
@@ -387,7 +401,7 @@ static void take_packet(struct runner *r)
             return_waiting(r);
             break;
         case PROTO_RELOAD:
-            reload(r);
+            take_reload(r);
             break;
         case PROTO_PING:
             take_ping(r);
@@ -417,6 +431,8 @@ static void loop(struct runner *r)
                 ended = true;
             else if (events[i].data.ptr == &r->timer)
                 timer_went_off(r);
+            else if (events[i].data.ptr == &r->reload)
+                reloaded(r);
             else if (events[i].data.ptr == &r->sock)
                 message = events[i].events & ~(uint32_t)EPOLLOUT;
             else
@@ -462,7 +478,8 @@ static void init(struct runner *r, int sock, const struct runner_options *o)
     r->c.out = &r->out;
     r->c.json = json_reader_new();
 
-    r->handlers_path = o->handlers_path;
+    r->reload = reload_new(o->handlers_path);
+    watch_fd(r, r->reload ? reload_fd(r->reload) : -1, &r->reload);
     r->default_user = o->default_user;
     r->slots = o->slots;
     r->running = mem_zero((size_t)o->slots, sizeof(struct job *));

@@ -70,7 +70,9 @@ enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN
  */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
 void runner_send_return(struct runner_link *l); /* give back every job that has not started */
-void runner_send_reload(struct runner_link *l); /* read the handlers file again; jobs name the table by digest */
+/* Reads the handlers file again (once more if it is being read already). Jobs name the table by digest: that of the caller's stays known.
+ */
+void runner_send_reload(struct runner_link *l, uint64_t digest);
 void runner_send_ping(struct runner_link *l, uint64_t n);
 /* 0: all is sent; 1: some waits; ERR_SYSTEM: the runner is gone (what it had sent can still be read). */
 int runner_flush(struct runner_link *l, struct err *err) __attribute__((warn_unused_result));
@@ -81,7 +83,7 @@ enum runner_event_type {
     RUNNER_ENDED,    /* job: the process is gone and reaped, every task of it was reported by RESULT */
     RUNNER_RETURNED, /* job: given back as a whole, no task of it has run. error says why where it is a fault. Comes after STARTED
                         where the process ended with 126 or 127 */
-    RUNNER_RELOADED, /* digest of the table now in use; error where the file was refused (old one kept) */
+    RUNNER_RELOADED, /* digest of the table now in use and the text that it was made of; error where the file was refused (old one kept) */
     RUNNER_PONG,     /* n */
     RUNNER_GONE, /* end of file: the runner died and the kernel killed the leaders it had started; what remains of their groups is
                     the caller's */
@@ -105,6 +107,7 @@ struct runner_event {
     bool cannot_start; /* 126, 127, EMFILE, ...: the tag should rest on this host */
     /* RELOADED: the digest. PONG: the number asked with */
     uint64_t n;
+    int text_fd; /* RELOADED: a sealed memfd at an unknown offset, valid until the next call of runner_next. -1: see error */
 };
 /* The next report: 1, or 0 when there is none yet (never blocks). After RUNNER_GONE: always 0. */
 int runner_next(struct runner_link *l, struct runner_event *ret);

@@ -120,6 +120,51 @@ END
     dqd_stop
 }
 
+@test "HUP while the handlers file changes: whatever was read is in use, and tasks are done" {
+    local n changing
+    write_handlers <<'END'
+handlers:
+  t: {run: ':'}
+END
+    dqd_start --resident
+    python3 - "$DQ_HANDLERS" 3>&- <<'END' &
+import os, sys
+n = 0
+while os.getppid() != 1 and not os.path.exists(sys.argv[1] + '.enough'):
+    n += 1
+    with open(sys.argv[1] + '.new', 'w') as f:
+        f.write("handlers:\n  t: {run: ': %d'}\n" % n)
+    os.replace(sys.argv[1] + '.new', sys.argv[1])
+END
+    changing=$!
+    answers() { [ "$(grep -c 'handlers read again\|not taken over' "$DQD_LOG")" -ge "$1" ]; }
+    for n in $(seq 20); do
+        kill -HUP "$DQD_PID"
+        wait_until answers "$n"
+        dq add -q t
+    done
+    : >"$DQ_HANDLERS.enough"
+    wait "$changing"
+    rm "$DQ_HANDLERS.enough"
+    wait_until is 'status = 1 AND attempt = 1' 20
+    [ "$(grep -c 'not taken over' "$DQD_LOG")" = 0 ]
+    # Many in a row: the last of them reads the file as it is then.
+    write_handlers <<'END'
+handlers:
+  t: {run: echo last}
+END
+    for n in $(seq 50); do
+        kill -HUP "$DQD_PID"
+    done
+    last_is_used()
+    {
+        dq add -q t
+        [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE output = 'last\\n'")" -ge 1 ]
+    }
+    wait_until last_is_used
+    dqd_stop
+}
+
 @test "HUP takes the settings that can change at run time, and names one that cannot" {
     write_handlers <<'END'
 handlers:

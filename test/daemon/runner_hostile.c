@@ -84,7 +84,8 @@ static void put_reports(struct proto_out *o)
     proto_end(o);
     proto_begin(o, PROTO_RELOADED, 100, -1);
     proto_put_u64(o, 77);
-    proto_put_text(o, NULL);
+    proto_put_u32(o, 0);
+    proto_put_text(o, "refused");
     proto_end(o);
     proto_begin(o, PROTO_PONG, 8, -1);
     proto_put_u64(o, 8);
@@ -102,7 +103,7 @@ static struct runner_link *link_to(int *ret_other)
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     proto_in_init(&l->in);
     l->fd = fds[0];
-    l->pid = -1;
+    l->pid = l->text = -1;
     *ret_other = fds[1];
     return l;
 }
@@ -204,7 +205,7 @@ static void put_orders(struct proto_out *o)
     runner_send_deadline(&l, numbers, 2, when_steady() + 6000);
     runner_send_kill(&l, 1, RUNNER_KILL_LOST);
     runner_send_ping(&l, 3);
-    runner_send_reload(&l);
+    runner_send_reload(&l, 5);
     runner_send_return(&l);
     *o = l.out;
 }

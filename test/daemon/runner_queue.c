@@ -212,7 +212,7 @@ static const struct rig_report *reload(struct rig *r)
     size_t before = rig_count(r, RUNNER_RELOADED);
     const struct rig_report *last = NULL;
 
-    runner_send_reload(r->link);
+    runner_send_reload(r->link, r->handlers->digest);
     while (rig_count(r, RUNNER_RELOADED) == before)
         rig_ping(r);
     for (size_t i = 0; i < r->count; i++)
@@ -286,13 +286,29 @@ static void job_of_an_unknown_table_is_returned(void **state)
         snprintf(yaml, sizeof yaml, "handlers:\n  t: {run: 'exit %d'}\n", i);
         rig_write_handlers(&r, yaml);
         assert_null(reload(&r)->error);
+        take_table(&r);
     }
     runner_send_job(r.link, &j);
     const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, j.job);
     assert_false(back->e.cannot_start);
     assert_string_equal(back->error, "the handlers file has changed");
-    take_table(&r);
     assert_int_equal(rig_end(&r, rig_send(&r, "t"))->e.exit_code, 2);
+    rig_close(&r);
+}
+
+static void table_that_the_poller_stays_with_is_kept(void **state)
+{
+    (void)state;
+    struct rig r;
+    char yaml[64];
+
+    rig_open(&r, "handlers:\n  t: {run: 'echo first'}\n", 4);
+    for (int i = 0; i < 3; i++) {
+        snprintf(yaml, sizeof yaml, "handlers:\n  t: {run: 'exit %d'}\n", i);
+        rig_write_handlers(&r, yaml);
+        assert_null(reload(&r)->error);
+    }
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "first\n");
     rig_close(&r);
 }
 
@@ -307,6 +323,7 @@ int main(void)
         cmocka_unit_test(early_jobs_start_in_their_time),
         cmocka_unit_test(early_jobs_are_given_back_and_take_nobodys_turn),
         cmocka_unit_test(reloaded_handlers_serve_new_jobs),
+        cmocka_unit_test(table_that_the_poller_stays_with_is_kept),
         cmocka_unit_test(refused_handlers_file_leaves_the_old_table),
         cmocka_unit_test(job_of_an_unknown_table_is_returned),
     };
