@@ -198,7 +198,6 @@ static int tick(struct runner *r)
 
     set_timer(r, early_us);
     log_catch_up();
-
     if (r->orphaned)
         proto_out_done(&r->out);
     else
