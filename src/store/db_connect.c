@@ -9,6 +9,7 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
+#include <errmsg.h>
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
 #include <nss.h>
 #endif
@@ -26,7 +27,8 @@ static const char *set_or_null(const char *s)
 }
 
 /* The client library's first act is to look up the port of the service "mysql", whether it will need it or not. Of what
- * nsswitch.conf may name for that, only /etc/services is asked: looking for modules and daemons would take 0.2 ms of each dq add. */
+ * nsswitch.conf may name for that, only /etc/services is asked: looking for modules and daemons would take 0.2 ms of each dq add.
+ */
 static void limit_service_lookup(void)
 {
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
@@ -43,7 +45,7 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static int set_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err *err)
+static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
 {
     const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms),
                    wr = seconds(c->write_timeout_ms);
@@ -61,7 +63,7 @@ static int set_options(const struct conf_mysql *c, bool local, MYSQL *my, struct
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
-    return db_tls_options(c, local, my, err);
+    return db_tls_options(c, host, my, err);
 }
 
 /* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
@@ -118,7 +120,7 @@ static int run_init_command(struct db *db, const char *database, struct err *err
     int rc = db_run(db, db->conf->init_command, err);
 
     if (rc == 0)
-        mysql_free_result(mysql_store_result(db->my)); /* a SELECT is as good as a SET */
+        mysql_free_result(mysql_store_result(db->my));            /* a SELECT is as good as a SET */
     if (rc == 0 && database && mysql_select_db(db->my, database)) /* USE is none of its business */
         return db_fail(db, err);
     if (rc == 0)
@@ -170,6 +172,17 @@ static int not_made(const struct db *db, int64_t since, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at, seconds(took - 999));
 }
 
+/* What the library says of a connection that it did not make. */
+static int refused(const struct db *db, struct err *err)
+{
+    unsigned number = mysql_errno(db->my);
+    bool drop;
+
+    if (number == CR_SSL_CONNECTION_ERROR && db_tls_broke(mysql_error(db->my)))
+        number = CR_SERVER_LOST;
+    return db_error_set(err, number, mysql_error(db->my), db->at, &drop);
+}
+
 /* One host. database NULL: none selected. */
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
 {
@@ -186,12 +199,11 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");
-    rc = set_options(c, !host, db->my, err);
+    rc = set_options(c, host, db->my, err);
     if (rc < 0)
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
-        bool drop;
-        rc = stripped ? no_tls(db, err) : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
+        rc = stripped ? no_tls(db, err) : refused(db, err);
         goto out;
     }
     db->connected_at = when_steady();

@@ -168,8 +168,11 @@ static const struct fault faults[] = {
     {4082, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                        /* ER_DA_CONN_LIMIT */
     {4150, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_USER_IS_BLOCKED, MariaDB */
     {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
-    {6400, ERR_UNAVAILABLE, DROP, OFFLINE},                                   /* ER_SERVER_OFFLINE_MODE_REASON */
-    {6401, ERR_UNAVAILABLE, DROP, OFFLINE},                                   /* ER_SERVER_OFFLINE_MODE_USER */
+    {5010, ERR_CONFIG, DROP,
+     "the server asks for the password in the clear: set tls in [mysql] to required or verify-identity"}, /* CR_PLUGIN_NOT_ALLOWED
+                                                                                                           */
+    {6400, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_REASON */
+    {6401, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_USER */
     {6411, ERR_UNAVAILABLE, KEEP,
      "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_EXCEEDED_MAX_REGULAR_STATEMENT_HANDLE_LIMIT
                                                                                        */

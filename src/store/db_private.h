@@ -45,10 +45,12 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
 /* db_session.c: the settings that every session has; ends a transaction that somebody else's statement left open. */
 int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing where TLS is required and the server does
- * not offer it (*ret_stripped). */
-int db_tls_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
+/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing if TLS is required and the server does not
+ * offer it (*ret_stripped), and no password in the clear. A local socket needs no TLS. host NULL: the local socket. */
+int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped) __attribute__((warn_unused_result));
+/* Whether the text of CR_SSL_CONNECTION_ERROR speaks of a connection that broke or timed out, not of certificates or versions. */
+bool db_tls_broke(const char *text);
 
 #endif

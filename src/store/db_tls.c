@@ -1,14 +1,16 @@
 /*
  * db_tls.c - how a connection is protected.
  *
- * Invariant: where the settings require TLS nothing is sent to a server that does not offer it, or whose certificate is not as
- * asked for.
+ * Invariant: if the settings require TLS nothing is sent to a server that does not offer it, or whose certificate is not as asked
+ * for. Without TLS no password leaves the host in the clear.
  */
 #include "base/when.h"
 #include "store/db_private.h"
 
+#include <errmsg.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,21 +25,22 @@ static const char *set_or_null(const char *s)
     return s && *s ? s : NULL;
 }
 
-/* Each library has its own way to ask for TLS, and their defaults differ by version: everything is said. MariaDB's would shake
- * hands over a local socket, too: 30 to 40 ms of a dq add, for nothing. */
-int db_tls_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err *err)
+/* Each library has its own way to ask for TLS, their defaults differ by version, and an option file may contain other settings:
+ * everything is set. */
+static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
 {
-    const enum conf_tls tls = local && c->tls == CONF_TLS_PREFERRED ? CONF_TLS_DISABLED : c->tls;
+    const bool on = tls != CONF_TLS_DISABLED;
 
-    if (tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
-        return err_set(err, ERR_CONFIG,
-                       "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+    mysql_options(my, MYSQL_OPT_SSL_KEY, on ? set_or_null(c->tls_key) : NULL);
+    mysql_options(my, MYSQL_OPT_SSL_CERT, on ? set_or_null(c->tls_cert) : NULL);
+    mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
+    mysql_options(my, MYSQL_OPT_SSL_CAPATH, NULL);
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
     static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA,
                                      SSL_MODE_VERIFY_IDENTITY};
     mysql_options(my, MYSQL_OPT_SSL_MODE, &modes[tls]);
 #else
-    client_bool enforce = tls != CONF_TLS_DISABLED, verify = tls == CONF_TLS_VERIFY_IDENTITY;
+    client_bool enforce = on, verify = tls == CONF_TLS_VERIFY_IDENTITY;
     mysql_options(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
     mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 #endif
@@ -45,12 +48,49 @@ int db_tls_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err
     client_bool trust = tls <= CONF_TLS_PREFERRED; /* else a password of MySQL 8 could not be sent without TLS */
     mysql_options(my, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &trust);
 #endif
-    if (tls != CONF_TLS_DISABLED) {
-        mysql_options(my, MYSQL_OPT_SSL_KEY, set_or_null(c->tls_key));
-        mysql_options(my, MYSQL_OPT_SSL_CERT, set_or_null(c->tls_cert));
-        mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
-    }
+}
+
+/* A server may ask for the password in the clear. Oracle's library refuses by itself. */
+static void refuse_clear_passwords(MYSQL *my)
+{
+#if HAVE_DECL_MARIADB_OPT_RESTRICTED_AUTH
+    mysql_options(my, MARIADB_OPT_RESTRICTED_AUTH,
+                  "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,auth_gssapi_client");
+#else
+    (void)my;
+#endif
+}
+
+/* Whether the client library takes the local socket. */
+static bool is_local(const char *host)
+{
+    return !host || !strcmp(host, "localhost");
+}
+
+int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
+{
+    if (c->tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
+        return err_set(err, ERR_CONFIG,
+                       "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+    set_tls(c, is_local(host) && c->tls == CONF_TLS_PREFERRED ? CONF_TLS_DISABLED : c->tls, my);
+    if (c->tls == CONF_TLS_DISABLED && !is_local(host))
+        refuse_clear_passwords(my);
     return 0;
+}
+
+bool db_tls_broke(const char *text)
+{
+    static const char *const eof[] = {"unexpected eof", "error:00000000"};
+    static const int broken[] = {0, EAGAIN, EPIPE, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
+    const char *number = strrchr(text, '(');
+
+    for (size_t i = 0; i < sizeof eof / sizeof *eof; i++)
+        if (strstr(text, eof[i]))
+            return true;
+    for (size_t i = 0; number && i < sizeof broken / sizeof *broken; i++)
+        if (number[1] >= '0' && number[1] <= '9' && atoi(number + 1) == broken[i])
+            return true;
+    return false;
 }
 
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
@@ -58,17 +98,30 @@ int db_tls_options(const struct conf_mysql *c, bool local, MYSQL *my, struct err
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped)
 {
+    const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
+    const unsigned long flags = CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS;
+
     *ret_stripped = false;
-    return mysql_real_connect(my, host, set_or_null(c->user), password, database, port, set_or_null(c->socket), CLIENT_FOUND_ROWS);
+    if (mysql_real_connect(my, host, user, password, database, port, path, flags))
+        return true;
+    *ret_stripped = mysql_errno(my) == CR_SSL_CONNECTION_ERROR && strstr(mysql_error(my), "support it");
+    if (!*ret_stripped || !is_local(host))
+        return false;
+    *ret_stripped = false;
+    set_tls(c, CONF_TLS_DISABLED, my);
+    return mysql_real_connect(my, host, user, password, database, port, path, flags);
 }
 
 #else
 
 #define GREETING_MAX 512
 #define CAN_TLS 0x0800 /* CLIENT_SSL */
+#define TRIES 5
 
-/* The server's first packet, left where it is: whether it says that there is no TLS. A refusal, or nothing at all, does not. */
-static bool says_no_tls(int fd, int64_t deadline)
+enum greeting { GREETING_TLS, GREETING_CLEAR, GREETING_NONE /* a refusal, or nothing at all */ };
+
+/* The server's first packet, left where it is: whether it offers TLS. */
+static enum greeting peek_greeting(int fd, int64_t deadline)
 {
     unsigned char p[GREETING_MAX];
     struct pollfd in = {fd, POLLIN, 0};
@@ -77,12 +130,12 @@ static bool says_no_tls(int fd, int64_t deadline)
         int64_t left = deadline - when_steady();
         ssize_t n = recv(fd, p, sizeof p, MSG_PEEK | MSG_DONTWAIT);
         if (n > 5 && p[4] != 10)
-            return false;
+            return GREETING_NONE;
         const unsigned char *end = n > 5 ? memchr(p + 5, 0, (size_t)n - 5) : NULL; /* of the server's version */
         if (end && p + n >= end + 16)                                              /* thread, salt, filler, capabilities */
-            return !((end[14] | end[15] << 8) & CAN_TLS);
+            return (end[14] | end[15] << 8) & CAN_TLS ? GREETING_TLS : GREETING_CLEAR;
         if (n == 0 || n == sizeof p || (n < 0 && errno != EAGAIN && errno != EINTR) || left <= 0)
-            return false;
+            return GREETING_NONE;
         poll(n > 0 ? NULL : &in, n <= 0, n > 0 ? 1 : (int)left);
     }
 }
@@ -101,33 +154,72 @@ static int wait_for(MYSQL *my, int what)
     return what & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* MariaDB's library goes on in the clear, password and all, where a server offers no TLS. So it is held before the server's
- * greeting while that is looked at; where TLS is missing the line is cut under it. */
-bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
-                    const char *database, bool *ret_stripped)
+/* The strictest settings: with them the library sends nothing in the clear, whatever the greeting says. */
+static void set_strict(MYSQL *my)
 {
-    const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
+    const client_bool on = true;
+
+    mysql_options(my, MYSQL_OPT_SSL_ENFORCE, &on);
+    mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+}
+
+/* Chooses by the greeting, and sets what an option file may have changed. False: there is no TLS, and it is required. */
+static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum greeting greeting)
+{
+    if (greeting == GREETING_TLS && c->tls != CONF_TLS_DISABLED) {
+        set_tls(c, is_local(host) && c->tls == CONF_TLS_VERIFY_IDENTITY ? CONF_TLS_VERIFY_CA : c->tls, my);
+    } else if (greeting != GREETING_NONE) {
+        if (!is_local(host) && c->tls >= CONF_TLS_REQUIRED)
+            return false;
+        set_tls(c, CONF_TLS_DISABLED, my);
+        if (!is_local(host))
+            refuse_clear_passwords(my);
+    }
+    return true;
+}
+
+/* *ret_looked: the greeting was seen before the library read it. */
+static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
+                         const char *database, bool *ret_looked, bool *ret_stripped)
+{
     struct sockaddr_storage peer = {0};
-    bool looked = false;
     MYSQL *made = NULL;
 
-    *ret_stripped = false;
-    if (!host || c->tls < CONF_TLS_REQUIRED)
-        return mysql_real_connect(my, host, user, password, database, port, path, CLIENT_FOUND_ROWS);
-    mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
-    int what = mysql_real_connect_start(&made, my, host, user, password, database, port, path, CLIENT_FOUND_ROWS);
+    *ret_looked = *ret_stripped = false;
+    int what = mysql_real_connect_start(&made, my, host, set_or_null(c->user), password, database, port, set_or_null(c->socket),
+                                        CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS);
     while (what) {
         int ready = wait_for(my, what);
         if (!ready) /* interrupted */
             continue;
         int fd = mysql_get_socket(my);
-        if (!looked && getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0) {
-            looked = true;
-            *ret_stripped = peer.ss_family != AF_UNIX && says_no_tls(fd, when_steady() + c->connect_timeout_ms);
+        if (!*ret_looked && getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0) {
+            *ret_looked = true;
+            *ret_stripped = !choose(my, c, host, peek_greeting(fd, when_steady() + c->connect_timeout_ms));
             if (*ret_stripped)
                 shutdown(fd, SHUT_RDWR);
         }
         what = mysql_real_connect_cont(&made, my, ready);
+    }
+    return made;
+}
+
+/* MariaDB's library goes on in the clear if a server offers no TLS, and where TLS was wanted the plugin for caching_sha2_password
+ * even takes it for there and sends the password as it is. So the library is held before the server's greeting while that is looked
+ * at. If it was faster, which only a server on this host allows, its settings made it give up, and it is called again. */
+bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
+                    const char *database, bool *ret_stripped)
+{
+    bool looked = false, made = false;
+
+    *ret_stripped = false;
+    if (!set_or_null(c->defaults_file) && (c->tls == CONF_TLS_DISABLED || (is_local(host) && c->tls == CONF_TLS_PREFERRED)))
+        return mysql_real_connect(my, host, set_or_null(c->user), password, database, port, set_or_null(c->socket),
+                                  CLIENT_FOUND_ROWS);
+    mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
+    for (int i = 0; i < TRIES && !made && (i == 0 || (!looked && mysql_errno(my) == CR_SSL_CONNECTION_ERROR)); i++) {
+        set_strict(my);
+        made = connect_held(my, c, host, port, password, database, &looked, ret_stripped);
     }
     return made;
 }

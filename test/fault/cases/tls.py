@@ -2,40 +2,22 @@
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 
 from cases import case
-from harness import mysql
+from harness import certificates, mysql
 from harness.server import Server
 
 CLIENT_SSL = 0x800
 
 
-def _openssl(directory, *words):
-    subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True)
-
-
-def _authority(directory, name):
-    _openssl(directory, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key",
-             "-out", f"{name}.pem", "-addext", "basicConstraints=critical,CA:TRUE")
-
-
-def _certificate(directory, name, authority, host="IP:127.0.0.1", end="21000101000000Z"):
-    """name.pem and name.key: a server's certificate for that host, valid until then."""
-    with open(f"{directory}/{name}.cnf", "w", encoding="ascii") as f:
-        f.write(f"[ca]\ndefault_ca = a\n[a]\ndatabase = {name}.index\nnew_certs_dir = .\nrand_serial = yes\ndefault_md = sha256\n"
-                "policy = p\nx509_extensions = e\n[p]\ncommonName = supplied\n[e]\nbasicConstraints = CA:FALSE\n"
-                f"subjectAltName = {host}\n")
-    open(f"{directory}/{name}.index", "w", encoding="ascii").close()  # pylint: disable=consider-using-with
-    _openssl(directory, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-    _openssl(directory, "ca", "-batch", "-notext", "-config", f"{name}.cnf", "-cert", f"{authority}.pem", "-keyfile", f"{authority}.key",
-             "-startdate", "20000101000000Z", "-enddate", end, "-in", f"{name}.csr", "-out", f"{name}.pem")
-
-
 class _Impostor:
     """Takes one connection as a server of MySQL would, with that certificate (None: offers no TLS), keeps what it is sent in the clear
     and under TLS, and denies access."""
+
+    plugin = b"mysql_native_password"
 
     def __init__(self, directory, certificate):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -51,51 +33,116 @@ class _Impostor:
     def _greeting(self):
         flags = 0x1 | 0x2 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000 | (CLIENT_SSL if self.context else 0)
         return (b"\x0a5.5.5-10.11.0-MariaDB\0" + b"\1\0\0\0" + b"12345678\0" + (flags & 0xffff).to_bytes(2, "little") + b"\x2d\2\0"
-                + (flags >> 16).to_bytes(2, "little") + b"\x15" + bytes(10) + b"123456789012\0mysql_native_password\0")
+                + (flags >> 16).to_bytes(2, "little") + b"\x15" + bytes(10) + b"123456789012\0" + self.plugin + b"\0")
 
     def _serve(self):
         client, _ = self.listener.accept()
         client.settimeout(20)
         try:
             client.sendall(mysql.packet(0, self._greeting()))
-            first = client.recv(36)
-            if self.context and first[:4] == b"\x20\0\0\1":  # a request for TLS: no name, no password
-                client = self.context.wrap_socket(client, server_side=True)
-                self.secret = client.recv(4096)
-            else:
-                self.clear = first + (client.recv(4096) if first else b"")
-            client.sendall(mysql.error_packet(3 if self.secret else 2, 1045, "denied by the impostor"))
+            client = self._log_in(client)
         except (OSError, ssl.SSLError):
             pass
         finally:
             client.close()
             self.listener.close()
 
+    def _log_in(self, client):
+        first = client.recv(36)
+        if self.context and first[:4] == b"\x20\0\0\1":  # a request for TLS: no name, no password
+            client = self.context.wrap_socket(client, server_side=True)
+            self.secret = client.recv(4096)
+        else:
+            self.clear = first + (client.recv(4096) if first else b"")
+        self._deny(client, 3 if self.secret else 2)
+        return client
+
+    @staticmethod
+    def _deny(client, sequence):
+        client.sendall(mysql.error_packet(sequence, 1045, "denied by the impostor"))
+
+
+class _Listener(_Impostor):
+    """Offers no TLS and asks for the password: as caching_sha2_password does if it does not remember the account, or by `ask` in the
+    clear."""
+
+    plugin = b"caching_sha2_password"
+
+    def __init__(self, directory, ask):
+        self.ask = ask
+        with open(directory + "/good.public", "rb") as f:
+            self.key = f.read()
+        super().__init__(directory, None)
+
+    def _hear(self, client):
+        data = client.recv(4096)
+        self.clear += data
+        return data
+
+    def _log_in(self, client):
+        login = self._hear(client)
+        if not login:
+            return client
+        client.sendall(mysql.packet(2, self.ask or b"\1\4"))
+        data = self._hear(client)
+        if data[4:] == b"\2":  # wants to know the key of the server
+            client.sendall(mysql.packet(4, b"\1" + self.key))
+            self._hear(client)
+        if data:
+            self._deny(client, data[3] + 1 if data[4:] != b"\2" else 6)
+        return client
+
+
+class _Quitter(_Impostor):
+    """Offers TLS, and breaks the handshake off or says nothing more."""
+
+    def __init__(self, directory, how):
+        self.how, self.stalled = how, threading.Event()
+        super().__init__(directory, "good")
+
+    def _log_in(self, client):
+        client.recv(36)
+        client.recv(4096)  # the client's hello
+        if self.how == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        elif self.how == "stall":
+            client.recv(4096)  # until the client gives up
+        return client
+
+
+def _certificates(t):
+    """Their directory; s3cret is in the file password above."""
+    directory = t.dir + "/tls"
+    os.mkdir(directory)
+    for name in ("authority", "other"):
+        certificates.authority(directory, name)
+    certificates.certificate(directory, "good", "authority")
+    with open(t.dir + "/password", "w", encoding="ascii") as f:
+        f.write("s3cret\n")
+    os.chmod(t.dir + "/password", 0o600)
+    return directory
+
+
+def _configure(t, host, mode, **keys):
+    if isinstance(host, int):
+        host = f"127.0.0.1:{host}"
+    verify = {"tls_ca": t.dir + "/tls/authority.pem"} if mode.startswith("verify") else {}
+    return t.configure({"socket": None, "host": host, "user": "dqtls", "password_file": t.dir + "/password", "tls": mode, **verify,
+                        **keys}, path=t.dir + "/tls.ini")
+
 
 @case("tls", 28, 15)
 def tls(t):
     """A server with a certificate of another authority, for another host, or expired, or without TLS: refused where the settings ask
     for it, and nothing is sent."""
-    os.mkdir(t.dir + "/tls")
-    directory = t.dir + "/tls"
-    for name in ("authority", "other"):
-        _authority(directory, name)
-    _certificate(directory, "good", "authority")
-    _certificate(directory, "wrong-authority", "other")
-    _certificate(directory, "wrong-host", "authority", host="IP:127.0.0.2,DNS:db.example")
-    _certificate(directory, "expired", "authority", end="20200101000000Z")
-    with open(t.dir + "/password", "w", encoding="ascii") as f:
-        f.write("s3cret\n")
-    os.chmod(t.dir + "/password", 0o600)
-
-    def configure(port, mode, user="dqtls"):
-        verify = {"tls_ca": directory + "/authority.pem"} if mode.startswith("verify") else {}
-        return t.configure({"socket": None, "host": f"127.0.0.1:{port}", "user": user, "password_file": t.dir + "/password",
-                            "tls": mode, **verify}, path=t.dir + "/tls.ini")
+    directory = _certificates(t)
+    certificates.certificate(directory, "wrong-authority", "other")
+    certificates.certificate(directory, "wrong-host", "authority", host="IP:127.0.0.2,DNS:db.example")
+    certificates.certificate(directory, "expired", "authority", end="20200101000000Z")
 
     def attempt(certificate, mode):
         impostor = _Impostor(directory, certificate)
-        done = t.dq("list", ini=configure(impostor.port, mode), status=None)
+        done = t.dq("list", ini=_configure(t, impostor.port, mode), status=None)
         impostor.thread.join(30)
         t.faults.add("impostor", certificate=certificate, mode=mode)
         return done, impostor
@@ -125,13 +172,47 @@ def tls(t):
         root.query("CREATE USER dqtls@'127.0.0.1' IDENTIFIED BY 's3cret' REQUIRE SSL")
         root.query(f"GRANT ALL ON {t.database}.* TO dqtls@'127.0.0.1'")
         for mode in ("required", "verify-ca", "verify-identity"):
-            t.dq("init", ini=configure(port, mode))
-            t.dq("add", "t", ini=configure(port, mode))
-        t.run("dqd", "--config", configure(port, "verify-identity"))
+            t.dq("init", ini=_configure(t, port, mode))
+            t.dq("add", "t", ini=_configure(t, port, mode))
+        t.run("dqd", "--config", _configure(t, port, "verify-identity"))
         t.expect(root.query(f"SELECT COUNT(*) FROM {t.database}.dq_task WHERE status = 1") == [("3",)], "dqd does not work under TLS")
-        t.dq("list", ini=configure(port, "disabled"), status=(77, 78))
+        t.dq("list", ini=_configure(t, port, "disabled"), status=(77, 78))
         begun = root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'")
         t.dq("list", ini=t.configure({"socket": server.socket, "tls": "preferred"}, path=t.dir + "/local.ini"))
         t.expect(root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'") == begun, "TLS over a local socket, where nobody asks for it")
     finally:
         server.destroy()
+
+
+@case("tls-password", 28, 5)
+def tls_password(t):
+    """A server that offers no TLS asks for the password: it is never sent in the clear, whatever tls and an option file say."""
+    directory = _certificates(t)
+    subprocess.run(["openssl", "pkey", "-in", "good.key", "-pubout", "-out", "good.public"], cwd=directory, check=True)
+    options = t.dir + "/options"
+    with open(options, "w", encoding="ascii") as f:
+        f.write(f"[client]\nssl-ca={directory}/authority.pem\n")
+    switch = b"\xfemysql_clear_password\0"
+    for ask, status in ((None, 77), (switch, 78)):
+        for mode, keys in (("preferred", {}), ("disabled", {}), ("disabled", {"defaults_file": options})):
+            listener = _Listener(directory, ask)
+            done = t.dq("list", ini=_configure(t, listener.port, mode, **keys), status=None)
+            listener.thread.join(30)
+            t.faults.add("listener", mode=mode)
+            what = f"tls = {mode} {keys}, {ask or 'caching_sha2_password'}"
+            t.expect(b"dqtls" in listener.clear, f"{what}: no log-in: {done.stderr}")
+            t.expect(b"s3cret" not in listener.clear, f"{what}: the password was sent in the clear: {listener.clear}")
+            t.expect(done.returncode == status, f"{what}: status {done.returncode}: {done.stderr}")
+
+
+@case("tls-handshake-breaks", 28, 10)
+def tls_handshake_breaks(t):
+    """The first host breaks off the TLS handshake, or never answers: no fault of the settings, the next host is tried."""
+    directory = _certificates(t)
+    for how in ("end", "reset", "stall"):
+        for mode in ("required", "verify-identity"):
+            first, second = _Quitter(directory, how), _Impostor(directory, "good")
+            done = t.dq("list", ini=_configure(t, f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}", mode, connect_timeout="1s",
+                                               read_timeout="1s"), status=None)
+            t.faults.add("broken handshake", how=how, mode=mode)
+            t.expect(b"denied by the impostor" in done.stderr, f"{how}, {mode}: the second host was not asked: {done.stderr}")
