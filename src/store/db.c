@@ -11,6 +11,7 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
+#include <errmsg.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,9 @@ unsigned db_server_version(const struct db *db)
 int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err)
 {
     bool drop;
+
+    if (number == CR_SSL_CONNECTION_ERROR) /* MariaDB's library reports this for any connection under TLS that breaks or times out */
+        number = CR_SERVER_LOST;
     int code = db_error_set(err, number, text, db->at, &drop);
 
     if (code == ERR_LOST && db->my && !db->orphan) { /* one at a time: the first is killed before anything else is done */

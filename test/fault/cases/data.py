@@ -192,7 +192,7 @@ def ladder(t):
 def refused_pass(t):
     """A pass of dqd that the server refuses to write for ends and says why; what it could not record runs again."""
     proxy = t.proxy()
-    ini = t.configure({"socket": proxy.path}, lease="2s")
+    ini = t.configure(proxy.settings(), lease="2s")
     t.add(1, words="ms=5")
     for statement in ("claim", "settle"):
         proxy.rules = [Rule(statement, "error", number=1114)]

@@ -85,7 +85,7 @@ def kill_database(t):
 def kill_database_id_reused(t):
     """After a restart somebody else's connection has the number of the one that broke under dqd: it is left alone, and dqd comes back."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="10s")
+    t.configure(proxy.settings(), lease="10s")
     others = [t.server.client("mysql") for _ in range(20)]
     proxy.rules = [Rule("settle", "hold", most=1, seconds=3.0)]
     t.dqd()
@@ -118,11 +118,11 @@ def kill_database_id_reused(t):
     Oracle(t).check()
 
 
-@case("kill-everything", 3, 50)
+@case("kill-everything", 3, 50, tls="full")
 def kill_everything(t):
     """G1: dqd and database are killed while producers add."""
     tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (2000, 50, 2, 25)
-    t.configure(lease="3s", slots=16, poll_interval="100ms")
+    t.configure(t.way(), lease="3s", slots=16, poll_interval="100ms")
     t.handlers({"t": ""}, max_running=16)
     producer = Producer(t, tasks, seconds)
     for _ in range(3):

@@ -40,10 +40,10 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
     """Cuts each dqd's connection at a statement until that has happened often enough; more() keeps tasks coming. No task may be repeated."""
     dqds = 6 if t.full else 2
     rules = _cut_rules(statement, wanted, chance)
-    for _ in range(dqds):
+    for n in range(dqds):
         proxy = t.proxy()
         proxy.rules = [Mixed(rules, spare)]
-        t.dqd(ini=t.configure({"socket": proxy.path}, path=f"{proxy.path}.ini", **settings))
+        t.dqd(ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", **settings))
     until = time.monotonic() + (3600 if t.full else 60)
     while sum(r.hits for r in rules) < wanted:
         t.expect(time.monotonic() < until, f"only {sum(r.hits for r in rules)} cuts of {wanted}")
@@ -61,25 +61,25 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
     t.expect(not burned, f"{len(burned)} tasks used up more than one attempt")
 
 
-@case("cut-claim", 4, 12)
+@case("cut-claim", 4, 12, tls="short")
 def cut_claim(t):
     """The connection is cut at claims: one owner, no attempt burned, nobody waits for a lease."""
-    _cut_daemon(t, "claim", 1000 if t.full else 12, lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
+    _cut_daemon(t, "claim", t.often(12), lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
     t.expect(t.overdue_ms == 0, "a lease had to end for a task to be found")
 
 
-@case("cut-settle", 4, 12)
+@case("cut-settle", 4, 12, tls="short")
 def cut_settle(t):
     """The connection is cut at settlements: each result is applied once."""
-    _cut_daemon(t, "settle", 1000 if t.full else 12, lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
+    _cut_daemon(t, "settle", t.often(12), lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
 
 
-@case("cut-settle-failures", 4, 12)
+@case("cut-settle-failures", 4, 12, tls="full")
 def cut_settle_failures(t):
     """The same where results are failures, whose attempts are recorded in a transaction: cut at its UPDATE and at its COMMIT."""
-    wanted = 1000 if t.full else 12
+    wanted = t.often(12)
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="10s", claim_batch=5)
+    t.configure(proxy.settings(), lease="10s", claim_batch=5)
     rules = _cut_rules("settle", wanted // 2, 0.2) + _cut_rules("commit", wanted - wanted // 2, 0.2)
     proxy.rules = [Mixed(rules)]
     for _ in range(6 if t.full else 2):
@@ -98,12 +98,12 @@ def cut_settle_failures(t):
         t.expect(all(oracle.history[task, a.token][0] == "exit" for a in attempts[:2]), f"task {task}: history is wrong")
 
 
-@case("cut-every-settlement", 4, 15)
+@case("cut-every-settlement", 4, 15, tls="full")
 def cut_every_settlement(t):
     """The connection breaks at every result for some leases: the leases of what runs and of what has ended are renewed meanwhile, and
     results are recorded in the end."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="2s", slots=8)
+    t.configure(proxy.settings(), lease="2s", slots=8)
     t.handlers({"t": ""}, max_running=8)
     proxy.rules = [Rule("settle", "cut-before")]
     t.dqd()
@@ -121,22 +121,22 @@ def cut_every_settlement(t):
     t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
 
 
-@case("cut-renew", 4, 40)
+@case("cut-renew", 4, 40, tls="full")
 def cut_renew(t):
     """The connection is cut at renewals, three times running: leases are kept, no handler is killed."""
     # so many that one dqd meets three before the statement was sent, whichever way they fall
-    _cut_daemon(t, "renew", 1000 if t.full else 18, lambda: t.add(8, words="ms=7000"), spare=4, chance=1.0, lease="4s")
+    _cut_daemon(t, "renew", t.often(18), lambda: t.add(8, words="ms=7000"), spare=4, chance=1.0, lease="4s")
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome <> 'released'") == 0, "an attempt was lost")
     t.expect(t.overdue_ms == 0, f"a lease had ended for {t.overdue_ms:.0f} ms")
 
 
-@case("cut-add", 4, 10)
+@case("cut-add", 4, 10, tls="short")
 def cut_add(t):
     """The connection is cut at dq add, single and bulk: exit 0 means stored once, and it always finds out."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path})
+    t.configure(proxy.settings())
     rng, bodies = t.rng, set()
-    wanted = 1000 if t.full else 18
+    wanted = t.often(18)
     for n in range(wanted):
         statement = "add" if n % 2 == 0 else rng.choice(("add", "commit"))
         proxy.rules = [Rule(statement, CUTS[n % 3], most=1, seconds=0.1)]
@@ -158,12 +158,12 @@ def cut_add(t):
     t.note(f"{made} cuts, {len(bodies)} tasks acknowledged, all stored once")
 
 
-@case("cut-cancel", 4, 10)
+@case("cut-cancel", 4, 10, tls="short")
 def cut_cancel(t):
     """The connection is cut at dq cancel: exit 0 means cancelled, and it always finds out."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path})
-    wanted = 1000 if t.full else 12
+    t.configure(proxy.settings())
+    wanted = t.often(12)
     t.add(wanted, in_ms=3_600_000)
     for n, (task,) in enumerate(t.sql("SELECT id FROM dq_task ORDER BY id")):
         proxy.rules = [Rule("cancel", CUTS[n % 3], most=1, seconds=0.1)]
@@ -177,7 +177,7 @@ def cut_cancel(t):
 def injected_errors(t):
     """1213, 1205, 1020 at one in twenty statements: nothing lost or repeated, no transaction left open."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="10s")
+    t.configure(proxy.settings(), lease="10s")
     proxy.rules = [Rule("any", "error", 0.017, number=n) for n in (1213, 1205, 1020)]
     for _ in range(3):
         t.dqd()
@@ -200,7 +200,7 @@ def injected_errors(t):
 def claim_error_after_update(t):
     """A claim loses a row to somebody else, and the question which it won fails: what it won is found at once, not by the end of a lease."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="30s")
+    t.configure(proxy.settings(), lease="30s")
     t.add(5)
     proxy.rules = [Rule("claim", "delay", most=1, seconds=1.0),
                    Rule(r"^SELECT id, version FROM dq_task FORCE INDEX \(PRIMARY\) WHERE status = 3", "error", most=1, number=1205)]
@@ -217,7 +217,7 @@ def claim_error_after_update(t):
 def injected_errors_add(t):
     """The same errors at dq add: refused loudly or stored, never half."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path})
+    t.configure(proxy.settings())
     tried = 60
     for n in range(tried):
         proxy.rules = [Rule(("add", "commit")[n % 2], "error", most=1, number=(1213, 1205, 1020)[n // 2 % 3])]
@@ -275,7 +275,7 @@ def failover(t):
 def connections_refused(t):
     """Too many connections for a while: retried with growing, jittered pauses, no herd; running handlers go on."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="30s")
+    t.configure(proxy.settings(), lease="30s")
     dqds = [t.dqd() for _ in range(10)]
     t.add(30, words="ms=1500")
     t.wait(lambda: t.count("status = 3") > 10, "handlers run")
@@ -330,7 +330,7 @@ def idle_connection(t):
 def long_outage(t):
     """The database is away for long, with results that wait: they are kept and settled, and dqd is back at work at once."""
     proxy = t.proxy()
-    t.configure({"socket": proxy.path}, lease="60s")
+    t.configure(proxy.settings(), lease="60s")
     d = t.dqd()
     t.add(20, words="ms=1000")
     t.wait(lambda: t.count("status = 3") == 8, "handlers run")

@@ -72,7 +72,7 @@ def cancel_races(t):
     rounds = 600 if t.full else 60
     proxy = t.proxy()
     proxy.rules = [Rule("claim", "delay", 0.5, seconds=0.05)]  # after the candidates were read
-    t.configure({"socket": proxy.path}, poll_interval="20ms")
+    t.configure(proxy.settings(), poll_interval="20ms")
     t.handlers({"t": ""}, kill_grace="200ms")
     for _ in range(2):
         t.dqd()

@@ -1,11 +1,15 @@
 """A proxy between dq and the server that acts at chosen statements: cuts, delays, freezes, injects errors.
 
-It speaks the classic protocol without TLS and understands COM_QUERY. Rules are tried in order; the first that takes a statement acts.
+It speaks the classic protocol and understands COM_QUERY. It can speak TLS to the client, as a server that offers it, and breaks such a
+connection off without a closing alert, half of the time with a reset. To the server it speaks in the clear. Rules are tried
+in order; the first that takes a statement acts.
 """
 import os
 import re
 import select
 import socket
+import ssl
+import struct
 import threading
 import time
 
@@ -22,6 +26,9 @@ STATEMENTS = {
     "commit": r"^COMMIT",
     "any": r"\bdq_(task|attempt|poller|tag)\b|^COMMIT|^START TRANSACTION",
 }
+
+
+CLIENT_SSL, CLIENT_QUERY_ATTRIBUTES = 1 << 11, 1 << 27
 
 
 class Rule:
@@ -48,20 +55,32 @@ class Rule:
 
 
 class Proxy:
-    """Listens on a unix socket (path) or a TCP port of the loopback (port)."""
+    """Listens on a unix socket (path) or a TCP port of the loopback (port). certificates: a directory of authority.pem, server.pem and
+    server.key: offers TLS."""
 
-    def __init__(self, server, log, rng, path=None, port=None):
+    def __init__(self, server, log, rng, path=None, port=None, certificates=None):
         self.server, self.log, self.rng, self.path, self.port = server, log, rng, path, port
+        self.certificates, self.tls = certificates, None
+        if certificates:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificates + "/server.pem", certificates + "/server.key")
         self.rules, self.refuse = [], 0  # refuse: error number that every new connection gets
         self.seen = []                   # heads of statements, where `record` is on
         self.record = False
         self.left_open = []              # what was sent after an injected 1205 instead of ROLLBACK
         self._lock = threading.Lock()
-        self._pairs = set()
+        self._sessions = set()
         self._gate = threading.Event()
         self._gate.set()
         self._listener = None
         self.open()
+
+    def settings(self):
+        """The keys of [mysql] with which dq connects here."""
+        if self.path:
+            return {"socket": self.path}
+        tls = {"tls": "verify-identity", "tls_ca": self.certificates + "/authority.pem"} if self.tls else {}
+        return {"socket": None, "host": f"127.0.0.1:{self.port}", **tls}
 
     # ---- switches
 
@@ -93,9 +112,9 @@ class Proxy:
 
     def cut(self):
         with self._lock:
-            pairs = list(self._pairs)
-        for pair in pairs:
-            _shut(*pair)
+            sessions = list(self._sessions)
+        for session in sessions:
+            _shut(session.client, session.upstream)
 
     def freeze(self):
         """Nothing passes in either direction, and nobody is told."""
@@ -106,7 +125,7 @@ class Proxy:
 
     def connections(self):
         with self._lock:
-            return len(self._pairs)
+            return len(self._sessions)
 
     # ---- connections
 
@@ -120,20 +139,24 @@ class Proxy:
 
     def _serve(self, client):
         upstream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        session = _Session(self, client, upstream)
         try:
             if self.refuse:
                 client.sendall(mysql.error_packet(0, self.refuse, "refused by the proxy"))
                 return
             upstream.connect(self.server)
             with self._lock:
-                self._pairs.add((client, upstream))
-            _Session(self, client, upstream).run()
+                self._sessions.add(session)
+            session.run()
         except OSError:
             pass
         finally:
             with self._lock:
-                self._pairs.discard((client, upstream))
-            client.close()
+                self._sessions.discard(session)
+                reset = self.tls and self.rng.random() < 0.5
+            if reset:
+                session.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            session.client.close()
             upstream.close()
 
     def wait_gate(self):
@@ -154,12 +177,13 @@ class _Session:
 
     def __init__(self, proxy, client, upstream):
         self.proxy, self.client, self.upstream = proxy, client, upstream
-        self.from_client, self.greeting = bytearray(), bytearray()
-        self.commands = False  # the log-in is over
+        self.from_client = bytearray()
         self.continued = False
         self.owes_rollback = False
 
     def run(self):
+        if not self._log_in():
+            return
         poll = select.poll()
         poll.register(self.client, select.POLLIN)
         poll.register(self.upstream, select.POLLIN)
@@ -171,23 +195,63 @@ class _Session:
                 if not data:
                     return
                 if source is self.upstream:
-                    self._watch_log_in(data)
                     self.client.sendall(data)
                 elif self._from_client(data):
                     return
 
-    def _watch_log_in(self, data):
-        if self.commands:
-            return
-        self.greeting += data
-        packets, _ = mysql.split_packets(self.greeting)
-        self.commands = any(sequence > 0 and payload[:1] == b"\0" for sequence, payload in packets)
+    # ---- the log-in, packet by packet: the request for TLS is ours, so that numbers differ by one
+
+    def _log_in(self):
+        """True: commands follow."""
+        _, greeting = self._packet(self.upstream)
+        if greeting[:1] != b"\x0a":  # a refusal
+            self.client.sendall(mysql.packet(0, greeting))
+            return False
+        self.client.sendall(mysql.packet(0, self._offer(bytearray(greeting))))
+        shift = 0
+        while True:
+            sequence, payload = self._packet(self.client)
+            if not shift and len(payload) == 32 and self.proxy.tls:
+                self.client, shift = self.proxy.tls.wrap_socket(self.client, server_side=True), 1
+                continue
+            if sequence == 1 + shift:
+                flags = struct.unpack_from("<I", payload)[0] & ~CLIENT_SSL
+                payload = struct.pack("<I", flags) + payload[4:]
+            self.upstream.sendall(mysql.packet(sequence - shift, payload))
+            while True:
+                sequence, payload = self._packet(self.upstream)
+                self.client.sendall(mysql.packet(sequence + shift, payload))
+                if payload[:1] in (b"\0", b"\xff"):
+                    return payload[:1] == b"\0"
+                if payload != b"\1\3":  # of caching_sha2_password: enough has been said
+                    break
+
+    def _offer(self, greeting):
+        """What the client may ask for: TLS if that is ours to give, and nothing that changes how a statement looks."""
+        low = greeting.index(0, 1) + 14
+        flags = int.from_bytes(greeting[low:low + 2] + greeting[low + 5:low + 7], "little")
+        flags = (flags & ~(CLIENT_SSL | CLIENT_QUERY_ATTRIBUTES)) | (CLIENT_SSL if self.proxy.tls else 0)
+        greeting[low:low + 2], greeting[low + 5:low + 7] = struct.pack("<H", flags & 0xFFFF), struct.pack("<H", flags >> 16)
+        return bytes(greeting)
+
+    def _packet(self, source):
+        head = self._exactly(source, 4)
+        return head[3], self._exactly(source, int.from_bytes(head[:3], "little"))
+
+    def _exactly(self, source, size):
+        data = b""
+        while len(data) < size:
+            more = source.recv(size - len(data))
+            self.proxy.wait_gate()
+            if not more:
+                raise OSError("it has gone")
+            data += more
+        return data
+
+    # ---- statements
 
     def _from_client(self, data):
         """True: the connection was cut."""
-        if not self.commands:
-            self.upstream.sendall(data)
-            return False
         self.from_client += data
         packets, size = mysql.split_packets(self.from_client)
         raw, at = bytes(self.from_client[:size]), 0
@@ -247,6 +311,6 @@ class _Session:
 def _shut(*socks):
     for sock in socks:
         try:
-            sock.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
         except OSError:
             pass

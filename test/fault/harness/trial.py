@@ -41,6 +41,7 @@ class Trial:
         self.journal = directory + "/journal"
         self.ini, self.handlers_file = directory + "/dq.ini", directory + "/handlers.yaml"
         self.notes, self.dqds, self.proxies = [], [], []
+        self.certificates = None           # their directory, if the way to the server is TLS
         self.acked, self.added = set(), 0  # keys of acknowledged tasks
         self.direct = None                 # a configuration for producers that leads past the proxies
         self.overdue_ms = 0                # the longest that a row stayed running past its lease while somebody could take it back
@@ -133,12 +134,20 @@ class Trial:
         return self.one(f"SELECT COUNT(*) FROM dq_task WHERE {where}")
 
     def proxy(self, tcp=False):
-        """A proxy before the server; the configuration has to name proxy.path (socket) or 127.0.0.1:proxy.port. add() goes past it."""
+        """A proxy before the server; the configuration has to contain its settings(). add() goes past it."""
         self.direct = self.configure(path=self.dir + "/direct.ini")
-        path = None if tcp else f"{self.dir}/proxy{len(self.proxies)}"
-        proxy = Proxy(self.server.socket, self.faults, random.Random(self.rng.random()), path=path)
+        path = None if tcp or self.certificates else f"{self.dir}/proxy{len(self.proxies)}"
+        proxy = Proxy(self.server.socket, self.faults, random.Random(self.rng.random()), path=path, certificates=self.certificates)
         self.proxies.append(proxy)
         return proxy
+
+    def way(self):
+        """The keys of [mysql] of a scenario that needs no proxy: only if it runs over TLS there is one."""
+        return self.proxy().settings() if self.certificates else {}
+
+    def often(self, short, full=1000):
+        """How many faults to make. The short run makes half as many over TLS."""
+        return full if self.full else (short + 1) // 2 if self.certificates else short
 
     # ---- programs
 
