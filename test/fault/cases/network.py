@@ -247,11 +247,11 @@ def failover(t):
     drains("nothing")
     t.expect(first.connections() > 0 and second.connections() == 0, "the first host is preferred")
     t.faults.add("read-only")
-    read_only = [Rule("any", "error", number=1290), Rule("read_only", "error", number=1290)]
+    read_only = [Rule("any", "error", number=1290), Rule("global.read_only", "error", number=1290)]
     first.rules = read_only
     drains("read-only answers")
     blanks = t.configure({"socket": None, "host": f"127.0.0.1:{first.port} 127.0.0.1:{second.port}"}, path=t.dir + "/blanks.ini")
-    for rules in (read_only, [Rule("read_only", "cut-before")]):
+    for rules in (read_only, [Rule("global.read_only", "cut-before")]):
         first.rules, second.record, second.seen = rules, True, []
         t.dq("tags", ini=blanks)
         t.expect(any(b"dq_task" in sql for sql in second.seen), "another list of the same hosts: the second host is used")
