@@ -58,8 +58,13 @@ dqd_stop()
     wait "$pid"
 }
 
-# A test that fails midway must not leave its dqd behind. A file with a teardown of its own calls this one's body: dqd_reap.
-dqd_reap() { [ -z "${DQD_PID:-}" ] || dqd_stop || true; }
+# A test that fails midway must not leave its dqd behind, and shows what it logged. A file with a teardown of its own calls this one's
+# body: dqd_reap.
+dqd_reap()
+{
+    [ -z "${DQD_PID:-}" ] || dqd_stop || true
+    [ -n "${BATS_TEST_COMPLETED:-}" ] || [ ! -s "${DQD_LOG:-}" ] || cat "$DQD_LOG"
+}
 teardown() { dqd_reap; }
 
 refute()
