@@ -78,8 +78,8 @@ scripts()
 }
 
 @test 'no file is longer than 500 lines' {
-    find autogen.sh configure.ac Makefile.am bin src sql test etc -type f \( -name '*.[ch]' -o -name '*.ba*' -o -name '*.am' -o -name '*.ac' -o -name '*.sh' -o ! -name '*.*' \) \
-        ! -name migrations.c ! -path bin/dq ! -path bin/dqd -exec wc -l {} + | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }' | none
+    wc -l configure.ac Makefile.am $(c_files) $(scripts) $(find test -name '*.[ch]' -o -name '*.ba*') |
+        awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }' | none
 }
 
 @test 'no function is longer than 90 lines' {
