@@ -125,13 +125,15 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
         all->oldest_due_at = t->oldest_due_at;
 }
 
+static int compare_tag(const void *key, const void *element)
+{
+    return strcmp(key, ((const struct tag_lateness *)element)->tag);
+}
+
+/* The first entry is the one for all. */
 static const struct tag_lateness *find_lateness(const struct tag_lateness *late, size_t count, const char *tag)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (tag == NULL ? late[i].tag == NULL : late[i].tag != NULL && strcmp(late[i].tag, tag) == 0)
-            return &late[i];
-    }
-    return NULL;
+    return count > 1 ? bsearch(tag, late + 1, count - 1, sizeof *late, compare_tag) : NULL;
 }
 
 /* measured: only the first row and those of tags that started something. */
@@ -179,7 +181,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         goto out;
     rows = mem_zero(count + 1, sizeof(*rows));
     rows[0].info.oldest_due_at = TASK_TIME_NONE;
-    rows[0].late = find_lateness(late, late_count, NULL);
+    rows[0].late = late_count ? late : NULL;
     for (size_t i = 0; i < count; i++) {
         rows[i + 1] = (struct stats_row){tags[i], find_lateness(late, late_count, tags[i].tag)};
         add_to_all(&rows[0].info, &tags[i]);

@@ -1,7 +1,8 @@
 /*
  * tag_lateness.c - how late tasks were started, by tag.
  *
- * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag); what was left out is said.
+ * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless the table is small for its number
+ * of tags; what was left out is said.
  */
 #include "base/mem.h"
 #include "store/tag_store.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define PART_MIN 100 /* rows of a (status, tag), however many there are of these */
+#define PARTS 50     /* (status, tag) in one statement */
 
 /* The tasks of a tag that have been measured. */
 struct sample {
@@ -23,13 +25,19 @@ struct sample {
 };
 
 struct samples {
-    struct sample *items;
-    size_t count;
+    struct sample **items; /* by name */
+    size_t count, cap;
 };
 
 struct pair {
     int status;
-    size_t sample;
+    struct sample *sample;
+    size_t seen;
+};
+
+struct pairs {
+    struct pair *items;
+    size_t count, cap;
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -49,13 +57,38 @@ static void sample_add(struct sample *s, int64_t late_ms, uint64_t done, uint64_
     s->failed += failed;
 }
 
-/* The (status, tag) that have been started: done, failed, running. Ordered by tag for the one who looks the sample up. */
-static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pair **ret, size_t *ret_count, struct err *err)
+static int compare_samples(const void *a, const void *b)
+{
+    return strcmp((*(struct sample *const *)a)->tag, (*(struct sample *const *)b)->tag);
+}
+
+static struct sample *add_sample(struct samples *all, char *tag)
+{
+    struct sample *s = mem_zero(1, sizeof *s);
+
+    if (all->count == all->cap) {
+        all->cap = all->cap ? 2 * all->cap : 32;
+        all->items = mem_resize(all->items, all->cap, sizeof *all->items);
+    }
+    s->tag = tag;
+    return all->items[all->count++] = s;
+}
+
+static void add_pair(struct pairs *pairs, int status, struct sample *s)
+{
+    if (pairs->count == pairs->cap) {
+        pairs->cap = pairs->cap ? 2 * pairs->cap : 32;
+        pairs->items = mem_resize(pairs->items, pairs->cap, sizeof *pairs->items);
+    }
+    pairs->items[pairs->count++] = (struct pair){status, s, 0};
+}
+
+/* The (status, tag) that have been started: done, failed, running. */
+static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pairs *pairs, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
-    struct pair *pairs = NULL;
-    size_t count = 0;
+    struct sample *last = NULL;
 
     buf_str(&sql, "SELECT status, tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ");
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
@@ -68,47 +101,109 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
             free(tag);
             continue;
         }
-        if (!all->count || strcmp(all->items[all->count - 1].tag, tag)) {
-            all->items = mem_resize(all->items, all->count + 1, sizeof *all->items);
-            all->items[all->count++] = (struct sample){.tag = tag};
-        } else {
+        if (!last || strcmp(last->tag, tag))
+            last = add_sample(all, tag);
+        else
             free(tag);
-        }
-        pairs = mem_resize(pairs, count + 1, sizeof *pairs);
-        pairs[count++] = (struct pair){sql_status(rows, 0), all->count - 1};
+        add_pair(pairs, sql_status(rows, 0), last);
     }
+    if (all->count)
+        qsort(all->items, all->count, sizeof(struct sample *), compare_samples); /* the server's order may be another */
     db_rows_free(rows);
     buf_done(&sql);
-    *ret = pairs;
-    *ret_count = count;
     return rc;
 }
 
-static int measure(struct db *db, struct sample *s, int status, int64_t window_ms, size_t limit, struct err *err)
+static void put_measure(struct buf *sql, int64_t window_ms)
+{
+    buf_printf(sql,
+               "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
+               "INTERVAL %" PRId64 " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE expected_time <= UTC_TIMESTAMP(3)"
+               " AND expected_time >= ",
+               window_ms * 1000);
+    sql_put_from_now(sql, -window_ms);
+    buf_str(sql, " AND ");
+}
+
+/* Columns at and at + 1 are put_measure's. */
+static void take_row(struct sample *s, int status, const struct db_rows *r, unsigned at)
+{
+    uint64_t finished = db_u64(r, at + 1);
+
+    if (!db_is_null(r, at))
+        sample_add(s, db_i64(r, at, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
+}
+
+/* The latest of each pair. */
+static int measure(struct db *db, struct pair *pairs, size_t count, int64_t window_ms, size_t limit, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
-    size_t seen = 0;
 
-    buf_printf(&sql,
-               "SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
-               "INTERVAL %" PRId64 " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
-               window_ms * 1000, status);
-    sql_put_tag(&sql, s->tag);
-    buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3) AND expected_time >= ");
-    sql_put_from_now(&sql, -window_ms);
-    buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu", limit);
-    int rc = db_query(db, &sql, 2, true, &rows, err);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(&sql, "%s(SELECT %zu, ", i ? " UNION ALL " : "", i);
+        put_measure(&sql, window_ms);
+        buf_printf(&sql, "status = %d AND tag = ", pairs[i].status);
+        sql_put_tag(&sql, pairs[i].sample->tag);
+        buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
+    }
+    int rc = db_query(db, &sql, 3, true, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        uint64_t finished = db_u64(rows, 1);
-        if (!db_is_null(rows, 0))
-            sample_add(s, db_i64(rows, 0, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
-        seen++;
+        uint64_t i = db_u64(rows, 0);
+        rc = i < count ? 0 : sql_odd_row(db, err);
+        if (rc == 0) {
+            take_row(pairs[i].sample, pairs[i].status, rows, 1);
+            pairs[i].sample->cut |= ++pairs[i].seen == limit;
+        }
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+static int compare_name(const void *key, const void *element)
+{
+    return strcmp(key, (*(struct sample *const *)element)->tag);
+}
+
+/* Everything in one statement. Tags that came since are left out. */
+static int measure_all(struct db *db, struct samples *all, int64_t window_ms, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    struct sample *s = NULL;
+
+    buf_str(&sql, "SELECT status, tag, ");
+    put_measure(&sql, window_ms);
+    sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
+    int rc = db_query(db, &sql, 4, true, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        char *tag = sql_dup_tag(rows, 1);
+        if (!s || strcmp(s->tag, tag) != 0) {
+            struct sample **found = bsearch(tag, all->items, all->count, sizeof(struct sample *), compare_name);
+            s = found ? *found : NULL;
+        }
+        if (s)
+            take_row(s, sql_status(rows, 0), rows, 2);
+        free(tag);
         rc = 0;
     }
     db_rows_free(rows);
     buf_done(&sql);
-    s->cut |= seen == limit;
+    return rc;
+}
+
+static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs, int64_t window_ms, struct err *err)
+{
+    size_t limit = pairs->count ? TAG_SAMPLE_CAP / pairs->count : 0;
+    bool small = false;
+    int rc = tag_store_is_small(db, pairs->count, &small, err);
+
+    if (rc == 0 && small)
+        return measure_all(db, all, window_ms, err);
+    for (size_t i = 0; rc == 0 && i < pairs->count; i += PARTS)
+        rc = measure(db, &pairs->items[i], pairs->count - i < PARTS ? pairs->count - i : PARTS, window_ms,
+                     limit < PART_MIN ? PART_MIN : limit, err);
     return rc;
 }
 
@@ -144,7 +239,7 @@ static void summarize_all(const struct samples *all, int64_t window_ms, struct t
     size_t count = 1;
 
     for (size_t i = 0; i < all->count; i++) {
-        struct sample *s = &all->items[i];
+        struct sample *s = all->items[i];
         for (size_t k = 0; k < s->count; k++)
             sample_add(&total, s->late_ms[k], 0, 0);
         total.done += s->done;
@@ -165,22 +260,21 @@ static void summarize_all(const struct samples *all, int64_t window_ms, struct t
 int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
                        struct err *err)
 {
-    struct samples all = {NULL, 0};
-    struct pair *pairs = NULL;
-    size_t count = 0;
+    struct samples all = {0};
+    struct pairs pairs = {0};
 
-    int rc = find_pairs(db, tag_glob, &all, &pairs, &count, err);
-    size_t limit = count ? TAG_SAMPLE_CAP / count : 0;
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = measure(db, &all.items[pairs[i].sample], pairs[i].status, window_ms, limit < PART_MIN ? PART_MIN : limit, err);
+    int rc = find_pairs(db, tag_glob, &all, &pairs, err);
+    if (rc == 0)
+        rc = measure_pairs(db, &all, &pairs, window_ms, err);
     if (rc == 0)
         summarize_all(&all, window_ms, ret, ret_count);
     for (size_t i = 0; i < all.count; i++) {
-        free(all.items[i].tag);
-        free(all.items[i].late_ms);
+        free(all.items[i]->tag);
+        free(all.items[i]->late_ms);
+        free(all.items[i]);
     }
     free(all.items);
-    free(pairs);
+    free(pairs.items);
     return rc;
 }
 

@@ -1,10 +1,12 @@
 /*
  * tag_store.c - tags as operators see them: counts and switches.
  *
- * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index, however many tasks there are.
+ * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index, however many tasks there are, unless
+ * all entries together are so few that to read them once is less work than the counts.
  */
 #include "store/tag_store.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/task_sql.h"
 
 #include <inttypes.h>
@@ -12,22 +14,59 @@
 #include <string.h>
 
 #define PARTS 100 /* counts in one statement */
+/* A count costs the server as much as so many entries of the index that are read in a row. */
+#define ENTRIES_A_COUNT 300
+#define ENTRIES_MOST 3000000
+#define MANY_PARTS 200 /* fewer are not worth the question */
 
 struct tags {
     struct tag_info *items;
     size_t count, cap;
+    size_t *slots; /* a hash table: the index of an item + 1; 0: free */
+    size_t slot_count;
 };
 
-/* The entry of a tag, made when new. Tags come in the order of the index or of dq_tag, so the last one is mostly right. */
+static size_t *find_slot(const struct tags *t, const char *tag)
+{
+    size_t at = (size_t)text_hash(TEXT_HASH_INIT, tag) & (t->slot_count - 1);
+
+    while (t->slots[at] && strcmp(t->items[t->slots[at] - 1].tag, tag) != 0)
+        at = (at + 1) & (t->slot_count - 1);
+    return &t->slots[at];
+}
+
+/* At most half of it is ever used. */
+static void grow_slots(struct tags *t)
+{
+    free(t->slots);
+    t->slot_count = t->slot_count ? 2 * t->slot_count : 64;
+    t->slots = mem_zero(t->slot_count, sizeof *t->slots);
+    for (size_t i = 0; i < t->count; i++)
+        *find_slot(t, t->items[i].tag) = i + 1;
+}
+
+/* NULL: it is not there. */
+static struct tag_info *tags_find(const struct tags *t, const char *tag)
+{
+    const size_t *slot = t->count ? find_slot(t, tag) : NULL;
+
+    return slot && *slot ? &t->items[*slot - 1] : NULL;
+}
+
+/* The entry of a tag, made when new. */
 static struct tag_info *tags_get(struct tags *t, const char *tag)
 {
-    for (size_t i = t->count; i-- > 0;)
-        if (!strcmp(t->items[i].tag, tag))
-            return &t->items[i];
+    struct tag_info *found = tags_find(t, tag);
+
+    if (found)
+        return found;
+    if (2 * t->count >= t->slot_count)
+        grow_slots(t);
     if (t->count == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 32;
         t->items = mem_resize(t->items, t->cap, sizeof *t->items);
     }
+    *find_slot(t, tag) = t->count + 1;
     t->items[t->count] = (struct tag_info){
         .tag = mem_strdup(tag), .oldest_due_at = TASK_TIME_NONE, .next_at = TASK_TIME_NONE, .paused_until_at = TASK_TIME_NONE};
     return &t->items[t->count++];
@@ -138,6 +177,78 @@ static int run_counts(struct db *db, struct buf *sql, struct tags *t, bool exact
     return rc;
 }
 
+static size_t count_parts(const struct tags *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->count; i++) {
+        for (int s = 0; s < TASK_STATUS_COUNT; s++)
+            n += t->items[i].count[s] > 0;
+        n += t->items[i].oldest_due_at != TASK_TIME_NONE;
+    }
+    return n;
+}
+
+int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
+    bool small = false;
+
+    if (parts < MANY_PARTS) {
+        *ret = false;
+        return 0;
+    }
+    buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
+    if (rc == 0 && (rc = db_rows_next(rows, err)) >= 0) {
+        small = rc == 0;
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc == 0)
+        *ret = small;
+    return rc;
+}
+
+static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, bool exact)
+{
+    i->capped[status] = !exact && n > TAG_COUNT_CAP;
+    i->count[status] = i->capped[status] ? TAG_COUNT_CAP : n;
+    if (status != TASK_PENDING)
+        return;
+    i->due_capped = !exact && due > TAG_COUNT_CAP;
+    i->due = i->due_capped ? TAG_COUNT_CAP : due;
+}
+
+/* All counts in one statement that reads the whole index. Tags that came since are left out. */
+static int read_all_counts(struct db *db, struct tags *t, bool exact, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    for (size_t i = 0; i < t->count; i++)
+        memset(t->items[i].count, 0, sizeof t->items[i].count);
+    buf_str(&sql, "SELECT status, tag, COUNT(*), SUM(expected_time <= UTC_TIMESTAMP(3)) FROM dq_task FORCE INDEX (due)"
+                  " GROUP BY status, tag");
+    int rc = db_query(db, &sql, 4, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        int status = sql_status(rows, 0);
+        char *tag = sql_dup_tag(rows, 1);
+        struct tag_info *i = tags_find(t, tag);
+
+        if (i && status != TASK_STATUS_UNKNOWN)
+            set_count(i, status, db_u64(rows, 2), db_u64(rows, 3), exact);
+        free(tag);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
 static int read_counts(struct db *db, struct tags *t, bool exact, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -167,14 +278,18 @@ static int read_counts(struct db *db, struct tags *t, bool exact, struct err *er
 int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
                    struct err *err)
 {
-    struct tags t = {NULL, 0, 0};
+    struct tags t = {0};
     int64_t now_at = 0;
+    bool small = false;
 
     int rc = read_switches(db, tag_glob, &t, &now_at, err);
     if (rc == 0)
         rc = read_pairs(db, tag_glob, &t, now_at, err);
     if (rc == 0)
-        rc = read_counts(db, &t, exact, err);
+        rc = tag_store_is_small(db, count_parts(&t), &small, err);
+    if (rc == 0)
+        rc = small ? read_all_counts(db, &t, exact, err) : read_counts(db, &t, exact, err);
+    free(t.slots);
     if (rc < 0) {
         tag_infos_free(t.items, t.count);
         return rc;

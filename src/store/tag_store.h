@@ -25,6 +25,9 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
                    struct err *err) __attribute__((warn_unused_result));
 void tag_infos_free(struct tag_info *t, size_t count);
 
+/* Whether there are many parts, and dq_task is so small that one statement which reads all of the index costs less than `parts` that read a tag each. */
+int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err) __attribute__((warn_unused_result));
+
 /* Pauses a tag until an instant (INT64_MAX: until resumed); running handlers are not touched. 1: changed. */
 int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason,
                     struct err *err) __attribute__((warn_unused_result));
@@ -42,7 +45,7 @@ struct tag_lateness {
     double done_per_second;
 };
 #define TAG_SAMPLE_CAP 100000
-/* One entry per tag with started tasks, and first the one for all. tag_lateness_free(*ret, count). */
+/* One entry per tag with started tasks, by name (strcmp), and first the one for all. tag_lateness_free(*ret, count). */
 int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
                        struct err *err) __attribute__((warn_unused_result));
 void tag_lateness_free(struct tag_lateness *t, size_t count);
