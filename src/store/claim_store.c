@@ -370,7 +370,10 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
                " WHERE c.status = %d AND c.claim_token = ",
                SMALL_BODY, TASK_RUNNING);
     sql_put_token(&sql, owner->token);
-    int rc = read_list(db, &sql, read_claimed, &found, err);
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = read_list(db, &sql, read_claimed, &found, err);
+    db_latest_end(db);
     for (size_t i = 0; rc == 0 && i < found.count; i++) {
         struct task *t = &found.items[i];
         if (count && bsearch(&t->id, known, count, sizeof *known, compare_ids))

@@ -72,6 +72,7 @@ void db_drop(struct db *db)
         mysql_close(db->my);
     db->my = NULL;
     db->max_packet = 0;
+    db->cluster = DB_CLUSTER_UNKNOWN;
 }
 
 void db_close(struct db *db)

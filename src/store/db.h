@@ -5,8 +5,8 @@
  * connection breaks returns ERR_LOST, and its outcome is unknown until the caller has looked. The next connection to that server
  * first kills what the broken one left running there, so that what the caller then sees does not change behind his back. Sessions
  * are autocommit, READ COMMITTED, utf8mb4, without limits and modes of the server's configuration (db_session.c has the list),
- * CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL INFILE, no automatic reconnect, no multi-statements. Client and server error numbers are mapped to enum err_code here and nowhere
- * else.
+ * CLIENT_FOUND_ROWS (affected rows are matched rows), no LOCAL INFILE, no automatic reconnect, no multi-statements. Client and
+ * server error numbers are mapped to enum err_code here and nowhere else.
  */
 #ifndef DQ_STORE_DB_H
 #define DQ_STORE_DB_H
@@ -40,10 +40,11 @@ const char *db_client(void); /* name and version of the client library */
 
 /* How long a session waits, and is waited for, in seconds. Call before connecting; otherwise as DB_SESSION_DEFAULT says. */
 struct db_session {
-    unsigned lock_wait_s;  /* for a row that another transaction has locked: then ERR_TRANSIENT. 0: not at all on MariaDB, 1 s on MySQL */
+    unsigned
+        lock_wait_s; /* for a row that another transaction has locked: then ERR_TRANSIENT. 0: not at all on MariaDB, 1 s on MySQL */
     unsigned table_wait_s; /* for a table that is being altered, or locked as a whole: at least 1 */
-    unsigned idle_s;       /* the server ends a session that is silent for so long, and rolls its transaction back: what becomes of the locks
-                            * of a host that is gone. Within a transaction, or a half-sent statement, at most 30 s on MariaDB */
+    unsigned idle_s; /* the server ends a session that is silent for so long, and rolls its transaction back: what becomes of the
+                      * locks of a host that is gone. Within a transaction, or a half-sent statement, at most 30 s on MariaDB */
 };
 /* clang-format off */
 #define DB_SESSION_DEFAULT {2, 20, 3600}
@@ -90,6 +91,13 @@ void db_put_stamp(struct buf *sql, uint64_t stamp);            /* DATETIME(3) li
 int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));
 int db_commit(struct db *db, struct err *err) __attribute__((warn_unused_result));
 void db_rollback(struct db *db);
+
+/* For the look-up of an unknown outcome. The connection may lead to another server of a cluster by now, one that has not applied
+ * yet what the first one committed: between these two, reads wait until it has (Galera: wsrep_sync_wait; Group Replication:
+ * group_replication_consistency = BEFORE). Two statements on such servers, none on others, and one more per connection to know.
+ * db_latest_end never fails (it may close). */
+int db_latest_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));
+void db_latest_end(struct db *db);
 
 /* The server's max_allowed_packet, asked once per connection. */
 int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err) __attribute__((warn_unused_result));

@@ -1,6 +1,6 @@
 /*
- * db_private.h - what db.c, db_connect.c, db_session.c and db_tls.c share: the handle, and statements on a connection that is there.
- * Nobody else includes it.
+ * db_private.h - what db.c, db_connect.c, db_session.c and db_tls.c share: the handle, and statements on a connection that is
+ * there. Nobody else includes it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -12,14 +12,17 @@
 #define CLIENT_PACKET_MAX (1UL << 30) /* the protocol's own limit; the server's is usually lower */
 #define DB_AT_SIZE 160
 
+enum db_cluster { DB_CLUSTER_UNKNOWN, DB_CLUSTER_NONE, DB_CLUSTER_GALERA, DB_CLUSTER_GROUP };
+
 struct db {
     const struct conf_mysql *conf;
     MYSQL *my; /* NULL: not connected */
     char *password;
     bool password_loaded, in_tx;
     struct db_session session;
-    bool clock_fixed; /* the server lets no session set its clock */
+    bool clock_fixed;  /* the server lets no session set its clock */
     size_t max_packet; /* 0: not asked yet */
+    enum db_cluster cluster;
     bool mariadb;
     unsigned version;
     char at[DB_AT_SIZE];  /* "db1:3306", for messages */

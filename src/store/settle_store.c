@@ -273,7 +273,9 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", next, b->count);
-    int rc = db_query(db, &sql, 2, false, &rows, err);
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = db_query(db, &sql, 2, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < b->count; i++)
             if (b->rows[i]->id == db_u64(rows, 0) && (int)task_transition(b->rows[i]->event)->to == sql_status(rows, 1))
@@ -281,6 +283,7 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
         rc = 0;
     }
     db_rows_free(rows);
+    db_latest_end(db);
     buf_done(&sql);
     return rc;
 }

@@ -20,7 +20,6 @@
 #define STATEMENT_ROWS 2000
 #define PACKET_ASSUMED 65536 /* every server takes this much */
 #define PACKET_OVERHEAD 64
-#define VERIFY_BACK_MS (INT64_C(5) * 60000)
 #define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
 #define TRIES 3
 
@@ -295,30 +294,61 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
     return err_set(err, ERR_TRANSIENT, "tag %s, key %s: others keep changing the task of that key: try again", t->tag, t->key);
 }
 
-/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server that is being restarted. */
-static int find_added(struct db *db, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret, struct err *err)
+/* Lowers *floor to the greatest id there is: what is stored from now on has a greater one, whatever its create_time, and is looked
+ * for above it if the answer is lost. (Lower than at an earlier try: the server has come back without its last rows.) An account
+ * that may not read can look nothing up, either. */
+static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
 {
     struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
+    int rc = db_query(db, &sql, 1, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    uint64_t greatest = rc == 1 ? db_u64(rows, 0) : 0;
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc < 0 && rc != ERR_DENIED)
+        return rc;
+    if (greatest < *floor)
+        *floor = greatest;
+    return 0;
+}
+
+static int query_token(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
+                       struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " AND add_token = ", floor);
+    sql_put_token(&sql, token);
+    buf_str(&sql, " LIMIT 1");
+    int rc = query_added(db, &sql, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server that is being restarted. */
+static int find_added(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
+                      struct err *err)
+{
     struct err why = {0};
     const struct timespec nap = {0, 200000000};
-    int64_t deadline = when_steady() + VERIFY_WAIT_MS, now_at;
-    uint64_t floor;
+    int64_t deadline = when_steady() + VERIFY_WAIT_MS;
     int rc;
 
-    while ((rc = db_connect(db, &why)) == ERR_UNAVAILABLE && when_steady() < deadline)
+    if (floor == UINT64_MAX) /* the first statement of all was lost: nothing has been sent to be stored */
+        return 0;
+    for (;;) {
+        rc = db_latest_begin(db, &why);
+        if (rc == 0)
+            rc = query_token(db, floor, token, ret, &why);
+        db_latest_end(db);
+        if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT) || when_steady() >= deadline)
+            break;
         nanosleep(&nap, NULL);
-    if (rc == 0)
-        rc = task_store_now(db, &now_at, &why);
-    if (rc == 0)
-        rc = task_floor_id(db, now_at - VERIFY_BACK_MS, &floor, &why);
-    if (rc == 0) {
-        buf_printf(&sql,
-                   "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " AND add_token = ", floor);
-        sql_put_token(&sql, token);
-        buf_str(&sql, " LIMIT 1");
-        rc = query_added(db, &sql, ret, &why);
     }
-    buf_done(&sql);
     if (rc < 0)
         return err_set(err, ERR_LOST,
                        "the connection broke while storing; whether that was stored is not known, as it cannot be"
@@ -339,13 +369,16 @@ int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added added = {0};
+    uint64_t floor = UINT64_MAX;
 
     new_token(token);
     for (int tries = 0; tries < TRIES; tries++) {
-        int rc = add_once(db, t, token, on_conflict, &added, err);
+        int rc = lower_floor(db, &floor, err);
+        if (rc == 0)
+            rc = add_once(db, t, token, on_conflict, &added, err);
         bool lost = rc == ERR_LOST;
         if (lost)
-            rc = find_added(db, token, &added, err);
+            rc = find_added(db, floor, token, &added, err);
         if (rc < 0)
             return rc;
         if (rc > 0 || !lost) {
@@ -445,13 +478,18 @@ int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum 
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added any;
+    uint64_t floor = UINT64_MAX;
 
+    *ret_kept = 0;
+    *ret_bad = SIZE_MAX;
     new_token(token);
     for (int tries = 0; tries < TRIES; tries++) {
-        int rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+        int rc = lower_floor(db, &floor, err);
+        if (rc == 0)
+            rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
         if (rc != ERR_LOST)
             return rc;
-        rc = find_added(db, token, &any, err);
+        rc = find_added(db, floor, token, &any, err);
         if (rc != 0)
             return rc < 0 ? rc : 0;
     }

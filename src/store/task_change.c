@@ -137,7 +137,10 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
     sql_put_refs(&sql, "", next, n);
-    int rc = sql_read_refs(db, &sql, next, n, &count, err);
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = sql_read_refs(db, &sql, next, n, &count, err);
+    db_latest_end(db);
     *ret = (struct step){.rows = count};
     for (size_t i = from; i < from + n; i++)
         for (size_t k = 0; x->running[i] && k < count; k++)
@@ -269,7 +272,10 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
     if (rc == 0 && lost) {
         buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
         sql_put_ref_ids(&sql, "", refs, n);
-        rc = sql_read_refs(db, &sql, left, n, &count, err);
+        rc = db_latest_begin(db, err);
+        if (rc == 0)
+            rc = sql_read_refs(db, &sql, left, n, &count, err);
+        db_latest_end(db);
         *ret_deleted = n - count;
         buf_done(&sql);
     }

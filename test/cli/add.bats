@@ -276,7 +276,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     sql 'SET GLOBAL general_log = 0'
     [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Connect' AND user_host LIKE '%dq%' AND user_host NOT LIKE '%root%'")" -eq 1 ]
     [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND argument LIKE 'INSERT INTO dq_task%'")" -eq 1 ]
-    [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND user_host NOT LIKE '%root%'")" -le 2 ]
+    [ "$(sql "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = 'Query' AND user_host NOT LIKE '%root%'")" -le 3 ]
 }
 
 # bats test_tags=bare

@@ -414,6 +414,25 @@ static void a_streamed_result_that_breaks_is_an_error(void **state)
     db_free(d);
 }
 
+/* What another server of a cluster has committed is seen by a look-up, which waits for it; other reads do not. */
+static void a_look_up_waits_for_the_cluster(void **state)
+{
+    static const char *const exists =
+        "SELECT COUNT(*) FROM information_schema.session_variables WHERE variable_name = 'WSREP_SYNC_WAIT'";
+    struct db *d = harness_db();
+    (void)state;
+    if (!db_is_mariadb(d) || number(d, "%s", exists) == 0) {
+        db_free(d);
+        skip();
+    }
+    run(d, "SET SESSION wsrep_sync_wait = 4");
+    ok(db_latest_begin(d, &err));
+    assert_int_equal(number(d, "SELECT @@SESSION.wsrep_sync_wait"), 5);
+    db_latest_end(d);
+    assert_int_equal(number(d, "SELECT @@SESSION.wsrep_sync_wait"), 4);
+    db_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup(a_transaction_does_not_go_on_elsewhere, harness_setup),
         cmocka_unit_test_setup(what_a_broken_connection_left_running_is_killed, harness_setup),
         cmocka_unit_test_setup(a_streamed_result_that_breaks_is_an_error, harness_setup),
+        cmocka_unit_test_setup(a_look_up_waits_for_the_cluster, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

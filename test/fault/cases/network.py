@@ -1,5 +1,6 @@
 """What lies between dq and the server: cuts, delays, injected errors, failover, refused connections (scenarios 4, 16, 17, 26; figure
 G4)."""
+import threading
 import time
 
 from cases import case
@@ -156,6 +157,35 @@ def cut_add(t):
     t.expect(made >= wanted, f"{made} cuts of {wanted}")
     t.expect({body for body, _ in rows} == bodies and all(n == "1" for _, n in rows), "not each task is stored exactly once")
     t.note(f"{made} cuts, {len(bodies)} tasks acknowledged, all stored once")
+
+
+@case("cut-add-import", 4, 10)
+def cut_add_import(t):
+    """The answer of dq add is lost while an import brings rows of last year in: what was stored is found among them, once."""
+    proxy = t.proxy()
+    t.configure(proxy.settings())
+    wanted, end = t.often(40), threading.Event()
+
+    def bring_in(client):
+        while not end.wait(0.001):
+            client.query("INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES "
+                         + ", ".join(["('old', '', '2031-01-01', '2025-01-01')"] * 10))
+
+    importer = threading.Thread(target=bring_in, args=(t.server.client(t.database),))
+    importer.start()
+    try:
+        for n in range(wanted):
+            proxy.rules = [Rule("add", "cut-after", most=1, seconds=0.1)]
+            done = t.dq("add", "t", f"{n}", "--in", "1h")
+            stored = t.one(f"SELECT GROUP_CONCAT(id) FROM dq_task WHERE tag = 't' AND message_body = '{n}'")
+            t.expect(int(done.stdout) == stored, f"dq add said {done.stdout}, stored is {stored}")
+    finally:
+        end.set()
+        importer.join()
+    made, old = t.faults.count("cut"), t.count("tag = 'old'")
+    t.expect(made >= wanted, f"{made} cuts of {wanted}")
+    t.expect(old >= 10 * wanted, f"only {old} rows came in meanwhile")
+    t.note(f"{made} cuts, each task stored once, among {old} others")
 
 
 @case("cut-cancel", 4, 10, tls="short")
