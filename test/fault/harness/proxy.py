@@ -215,7 +215,7 @@ class _Session:
                 self.client, shift = self.proxy.tls.wrap_socket(self.client, server_side=True), 1
                 continue
             if sequence == 1 + shift:
-                flags = struct.unpack_from("<I", payload)[0] & ~CLIENT_SSL
+                flags = struct.unpack_from("<I", payload)[0] & ~(CLIENT_SSL | CLIENT_QUERY_ATTRIBUTES)
                 payload = struct.pack("<I", flags) + payload[4:]
             self.upstream.sendall(mysql.packet(sequence - shift, payload))
             while True:
