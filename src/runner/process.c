@@ -36,7 +36,7 @@ static int keep_only(int sock)
 {
     if (sock != 3)
         dup3(sock, 3, O_CLOEXEC);
-    if (syscall(SYS_close_range, 4, ~0u, 0) != 0)
+    if (syscall(__NR_close_range, 4, ~0u, 0) != 0)
         for (int fd = 4; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
             close(fd);
     return 3;

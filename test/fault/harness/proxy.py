@@ -154,7 +154,7 @@ class Proxy:
             with self._lock:
                 self._sessions.discard(session)
                 reset = self.tls and self.rng.random() < 0.5
-            if reset:
+            if reset and session.client.fileno() >= 0:  # it is -1 if the client left during the handshake
                 session.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             session.client.close()
             upstream.close()
