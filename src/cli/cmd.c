@@ -68,10 +68,15 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
         rc = conf_load(c->config_path, &c->conf, err);
     if (rc == 0)
         rc = choose_format(c, err);
-    if (rc == 0 && level >= CMD_DB && c->db == NULL)
+    if (rc == 0 && level >= CMD_DB && c->db == NULL) {
         c->db = db_new(&c->conf->mysql);
+        if (c->cmd->reads_only)
+            db_set_reader(c->db);
+    }
     if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
         rc = db_connect(c->db, err);
+        if (rc == 0 && db_is_read_only(c->db))
+            cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old", db_server(c->db));
         if (rc == 0)
             rc = schema_check(c->db, err);
     }

@@ -67,6 +67,7 @@ struct cmd {
     size_t values_size;             /* of the verb's own struct that the options fill */
     int min_operands, max_operands; /* max -1: any number */
     enum cmd_level level;
+    bool reads_only;  /* changes nothing in the database: a read-only server will do */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
 };

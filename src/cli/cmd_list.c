@@ -119,6 +119,7 @@ const struct cmd cmd_list = {
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,
+    .reads_only = true,
     .formats = OUT_ANY,
     .run = run,
 };

@@ -84,6 +84,7 @@ const struct cmd cmd_pollers = {
     .usage = "",
     .details = "One that did not come to its end properly stays in the list, not alive, for a day.",
     .level = CMD_SCHEMA,
+    .reads_only = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

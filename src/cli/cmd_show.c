@@ -341,6 +341,7 @@ const struct cmd cmd_show = {
     .min_operands = 1,
     .max_operands = -1,
     .level = CMD_SCHEMA,
+    .reads_only = true,
     .formats = OUT_ANY,
     .run = run,
 };

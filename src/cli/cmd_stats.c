@@ -212,6 +212,7 @@ const struct cmd cmd_stats = {
     CMD_OPTIONS(options),
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
+    .reads_only = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

@@ -151,6 +151,7 @@ const struct cmd cmd_tags = {
     CMD_OPTIONS(options),
     .values_size = sizeof(struct tags_values),
     .level = CMD_SCHEMA,
+    .reads_only = true,
     .formats = OUT_ANY,
     .run = run,
 };

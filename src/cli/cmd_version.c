@@ -44,6 +44,7 @@ const struct cmd cmd_version = {
     .summary = "print the versions of dq, the client library and, with -v, the server",
     .usage = "",
     .level = CMD_NOTHING,
+    .reads_only = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

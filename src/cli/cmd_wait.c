@@ -155,6 +155,7 @@ const struct cmd cmd_wait = {
     .min_operands = 1,
     .max_operands = -1,
     .level = CMD_SCHEMA,
+    .reads_only = true,
     .formats = OUT_ANY,
     .run = run,
 };

@@ -116,7 +116,8 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
 {
     bool drop;
 
-    if (number == CR_SSL_CONNECTION_ERROR) /* MariaDB's library reports this for any connection under TLS that breaks or times out */
+    /* MariaDB's library reports this for any connection under TLS that breaks or times out. */
+    if (number == CR_SSL_CONNECTION_ERROR)
         number = CR_SERVER_LOST;
     int code = db_error_set(err, number, text, db->at, &drop);
 
@@ -125,6 +126,8 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
         memcpy(db->orphan_at, db->at, sizeof db->at);
         db->orphan_since = db->connected_at;
     }
+    if (code == ERR_LOST && when_steady() - db->sent_at >= db->conf->read_timeout_ms)
+        memcpy(db->stalled_at, db->at, sizeof db->at);
     if (drop)
         db_drop(db);
     else if (code == ERR_TRANSIENT)
@@ -150,6 +153,7 @@ static int odd_answer(struct db *db, unsigned columns, unsigned wanted, struct e
 
 int db_run(struct db *db, const char *sql, struct err *err)
 {
+    db->sent_at = when_steady();
     return mysql_real_query(db->my, sql, strlen(sql)) ? db_fail(db, err) : 0;
 }
 
@@ -176,6 +180,7 @@ static int send_statement(struct db *db, const struct buf *sql, struct err *err)
     int rc = db_connect(db, err);
     if (rc < 0)
         return rc;
+    db->sent_at = when_steady();
     return mysql_real_query(db->my, sql->data, sql->len) ? db_fail(db, err) : 0;
 }
 

@@ -27,11 +27,15 @@ struct db *db_new(const struct conf_mysql *conf);
 void db_free(struct db *db);
 int db_load_secret(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* Makes sure of a connection: none yet, or broken: tries the hosts in order. Blocks up to connect_timeout per host. Where several
- * hosts are configured, one that is read-only is passed over. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS). */
+/* Makes sure of a connection: none yet, or broken: tries the hosts in order. Blocks up to connect_timeout per host. If several
+ * hosts are configured, one that is read-only is passed over, and one that let the last statement time out is used only if there is
+ * no other. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS). */
 int db_connect(struct db *db, struct err *err) __attribute__((warn_unused_result));
 /* db_connect for the one who sets up: a database that does not exist is created (utf8mb4). */
 int db_connect_create(struct db *db, struct err *err) __attribute__((warn_unused_result));
+/* Before connecting: this handle only reads; a read-only server is used if there is no other. db_is_read_only: this happened. */
+void db_set_reader(struct db *db);
+bool db_is_read_only(const struct db *db);
 bool db_connected(const struct db *db);
 void db_close(struct db *db);               /* keeps the handle: the next db_connect starts anew */
 const char *db_server(const struct db *db); /* "MariaDB 10.11.19 at db1:3306" for messages; "not connected" */

@@ -240,18 +240,70 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     return len > 0;
 }
 
-static int check_writable(struct db *db, struct err *err)
+/* Whether a host that others could stand in for is as good as any. */
+static int check_fit(struct db *db, struct err *err)
 {
     unsigned long long read_only = 0;
     int64_t since = when_steady();
     int rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
 
-    if (rc == 0 && read_only)
+    db->read_only = rc == 0 && read_only;
+    if (db->read_only)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
+    else if (rc == 0 && !strcmp(db->at, db->stalled_at))
+        rc = err_set(err, ERR_UNAVAILABLE, "%s: the server let a statement time out", db->at);
     else if (rc == ERR_LOST)
         rc = not_made(db, since, err);
     if (rc < 0)
         db_close(db);
+    return rc;
+}
+
+/* One more host and why it cannot be used, without the advice that the end of the list gives once. */
+static void add_reason(struct buf *reasons, const struct err *err)
+{
+    const char *advice = strstr(err->text, "; " DB_ERROR_WHERE);
+
+    if (reasons->len)
+        buf_str(reasons, "; ");
+    buf_add(reasons, err->text, advice ? (size_t)(advice - err->text) : strlen(err->text));
+}
+
+/* The first host of the list that is fit. Otherwise one that let a statement time out, or, for a reader, one that is read-only. */
+static int connect_list(struct db *db, const char *database, struct err *err)
+{
+    const struct conf_mysql *c = db->conf;
+    const char *list = c->host;
+    char host[256], spare[256] = "";
+    struct buf reasons = BUF_INIT;
+    struct err why = {0};
+    unsigned port, spare_port = 0;
+    bool spare_reads_only = false;
+    int rc = ERR_UNAVAILABLE;
+
+    while (rc == ERR_UNAVAILABLE && next_host(&list, c->port, host, sizeof host, &port)) {
+        db->read_only = false;
+        rc = connect_host(db, host, port, database, &why);
+        if (rc == 0 && (rc = check_fit(db, &why)) == ERR_UNAVAILABLE && (!*spare || spare_reads_only) &&
+            (!db->read_only || db->reader)) {
+            memcpy(spare, host, sizeof spare);
+            spare_port = port;
+            spare_reads_only = db->read_only;
+        }
+        if (rc < 0)
+            add_reason(&reasons, &why);
+    }
+    if (rc == ERR_UNAVAILABLE && *spare) {
+        rc = connect_host(db, spare, spare_port, database, err);
+        db->read_only = rc == 0 && spare_reads_only;
+    } else if (rc == ERR_UNAVAILABLE) {
+        rc = err_set(err, rc, "none of the hosts can be used: %.*s", (int)reasons.len, reasons.data);
+    } else if (rc < 0) {
+        rc = err_set(err, rc, "%s", why.text);
+    }
+    if (rc == 0)
+        db->stalled_at[0] = '\0';
+    buf_done(&reasons);
     return rc;
 }
 
@@ -260,25 +312,31 @@ static int connect_any(struct db *db, const char *database, struct err *err)
     const struct conf_mysql *c = db->conf;
     const char *list = set_or_null(c->host);
     char host[256];
-    unsigned port;
+    unsigned port, hosts = 0;
     int rc = db_load_secret(db, err);
 
     if (rc < 0)
         return rc;
+    db->read_only = false;
     if (!list)
         return connect_host(db, NULL, 0, database, err);
-    int hosts = 0;
     for (const char *rest = list; next_host(&rest, c->port, host, sizeof host, &port);)
         hosts++;
-    rc = err_set(err, ERR_CONFIG, "host in [mysql] names no host");
-    while (next_host(&list, c->port, host, sizeof host, &port)) {
-        rc = connect_host(db, host, port, database, err);
-        if (rc == 0 && hosts > 1)
-            rc = check_writable(db, err);
-        if (rc != ERR_UNAVAILABLE)
-            break;
-    }
-    return rc == ERR_UNAVAILABLE && hosts > 1 ? err_prefix(err, "none of the hosts can be used; the last") : rc;
+    if (hosts > 1)
+        return connect_list(db, database, err);
+    if (!next_host(&list, c->port, host, sizeof host, &port))
+        return err_set(err, ERR_CONFIG, "host in [mysql] names no host");
+    return connect_host(db, host, port, database, err);
+}
+
+void db_set_reader(struct db *db)
+{
+    db->reader = true;
+}
+
+bool db_is_read_only(const struct db *db)
+{
+    return db->my && db->read_only;
 }
 
 int db_connect(struct db *db, struct err *err)

@@ -30,7 +30,10 @@ struct db {
     int64_t connected_at; /* steady clock: when the connection was made */
     unsigned long orphan; /* id of a connection that broke under a statement; 0: none */
     char orphan_at[DB_AT_SIZE];
-    int64_t orphan_since; /* steady clock: it was made then */
+    int64_t orphan_since;        /* steady clock: it was made then */
+    int64_t sent_at;             /* steady clock: the last statement was sent */
+    char stalled_at[DB_AT_SIZE]; /* the server that let a statement time out last; empty: none */
+    bool reader, read_only;
 };
 
 void db_drop(struct db *db); /* closes, but remembers an open transaction: the rest of it must not run on a new connection */
@@ -48,8 +51,8 @@ int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *
 /* db_session.c: the settings that every session has; ends a transaction that somebody else's statement left open. */
 int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing if TLS is required and the server does not
- * offer it (*ret_stripped), and no password in the clear. A local socket needs no TLS. host NULL: the local socket. */
+/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing if TLS is required and the server does
+ * not offer it (*ret_stripped), and no password in the clear. A local socket needs no TLS. host NULL: the local socket. */
 int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped) __attribute__((warn_unused_result));

@@ -301,6 +301,45 @@ def failover(t):
     t.expect(oracle.repeats == 0 and all(int(r[4]) == 1 for r in oracle.rows.values()), "an attempt was burned")
 
 
+@case("only-a-replica", 17, 5)
+def only_a_replica(t):
+    """Of two hosts one is down and one read-only: verbs that only read use it and say so; others name each host with its reason."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    t.add(3, in_ms=3_600_000)
+    t.dq("list")
+    t.faults.add("replica")
+    t.sql("SET GLOBAL read_only = 1")
+    try:
+        for down in (False, True):
+            if down:
+                first.close()
+            for verb in ("list", "tags", "stats", "pollers"):
+                done = t.dq(verb)
+                t.expect(b" is read-only" in done.stderr, f"dq {verb}: {done.stderr}")
+            task = t.one("SELECT MAX(id) FROM dq_task")
+            t.expect(b"is read-only" in t.dq("show", str(task)).stderr, "dq show does not say whom it asks")
+            done = t.dq("add", "t", status=(69,))
+            for proxy, why in ((first, b"connect" if down else b"read-only"), (second, b"read-only")):
+                said = [part for part in done.stderr.split(b"; ") if b"127.0.0.1:%d" % proxy.port in part]
+                t.expect(said and why in said[0], f"dq add does not say what is wrong with each host: {done.stderr}")
+    finally:
+        t.sql("SET GLOBAL read_only = 0")
+
+
+@case("stalled-primary", 17, 15)
+def stalled_primary(t):
+    """The first host takes connections and answers questions, but no write ends, as in a group without majority: after one time-out the
+    next host is used."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}", "read_timeout": "2s"})
+    first.rules = [Rule("add", "delay", seconds=20.0)]
+    for n in range(2):
+        t.dq("add", "t", f"{n}", "--in", "1h")
+        t.expect(t.faults.count("delay") == n + 1, f"dq add waited for the first host {t.faults.count('delay')} times")
+    t.expect(t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task") == t.count() == 2, "not each task is stored once")
+
+
 @case("connections-refused", 26, 15)
 def connections_refused(t):
     """Too many connections for a while: retried with growing, jittered pauses, no herd; running handlers go on."""
