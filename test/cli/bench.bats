@@ -48,9 +48,9 @@ as_account()
 {
     sql "CREATE OR REPLACE USER benchmark@localhost IDENTIFIED BY 'S3cret-of-bench'"
     echo 'S3cret-of-bench' >"$BATS_TEST_TMPDIR/password"
-    sed "s|^user *=.*|user = benchmark|; /^\[mysql\]/a password_file = $BATS_TEST_TMPDIR/password" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/dq.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/password" "$BATS_TEST_TMPDIR/dq.ini"
-    export DQ_CONFIG=$BATS_TEST_TMPDIR/dq.ini
+    chmod 600 "$BATS_TEST_TMPDIR/password"
+    own_ini "s|^user *=.*|user = benchmark|; s|^\[mysql\]|&\npassword_file = $BATS_TEST_TMPDIR/password|"
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
 }
 
 @test 'every measure, capacity and bottleneck has its line, and json can be read' {
@@ -59,10 +59,11 @@ as_account()
 import json, sys
 rows = json.load(open(sys.argv[1]))
 got = {kind: [r for r in rows if r["kind"] == kind] for kind in ("measure", "capacity", "bottleneck")}
-assert [r["name"] for r in got["measure"]] == ["round-trip", "commit", "connect", "add-command", "add", "add-bulk", "peek",
-    "claim", "settle", "spawn", "spawn-parallel", "run", "run-batch", "lateness"], rows
-assert [r["name"] for r in got["capacity"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "hosts"], rows
-assert [r["name"] for r in got["bottleneck"]] == ["process", "process-1s", "batch", "server", "add", "add-command", "lateness", "hosts"], rows
+names = {kind: " ".join(r["name"] for r in got[kind]) for kind in got}
+assert names["measure"] == ("round-trip commit connect add-command add add-bulk peek claim settle"
+    " spawn spawn-parallel run run-batch lateness"), rows
+assert names["capacity"] == "process process-1s batch server add add-command hosts", rows
+assert names["bottleneck"] == "process process-1s batch server add add-command lateness hosts", rows
 for r in got["measure"] + got["capacity"]:
     assert r["value"] > 0 or r["name"] == "lateness" and r["value"] >= 0, r
     assert r["unit"] and r["about"], r
@@ -150,7 +151,7 @@ END
     sql 'DROP DATABASE spare'
 }
 
-@test 'an existing database in which a killed one left its tables, and one that is not there, are told with what to do' {
+@test 'an existing database in which a killed one left its tables, or that is not there: what to do' {
     sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
     databases=$(databases)
     "$DQ_BIN/dq" bench --for 1m --database spare >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
@@ -188,7 +189,8 @@ END
     kill -INT "$BENCH_PID"
     rc=0; bench_wait || rc=$?
     [ "$rc" -eq 75 ]
-    [ "$(grep '^dq: ' "$BATS_TEST_TMPDIR/err")" = "dq: bench: interrupted; $left could not be dropped: dq bench --clean drops it later" ]
+    [ "$(grep '^dq: ' "$BATS_TEST_TMPDIR/err")" = \
+        "dq: bench: interrupted; $left could not be dropped: dq bench --clean drops it later" ]
     sql 'GRANT ALL ON `dq_bench_%`.* TO benchmark@localhost'
     [ "$(dq bench --clean)" = '1 dropped' ]
     untouched
@@ -201,7 +203,8 @@ END
     bench_wait || true
     is_disconnected() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -eq 0 ]; }
     wait_until is_disconnected
-    sql 'CREATE DATABASE dq_bench_0123456789ab; CREATE TABLE dq_bench_0123456789ab.mine (a int); CREATE DATABASE dq_bench_of_bob'
+    sql 'CREATE DATABASE dq_bench_0123456789ab; CREATE TABLE dq_bench_0123456789ab.mine (a int);
+         CREATE DATABASE dq_bench_of_bob'
     "$DQ_BIN/dq" bench --for 1m >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     BENCH_PID=$!
     is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }

@@ -19,7 +19,7 @@ try()
 
 added() { [ "$(count)" -eq "$1" ]; }
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
-lines() { awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) printf "{\"tag\":\"bulk\",\"in\":\"1h\",\"body\":\"%d\"}\n", i }'; }
+lines() { seq "$1" | sed 's/.*/{"tag":"bulk","in":"1h","body":"&"}/'; }
 
 # refused LINE TEXT: the file x.ndjson (or the one in $file) is refused at LINE with TEXT, and nothing is added.
 refused()
@@ -41,10 +41,11 @@ END
     try dq add --from x.ndjson -o json
     [ "$rc" -eq 0 ]
     [ "$out" = '{"added":3,"kept":0}' ]
-    [ "$(sql 'SELECT tag, HEX(message_body), task_key, max_attempts, delay_time FROM dq_task ORDER BY id' | tr '\t\n' ' ,')" = \
-        'a 68C3A46C6C6F0A00 k1 2 600000,b 00FF1B NULL NULL 0,c  NULL NULL 0,' ]
+    sql 'SELECT tag, HEX(message_body), task_key, max_attempts, delay_time FROM dq_task ORDER BY id' >rows
+    [ "$(tr '\t\n' ' ,' <rows)" = 'a 68C3A46C6C6F0A00 k1 2 600000,b 00FF1B NULL NULL 0,c  NULL NULL 0,' ]
     [ "$(sql "SELECT expected_time FROM dq_task WHERE tag = 'b'")" = '2031-01-01 00:00:00.000' ]
-    [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, create_time, expected_time) IN (59, 60) FROM dq_task WHERE tag = 'c'")" -eq 1 ]
+    [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, create_time, expected_time) IN (59, 60)
+              FROM dq_task WHERE tag = 'c'")" -eq 1 ]
 }
 
 @test 'TSV with and without a heading, escapes included' {

@@ -7,15 +7,27 @@ setup() { sandbox_clear; }
 # task STATUS [TAG [KEY]]: prints its id.
 task()
 {
-    local id
+    local id status
     id=$(dq -q add "${2:-t}" body --in 1h ${3:+--key "$3"})
-    [ "$1" = pending ] || sql "UPDATE dq_task SET status = $(number "$1"), live = IF(task_key IS NULL OR $(number "$1") <> 3, NULL, 1), attempt = 1,
-        claim_token = RANDOM_BYTES(16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, version = 1,
-        finish_time = IF($(number "$1") = 3, NULL, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR) WHERE id = $id"
+    status=$(number "$1")
+    [ "$1" = pending ] || sql "UPDATE dq_task SET status = $status, version = 1, attempt = 1,
+        live = IF(task_key IS NULL OR $status <> 3, NULL, 1), claim_token = RANDOM_BYTES(16),
+        lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR,
+        finish_time = IF($status = 3, NULL, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR) WHERE id = $id"
     echo "$id"
 }
 
-number() { case $1 in pending) echo 0 ;; done) echo 1 ;; failed) echo 2 ;; running) echo 3 ;; cancelled) echo 4 ;; esac; }
+number()
+{
+    case $1 in
+    pending) echo 0 ;;
+    done) echo 1 ;;
+    failed) echo 2 ;;
+    running) echo 3 ;;
+    cancelled) echo 4 ;;
+    esac
+}
+
 status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
 
 try()
@@ -164,7 +176,8 @@ END
     [ "$(sql "SELECT status, attempt, expected_time <= UTC_TIMESTAMP(3) FROM dq_task WHERE id = $id")" = $'0\t0\t1' ]
     try dq retry --tag t --status done,cancelled -y --in 2h
     [ "$out" = '2 tasks retried' ]
-    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_time > UTC_TIMESTAMP(3) + INTERVAL 119 MINUTE")" -eq 2 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task
+              WHERE status = 0 AND expected_time > UTC_TIMESTAMP(3) + INTERVAL 119 MINUTE')" -eq 2 ]
 }
 
 @test 'a key that is taken again meanwhile keeps its old task from coming back' {
@@ -188,14 +201,16 @@ END
 
 @test 'delete takes the attempts along' {
     id=$(task failed)
-    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'exit')"
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
+         VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'exit')"
     [ "$(dq delete "$id")" = '1 task deleted' ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -eq 0 ]
 }
 
 @test 'purge: by age and state, by retention, counted first with --dry-run' {
     for state in done failed cancelled; do task "$state" >/dev/null; task "$state" >/dev/null; done
-    sql "UPDATE dq_task SET expected_time = finish_time; UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 400 DAY, expected_time = finish_time WHERE id % 2 = 0"
+    sql 'UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 400 DAY WHERE id % 2 = 0;
+         UPDATE dq_task SET expected_time = finish_time'
     task pending >/dev/null
     [ "$(dq purge --older-than 30d --dry-run)" = '3 tasks would be deleted' ]
     [ "$(dq purge --older-than 30d --status done)" = '1 task deleted' ]

@@ -38,11 +38,6 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
     [[ $(outcome stars-1024) == $'1\t1\torder 1024 was rated'* ]]
 }
 
-@test 'no task started before its time' {
-    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < expected_time')" = 0 ]
-    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE execution_time < create_time + INTERVAL delay_time * 1000 MICROSECOND')" = 0 ]
-}
-
 @test 'a payment that fails twice succeeds at its third attempt, and both failures are kept' {
     [[ $(outcome pay-1042) == $'1\t3\t'*'120.00 captured at attempt 3'* ]]
     run sql "SELECT a.attempt, a.outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id

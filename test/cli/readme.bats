@@ -13,7 +13,10 @@ setup_file()
 setup() { cd "$BATS_TEST_TMPDIR"; }
 
 # The commands behind the first block, except those that build and install.
-commands() { sed -n '/^TRY IT/,$s/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstart|bin/check|\./autogen\.sh .*)$'; }
+commands()
+{
+    sed -n '/^TRY IT/,$s/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstart|bin/check|\./autogen\.sh .*)$'
+}
 
 @test 'the two commands that README names first are there' {
     grep -qxF '    $ bin/quickstart' "$DQ_TOP/README"

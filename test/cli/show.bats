@@ -15,10 +15,13 @@ END
 failed_task()
 {
     id=$(dq -q add known 'the body' --key k --max-attempts 2)
-    sql "UPDATE dq_task SET status = 2, live = NULL, attempt = 2, version = 4, host = 'h1', pid = 42, exit_code = 3, error_stack = 'exit status 3',
-         output = 'last words', execution_time = UTC_TIMESTAMP(3), finish_time = UTC_TIMESTAMP(3) WHERE id = $id;
-         INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, \`signal\`, error_stack, output) VALUES
-         ($id, 1, 1, 'h1', 42, '2026-11-20 10:00:00', '2026-11-20 10:00:01.5', 'exit', 7, NULL, 'exit status 7', CONCAT('out', CHAR(27))),
+    sql "UPDATE dq_task SET status = 2, live = NULL, attempt = 2, version = 4, host = 'h1', pid = 42, exit_code = 3,
+         error_stack = 'exit status 3', output = 'last words', execution_time = UTC_TIMESTAMP(3),
+         finish_time = UTC_TIMESTAMP(3) WHERE id = $id;
+         INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code,
+         \`signal\`, error_stack, output) VALUES
+         ($id, 1, 1, 'h1', 42, '2026-11-20 10:00:00', '2026-11-20 10:00:01.5', 'exit', 7,
+          NULL, 'exit status 7', CONCAT('out', CHAR(27))),
          ($id, 3, 2, 'h1', 42, '2026-11-20 10:00:05', '2026-11-20 10:01:05', 'timeout', NULL, 15, 'timed out', NULL)"
 }
 
@@ -40,7 +43,20 @@ failed_task()
 
 @test 'json: one object for one task, an array for several, bytes exact' {
     failed_task
-    [[ $(dq show "$id" -o json) =~ ^\{\"id\":$id,\"tag\":\"known\",\"key\":\"k\",\"status\":\"failed\",.*\"exit_code\":3,.*\"body\":\"the\ body\",\"output\":\"last\ words\",\"attempts\":\[\{\"attempt\":1,.*\"took_ms\":1500,\"outcome\":\"exit\",\"exit_code\":7,\"signal\":null,.*\"output\":\"out\\u001[bB]\"\},\{\"attempt\":2,.*\"outcome\":\"timeout\".*\"output\":null\}\]\}$ ]]
+    dq show "$id" -o json >"$BATS_TEST_TMPDIR/json"
+    python3 - "$id" "$BATS_TEST_TMPDIR/json" <<'END'
+import json, sys
+with open(sys.argv[2]) as f:
+    task = json.load(f)
+def has(shown, **members):
+    for name, value in members.items():
+        assert shown[name] == value, (name, shown)
+has(task, id=int(sys.argv[1]), tag="known", key="k", status="failed", exit_code=3, body="the body", output="last words")
+first, second = task["attempts"]
+has(first, attempt=1, took_ms=1500, outcome="exit", exit_code=7, signal=None, output="out\x1b")
+has(second, attempt=2, took_ms=60000, outcome="timeout", exit_code=None, signal=15, output=None)
+assert list(task)[:4] == ["id", "tag", "key", "status"] and list(task)[-1] == "attempts", list(task)
+END
     other=$(dq -q add known)
     [ "$(dq show "$id" "$other" -o json | head -c 2)" = '[{' ]
     [ "$(dq show "$id" "$other" -o json | tail -c 4)" = ']}]' ]

@@ -4,7 +4,11 @@ load ../lib/sandbox
 
 setup() { sandbox_clear; }
 
-finish() { sql "UPDATE dq_task SET status = $2, exit_code = ${3:-NULL}, \`signal\` = ${4:-NULL}, finish_time = UTC_TIMESTAMP(3), live = NULL WHERE id = $1"; }
+finish() # finish ID STATUS [EXIT-CODE [SIGNAL]]
+{
+    sql "UPDATE dq_task SET status = $2, exit_code = ${3:-NULL}, \`signal\` = ${4:-NULL}, live = NULL,
+         finish_time = UTC_TIMESTAMP(3) WHERE id = $1"
+}
 
 connected() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]; }
 

@@ -7,12 +7,14 @@ setup() { sandbox_clear; }
 # insert TAG EXPECTED [COLUMN VALUE]: SQL expressions; prints the id.
 insert()
 {
-    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time${3:+, $3}) VALUES ($1, 'x', $2, UTC_TIMESTAMP(3)${4:+, $4});
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time${3:+, $3})
+         VALUES ($1, 'x', $2, UTC_TIMESTAMP(3)${4:+, $4});
          SELECT LAST_INSERT_ID()"
 }
 now='UTC_TIMESTAMP(3)'
 
-counts() { dq tags -o tsv --tag '*' | grep -a ^mail | cut -f"$1"; } # the tags' names and counts: fields as cut -f takes them
+# The tags' names and counts: fields as cut -f takes them.
+counts() { dq tags -o tsv --tag '*' | grep -a ^mail | cut -f"$1"; }
 
 handle_mail()
 {
@@ -60,13 +62,14 @@ END
 }
 
 # Each of these was due for ever, blocked its tag, and was counted as not due.
-zeros="'0001-01-01 00:00:00' '0000-00-00 00:00:00' '1000-01-01 00:00:00' '1969-12-31 23:59:59.999' '0000-01-01 00:00:00' '2026-00-15 00:00:00' '2026-02-00 10:00:00'"
+zeros=('0001-01-01 00:00:00' '0000-00-00 00:00:00' '1000-01-01 00:00:00' '1969-12-31 23:59:59.999'
+    '0000-01-01 00:00:00' '2026-00-15 00:00:00' '2026-02-00 10:00:00')
 
 insert_zeros() # the sandbox's server takes them as servers with an older sql_mode do
 {
-    eval "set -- $zeros"
-    for time in "$@"; do
-        sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('mail', 'x', '$time', '$time')"
+    for time in "${zeros[@]}"; do
+        sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+             VALUES ('mail', 'x', '$time', '$time')"
     done
 }
 
@@ -105,7 +108,8 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
     sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00'"
     dq cancel --tag mail -y
     dq retry --tag mail --status cancelled -y
-    sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00', status = 1, finish_time = ELT(1 + id % 2, '0000-00-00', NULL)"
+    sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00', status = 1,
+         finish_time = ELT(1 + id % 2, '0000-00-00', NULL)"
     dq list --status done | grep -q mail
     dq purge --older-than 1d
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 0 ]
@@ -113,7 +117,8 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
 
 @test "a page of the list that ends within dates that are none goes on behind them" {
     sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time)
-         SELECT 'mail', '', CONCAT('2026-0', seq % 3, '-', LPAD(seq % 29, 2, '0'), ' 00:00:00'), UTC_TIMESTAMP(3) FROM seq_1_to_3000"
+         SELECT 'mail', '', CONCAT('2026-0', seq % 3, '-', LPAD(seq % 29, 2, '0'), ' 00:00:00'), UTC_TIMESTAMP(3)
+         FROM seq_1_to_3000"
     [ "$(timeout 60 "$DQ_BIN/dq" list -n 0 -o id | sort -u | wc -l)" = 3000 ]
     [ "$(dq list -n 0 -o id | wc -l)" = 3000 ]
 }

@@ -10,7 +10,8 @@ STEP='TIMESTAMPDIFF(MICROSECOND, update_time, expected_time)'
 # pass_time INTERVAL: so much later by all the task's times.
 pass_time()
 {
-    sql "UPDATE dq_task SET expected_time = expected_time - INTERVAL $1, create_time = create_time - INTERVAL $1, update_time = update_time - INTERVAL $1"
+    sql "UPDATE dq_task SET expected_time = expected_time - INTERVAL $1, create_time = create_time - INTERVAL $1,
+         update_time = update_time - INTERVAL $1"
 }
 
 @test "due after 5 s, 30 s and 60 s, done at the third step: the published example" {
@@ -33,7 +34,8 @@ END
     pass_time '60 SECOND'
     dqd
     [ "$(row 'expected_time <= UTC_TIMESTAMP(3)')" = $'1\t4\t1' ]
-    [ "$(sql 'SELECT GROUP_CONCAT(attempt, ":", outcome, ":", exit_code ORDER BY version) FROM dq_attempt')" = 1:exit:1,2:exit:1,3:exit:1 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(attempt, ":", outcome, ":", exit_code ORDER BY version) FROM dq_attempt')" = \
+        1:exit:1,2:exit:1,3:exit:1 ]
 }
 
 @test "the default ladder: 5s 30s 60s 10m 30m 1h 6h 24h 48h, then failed" {
@@ -88,8 +90,10 @@ END
     for code in 64 65 70 76 77 78 100 112 1 75; do dq add exit.$code; done
     dq add own
     dqd
-    [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY exit_code) FROM dq_task WHERE status = 2')" = exit.64,exit.65,exit.70,exit.76,exit.77,exit.78,exit.100,exit.112 ]
-    [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY exit_code, tag) FROM dq_task WHERE status = 0 AND attempt = 1')" = exit.1,own,exit.75 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY exit_code) FROM dq_task WHERE status = 2')" = \
+        exit.64,exit.65,exit.70,exit.76,exit.77,exit.78,exit.100,exit.112 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY exit_code, tag) FROM dq_task WHERE status = 0 AND attempt = 1')" = \
+        exit.1,own,exit.75 ]
 }
 
 @test "jitter only ever lengthens a step" {
@@ -102,5 +106,6 @@ handlers:
 END
     for i in 1 2 3 4 5 6 7 8 9 10 11 12; do dq add pay; done
     dqd
-    [ "$(sql "SELECT COUNT(*), MIN($STEP) >= 86400000000, MAX($STEP) <= 86400000000 * 3 / 2, COUNT(DISTINCT $STEP) > 1 FROM dq_task")" = $'12\t1\t1\t1' ]
+    [ "$(sql "SELECT COUNT(*), MIN($STEP) >= 86400000000, MAX($STEP) <= 86400000000 * 3 / 2,
+              COUNT(DISTINCT $STEP) > 1 FROM dq_task")" = $'12\t1\t1\t1' ]
 }

@@ -101,7 +101,8 @@ END
     for t in missing notfound nodir fine; do dq add $t; done
     run dqd
     [ "$status" = 0 ]
-    [ "$(sql 'SELECT GROUP_CONCAT(tag, status, attempt ORDER BY id) FROM dq_task')" = missing00,notfound00,nodir00,fine11 ]
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status, attempt ORDER BY id) FROM dq_task')" = \
+        missing00,notfound00,nodir00,fine11 ]
     [ "$(grep -c 'cannot be started' <<<"$output")" = 3 ]
     [[ $output == *tag=missing*/nonexistent/program* ]]
     [ "$(sql "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'released'")" = 3 ]
@@ -156,7 +157,8 @@ END
     dqd --slots 5
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t24' ]
     awk '/^\+/ { n++; c[substr($0, 2)]++ } /^-/ { n--; c[substr($0, 2)]-- }
-         n > 5 || c["t1"] > 3 || c["t2"] > 3 { bad = 1 } n > most { most = n } END { exit bad || most < 2 }' "$BATS_TEST_TMPDIR/log"
+         n > 5 || c["t1"] > 3 || c["t2"] > 3 { bad = 1 } n > most { most = n }
+         END { exit bad || most < 2 }' "$BATS_TEST_TMPDIR/log"
 }
 
 @test "global_max_running holds over several pollers" {
@@ -212,7 +214,8 @@ handlers:
 END
     for t in exits dies hangs stubborn wordy; do dq add $t; done
     dqd
-    [ "$(sql "SELECT exit_code, error_stack, output FROM dq_task WHERE tag = 'exits'")" = $'3\texit status 3\tout\\nerr\\n' ]
+    [ "$(sql "SELECT exit_code, error_stack, output FROM dq_task WHERE tag = 'exits'")" = \
+        $'3\texit status 3\tout\\nerr\\n' ]
     [ "$(sql "SELECT \`signal\`, exit_code FROM dq_task WHERE tag = 'dies'")" = $'11\tNULL' ]
     [ "$(sql "SELECT outcome FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE tag = 'hangs'")" = timeout ]
     [[ "$(sql "SELECT error_stack FROM dq_task WHERE tag = 'hangs'")" == *'timed out after 200ms'* ]]
@@ -253,9 +256,10 @@ END
 handlers: {}
 END
     sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
-         SELECT 't', '', s.status, UTC_TIMESTAMP(3) - INTERVAL d.days DAY, UTC_TIMESTAMP(3) - INTERVAL d.days DAY, UTC_TIMESTAMP(3) - INTERVAL d.days DAY
-         FROM (SELECT 1 status UNION SELECT 2 UNION SELECT 4) s, (SELECT 6 days UNION SELECT 8 UNION SELECT 31) d;
-         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, finish_time, 'exit' FROM dq_task"
+         SELECT 't', '', s.status, d.ago, d.ago, d.ago FROM (SELECT 1 status UNION SELECT 2 UNION SELECT 4) s,
+         (SELECT UTC_TIMESTAMP(3) - INTERVAL ELT(seq, 6, 8, 31) DAY ago FROM seq_1_to_3) d;
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
+         SELECT id, 1, 1, finish_time, 'exit' FROM dq_task"
     dqd
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t1\n2\t2\n4\t1' ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 4 ]
@@ -267,11 +271,9 @@ handlers:
   t:
     run: echo fine
 END
-    sed 's/^\[dqd\]/&\nhistory = all/' "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/all.ini"
-    sed -i "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$BATS_TEST_TMPDIR/all.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/all.ini"
+    own_ini 's/^\[dqd\]/&\nhistory = all/'
     dq add t
-    dqd --config "$BATS_TEST_TMPDIR/all.ini"
+    dqd --config "$BATS_TEST_TMPDIR/own.ini"
     [ "$(sql 'SELECT outcome, attempt, exit_code, output FROM dq_attempt')" = $'done\t1\t0\tfine\\n' ]
 }
 
@@ -296,7 +298,8 @@ END
     [ "$(cat "$BATS_TEST_TMPDIR"/lines.* | wc -l)" = 4 ]
     [ "$(ls "$BATS_TEST_TMPDIR"/lines.* | wc -l)" = 1 ]
     [ "$(sql 'SELECT GROUP_CONCAT(message_body, status ORDER BY id) FROM dq_task')" = good1,later0,bad2,silent0 ]
-    [ "$(sql "SELECT error_stack, TIMESTAMPDIFF(SECOND, update_time, expected_time) FROM dq_task WHERE message_body = 'later'")" = $'not yet\t600' ]
+    [ "$(sql "SELECT error_stack, TIMESTAMPDIFF(SECOND, update_time, expected_time)
+              FROM dq_task WHERE message_body = 'later'")" = $'not yet\t600' ]
     [ "$(sql "SELECT exit_code FROM dq_task WHERE message_body = 'silent'")" = 5 ]
 }
 
@@ -320,5 +323,6 @@ END
     dq add b silent
     dqd
     [ "$(sql 'SELECT GROUP_CONCAT(status ORDER BY id) FROM dq_task')" = 1,2,1 ]
-    [[ $(sql "SELECT error_stack FROM dq_task WHERE id = $latin") == 'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
+    [[ $(sql "SELECT error_stack FROM dq_task WHERE id = $latin") == \
+        'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
 }

@@ -29,8 +29,10 @@ END
     cat "$BATS_TEST_TMPDIR/starts"
     awk '$2 < $1 { early = 1 } END { exit early || NR != 8 }' "$BATS_TEST_TMPDIR/starts"
     # Between two of them nothing else wakes dqd. A busy machine delays some starts, but not all of them.
-    while read -r due start; do echo $(($(date -d "$start" +%s%3N) - $(date -d "$due" +%s%3N))); done <"$BATS_TEST_TMPDIR/starts" |
-        sort -n | awk 'NR == 1 { print "late by", $1, "ms at least"; late = $1 > 100 } END { exit late }'
+    while read -r due start; do
+        echo $(($(date -d "$start" +%s%3N) - $(date -d "$due" +%s%3N)))
+    done <"$BATS_TEST_TMPDIR/starts" | sort -n >"$BATS_TEST_TMPDIR/late"
+    [ "$(head -n 1 "$BATS_TEST_TMPDIR/late")" -lt 100 ]
 }
 
 @test "TERM: nothing new, the unstarted is given back, the running finish, exit 0" {
@@ -275,13 +277,14 @@ handlers:
   b: {run: 'true', global_max_running: 3}
   c: {run: 'true'}
 END
-    sql 'CREATE OR REPLACE USER worker@localhost; GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
+    sql 'CREATE OR REPLACE USER worker@localhost;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
          GRANT SELECT ON dq.dq_meta TO worker@localhost; GRANT SELECT, UPDATE, DELETE ON dq.dq_task TO worker@localhost;
-         GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost; GRANT SELECT ON dq.dq_tag TO worker@localhost'
+         GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost;
+         GRANT SELECT ON dq.dq_tag TO worker@localhost'
     dq add b
-    sed "s/^user *=.*/user = worker/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/worker.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/worker.ini"
-    dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/worker.ini"
+    own_ini 's/^user *=.*/user = worker/'
+    dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/own.ini"
     refused() { [ "$(grep 'the server refuses' "$DQD_LOG" | grep -c " $1 dqd ")" -ge "$2" ]; }
     wait_until refused error 1
     for tag in a c a c; do dq add "$tag"; done
@@ -382,7 +385,8 @@ END
 handlers: {}
 END
     perl -MSocket -e '$| = 1; socket(S, PF_UNIX, SOCK_DGRAM, 0); bind(S, pack_sockaddr_un($ARGV[0])) or die;
-        print "$text\n" while defined recv(S, $text, 4096, 0);' "$BATS_TEST_TMPDIR/notify" >"$BATS_TEST_TMPDIR/said" 3>&- &
+        print "$text\n" while defined recv(S, $text, 4096, 0);' \
+        "$BATS_TEST_TMPDIR/notify" >"$BATS_TEST_TMPDIR/said" 3>&- &
     listener=$!
     wait_until test -S "$BATS_TEST_TMPDIR/notify"
     NOTIFY_SOCKET=$BATS_TEST_TMPDIR/notify dqd_start --resident

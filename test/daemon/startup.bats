@@ -58,9 +58,8 @@ END
     [[ ${lines[2]} == *$'\tprintf "\\033\\\\n"' ]]
     [[ ${lines[0]} == *$'\tone\\ntwo' ]]
     [[ ${lines[1]} == *$'\t["prog","a b","c"]' ]]
-    sed "s|^\[mysql\]|&\npassword_file = /nonexistent/password|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/secret.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/secret.ini"
-    refused 78 'there is no such password file' --check-config --config "$BATS_TEST_TMPDIR/secret.ini"
+    own_ini 's|^\[mysql\]|&\npassword_file = /nonexistent/password|'
+    refused 78 'there is no such password file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     write_handlers <<'END'
 handlers:
   t:
@@ -69,9 +68,8 @@ handlers:
 END
     refused 78 'handlers.yaml:4:14:' --check-config
     write_handlers <<<'handlers: {}'
-    sed "s/^\[dqd\]/&\nuser = nobody-of-that-name/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/user.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/user.ini"
-    refused 78 'no such account' --check-config --config "$BATS_TEST_TMPDIR/user.ini"
+    own_ini 's/^\[dqd\]/&\nuser = nobody-of-that-name/'
+    refused 78 'no such account' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
 @test "--check-config: what keeps a handler from starting is a warning" {
@@ -100,20 +98,21 @@ END
 
 @test "--check-config: a lock file that nobody could use is a fault" {
     write_handlers <<<'handlers: {t: {run: "true"}}'
-    own() { sed "s|^lock_file *=.*|lock_file = $1|; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
-    own /nonexistent/dqd.lock
-    refused 78 'own.ini: [dqd] lock_file: no lock file can be made in /nonexistent: No such file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    locked_by() { own_ini "s|^lock_file *=.*|lock_file = $1|"; }
+    locked_by /nonexistent/dqd.lock
+    refused 78 'own.ini: [dqd] lock_file: no lock file can be made in /nonexistent: No such file' \
+        --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     mkdir "$BATS_TEST_TMPDIR/dir"
-    own "$BATS_TEST_TMPDIR/dir"
+    locked_by "$BATS_TEST_TMPDIR/dir"
     refused 78 'something else than a file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
-    own "$BATS_TEST_TMPDIR/dir/new.lock"
+    locked_by "$BATS_TEST_TMPDIR/dir/new.lock"
     "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     [ ! -e "$BATS_TEST_TMPDIR/dir/new.lock" ]
-    own /proc/version # belongs to root, as this run may: then to uid 65534
+    locked_by /proc/version # belongs to root, as this run may: then to uid 65534
     if [ "$(id -u)" = 0 ]; then
         : >"$BATS_TEST_TMPDIR/dir/other.lock"
         chown 65534 "$BATS_TEST_TMPDIR/dir/other.lock"
-        own "$BATS_TEST_TMPDIR/dir/other.lock"
+        locked_by "$BATS_TEST_TMPDIR/dir/other.lock"
     fi
     run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     [ "$status" = 0 ]
@@ -123,15 +122,14 @@ END
 
 @test "--check-config: files for TLS that are missing are a fault, no handlers and a wake_dir of no use a warning" {
     write_handlers <<<'handlers:'
-    own() { sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; $1" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
-    own 's|^\[mysql\]|&\ntls_ca = none.pem|'
+    own_ini 's|^\[mysql\]|&\ntls_ca = none.pem|'
     refused 78 "tls_ca $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
-    own 's|^\[mysql\]|&\ntls_cert = own.ini\ntls_key = none.key|'
+    own_ini 's|^\[mysql\]|&\ntls_cert = own.ini\ntls_key = none.key|'
     refused 78 "tls_key $BATS_TEST_TMPDIR/none.key: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
-    own 's|^\[mysql\]|&\ntls_cert = none.pem\ntls_key = own.ini|'
+    own_ini 's|^\[mysql\]|&\ntls_cert = none.pem\ntls_key = own.ini|'
     refused 78 "tls_cert $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     for dir in "$DQ_HANDLERS" /proc/self; do
-        own "s|^wake_dir *=.*|wake_dir = $dir|"
+        own_ini "s|^wake_dir *=.*|wake_dir = $dir|"
         run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
         echo "$output"
         [ "$status" = 0 ]
@@ -152,13 +150,12 @@ END
     write_handlers <<'END'
 handlers: {}
 END
-    own() { sed "$1; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"; chmod 600 "$BATS_TEST_TMPDIR/own.ini"; }
-    own 's|^socket *=.*|socket = /nonexistent/mysql.sock|'
+    own_ini 's|^socket *=.*|socket = /nonexistent/mysql.sock|'
     refused 69 /nonexistent/mysql.sock --config "$BATS_TEST_TMPDIR/own.ini"
-    own 's|^database *=.*|database = elsewhere|; s|^user *=.*|user = root|'
+    own_ini 's|^database *=.*|database = elsewhere|; s|^user *=.*|user = root|'
     refused 78 elsewhere --config "$BATS_TEST_TMPDIR/own.ini"
     sql 'CREATE DATABASE bare'
-    own 's|^database *=.*|database = bare|; s|^user *=.*|user = root|'
+    own_ini 's|^database *=.*|database = bare|; s|^user *=.*|user = root|'
     refused 78 'dq init' --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
@@ -167,10 +164,9 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     write_handlers <<<'handlers: {t: {run: "true"}}'
     sql 'CREATE OR REPLACE USER reader@localhost; GRANT SELECT ON dq.* TO reader@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO reader@localhost'
-    sed "s/^user *=.*/user = reader/; s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/reader.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/reader.ini"
+    own_ini 's/^user *=.*/user = reader/'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 1 ] || dq add t
-    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/reader.ini" "$@"
+    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/own.ini" "$@"
     echo "$output"
 }
 
@@ -193,13 +189,13 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 
 @test "a pass that cannot write a result down says what it waits for, and ends when the lease is over" {
     write_handlers <<<'handlers: {t: {run: "exit 65"}}'
-    sql 'CREATE OR REPLACE USER forgetful@localhost; GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
-         GRANT SELECT ON dq.* TO forgetful@localhost; GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO forgetful@localhost;
+    sql 'CREATE OR REPLACE USER forgetful@localhost; GRANT SELECT ON dq.* TO forgetful@localhost;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
+         GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO forgetful@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_tag TO forgetful@localhost; DELETE FROM dq_task'
-    sed "s/^user *=.*/user = forgetful/; s|^handlers *=.*|handlers = $DQ_HANDLERS|; s/^\[dqd\]/&\nlease = 2s\nheartbeat = 500ms/" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/forgetful.ini"
-    chmod 600 "$BATS_TEST_TMPDIR/forgetful.ini"
+    own_ini 's/^user *=.*/user = forgetful/; s/^\[dqd\]/&\nlease = 2s\nheartbeat = 500ms/'
     dq add t
-    run timeout 60 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/forgetful.ini"
+    run timeout 60 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/own.ini"
     echo "$output"
     [ "$status" = 77 ]
     [ "$(grep -c 'this pass waits.*run again.*at_most=2s results=1' <<<"$output")" = 1 ]

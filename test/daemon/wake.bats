@@ -255,7 +255,8 @@ END
     touch -d '1 minute ago' "$wake_dir"/wake.*
     echo kept >"$wake_dir/wake.file"
     ln -s wake.file "$wake_dir/wake.link"
-    python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1])' "$wake_dir/other"
+    python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1])' \
+        "$wake_dir/other"
     touch -d '1 minute ago' "$wake_dir/other"
     sql 'DELETE FROM dq_poller'
     dqd_start --resident

@@ -1,17 +1,19 @@
-# Helpers for bats tests that need a database: `load ../lib/sandbox` gives a test file a sandbox of its own, started before its
-# first test and destroyed after its last. A file that needs another start defines setup_file itself (and calls sandbox_start).
+# Helpers for bats tests that need a database: `load ../lib/sandbox` gives a test file a sandbox of its own, started
+# before its first test and destroyed after its last. A file that needs another start defines setup_file itself (and
+# calls sandbox_start).
 #
 #   dq, dqd ARG...      the programs under test, configured for the sandbox
 #   sql TEXT            runs SQL, prints rows without headings, cells separated by tabs
 #   sandbox_clear       empties every table: `setup() { sandbox_clear; }`
+#   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
 #   write_handlers      stdin becomes the handlers file
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
 #   refute CMD...       fails if CMD succeeds; bats ignores the result of `! CMD` in the middle of a test
 #
-# A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors, memory, the
-# error that comes out of a vfork, /proc/self/exe.
+# A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors,
+# memory, the error that comes out of a vfork, /proc/self/exe.
 
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
@@ -35,11 +37,17 @@ teardown_file() { sandbox_destroy; }
 
 sql()
 {
-    mariadb --no-defaults --batch --skip-column-names --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
-        --database=dq --execute="$1"
+    mariadb --no-defaults --batch --skip-column-names --user=root --database=dq --execute="$1" \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
 }
 
 sandbox_clear() { sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'; }
+
+own_ini()
+{
+    sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; $1" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/own.ini"
+}
 
 write_handlers() { cat >"$DQ_HANDLERS"; }
 
@@ -58,8 +66,8 @@ dqd_stop()
     wait "$pid"
 }
 
-# A test that fails midway must not leave its dqd behind, and shows what it logged. A file with a teardown of its own calls this one's
-# body: dqd_reap.
+# A test that fails midway must not leave its dqd behind, and shows what it logged. A file with a teardown of its own
+# calls this one's body: dqd_reap.
 dqd_reap()
 {
     [ -z "${DQD_PID:-}" ] || dqd_stop || true

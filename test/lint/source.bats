@@ -19,7 +19,8 @@ c_files() { find src bin -name '*.[ch]' ! -name migrations.c | sort; }
 
 scripts()
 {
-    find autogen.sh .ci bin etc test -type f ! -name '*.bats' -exec awk 'FNR == 1 && /^#!/ { print FILENAME } { nextfile }' {} +
+    find autogen.sh .ci bin etc test -type f ! -name '*.bats' \
+        -exec awk 'FNR == 1 && /^#!/ { print FILENAME } { nextfile }' {} +
 }
 
 @test 'there are files to look at' {
@@ -59,13 +60,17 @@ scripts()
 
 @test 'a third-party header is included in one place only' {
     grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson)(\.h|/)' $(c_files) |
-        grep -vE '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>|^src/conf/conf\.c:[0-9]+:#include <ini\.h>|^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>|^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
+        grep -vE -e '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
+            -e '^src/conf/conf\.c:[0-9]+:#include <ini\.h>' \
+            -e '^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>' \
+            -e '^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
         none
 }
 
 @test 'SQL is written in src/store only' {
-    grep -nE '"[^"]*\b(SELECT|INSERT INTO|INSERT IGNORE|DELETE FROM|UPDATE dq_|REPLACE INTO|CREATE TABLE|ALTER TABLE|UTC_TIMESTAMP|dq_(task|attempt|tag|poller|meta) )' $(c_files) |
-        grep -v '^src/store/' | none
+    local words='SELECT|INSERT INTO|INSERT IGNORE|DELETE FROM|UPDATE dq_|REPLACE INTO|CREATE TABLE|ALTER TABLE'
+    words+='|UTC_TIMESTAMP|dq_(task|attempt|tag|poller|meta) '
+    grep -nE '"[^"]*\b('"$words"')' $(c_files) | grep -v '^src/store/' | none
 }
 
 @test 'a file begins by saying what it is for, and includes its own header first' {
@@ -73,7 +78,9 @@ scripts()
         head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"
         own=${file#src/}
         own=${own%.c}.h
-        case $file in *.c) [ ! -e "src/$own" ] || [ "$(grep -m 1 '^#include' "$file")" = "#include \"$own\"" ] || echo "$file: $own is not its first include" ;; esac
+        case $file in *.h) continue ;; esac
+        [ ! -e "src/$own" ] || [ "$(grep -m 1 '^#include' "$file")" = "#include \"$own\"" ] ||
+            echo "$file: $own is not its first include"
     done | none
 }
 
@@ -86,7 +93,11 @@ scripts()
     awk '
         FNR == 1 { start = 0 }
         /^\{/ { start = FNR }
-        /^\}/ { if (start && FNR - start > 90) print FILENAME ":" start ": a function of " FNR - start " lines"; start = 0 }' $(c_files) | none
+        /^\}/ {
+            if (start && FNR - start > 90)
+                print FILENAME ":" start ": a function of " FNR - start " lines"
+            start = 0
+        }' $(c_files) | none
 }
 
 @test 'no tabs, no white space at the end of a line, a newline at the end of a file' {
@@ -103,7 +114,9 @@ scripts()
         case $(head -n 1 "$file") in
         '#!/bin/sh') sh -n "$file" 2>&1 ;;
         '#!/bin/bash') bash -n "$file" 2>&1 ;;
-        '#!/usr/bin/env python3') python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file" 2>&1 | tail -n 1 ;;
+        '#!/usr/bin/env python3')
+            python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file" 2>&1 | tail -n 1
+            ;;
         *) echo "$file: begins with $(head -n 1 "$file")" ;;
         esac
         [ -x "$file" ] || echo "$file: not executable"
@@ -120,7 +133,8 @@ scripts()
 }
 
 @test 'every document and sample is in Makefile.am, and so in make dist' {
-    for file in $(find . -maxdepth 1 -type f -name '[A-Z]*' ! -name 'Makefile*' -printf '%P\n') $(find doc etc sql -type f ! -name '*~'); do
+    for file in $(find . -maxdepth 1 -type f -name '[A-Z]*' ! -name 'Makefile*' -printf '%P\n') \
+        $(find doc etc sql -type f ! -name '*~'); do
         grep -qE "[[:space:]=]$file(\$|[[:space:]])" Makefile.am || echo "$file"
     done | none
 }
@@ -142,6 +156,10 @@ scripts()
             grep -qE "^ *[0-9]+ $name " "$BATS_TEST_TMPDIR/list" || echo "$name: not in test/fault/mutate"
         done
     } | none
+}
+
+@test 'no line of a bats test is longer than 120 characters' {
+    awk 'length > 120 { print FILENAME ":" FNR ": " length }' $(find test -name '*.ba*' ! -path 'test/bench/*') | none
 }
 
 @test 'no assertion of a bats test is one that bats ignores: refute CMD, not ! CMD' {
