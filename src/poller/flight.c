@@ -157,6 +157,7 @@ static void hand_over(struct poller *p, struct job *j)
                            .handler = j->handler,
                            .tag = j->tag->name,
                            .start_us = start_us(p, j),
+                           .vouched_us = j->leased_us + lease_vouch_us(p),
                            .deadline_at = j->deadline_us / 1000,
                            .ids = ids,
                            .count = j->count};

@@ -11,6 +11,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A task that is claimed and waits in the runner is started only so long after it was last known to be ours. More often than that it
+ * is asked. */
+#define VOUCH_MIN_US INT64_C(500000)
+
 /* Work younger than this is not looked after yet: most of it is gone before it would be our turn. */
 static int64_t check_age_us(const struct poller *p)
 {
@@ -20,6 +24,13 @@ static int64_t check_age_us(const struct poller *p)
 static int64_t renew_age_us(const struct poller *p)
 {
     return p->conf->dqd.lease_ms * 1000 / 3;
+}
+
+int64_t lease_vouch_us(const struct poller *p)
+{
+    int64_t interval_us = p->conf->dqd.poll_interval_ms * 1000;
+
+    return interval_us > VOUCH_MIN_US ? interval_us : VOUCH_MIN_US;
 }
 
 static int by_id(const void *a, const void *b)
@@ -75,12 +86,14 @@ static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, ui
     return at && lost[at - refs];
 }
 
-/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is left. */
+/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is left; one that has not begun is
+ * given back, because its lines name them. */
 static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool *lost, size_t n)
 {
     for (size_t i = 0; i < p->job_cap; i++) {
         struct job *j = p->jobs[i];
         uint32_t ours = 0;
+        bool some = false;
 
         if (!j)
             continue;
@@ -88,7 +101,7 @@ static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool
             struct flight_task *f = &j->flight[k];
 
             if (!f->lost && !f->ended && is_lost(refs, lost, n, f->id)) {
-                f->lost = true;
+                f->lost = some = true;
                 log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped", "id=%" PRIu64 " tag=%s", f->id,
                           log_quote(j->tag->name));
             }
@@ -97,6 +110,8 @@ static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool
         if (ours == 0 && j->open > 0 && !j->killed && j->state != JOB_HELD) {
             j->killed = true;
             runner_send_kill(p->link, j->number, RUNNER_KILL_CANCELLED);
+        } else if (some && j->state == JOB_SENT) {
+            runner_send_kill(p->link, j->number, RUNNER_KILL_UNSTARTED);
         }
     }
 }
@@ -131,6 +146,15 @@ int64_t lease_check_next(const struct poller *p)
     return p->runner_gone ? NEVER_US : next_after(p, p->check_us, check_age_us(p));
 }
 
+/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow database must not keep it waiting for
+ * ever. */
+static void vouch(struct poller *p, int64_t sent_us)
+{
+    int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(p);
+
+    runner_send_vouch(p->link, sent_us + (2 * took_us > most_us ? 2 * took_us : most_us));
+}
+
 int lease_check(struct poller *p, struct err *err)
 {
     int64_t now_us = when_steady_us();
@@ -144,6 +168,8 @@ int lease_check(struct poller *p, struct err *err)
         rc = claim_store_check(p->db, &p->owner, refs, n, lost, err);
     if (rc >= 0 && any(lost, n))
         drop_lost(p, refs, lost, n);
+    if (rc >= 0)
+        vouch(p, now_us);
     free(refs);
     free(lost);
     return rc;

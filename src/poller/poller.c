@@ -11,10 +11,8 @@
 #include "poller/state.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,8 +177,12 @@ static void watch_runner(struct poller *p, int64_t now_us)
             runner_send_ping(p->link, ++p->ping_sent);
         }
     } else if (silent_us > limit_us) {
-        log_event(LOG_ERROR, "the runner does not answer, it is killed", "pid=%d", (int)runner_pid(p->link));
-        kill(runner_pid(p->link), SIGKILL);
+        pid_t pid = runner_pid(p->link);
+        bool killed = runner_kill(p->link);
+        log_event(LOG_ERROR, killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed",
+                  "pid=%d", (int)pid);
+        if (!killed)
+            runner_give_up(p->link);
         p->ping_sent_us = now_us;
     }
 }
@@ -317,18 +319,13 @@ static int watch_signals(struct poller *p, struct err *err)
 
 static int drop_root(struct poller *p, struct err *err)
 {
-    const char *user = p->conf->dqd.user;
-    const struct passwd *pw;
+    int rc;
 
-    if (geteuid() != 0 || !user[0])
+    if (geteuid() != 0 || !p->conf->dqd.user[0])
         return 0;
-    pw = getpwnam(user);
-    if (!pw)
-        return err_set(err, ERR_CONFIG, "[dqd] user = %s: no such account", user);
-    if (initgroups(user, pw->pw_gid) != 0 || setgid(pw->pw_gid) != 0 || setuid(pw->pw_uid) != 0)
-        return err_set(err, ERR_SYSTEM, "cannot become %s: %s", user, strerror(errno));
-    p->dropped = pw->pw_uid != 0;
-    return 0;
+    rc = runner_drop_root(p->conf->dqd.user, err);
+    p->dropped = geteuid() != 0;
+    return rc;
 }
 
 static int owner_init(struct claim_owner *o, char *host, size_t size, struct err *err)

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,8 +186,6 @@ void report_take_all(struct poller *p)
 /* A handler was running, or may have been, when the runner died: that attempt counts. */
 static void take_back_begun(struct poller *p, struct job *j)
 {
-    if (j->pid > 1)
-        kill(-j->pid, SIGKILL);
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *f = &j->flight[i];
         struct settlement s = {.id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
@@ -205,18 +202,38 @@ static void take_back_begun(struct poller *p, struct job *j)
     flight_job_free(p, j);
 }
 
-/* The kernel has killed what the runner had started (the leaders); what they left behind in their groups is killed here as far as
- * we may. */
+/* Something of the handler may still run: its task is nobody's until the lease has ended. */
+static void leave_to_lease(struct poller *p, struct job *j)
+{
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (j->flight[i].ended || j->flight[i].lost)
+            continue;
+        log_event(LOG_ERROR, "not known whether its handler is dead, the task runs again when its lease has ended",
+                  "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name), (int)j->pid);
+        flight_end_task(j, &j->flight[i]);
+    }
+    flight_job_free(p, j);
+}
+
+/* The kernel kills the leaders of the handlers with the runner that has started them, runner_next the rest of their sessions. */
 void report_runner_gone(struct poller *p)
 {
+    bool cleared = runner_cleared(p->link);
+
     p->runner_gone = true;
     p->held_count = 0;
-    log_event(LOG_ERROR, "the runner died, its handlers are killed and their tasks taken back", "jobs=%zu", p->job_count);
+    log_event(LOG_ERROR,
+              cleared ? "the runner died, its handlers are killed and their tasks taken back"
+                      : "the runner is gone, but whether all its handlers are dead is not known",
+              "jobs=%zu", p->job_count);
     for (size_t i = 0; i < p->job_cap; i++) {
         struct job *j = p->jobs[i];
+        bool begun = j && (j->state == JOB_STARTED || (j->state == JOB_SENT && runner_job_begun(p->link, j->number)));
 
-        if (j && (j->state == JOB_STARTED || (j->state == JOB_SENT && runner_job_begun(p->link, j->number))))
+        if (begun && cleared)
             take_back_begun(p, j);
+        else if (begun)
+            leave_to_lease(p, j);
         else if (j)
             flight_release_job(p, j, "dqd's runner process died before the start");
     }

@@ -31,15 +31,11 @@ static int program_fault(const char *path)
     return S_ISREG(st.st_mode) && st.st_mode & 0111 ? 0 : EACCES;
 }
 
-static int check_plan(const struct plan *p, struct err *err)
+static int check_program(const struct setup *s, const char *name, struct err *err)
 {
-    const char *name = p->argv[0], *const *program = p->programs;
-    int fault = directory_fault(p->handler->cwd), worst = ENOENT;
+    const char *const *program = s->programs;
+    int fault = 0, worst = ENOENT;
 
-    if (p->trouble.code)
-        return err_set(err, ERR_CONFIG, "%s", p->trouble.text);
-    if (fault)
-        return err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault));
     for (; *program && (fault = program_fault(*program)) != 0; program++)
         worst = fault == EACCES ? EACCES : worst;
     if (*program)
@@ -47,6 +43,18 @@ static int check_plan(const struct plan *p, struct err *err)
     if (worst == EACCES)
         return err_set(err, ERR_CONFIG, "%s is no executable file", name);
     return err_set(err, ERR_CONFIG, "%s: %s", name, strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
+}
+
+static int check_plan(const struct plan *p, struct err *err)
+{
+    int fault = directory_fault(p->handler->cwd);
+    struct setup *s = setup_new(p, err);
+
+    if (!s)
+        return err->code = ERR_CONFIG;
+    int rc = fault ? err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault)) : check_program(s, p->argv[0], err);
+    setup_free(s);
+    return rc;
 }
 
 size_t runner_check(const struct handlers *handlers, const char *default_user,

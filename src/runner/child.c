@@ -2,13 +2,14 @@
  * child.c - starts, signals and reaps handler processes.
  *
  * Invariant: between vfork and exec the child runs on this process's memory, so it makes system calls only and writes nothing but
- * `failure`; a group is signalled only while its leader has not been reaped, so that its number cannot belong to somebody else.
+ * `failure`, `note` and the errno of the thread that waits for it; a group is signalled only while its leader has not been reaped, so that its number cannot belong to somebody else.
  */
 #include "runner/child.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -49,6 +50,7 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
 {
     sigset_t none;
 
+    *s->note = (pid_t)syscall(SYS_getpid);
     if (setsid() < 0)
         return STEP_SESSION;
     if (dup2(s->in, 0) < 0 || dup2(s->out, 1) < 0 || dup2(s->err, 2) < 0)
@@ -59,12 +61,12 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
         return STEP_NICE;
     if (s->account && !switch_account(s->account))
         return STEP_ACCOUNT;
+    /* After the change of account, which clears it, and before whatever may hang; the parent may have died before it was in force. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        return STEP_ORPHAN;
     if (chdir(s->cwd) != 0)
         return STEP_CWD;
     umask(s->umask);
-    /* After the change of account, which clears it; and the parent may have died before it was in force. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        return STEP_ORPHAN;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     return STEP_NONE;
@@ -153,4 +155,22 @@ int child_reap(pid_t pid)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
+}
+
+#define FORKNOEXEC 0x40 /* PF_FORKNOEXEC of the kernel */
+
+bool child_never_executed(pid_t pid)
+{
+    char path[32], line[512], *rest;
+    unsigned flags = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (!f)
+        return false;
+    line[fread(line, 1, sizeof line - 1, f)] = '\0';
+    fclose(f);
+    rest = strrchr(line, ')');
+    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & FORKNOEXEC;
 }

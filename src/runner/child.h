@@ -1,5 +1,5 @@
 /*
- * child.h - starting a process that leads its own session, and ending its whole group.
+ * child.h - starting a process that leads its own session, signalling its group, reaping it.
  */
 #ifndef DQ_RUNNER_CHILD_H
 #define DQ_RUNNER_CHILD_H
@@ -31,11 +31,13 @@ struct child_spec {
     int nice; /* absolute */
     bool set_nice;
     const struct rlimit *files; /* RLIMIT_NOFILE; NULL: as it is */
+    volatile pid_t *note;       /* gets its number before anything else is done that could take long */
 };
 
-/* Starts it: own session and group, no blocked signal, KILL when this process dies, every descriptor above 2 that is close-on-exec
- * closed. The caller's own thread waits until the program is executed. All signals whose handlers or SIG_IGN must not pass to the
- * child are to be default here. ERR_SYSTEM says which step failed on what. */
+/* Starts it: own session and group, no blocked signal, KILL when the calling thread dies, every descriptor above 2 that is
+ * close-on-exec closed. The calling thread waits until the program is executed, which is for ever if a file system does not answer;
+ * the others run on. All signals whose handlers or SIG_IGN must not pass to the child are to be default here. ERR_SYSTEM says which
+ * step failed on what. */
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err) __attribute__((warn_unused_result));
 
 /* Sends a signal to the group of a leader that was not reaped yet. TERM also continues it: a stopped process cannot end. */
@@ -45,8 +47,10 @@ void child_signal(pid_t leader, int sig);
 pid_t child_ended(void);
 /* Whether this one has ended; it stays unreaped. */
 bool child_has_ended(pid_t pid);
-/* Takes away a leader that has ended: its status, as waitpid(2) gives it. Before this, kill what remains of its group: only while
- * the leader is a zombie is its number certain to be no other group's. */
+/* Takes away a leader that has ended: its status, as waitpid(2) gives it. Before this, kill what remains of its session: only while
+ * the leader is a zombie is its number certain to be no other's. */
 int child_reap(pid_t pid);
+/* Of a child that has ended: whether that was before it executed its program. */
+bool child_never_executed(pid_t pid);
 
 #endif

@@ -3,6 +3,8 @@
  *
  * Invariant: what begins with DQ_ is set here alone (handlers_load refuses such names), each even where it is empty.
  */
+#include "runner/env.h"
+
 #include "runner/job.h"
 
 #include "base/mem.h"
@@ -39,10 +41,10 @@ static void put_task(struct buf *b, const struct job *j)
     put_number(b, "DQ_TOKEN", j->token);
 }
 
-char *const *job_env(const struct job *j, struct job_context *c)
+char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup)
 {
-    struct buf *b = &c->env_text;
-    size_t n = j->plan->env_count;
+    struct buf *b = &room->text;
+    size_t n = setup->env_count;
 
     buf_reset(b);
     put(b, "DQ_TAG", j->tag);
@@ -51,11 +53,11 @@ char *const *job_env(const struct job *j, struct job_context *c)
     else
         put_task(b, j);
 
-    if (c->env_cap < n + TASK_VARS_MAX + 1)
-        c->env = mem_resize(c->env, c->env_cap = n + TASK_VARS_MAX + 1, sizeof *c->env);
-    memcpy(c->env, j->plan->env, n * sizeof *c->env);
+    if (room->cap < n + TASK_VARS_MAX + 1)
+        room->vars = mem_resize(room->vars, room->cap = n + TASK_VARS_MAX + 1, sizeof *room->vars);
+    memcpy(room->vars, setup->env, n * sizeof *room->vars);
     for (char *s = b->data; s < b->data + b->len; s += strlen(s) + 1)
-        c->env[n++] = s;
-    c->env[n] = NULL;
-    return c->env;
+        room->vars[n++] = s;
+    room->vars[n] = NULL;
+    return room->vars;
 }

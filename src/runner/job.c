@@ -2,9 +2,9 @@
  * job.c - a job's life: start, deadlines, output, end.
  *
  * Invariants: KILL is sent before the deadline, whatever else happens; every task of a started job gets exactly one result, or the
- * job as a whole is returned; a job ends when the leader of its group does, and nothing of the group outlives it.
+ * job as a whole is returned; a job ends when the leader of its session does, and nothing of the session outlives it.
  *
- * A background process that stays in the group is killed at that moment, output it has not written by then is lost. One that has
+ * A background process that stays in the session is killed at that moment, output it has not written by then is lost. One that has
  * made a session of its own (setsid) goes on and is nobody's: if it holds the handler's stdout, its writes fail.
  */
 #include "runner/job.h"
@@ -13,6 +13,7 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "runner/answer.h"
+#include "runner/process.h"
 #include "runner/reply.h"
 
 #include <errno.h>
@@ -26,6 +27,9 @@
 #define READ_MAX (64 * 1024)       /* at a time; a pipe's usual capacity */
 #define LAST_READ_MAX (256 * 1024) /* once the leader has ended: others may still write */
 #define LAST_LINE_MAX 160
+#define START_MAX_MS 10000 /* until a program is executed: an automatic mount takes seconds */
+#define DROP_WAIT_MS 1000  /* for one that was killed before that; afterwards it is stuck in the kernel and will execute nothing */
+#define DROP_LOOK_MS 20
 
 struct job *job_receive(struct proto_in *in, int64_t now)
 {
@@ -37,6 +41,7 @@ struct job *job_receive(struct proto_in *in, int64_t now)
     j->digest = proto_get_u64(in);
     j->handler = proto_get_u32(in);
     j->start_us = proto_get_i64(in);
+    j->vouched_us = proto_get_i64(in);
     job_set_deadline(j, proto_get_i64(in), now);
     if (proto_get_u32(in)) {
         j->stdin_fd = proto_take_fd(in);
@@ -113,54 +118,84 @@ static int open_stream(struct job_stream *s, struct job_context *c, int *ret_end
     return 0;
 }
 
-static int spawn(struct job *j, struct job_context *c, int out, int errfd, struct err *err)
+static struct launch *launch_new(struct job *j, volatile pid_t *note)
 {
-    const struct handler *h = j->plan->handler;
-    const struct child_spec spec = {
-        .programs = j->plan->programs,
-        .argv = (char *const *)j->plan->argv,
-        .envp = job_env(j, c),
-        .in = j->stdin_fd >= 0 ? j->stdin_fd : c->null_fd,
-        .out = out,
-        .err = errfd,
-        .cwd = h->cwd ? h->cwd : "/",
-        .account = j->plan->account,
-        .umask = (mode_t)h->umask,
-        .nice = c->nice + h->nice,
-        .set_nice = h->nice != 0,
-        .files = &c->files,
-    };
+    struct launch *a = mem_zero(1, sizeof *a);
 
-    return child_start(&spec, &j->pid, err);
+    a->job = j;
+    a->table = j->table;
+    a->table->users++;
+    a->plan = &j->table->plans[j->handler];
+    a->setup = a->plan->setup;
+    a->in = j->stdin_fd;
+    a->out = a->err = -1;
+    a->note = note ? note : &a->own_note;
+    *a->note = PROCESS_STARTS;
+    return a;
 }
 
-int job_start(struct job *j, struct job_context *c, struct err *err)
+void job_launch_free(struct launch *a)
 {
-    int out = -1, errors = -1, rc;
-    const int64_t start_us = when_steady_us();
+    struct plan *p = a->plan;
 
-    if (j->plan->trouble.code)
-        return err_set(err, j->plan->trouble.code, "%s", j->plan->trouble.text);
+    if (a->slow)
+        (*(a->given_up ? &p->given_up : &p->hanging))--;
+    if (p->setup)
+        setup_free(a->fresh);
+    else
+        p->setup = a->fresh;
+    close_fd(&a->in);
+    if (a->err != a->out)
+        close_fd(&a->err);
+    close_fd(&a->out);
+    a->table->users--;
+    free(a);
+}
+
+int job_start(struct job *j, struct job_context *c, volatile pid_t *note, struct err *err)
+{
+    int rc;
+
+    if (j->plan->given_up)
+        return err_set(err, ERR_SYSTEM, "an earlier start still hangs");
     if (j->stdin_lost)
         return err_set(err, ERR_SYSTEM, "stdin: %s", strerror(EMFILE));
+    struct launch *a = launch_new(j, note);
     capture_init(&j->tail, j->plan->handler->output_limit);
     j->streams[0].verdicts = job_is_batch(j);
-    rc = open_stream(&j->streams[0], c, &out, err);
+    rc = open_stream(&j->streams[0], c, &a->out, err);
+    a->err = a->out;
     if (!rc && job_is_batch(j))
-        rc = open_stream(&j->streams[1], c, &errors, err);
-    if (!rc)
-        rc = spawn(j, c, out, job_is_batch(j) ? errors : out, err);
-    close_fd(&out);
-    close_fd(&errors);
-    close_fd(&j->stdin_fd);
+        rc = open_stream(&j->streams[1], c, &a->err, err);
     if (rc) {
-        close_stream(&j->streams[0], c);
-        close_stream(&j->streams[1], c);
+        *a->note = 0;
+        job_launch_free(a);
         return rc;
     }
-    j->start_at = start_us / 1000;
-    reply_started(c->out, j, start_us);
+    j->stdin_fd = -1;
+    j->launch = a;
+    j->note = a->note;
     return 0;
+}
+
+int job_launched(struct job *j, pid_t *ret_pid, struct err *err)
+{
+    struct launch *a = j->launch;
+    int rc = a->failure.code;
+
+    j->launch = NULL;
+    if (rc) {
+        *err = a->failure;
+    } else {
+        *ret_pid = a->pid;
+        j->start_at = a->start_us / 1000;
+        j->unsure = a->given_up;
+        if (a->note == &a->own_note)
+            j->note = NULL;
+        j->begun_us = a->start_us;
+    }
+    job_launch_free(a);
+    return rc;
 }
 
 /* ---- deadlines */
@@ -195,11 +230,12 @@ int64_t job_late_at(const struct job *j)
 
 void job_stop(struct job *j, enum job_stop why, int64_t now)
 {
-    if (j->stop != JOB_RUNS || child_has_ended(j->pid))
+    if (j->stop != JOB_RUNS || (j->pid && child_has_ended(j->pid)))
         return;
     j->stop = why;
     j->stop_at = now;
-    child_signal(j->pid, SIGTERM);
+    if (j->pid)
+        child_signal(j->pid, SIGTERM);
 }
 
 int64_t job_watch(struct job *j, int64_t now)
@@ -224,6 +260,45 @@ int64_t job_watch(struct job *j, int64_t now)
     j->killed = true;
     child_signal(j->pid, SIGKILL);
     return JOB_NEVER;
+}
+
+static void explain_hang(const struct job *j, bool looked_up, struct err *err)
+{
+    const struct handler *h = j->plan->handler;
+    char after[WHEN_TEXT_SIZE];
+
+    when_format_duration(after, START_MAX_MS);
+    if (looked_up)
+        err_set(err, ERR_SYSTEM, "the start of %s hangs, given up after %s: does the file system of the program and of cwd answer?",
+                j->plan->argv[0], after);
+    else
+        err_set(err, ERR_SYSTEM, "user %s: the account database has not answered for %s", h->user ? h->user : "of dqd", after);
+}
+
+bool job_watch_launch(struct job *j, int64_t now, int64_t *ret_next, struct err *err)
+{
+    struct launch *a = j->launch;
+    int64_t limit_at = a->begun_at + START_MAX_MS, kill_at = lease_kill_at(j);
+
+    if (j->stop != JOB_RUNS && j->stop_at + j->plan->handler->kill_grace_ms < kill_at)
+        kill_at = j->stop_at + j->plan->handler->kill_grace_ms;
+    *ret_next = limit_at < kill_at ? limit_at : kill_at;
+    if (now < *ret_next)
+        return false;
+    if (!a->given_up) {
+        j->dropped_at = now;
+        job_stop(j, limit_at < kill_at ? JOB_START_HANGS : JOB_LEASE_ENDS, now);
+    }
+    bool begun = !launch_drop(a);
+    if (begun && (*a->note <= 0 || now - j->dropped_at < DROP_WAIT_MS)) {
+        *ret_next = now + DROP_LOOK_MS;
+        return false;
+    }
+    if (j->stop == JOB_START_HANGS)
+        explain_hang(j, begun, err);
+    a->job = NULL;
+    j->launch = NULL;
+    return true;
 }
 
 /* ---- output */
@@ -296,11 +371,32 @@ static void return_unable(struct job *j, struct job_context *c, int status)
     job_return(j, c, true, e.text);
 }
 
+/* The leader of a start that was given up. True: it has executed nothing, the job is returned. */
+static bool was_no_start(struct job *j, struct job_context *c)
+{
+    struct err why = {0};
+
+    if (!j->unsure)
+        return false;
+    if (!child_never_executed(j->pid)) {
+        reply_started(c->out, j, j->begun_us);
+        return false;
+    }
+    if (j->stop == JOB_START_HANGS)
+        explain_hang(j, true, &why);
+    child_reap(j->pid);
+    job_return(j, c, why.code != 0, why.code ? why.text : NULL);
+    return true;
+}
+
 void job_finish(struct job *j, struct job_context *c)
 {
     struct line_context x = {j, c};
 
-    child_signal(j->pid, SIGKILL);
+    if (j->note)
+        *j->note = PROCESS_CLEARED;
+    if (was_no_start(j, c))
+        return;
     job_read(&j->streams[0], c, LAST_READ_MAX);
     job_read(&j->streams[1], c, LAST_READ_MAX);
     close_stream(&j->streams[0], c);
@@ -315,5 +411,7 @@ void job_finish(struct job *j, struct job_context *c)
 
 void job_return(struct job *j, struct job_context *c, bool cannot_start, const char *why)
 {
+    close_stream(&j->streams[0], c);
+    close_stream(&j->streams[1], c);
     reply_returned(c->out, j, cannot_start, why);
 }

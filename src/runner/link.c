@@ -1,14 +1,17 @@
 /*
  * link.c - the poller's side of the link to the runner.
  *
- * Invariants: nothing here blocks but runner_stop; what the runner says is checked as if it came from a stranger.
+ * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner; what the runner says is checked as if it came from a stranger.
  */
 #include "runner/runner.h"
 
 #include "base/mem.h"
 #include "base/when.h"
+#include "runner/child.h"
 #include "runner/process.h"
 #include "runner/proto.h"
+#include "runner/rights.h"
+#include "runner/session.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,45 +29,51 @@
 #define OUTPUT_MAX (2 * 1024 * 1024)
 #define JOB_ROOM 4096             /* of a job's message, without ids */
 #define DEADLINES_MAX (16 * 1024) /* in one message */
+#define NOTES_SIZE (PROCESS_NOTES_MAX * sizeof(pid_t))
+#define BURY_MS 2000 /* until a process that was killed has ended */
 
 struct runner_link {
     int fd; /* -1: closed */
     pid_t pid;
-    bool gone;                     /* and GONE was said */
-    volatile unsigned char *begun; /* shared with the runner: see process.h */
+    bool gone; /* and GONE was said */
+    bool cleared;          /* after that: nothing of any handler is left */
+    volatile pid_t *notes; /* shared with the runner: see process.h */
     struct proto_in in;
     struct proto_out out;
     struct buf output; /* of the job whose results are coming */
     int text;          /* of the last RELOADED; -1: none */
+    pid_t *leaders;    /* of what a dead runner left behind */
+    size_t leader_count;
 };
 
 int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err)
 {
     int fds[2];
-    void *begun = mmap(NULL, PROCESS_BEGUN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *notes = mmap(NULL, NOTES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (begun == MAP_FAILED)
+    if (notes == MAP_FAILED)
         return err_set(err, ERR_SYSTEM, "cannot start the runner: mmap: %s", strerror(errno));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
         err_set(err, ERR_SYSTEM, "cannot start the runner: socketpair: %s", strerror(errno));
-        munmap(begun, PROCESS_BEGUN_MAX);
+        munmap(notes, NOTES_SIZE);
         return ERR_SYSTEM;
     }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a runner that died leaves behind comes to us */
     pid_t pid = fork();
     if (pid < 0) {
         err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(errno));
         close(fds[0]);
         close(fds[1]);
-        munmap(begun, PROCESS_BEGUN_MAX);
+        munmap(notes, NOTES_SIZE);
         return ERR_SYSTEM;
     }
     if (pid == 0)
-        runner_main(fds[1], o, begun);
+        runner_main(fds[1], o, notes);
     close(fds[1]);
     struct runner_link *l = mem_zero(1, sizeof *l);
     l->fd = fds[0];
     l->pid = pid;
-    l->begun = begun;
+    l->notes = notes;
     l->text = -1;
     proto_in_init(&l->in);
     *ret = l;
@@ -105,13 +115,14 @@ static void sent_one(struct runner_link *l)
 void runner_send_job(struct runner_link *l, const struct runner_job *j)
 {
     assert(j->count > 0 && j->count <= RUNNER_TASKS_MAX);
-    if (j->job < PROCESS_BEGUN_MAX)
-        l->begun[j->job] = 0;
+    if (j->job < PROCESS_NOTES_MAX)
+        l->notes[j->job] = 0;
     proto_begin(&l->out, PROTO_JOB, JOB_ROOM + j->count * sizeof j->ids[0], j->stdin_fd);
     proto_put_u32(&l->out, j->job);
     proto_put_u64(&l->out, j->digest);
     proto_put_u32(&l->out, j->handler);
     proto_put_i64(&l->out, j->start_us);
+    proto_put_i64(&l->out, j->vouched_us);
     proto_put_i64(&l->out, j->deadline_at);
     proto_put_u32(&l->out, j->stdin_fd >= 0);
     proto_put_text(&l->out, j->tag);
@@ -135,6 +146,13 @@ void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t co
         jobs += n;
         count -= n;
     }
+}
+
+void runner_send_vouch(struct runner_link *l, int64_t until_us)
+{
+    proto_begin(&l->out, PROTO_VOUCH, 8, -1);
+    proto_put_i64(&l->out, until_us);
+    sent_one(l);
 }
 
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why)
@@ -167,15 +185,82 @@ void runner_send_ping(struct runner_link *l, uint64_t n)
 
 /* ---- receiving */
 
-/* The runner has died, or is not to be believed any more. Without the link, it ends by itself where we may not kill it. */
+int runner_drop_root(const char *user, struct err *err)
+{
+    return rights_become(user, err);
+}
+
+bool runner_kill(struct runner_link *l)
+{
+    rights_raise();
+    bool can = kill(l->pid, SIGKILL) == 0;
+    rights_lower();
+    return can;
+}
+
+static bool is_leader(void *ctx, pid_t session)
+{
+    const struct runner_link *l = ctx;
+
+    for (size_t i = 0; i < l->leader_count; i++)
+        if (l->leaders[i] == session)
+            return true;
+    return false;
+}
+
+/* Those that the runner did not reap. False: one of them is not our child, so that its number may be another process's by now. */
+static bool find_leaders(struct runner_link *l)
+{
+    bool ours = true;
+
+    for (size_t i = 0; i < PROCESS_NOTES_MAX; i++) {
+        siginfo_t si;
+        if (l->notes[i] <= 0)
+            continue;
+        if (waitid(P_PID, (id_t)l->notes[i], &si, WEXITED | WNOHANG | WNOWAIT) != 0) {
+            ours = false;
+            continue;
+        }
+        l->leaders = mem_resize(l->leaders, l->leader_count + 1, sizeof *l->leaders);
+        l->leaders[l->leader_count++] = l->notes[i];
+    }
+    return ours;
+}
+
+/* The runner is dead. Kills what it has left behind, and says whether nothing of that is left. */
+static bool clear(struct runner_link *l)
+{
+    bool ours = find_leaders(l);
+
+    rights_raise();
+    for (size_t i = 0; i < l->leader_count; i++)
+        child_signal(l->leaders[i], SIGKILL);
+    enum session_left left = l->leader_count ? session_kill(is_leader, l, NULL) : SESSION_EMPTY;
+    rights_lower();
+    for (size_t i = 0; i < l->leader_count; i++)
+        waitpid(l->leaders[i], NULL, WNOHANG);
+    return ours && left == SESSION_EMPTY;
+}
+
+/* Whether it has ended within the time. */
+static bool wait_for_end(pid_t pid)
+{
+    const int64_t until = when_steady() + BURY_MS;
+    pid_t rc;
+
+    while ((rc = waitpid(pid, NULL, WNOHANG)) == 0 && when_steady() < until)
+        poll(NULL, 0, 1);
+    return rc == pid;
+}
+
+/* The runner has died, or is not to be believed any more. Without the link it ends by itself if we may not kill it. */
 static void bury(struct runner_link *l)
 {
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
-    if (l->pid > 0 && (kill(l->pid, SIGKILL) == 0 || errno != EPERM))
-        while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+    if (l->pid > 0)
+        l->cleared = runner_kill(l) && wait_for_end(l->pid) && clear(l);
     l->pid = -1;
     proto_out_done(&l->out);
 }
@@ -288,7 +373,7 @@ static bool get_event(struct runner_link *l, int type, struct runner_event *e)
 
 bool runner_job_begun(const struct runner_link *l, uint32_t job)
 {
-    return job >= PROCESS_BEGUN_MAX || l->begun[job];
+    return job >= PROCESS_NOTES_MAX || l->notes[job];
 }
 
 int runner_next(struct runner_link *l, struct runner_event *ret)
@@ -298,6 +383,8 @@ int runner_next(struct runner_link *l, struct runner_event *ret)
     if (l->gone)
         return 0;
     drop_text(l);
+    if (l->fd < 0)
+        rc = -1;
     for (;;) {
         struct runner_event e = {.retry_after_ms = -1, .exit_code = -1};
         int type = rc < 0 ? -1 : proto_next(&l->in);
@@ -315,6 +402,16 @@ int runner_next(struct runner_link *l, struct runner_event *ret)
         if (type == 0 && (rc = proto_recv(&l->in, l->fd)) == 0)
             return 0;
     }
+}
+
+bool runner_cleared(const struct runner_link *l)
+{
+    return l->cleared;
+}
+
+void runner_give_up(struct runner_link *l)
+{
+    bury(l);
 }
 
 void runner_stop(struct runner_link *l, int64_t timeout_ms)
@@ -337,6 +434,7 @@ void runner_stop(struct runner_link *l, int64_t timeout_ms)
     drop_text(l);
     proto_in_done(&l->in);
     buf_done(&l->output);
-    munmap((void *)(uintptr_t)l->begun, PROCESS_BEGUN_MAX);
+    free(l->leaders);
+    munmap((void *)(uintptr_t)l->notes, NOTES_SIZE);
     free(l);
 }

@@ -24,7 +24,7 @@ static bool same_name(const char *a, const char *b)
 }
 
 /* Takes `setting` ("NAME=value") over. */
-static void env_set(struct plan *p, char *setting)
+static void env_set(struct setup *p, char *setting)
 {
     for (size_t i = 0; i < p->env_count; i++) {
         if (same_name(p->env[i], setting)) {
@@ -38,7 +38,7 @@ static void env_set(struct plan *p, char *setting)
     p->env[p->env_count] = NULL;
 }
 
-static void make_env(struct plan *p, const struct passwd *pw)
+static void make_env(struct setup *p, const struct handler *h, const struct passwd *pw)
 {
     const char *tz = getenv("TZ");
 
@@ -52,11 +52,11 @@ static void make_env(struct plan *p, const struct passwd *pw)
         env_set(p, mem_printf("USER=%s", pw->pw_name));
         env_set(p, mem_printf("LOGNAME=%s", pw->pw_name));
     }
-    for (char **e = p->handler->env; e && *e; e++)
+    for (char **e = h->env; e && *e; e++)
         env_set(p, mem_strdup(*e));
 }
 
-static const char *env_get(const struct plan *p, const char *name)
+static const char *env_get(const struct setup *p, const char *name)
 {
     for (size_t i = 0; i < p->env_count; i++)
         if (same_name(p->env[i], name))
@@ -65,9 +65,9 @@ static const char *env_get(const struct plan *p, const char *name)
 }
 
 /* Where the program may be: the path itself, or its name in every directory of the handler's PATH. */
-static void make_programs(struct plan *p)
+static void make_programs(struct setup *p, const char *name)
 {
-    const char *name = p->argv[0], *path = env_get(p, "PATH");
+    const char *path = env_get(p, "PATH");
     size_t n = 0;
 
     if (strchr(name, '/')) {
@@ -113,32 +113,43 @@ static void load_groups(struct child_account *a)
     a->group_count = (size_t)count;
 }
 
-/* The account of that name among those already looked up, or a new one. */
-static const struct child_account *find_account(struct table *t, const struct passwd *pw)
+/* The entry of an account, NULL: of this process. 0, and *ret NULL when there is none; else errno. *memory is to be freed. */
+static int look_up(const char *user, struct passwd *pw, char **memory, struct passwd **ret)
 {
-    for (size_t i = 0; i < t->account_count; i++)
-        if (strcmp(t->accounts[i].name, pw->pw_name) == 0)
-            return &t->accounts[i];
-    struct child_account *a = &t->accounts[t->account_count++];
-    *a = (struct child_account){.name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
-    load_groups(a);
-    return a;
+    size_t size = 1024;
+    int rc;
+
+    do {
+        *memory = mem_resize(*memory, size *= 2, 1);
+        rc = user ? getpwnam_r(user, pw, *memory, size, ret) : getpwuid_r(geteuid(), pw, *memory, size, ret);
+    } while (rc == ERANGE && size < ((size_t)1 << 20));
+    return rc;
 }
 
-static void make_plan(struct table *t, struct plan *p, const char *default_user)
+struct setup *setup_new(const struct plan *p, struct err *err)
 {
-    const char *user = p->handler->user ? p->handler->user : default_user;
+    const char *user = p->handler->user ? p->handler->user : p->default_user;
     bool stay = !user || !*user;
+    struct setup *s = NULL;
+    struct passwd entry, *pw = NULL;
+    char *memory = NULL;
+    int rc = look_up(stay ? NULL : user, &entry, &memory, &pw);
 
-    errno = 0;
-    const struct passwd *pw = stay ? getpwuid(geteuid()) : getpwnam(user);
-    if (!stay && !pw)
-        err_set(&p->trouble, ERR_SYSTEM, "user %s: %s", user, errno ? strerror(errno) : "there is no such account");
-    else if (!stay && (geteuid() == 0 || pw->pw_uid != geteuid()))
-        p->account = find_account(t, pw);
-    make_env(p, pw);
-    make_argv(p);
-    make_programs(p);
+    if (!stay && !pw) {
+        err_set(err, ERR_SYSTEM, "user %s: %s", user, rc ? strerror(rc) : "there is no such account");
+        goto out;
+    }
+    s = mem_zero(1, sizeof *s);
+    s->switches = !stay && (geteuid() == 0 || pw->pw_uid != geteuid());
+    if (s->switches) {
+        s->account = (struct child_account){.name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
+        load_groups(&s->account);
+    }
+    make_env(s, p->handler, pw);
+    make_programs(s, p->argv[0]);
+out:
+    free(memory);
+    return s;
 }
 
 struct table *table_new(const struct handlers *handlers, const char *default_user)
@@ -147,12 +158,11 @@ struct table *table_new(const struct handlers *handlers, const char *default_use
 
     t->handlers = handlers;
     t->plans = mem_zero(handlers->count, sizeof *t->plans);
-    t->accounts = mem_zero(handlers->count, sizeof *t->accounts); /* plans point into it: it never moves */
     for (size_t i = 0; i < handlers->count; i++) {
         t->plans[i].handler = &handlers->items[i];
-        make_plan(t, &t->plans[i], default_user);
+        t->plans[i].default_user = default_user;
+        make_argv(&t->plans[i]);
     }
-    endpwent();
     return t;
 }
 
@@ -163,20 +173,25 @@ static void free_strings(char **list)
     free(list);
 }
 
+void setup_free(struct setup *s)
+{
+    if (!s)
+        return;
+    free_strings((char **)s->programs);
+    free_strings(s->env);
+    free(s->account.name);
+    free(s->account.groups);
+    free(s);
+}
+
 void table_free(struct table *t)
 {
     if (!t)
         return;
     for (size_t i = 0; i < t->handlers->count; i++) {
-        free_strings((char **)t->plans[i].programs);
         free(t->plans[i].argv);
-        free_strings(t->plans[i].env);
+        setup_free(t->plans[i].setup);
     }
-    for (size_t i = 0; i < t->account_count; i++) {
-        free(t->accounts[i].name);
-        free(t->accounts[i].groups);
-    }
-    free(t->accounts);
     free(t->plans);
     handlers_free(t->owned);
     free(t);

@@ -22,6 +22,7 @@ enum proto_type {
     /* to the runner */
     PROTO_JOB = 1,
     PROTO_DEADLINE,
+    PROTO_VOUCH,
     PROTO_KILL,
     PROTO_RETURN,
     PROTO_RELOAD,

@@ -127,7 +127,14 @@ void queue_leave(struct queue *q, struct job *j)
     free(l);
 }
 
-struct job *queue_pick(struct queue *q, int free_slots, int slots)
+static bool may_start(const struct queue *q, const struct lane *l, int64_t now_us)
+{
+    const struct job *j = l->first;
+
+    return l->running < j->plan->handler->max_running && !j->plan->hanging && (now_us <= q->vouched_us || now_us <= j->vouched_us);
+}
+
+struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)
 {
     int kept = slots > 1 ? (slots >= 4 ? slots / 4 : 1) : 0;
     struct lane *l = q->turn;
@@ -135,7 +142,7 @@ struct job *queue_pick(struct queue *q, int free_slots, int slots)
     if (!l || free_slots <= 0)
         return NULL;
     do {
-        if (l->running < l->first->plan->handler->max_running && (free_slots > kept || !l->running)) {
+        if ((free_slots > kept || !l->running) && may_start(q, l, now_us)) {
             q->turn = l->next;
             return l->first;
         }

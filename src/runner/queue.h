@@ -23,6 +23,7 @@ struct queue {
     struct lane *lanes;
     struct lane *turn;                    /* who is asked first next time; NULL: nobody waits for a slot */
     struct job *early_first, *early_last; /* those with a start_us, by it */
+    int64_t vouched_us;                   /* all may start until then; each until its own vouched_us anyway */
 };
 
 void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane */
@@ -36,7 +37,8 @@ void queue_leave(struct queue *q, struct job *j);
 /* Any job that waits, or NULL. */
 struct job *queue_any(const struct queue *q);
 /* The job that may start while free_slots of the slots are free, or NULL: tags take turns, a tag stays under its handler's
- * max_running, and the last quarter of the slots is for tags that have nothing running. It stays in the line. */
-struct job *queue_pick(struct queue *q, int free_slots, int slots);
+ * max_running, and the last quarter of the slots is for tags that have nothing running. None that nobody vouches for now, nor of a
+ * handler one of whose starts hangs. It stays in the line. */
+struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us);
 
 #endif

@@ -104,6 +104,7 @@ static void judge(const struct job *j, int status, struct result *r, struct err 
         [JOB_CANCELLED] = "cancelled while it ran",
         [JOB_LOST] = "the task was taken back from this dqd",
         [JOB_SHUT_DOWN] = "dqd was shut down",
+        [JOB_START_HANGS] = "its start hung",
     };
 
     r->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

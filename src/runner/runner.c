@@ -2,9 +2,8 @@
  * runner.c - the runner process: a loop over the link, the pipes of its children and their ends. Its tick does what time asks for
  * and returns how long to wait.
  *
- * Invariants: nothing here waits for anybody but in epoll_wait (and for a new child until it executes its program); on waking, what
- * is past its deadline is killed before anything else is looked at; whatever the poller sends, only what stands in the runner's own
- * handlers table is executed.
+ * Invariants: nothing here waits for anybody but in epoll_wait; on waking, what is past its deadline is killed before anything else
+ * is looked at; whatever the poller sends, only what stands in the runner's own handlers table is executed.
  */
 #include "runner/runner.h"
 
@@ -12,7 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "runner/crew.h"
 #include "runner/job.h"
+#include "runner/launch.h"
 #include "runner/plan.h"
 #include "runner/process.h"
 #include "runner/proto.h"
@@ -29,10 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUCKETS 1024          /* of the table of jobs */
 #define EVENTS 64             /* taken per turn */
-#define STARTS 8              /* per turn: each takes a fraction of a millisecond */
 #define READ_TURN (64 * 1024) /* bytes taken from one stream per turn */
+#define WAIT_FOR_EVENTS (-1)
+#define WAIT_LEFT (-2)
 #define WAIT_MAX_MS 1000      /* no long sleep is trusted while handlers run: a suspended host stops the clock of epoll_wait */
 
 struct runner {
@@ -42,121 +43,15 @@ struct runner {
     int sock, signals;
     int timer;        /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
     int64_t timer_us; /* what it is set to; JOB_NEVER: not */
-    volatile unsigned char *begun;
-    bool orphaned;  /* the poller is gone: kill all, then end */
-    bool sock_full; /* reports wait until it takes more */
-    int slots;
-    struct job *buckets[BUCKETS];
-    struct queue queue;
-    struct job **running;
-    size_t running_count;
-    int64_t watch_at;     /* no deadline of any job is before this */
+    bool orphaned;    /* the poller is gone: kill all, then end */
+    bool sock_full;   /* reports wait until it takes more */
+    struct crew crew;
     struct table *tables; /* the first is in use */
     struct proto_in in;
     struct proto_out out;
-    struct job_context c;
 };
 
-/* ---- jobs by number */
-
-static struct job **find_job(struct runner *r, uint32_t number)
-{
-    struct job **at = &r->buckets[number % BUCKETS];
-
-    while (*at && (*at)->number != number)
-        at = &(*at)->bucket_next;
-    return at;
-}
-
-static void watch_from(struct runner *r, int64_t at)
-{
-    if (at < r->watch_at)
-        r->watch_at = at;
-}
-
-/* A job that is in no line and does not run. */
-static void forget(struct runner *r, struct job *j)
-{
-    *find_job(r, j->number) = j->bucket_next;
-    if (j->lane)
-        queue_leave(&r->queue, j);
-    if (j->table)
-        j->table->users--;
-    job_free(j);
-}
-
-static void give_back(struct runner *r, struct job *j, bool cannot_start, const char *why)
-{
-    queue_take(&r->queue, j);
-    job_return(j, &r->c, cannot_start, why);
-    forget(r, j);
-}
-
-/* ---- deadlines */
-
-/* Looks at every deadline, and notes the next. */
-static void watch(struct runner *r)
-{
-    int64_t now = when_steady();
-    struct job *next;
-
-    if (now < r->watch_at)
-        return;
-    r->watch_at = JOB_NEVER;
-    for (size_t i = 0; i < r->running_count; i++)
-        watch_from(r, job_watch(r->running[i], now));
-    for (struct lane *l = r->queue.lanes, *after; l; l = after) {
-        after = l->all_next; /* its last job takes the lane along */
-        for (struct job *j = l->first; j; j = next) {
-            next = j->next;
-            if (job_late_at(j) <= now)
-                give_back(r, j, false, NULL);
-            else
-                watch_from(r, job_late_at(j));
-        }
-    }
-}
-
-static void stop(struct runner *r, struct job *j, enum job_stop why)
-{
-    int64_t now = when_steady();
-
-    job_stop(j, why, now);
-    watch_from(r, job_watch(j, now));
-}
-
 /* ---- the tick */
-
-static void start(struct runner *r, struct job *j)
-{
-    struct err e = {0};
-
-    if (j->number < PROCESS_BEGUN_MAX)
-        r->begun[j->number] = 1;
-    if (job_start(j, &r->c, &e) != 0) {
-        give_back(r, j, true, e.text);
-        return;
-    }
-    queue_take(&r->queue, j);
-    j->lane->running++;
-    r->running[r->running_count++] = j;
-    watch_from(r, job_watch(j, j->start_at));
-}
-
-/* Starts what may start. True: there may be more. */
-static bool start_some(struct runner *r)
-{
-    for (int n = 0; n < STARTS; n++) {
-        struct job *j = queue_pick(&r->queue, r->slots - (int)r->running_count, r->slots);
-        if (!j)
-            return false;
-        if (job_late_at(j) <= when_steady())
-            give_back(r, j, false, NULL);
-        else
-            start(r, j);
-    }
-    return true;
-}
 
 static void flush(struct runner *r)
 {
@@ -167,7 +62,7 @@ static void flush(struct runner *r)
         proto_out_done(&r->out); /* nobody listens; the end of file comes as well */
     if (full != r->sock_full) {
         struct epoll_event ev = {.events = full ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &r->sock};
-        epoll_ctl(r->c.epoll, EPOLL_CTL_MOD, r->sock, &ev);
+        epoll_ctl(r->crew.c.epoll, EPOLL_CTL_MOD, r->sock, &ev);
         r->sock_full = full;
     }
 }
@@ -182,6 +77,14 @@ static void set_timer(struct runner *r, int64_t at_us)
     r->timer_us = at_us;
 }
 
+static void drain_signals(struct runner *r)
+{
+    struct signalfd_siginfo si;
+
+    while (read(r->signals, &si, sizeof si) > 0)
+        ;
+}
+
 static void timer_went_off(struct runner *r)
 {
     uint64_t times;
@@ -190,49 +93,27 @@ static void timer_went_off(struct runner *r)
         r->timer_us = JOB_NEVER;
 }
 
-/* Milliseconds to wait; -1: until something happens. */
+/* Milliseconds to wait; WAIT_FOR_EVENTS: until something happens; WAIT_LEFT: this thread does not own the loop any more. */
 static int tick(struct runner *r)
 {
-    int64_t early_us = queue_ripen(&r->queue, when_steady_us());
-    bool more = !r->orphaned && start_some(r);
+    int64_t early_us = queue_ripen(&r->crew.queue, when_steady_us());
+    enum crew_starts starts = r->orphaned ? CREW_DONE : crew_start(&r->crew);
 
+    if (starts == CREW_LEFT)
+        return WAIT_LEFT;
     set_timer(r, early_us);
+    crew_sweep(&r->crew);
     log_catch_up();
     if (r->orphaned)
         proto_out_done(&r->out);
     else
         flush(r);
-    if (more)
+    if (starts == CREW_MORE)
         return 0;
-    if (r->watch_at == JOB_NEVER)
-        return -1;
-    int64_t wait = r->watch_at - when_steady();
+    if (r->crew.watch_at == JOB_NEVER)
+        return WAIT_FOR_EVENTS;
+    int64_t wait = r->crew.watch_at - when_steady();
     return wait < 0 ? 0 : wait < WAIT_MAX_MS ? (int)wait : WAIT_MAX_MS;
-}
-
-/* ---- ends of children */
-
-static void reap(struct runner *r)
-{
-    struct signalfd_siginfo si;
-    pid_t pid;
-
-    if (read(r->signals, &si, sizeof si) < 0)
-        return;
-    while ((pid = child_ended()) > 0) {
-        size_t i = 0;
-        while (i < r->running_count && r->running[i]->pid != pid)
-            i++;
-        if (i == r->running_count) {
-            child_reap(pid); /* a stranger, handed down by whoever became this process */
-            continue;
-        }
-        struct job *j = r->running[i];
-        r->running[i] = r->running[--r->running_count];
-        j->lane->running--;
-        job_finish(j, &r->c);
-        forget(r, j);
-    }
 }
 
 /* ---- messages */
@@ -253,20 +134,14 @@ static void take_job(struct runner *r)
     if (!j)
         return;
     struct table *t = find_table(r, j->digest);
-    struct job **at = find_job(r, j->number);
-    if (*at || (t && (j->handler >= t->handlers->count || (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
+    if (jobs_find(&r->crew.jobs, j->number) || (t && (j->handler >= t->handlers->count || (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
         r->in.bad = true;
         job_free(j);
     } else if (!t) {
-        job_return(j, &r->c, false, "the handlers file has changed");
+        job_return(j, &r->crew.c, false, "the handlers file has changed");
         job_free(j);
     } else {
-        *at = j;
-        j->table = t;
-        j->plan = &t->plans[j->handler];
-        t->users++;
-        queue_add(&r->queue, j, j->tag);
-        watch_from(r, job_late_at(j));
+        crew_add(&r->crew, j, t);
     }
 }
 
@@ -278,7 +153,7 @@ static void take_deadlines(struct runner *r)
 
     for (uint32_t number; size >= sizeof number; numbers += sizeof number, size -= sizeof number) {
         memcpy(&number, numbers, sizeof number);
-        struct job *j = *find_job(r, number);
+        struct job *j = jobs_find(&r->crew.jobs, number);
         if (j)
             job_set_deadline(j, deadline_at, now);
     }
@@ -290,24 +165,34 @@ static void take_kill(struct runner *r)
         [RUNNER_KILL_CANCELLED] = JOB_CANCELLED,
         [RUNNER_KILL_LOST] = JOB_LOST,
         [RUNNER_KILL_SHUTDOWN] = JOB_SHUT_DOWN,
+        [RUNNER_KILL_UNSTARTED] = JOB_RUNS,
     };
     uint32_t number = proto_get_u32(&r->in), reason = proto_get_u32(&r->in);
-    struct job *j = *find_job(r, number);
+    struct job *j = jobs_find(&r->crew.jobs, number);
+    bool begun = j && (j->pid || j->launch);
 
     if (r->in.bad || reason >= sizeof why / sizeof why[0])
         r->in.bad = true;
-    else if (j && j->pid)
-        stop(r, j, why[reason]);
-    else if (j)
-        give_back(r, j, false, NULL);
+    else if (begun && why[reason] != JOB_RUNS)
+        crew_stop(&r->crew, j, why[reason]);
+    else if (j && !begun)
+        crew_give_back(&r->crew, j, false, NULL);
+}
+
+static void take_vouch(struct runner *r)
+{
+    int64_t until_us = proto_get_i64(&r->in);
+
+    if (until_us > r->crew.queue.vouched_us)
+        r->crew.queue.vouched_us = until_us;
 }
 
 static void return_waiting(struct runner *r)
 {
     struct job *j;
 
-    while ((j = queue_any(&r->queue)))
-        give_back(r, j, false, NULL);
+    while ((j = queue_any(&r->crew.queue)))
+        crew_give_back(&r->crew, j, false, NULL);
 }
 
 /* Tables that no job uses go, but for the one in use, the one before and the poller's: jobs by these may be on their way. */
@@ -372,13 +257,14 @@ static void take_ping(struct runner *r)
 /* The poller is gone, or is not itself any more. The link stays open: its end tells runner_stop that every handler is gone. */
 static void orphan(struct runner *r)
 {
-    epoll_ctl(r->c.epoll, EPOLL_CTL_DEL, r->sock, NULL);
+    epoll_ctl(r->crew.c.epoll, EPOLL_CTL_DEL, r->sock, NULL);
     r->orphaned = true;
     return_waiting(r);
-    if (r->running_count)
-        log_event(LOG_WARN, "the poller is gone, its handlers are killed", "running=%zu", r->running_count);
-    for (size_t i = 0; i < r->running_count; i++)
-        stop(r, r->running[i], JOB_SHUT_DOWN);
+    for (size_t i = r->crew.jobs.running_count; i-- > 0;)
+        crew_stop(&r->crew, r->crew.jobs.running[i], JOB_SHUT_DOWN);
+    crew_sweep(&r->crew);
+    if (r->crew.jobs.running_count)
+        log_event(LOG_WARN, "the poller is gone, its handlers are killed", "running=%zu", r->crew.jobs.running_count);
 }
 
 static void take_packet(struct runner *r)
@@ -392,6 +278,9 @@ static void take_packet(struct runner *r)
             break;
         case PROTO_DEADLINE:
             take_deadlines(r);
+            break;
+        case PROTO_VOUCH:
+            take_vouch(r);
             break;
         case PROTO_KILL:
             take_kill(r);
@@ -417,16 +306,22 @@ static void take_packet(struct runner *r)
 
 /* ---- the process */
 
-static void loop(struct runner *r)
+/* Begins where another thread has left it, too: in the middle of the starts. */
+static void loop(void *ctx)
 {
     struct epoll_event events[EVENTS];
+    struct runner *r = ctx;
 
-    while (!r->orphaned || r->running_count) {
-        int n = epoll_wait(r->c.epoll, events, EVENTS, tick(r));
+    crew_watch_from(&r->crew, when_steady());
+    while (!r->orphaned || r->crew.jobs.running_count) {
+        int wait = tick(r);
+        if (wait == WAIT_LEFT)
+            return;
+        int n = epoll_wait(r->crew.c.epoll, events, EVENTS, wait);
         bool ended = false, message = false;
-        watch(r);
+        crew_watch(&r->crew);
         for (int i = 0; i < n; i++) {
-            if (events[i].data.ptr == &r->signals)
+            if (events[i].data.ptr == &r->signals || events[i].data.ptr == &r->crew.c.launcher)
                 ended = true;
             else if (events[i].data.ptr == &r->timer)
                 timer_went_off(r);
@@ -435,66 +330,75 @@ static void loop(struct runner *r)
             else if (events[i].data.ptr == &r->sock)
                 message = events[i].events & ~(uint32_t)EPOLLOUT;
             else
-                job_read(events[i].data.ptr, &r->c, READ_TURN);
+                job_read(events[i].data.ptr, &r->crew.c, READ_TURN);
         }
-        if (ended) /* after the streams: it frees jobs that they belong to */
-            reap(r);
+        if (ended)
+            drain_signals(r);
+        if (ended || crew_has_ending(&r->crew)) /* after the streams: it frees jobs that they belong to */
+            crew_reap(&r->crew);
         if (message)
             take_packet(r);
     }
+    _exit(0);
 }
 
 static void watch_fd(struct runner *r, int fd, void *name)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = name};
 
-    if (fd < 0 || epoll_ctl(r->c.epoll, EPOLL_CTL_ADD, fd, &ev) != 0)
+    if (fd < 0 || epoll_ctl(r->crew.c.epoll, EPOLL_CTL_ADD, fd, &ev) != 0)
         _exit(1); /* the poller sees the end of the link */
 }
 
-static void init(struct runner *r, int sock, const struct runner_options *o)
+static void init_launcher(struct runner *r)
 {
-    struct rlimit files;
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct rlimit given, files;
+
+    getrlimit(RLIMIT_NOFILE, &given);
+    files = given;
+    files.rlim_cur = files.rlim_max; /* a waiting job holds a descriptor; handlers get the old limit */
+    setrlimit(RLIMIT_NOFILE, &files);
+    r->crew.c.launcher = launcher_new(null_fd, getpriority(PRIO_PROCESS, 0), &given);
+    watch_fd(r, r->crew.c.launcher ? launcher_fd(r->crew.c.launcher) : -1, &r->crew.c.launcher);
+}
+
+static void init(struct runner *r, int sock, const struct runner_options *o, volatile pid_t *notes)
+{
     sigset_t child;
 
     r->sock = sock;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     r->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    r->c.epoll = epoll_create1(EPOLL_CLOEXEC);
-    r->c.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    r->crew.c.epoll = epoll_create1(EPOLL_CLOEXEC);
     watch_fd(r, r->sock, &r->sock);
     watch_fd(r, r->signals, &r->signals);
     r->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     r->timer_us = JOB_NEVER;
     watch_fd(r, r->timer, &r->timer);
 
-    getrlimit(RLIMIT_NOFILE, &r->c.files);
-    files = r->c.files;
-    files.rlim_cur = files.rlim_max; /* a waiting job holds a descriptor; handlers get the old limit */
-    setrlimit(RLIMIT_NOFILE, &files);
-    r->c.nice = getpriority(PRIO_PROCESS, 0);
-    r->c.out = &r->out;
-    r->c.json = json_reader_new();
+    init_launcher(r);
+    r->crew.c.out = &r->out;
+    r->crew.c.json = json_reader_new();
 
     r->reload = reload_new(o->handlers_path);
     watch_fd(r, r->reload ? reload_fd(r->reload) : -1, &r->reload);
     r->default_user = o->default_user;
-    r->slots = o->slots;
-    r->running = mem_zero((size_t)o->slots, sizeof(struct job *));
-    r->watch_at = JOB_NEVER;
+    crew_init(&r->crew, o->slots, notes);
     r->tables = table_new(o->handlers, o->default_user);
     proto_in_init(&r->in);
 }
 
-void runner_main(int sock, const struct runner_options *o, volatile unsigned char *begun)
+void runner_main(int sock, const struct runner_options *o, volatile pid_t *notes)
 {
     static struct runner r;
+    struct err e = {0};
 
     sock = process_take_over(sock);
     log_open("dqd-runner", o->log_level);
-    init(&r, sock, o);
-    r.begun = begun;
-    loop(&r);
-    _exit(0);
+    init(&r, sock, o, notes);
+    if (launcher_run(r.crew.c.launcher, loop, &r, &e) != 0)
+        log_event(LOG_ERROR, "cannot start the runner", "error=%s", log_quote(e.text));
+    _exit(1);
 }

@@ -49,6 +49,7 @@ struct runner_job {
     uint32_t handler;
     const char *tag;     /* max_running is counted by tag */
     int64_t start_us;    /* steady clock, microseconds: not before; 0: at once */
+    int64_t vouched_us;  /* likewise: not after, unless runner_send_vouch says so later: the task may have been cancelled */
     int64_t deadline_at; /* steady clock, ms: killed before this unless renewed */
     int stdin_fd;        /* sealed memfd at offset 0: the body, or for a batch JSON lines; the link closes it. -1: an empty stdin */
     const uint64_t *ids; /* the tasks, in the order of the lines */
@@ -64,8 +65,11 @@ struct runner_job {
  * here blocks: messages gather in memory until runner_flush, or until a packet is full. */
 void runner_send_job(struct runner_link *l, const struct runner_job *j);
 void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at); /* renewed */
-enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN };
-/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned. The job's reports still
+/* Every job that waits may start until then: none of them that was cancelled or taken back has been kept (runner_send_kill). */
+void runner_send_vouch(struct runner_link *l, int64_t until_us);
+enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN, RUNNER_KILL_UNSTARTED };
+/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply returned; with
+ * RUNNER_KILL_UNSTARTED one that has begun is left alone. The job's reports still
  * come; a task's outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even where the process took TERM and ended with status 0.
  */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
@@ -85,13 +89,12 @@ enum runner_event_type {
                         where the process ended with 126 or 127 */
     RUNNER_RELOADED, /* digest of the table now in use and the text that it was made of; error where the file was refused (old one kept) */
     RUNNER_PONG,     /* n */
-    RUNNER_GONE, /* end of file: the runner died and the kernel killed the leaders it had started; what remains of their groups is
-                    the caller's */
+    RUNNER_GONE, /* end of file: the runner died; see runner_cleared for what it had started */
 };
 struct runner_event {
     enum runner_event_type type;
     uint32_t job;
-    pid_t pid;     /* STARTED: also the process group */
+    pid_t pid;     /* STARTED: also the session */
     int64_t at_us; /* STARTED: steady clock, microseconds */
     /* RESULT */
     uint64_t id;
@@ -115,6 +118,19 @@ int runner_next(struct runner_link *l, struct runner_event *ret);
 /* Whether the handler of a job that was sent may have begun, though nothing was heard of it: to be asked after RUNNER_GONE, when
  * the runner died before it could say so. */
 bool runner_job_begun(const struct runner_link *l, uint32_t job);
+
+/* Also after RUNNER_GONE: whether everything that belonged to the sessions of its handlers has been found and killed, so that nothing
+ * of them runs beside the next attempt. If not, only the end of the lease may give their tasks to others. */
+bool runner_cleared(const struct runner_link *l);
+
+/* Makes the calling process, root's, one of that account with all its groups, for good; all it keeps is the right to kill its runner
+ * and what that has started, if the system lets it. Asks the account database. */
+int runner_drop_root(const char *user, struct err *err) __attribute__((warn_unused_result));
+
+/* Kills the runner. False: this account has no right to. */
+bool runner_kill(struct runner_link *l);
+/* Lets go of a runner that neither answers nor can be killed: the next report is GONE. */
+void runner_give_up(struct runner_link *l);
 
 /* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is gone, at most timeout_ms, then
  * KILL. NULL is fine. */

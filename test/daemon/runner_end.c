@@ -137,6 +137,101 @@ static void background_process_ends_with_its_leader(void **state)
     }
 }
 
+/* Shapes that put processes into groups other than the leader's. */
+static const char *const grouping[] = {
+    "timeout 1000 sleep 1000 & timeout -k 1 1000 sleep 1000 &",
+    "set -m; sleep 1000 & sleep 1000 &",
+    "set -m; (trap \"\" TERM HUP INT; sleep 1000; sleep 1000) &",
+    "set -m; (set -m; (sleep 1000 & sleep 1000) &) &",
+    "bash -c \"set -m; sleep 1000 & exec setsid sleep 0.5\" &", /* its parent has left the session */
+};
+#define GROUPING (sizeof grouping / sizeof grouping[0])
+
+/* Sends a job for each of them, whose shell then does what `then` says; waits until it is so far. */
+static void start_grouping(struct rig *r, const char *defaults, const char *then, uint32_t jobs[GROUPING])
+{
+    struct buf yaml = BUF_INIT;
+    char tag[16], name[16];
+
+    buf_printf(&yaml, "defaults: {shell: /bin/bash, %s}\nhandlers:\n", defaults);
+    for (size_t i = 0; i < GROUPING; i++)
+        buf_printf(&yaml, "  t%zu: {run: '%s sleep 0.1; echo x >@DIR@/up%zu; %s'}\n", i, grouping[i], i, then);
+    rig_open(r, yaml.data, 16);
+    buf_done(&yaml);
+    for (size_t i = 0; i < GROUPING; i++) {
+        snprintf(tag, sizeof tag, "t%zu", i);
+        jobs[i] = rig_send(r, tag);
+    }
+    for (size_t i = 0; i < GROUPING; i++) {
+        snprintf(name, sizeof name, "up%zu", i);
+        free(rig_read_file(r, name));
+    }
+}
+
+static void assert_sessions_end(struct rig *r, const uint32_t jobs[GROUPING], enum task_outcome outcome)
+{
+    for (size_t i = 0; i < GROUPING; i++) {
+        assert_int_equal(rig_end(r, jobs[i])->e.outcome, outcome);
+        if (!rig_session_ends(r, rig_find(r, RUNNER_STARTED, jobs[i])->e.pid))
+            fail_msg("something of \"%s\" is left", grouping[i]);
+    }
+}
+
+static void session_ends_with_its_leader(void **state)
+{
+    (void)state;
+    uint32_t jobs[GROUPING];
+    struct rig r;
+
+    start_grouping(&r, "timeout: 1h", "exit 0", jobs);
+    assert_sessions_end(&r, jobs, OUTCOME_DONE);
+    rig_close(&r);
+}
+
+static void session_ends_at_a_timeout(void **state)
+{
+    (void)state;
+    uint32_t jobs[GROUPING];
+    struct rig r;
+
+    start_grouping(&r, "timeout: 1s, kill_grace: 100ms", "trap : TERM; while :; do sleep 1000; done", jobs);
+    assert_sessions_end(&r, jobs, OUTCOME_TIMEOUT);
+    rig_close(&r);
+}
+
+static void session_ends_when_it_is_cancelled(void **state)
+{
+    (void)state;
+    uint32_t jobs[GROUPING];
+    struct rig r;
+
+    start_grouping(&r, "timeout: 1h", "sleep 1000", jobs);
+    for (size_t i = 0; i < GROUPING; i++)
+        runner_send_kill(r.link, jobs[i], RUNNER_KILL_CANCELLED);
+    assert_sessions_end(&r, jobs, OUTCOME_CANCELLED);
+    rig_close(&r);
+}
+
+static void term_reaches_every_group_of_the_session(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "defaults: {shell: /bin/bash, kill_grace: 1h}\n"
+             "handlers:\n"
+             "  t: {run: 'set -m; trap : TERM; (trap \"echo tidied; exit\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done) & "
+             "wait; wait; exit 3'}\n",
+             2);
+    uint32_t job = rig_send(&r, "t");
+    free(rig_read_file(&r, "up"));
+    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
+    const struct rig_report *end = rig_end(&r, job);
+    assert_int_equal(end->e.exit_code, 3);
+    assert_non_null(strstr(end->output, "tidied\n"));
+    rig_close(&r);
+}
+
 static void session_of_its_own_holds_up_nobody(void **state)
 {
     (void)state;
@@ -299,15 +394,25 @@ static size_t count_descriptors(pid_t pid)
     return n;
 }
 
+/* Of none of its threads. */
 static void assert_no_children(pid_t pid)
 {
-    char path[64], text[64] = "";
+    char path[300], text[64] = "";
+    struct dirent *e;
 
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    assert_null(fgets(text, sizeof text, f));
-    fclose(f);
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, e->d_name);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        assert_null(fgets(text, sizeof text, f));
+        fclose(f);
+    }
+    closedir(d);
 }
 
 static void thousands_of_starts_leave_nothing(void **state)
@@ -342,6 +447,10 @@ int main(void)
         cmocka_unit_test(timeout_ends_a_handler),
         cmocka_unit_test(handler_that_ignores_term_is_killed),
         cmocka_unit_test(background_process_ends_with_its_leader),
+        cmocka_unit_test(session_ends_with_its_leader),
+        cmocka_unit_test(session_ends_at_a_timeout),
+        cmocka_unit_test(session_ends_when_it_is_cancelled),
+        cmocka_unit_test(term_reaches_every_group_of_the_session),
         cmocka_unit_test(session_of_its_own_holds_up_nobody),
         cmocka_unit_test(timeout_holds_in_every_shape_of_shell),
         cmocka_unit_test(cancelled_handler_ends_so_even_with_status_0),

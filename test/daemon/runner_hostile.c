@@ -92,7 +92,7 @@ static void put_reports(struct proto_out *o)
     proto_end(o);
 }
 
-static volatile unsigned char begun[PROCESS_BEGUN_MAX];
+static volatile pid_t notes[PROCESS_NOTES_MAX];
 
 /* A link whose other end is ret_other. */
 static struct runner_link *link_to(int *ret_other)
@@ -104,6 +104,7 @@ static struct runner_link *link_to(int *ret_other)
     proto_in_init(&l->in);
     l->fd = fds[0];
     l->pid = l->text = -1;
+    l->notes = mmap(NULL, NOTES_SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *ret_other = fds[1];
     return l;
 }
@@ -186,11 +187,12 @@ static const uint64_t task = 7;
 
 static void put_orders(struct proto_out *o)
 {
-    struct runner_link l = {.fd = -1, .out = *o, .begun = begun};
+    struct runner_link l = {.fd = -1, .out = *o, .notes = notes};
     const struct runner_job j = {.job = 1,
                                  .digest = 5,
                                  .tag = "t",
                                  .key = "key",
+                                 .vouched_us = INT64_MAX,
                                  .deadline_at = when_steady() + 5000,
                                  .stdin_fd = -1,
                                  .ids = &task,
@@ -225,7 +227,7 @@ static void runner_survives_spoilt_orders(void **state)
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
         pid_t pid = fork();
         if (pid == 0)
-            runner_main(fds[1], &options, begun);
+            runner_main(fds[1], &options, notes);
         close(fds[1]);
         for (int packets = 0; packets < 10; packets++) {
             memcpy(data, clean, len);
@@ -267,8 +269,8 @@ static void job_that_makes_no_sense_drops_the_link(void **state)
     (void)state;
     static const uint64_t two[] = {7, 8};
     const struct runner_job fine = {
-        .job = 1, .digest = 5, .tag = "t", .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
-    struct runner_link l = {.fd = -1, .begun = begun};
+        .job = 1, .digest = 5, .tag = "t", .vouched_us = INT64_MAX, .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
+    struct runner_link l = {.fd = -1, .notes = notes};
     struct runner_job j = fine;
 
     runner_send_job(&l, &j);

@@ -66,7 +66,7 @@ static void last_quarter_is_kept_for_tags_with_nothing_running(void **state)
     rig_open(&r, "defaults: {max_running: 100}\nhandlers:\n  '*': {run: sleep 1000}\n", 8);
     for (size_t i = 0; i < 20; i++)
         hot[i] = rig_send(&r, "hot");
-    rig_ping(&r);
+    rig_wait(&r, RUNNER_STARTED, hot[5]);
     rig_ping(&r);
     assert_int_equal(running(&r), 6);
     cold[0] = rig_send(&r, "cold");

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -103,6 +104,7 @@ void rig_fill(struct rig *r, struct runner_job *j, const char *tag)
                              .digest = r->handlers->digest,
                              .handler = (uint32_t)handler,
                              .tag = tag,
+                             .vouched_us = INT64_MAX,
                              .deadline_at = when_steady() + 60000,
                              .stdin_fd = -1,
                              .ids = &id,
@@ -258,4 +260,29 @@ void rig_until_gone(struct rig *r, pid_t pid)
 {
     while (rig_alive(pid))
         take(r, TURN_MS);
+}
+
+static size_t count_session(pid_t session)
+{
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+    size_t n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        pid_t pid = (pid_t)atol(e->d_name);
+        n += pid > 0 && getsid(pid) == session && rig_alive(pid);
+    }
+    closedir(d);
+    return n;
+}
+
+bool rig_session_ends(struct rig *r, pid_t session)
+{
+    const int64_t until = when_steady() + 10000;
+    bool over;
+
+    while (!(over = count_session(session) == 0) && when_steady() < until)
+        take(r, TURN_MS);
+    return over;
 }

@@ -51,5 +51,7 @@ void rig_ping(struct rig *r); /* until all that was sent has been dealt with */
 char *rig_read_file(struct rig *r, const char *name);
 void rig_until_gone(struct rig *r, pid_t pid); /* until there is no such process, or a zombie of somebody else */
 bool rig_alive(pid_t pid);
+/* Until nothing of the session lives, at most ten seconds; whether so. */
+bool rig_session_ends(struct rig *r, pid_t session);
 
 #endif

@@ -27,12 +27,22 @@ SHAPES = {
     "closed": "exec >&- 2>&-; {forever}",
     "here-document": "cat <<END | {forever}\nx\nEND",
     "nohup": "nohup {forever} </dev/null",
+    # these make process groups of their own
+    "timeout": "timeout 97 {forever}",
+    "timeout-background": "timeout 97 {forever} & timeout 97 {forever} & wait",
+    "timeout-deaf": "timeout -s KILL 97 {shell} -c \"trap '' TERM; {forever}; {forever}\"",
+    "job-control": "set -m; {forever} & {forever} & wait",
+    "job-control-deaf": "set -m; (trap '' TERM HUP; {forever}; {forever}) & wait",
+    "job-control-twice": "set -m; (set -m; ({forever} & {forever}) & wait) & wait",
 }
 # These end by themselves and leave a process behind that holds their output.
 LEAVERS = {
     "left-background": "{forever} & exit 0",
     "left-setsid": "setsid {forever} & exit 0",
     "left-double": "( ( {forever} & ) & ) ; exit 0",
+    "left-timeout": "timeout 97 {forever} & exit 0",
+    "left-job-control": "set -m; {forever} & exit 0",
+    "left-job-control-twice": "set -m; (set -m; {forever} & {forever} &) & exit 0",
 }
 
 
@@ -74,12 +84,12 @@ def _shell_cases(t, shell, rounds):
     return tags
 
 
-@case("timeouts", 10, 20)
+@case("timeouts", 10, 30)
 def timeouts(t):
     """G7: whatever a shell left behind or hid behind, a time-out is enforced within grace + 1 s; other tasks are unaffected."""
     shells = [s for s in ("/bin/dash", "/bin/bash", "/bin/sh") if os.path.exists(s)][:2]
     rounds = 10 if t.full else 1
-    t.configure(slots=60, lease="10s")
+    t.configure(slots=80, lease="10s")
     tags = {}
     for shell in shells:
         tags.update(_shell_cases(t, shell, rounds))

@@ -14,11 +14,15 @@ def _die_with_us():
 
 
 def children_of(pid):
+    """Of all its threads: the runner's handlers are children of those that start them."""
+    found = []
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as f:
+                found += [int(word) for word in f.read().split()]
     except OSError:
-        return []
+        pass
+    return found
 
 
 def name_of(pid):

@@ -1,0 +1,274 @@
+/*
+ * crew.c - jobs from their place in the line to their end.
+ *
+ * Invariants: a job is in a line, or has a slot; one with a slot is being started, runs, or has ended but for what is left of its
+ * session.
+ */
+#include "runner/crew.h"
+
+#include "base/when.h"
+#include "runner/child.h"
+#include "runner/process.h"
+#include "runner/reply.h"
+#include "runner/sweep.h"
+
+#include <signal.h>
+
+#define STARTS 8           /* per turn */
+#define ENDING_LOOK_MS 100 /* between two attempts to empty a session */
+
+void crew_watch_from(struct crew *w, int64_t at)
+{
+    if (at < w->watch_at)
+        w->watch_at = at;
+}
+
+/* ---- jobs */
+
+/* A job that is in no line and does not run. */
+static void forget(struct crew *w, struct job *j)
+{
+    jobs_remove(&w->jobs, j);
+    if (j->lane)
+        queue_leave(&w->queue, j);
+    j->table->users--;
+    job_free(j);
+}
+
+void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why)
+{
+    queue_take(&w->queue, j);
+    job_return(j, &w->c, cannot_start, why);
+    forget(w, j);
+}
+
+/* It is not running any more. */
+static void leave_slot(struct crew *w, struct job *j)
+{
+    jobs_leave_slot(&w->jobs, j);
+    j->lane->running--;
+}
+
+/* A job whose start came to nothing. */
+static void give_back_unstarted(struct crew *w, struct job *j, bool cannot_start, const char *why)
+{
+    w->launching--;
+    leave_slot(w, j);
+    job_return(j, &w->c, cannot_start, why);
+    forget(w, j);
+}
+
+/* ---- deadlines */
+
+static void watch_running(struct crew *w, struct job *j, int64_t now)
+{
+    struct err why = {0};
+    int64_t next;
+
+    if (!j->launch) {
+        crew_watch_from(w, job_watch(j, now));
+        w->sweep |= (j->stop != JOB_RUNS && !j->term_swept) || (j->killed && !j->kill_swept);
+    } else if (job_watch_launch(j, now, &next, &why)) {
+        give_back_unstarted(w, j, why.code != 0, why.code ? why.text : NULL);
+    } else {
+        crew_watch_from(w, next);
+    }
+}
+
+static void watch_waiting(struct crew *w, int64_t now)
+{
+    struct job *next;
+
+    for (struct lane *l = w->queue.lanes, *after; l; l = after) {
+        after = l->all_next; /* its last job takes the lane along */
+        for (struct job *j = l->first; j; j = next) {
+            next = j->next;
+            if (job_late_at(j) <= now)
+                crew_give_back(w, j, false, NULL);
+            else
+                crew_watch_from(w, job_late_at(j));
+        }
+    }
+}
+
+/* Looks at every deadline, and notes the next. */
+void crew_watch(struct crew *w)
+{
+    int64_t now = when_steady();
+
+    if (now < w->watch_at)
+        return;
+    w->watch_at = JOB_NEVER;
+    for (size_t i = w->jobs.running_count; i-- > 0;) /* the last takes the place of one that leaves */
+        watch_running(w, w->jobs.running[i], now);
+    watch_waiting(w, now);
+    if (w->ending)
+        crew_watch_from(w, w->ending_at);
+}
+
+void crew_stop(struct crew *w, struct job *j, enum job_stop why)
+{
+    int64_t now = when_steady();
+
+    job_stop(j, why, now);
+    watch_running(w, j, now);
+}
+
+/* ---- starts */
+
+/* What came of its start. */
+static void launched(struct crew *w, struct job *j)
+{
+    struct err e = {0};
+    pid_t pid;
+
+    if (job_launched(j, &pid, &e) != 0) {
+        give_back_unstarted(w, j, true, e.text);
+        return;
+    }
+    w->launching--;
+    jobs_set_pid(&w->jobs, j, pid);
+    if (j->unsure)
+        child_signal(pid, SIGKILL);
+    else
+        reply_started(w->c.out, j, j->begun_us);
+    if (j->stop != JOB_RUNS) /* while its start took long */
+        child_signal(pid, SIGTERM);
+    watch_running(w, j, when_steady());
+}
+
+/* False: the start hangs, and another thread has taken over. */
+static bool start(struct crew *w, struct job *j)
+{
+    struct err e = {0};
+
+    if (job_start(j, &w->c, j->number < PROCESS_NOTES_MAX ? &w->notes[j->number] : NULL, &e) != 0) {
+        crew_give_back(w, j, true, e.text);
+        return true;
+    }
+    queue_take(&w->queue, j);
+    j->lane->running++;
+    jobs_take_slot(&w->jobs, j);
+    w->launching++;
+    if (!launch_run(w->c.launcher, j->launch))
+        return false;
+    launched(w, j);
+    return true;
+}
+
+/* Starts what may start. CREW_MORE: there may be more; CREW_LEFT: this thread does not own the loop any more. */
+enum crew_starts crew_start(struct crew *w)
+{
+    for (int n = 0; n < STARTS; n++) {
+        struct job *j = queue_pick(&w->queue, w->slots - (int)w->jobs.running_count, w->slots, when_steady_us());
+        if (!j)
+            return CREW_DONE;
+        if (job_late_at(j) <= when_steady())
+            crew_give_back(w, j, false, NULL);
+        else if (!start(w, j))
+            return CREW_LEFT;
+    }
+    return CREW_MORE;
+}
+
+/* ---- starts that took long and are over, and ends */
+
+static void take_launches(struct crew *w)
+{
+    struct launch *next;
+
+    for (struct launch *a = launcher_take(w->c.launcher); a; a = next) {
+        next = a->next;
+        if (a->job)
+            launched(w, a->job);
+        else
+            job_launch_free(a);
+    }
+}
+
+/* The leader has ended. */
+static void end(struct crew *w, struct job *j)
+{
+    if (!sweep_ended(j, &w->orphans)) {
+        w->ending += !j->ending;
+        j->ending = true;
+        w->ending_at = when_steady() + ENDING_LOOK_MS;
+        crew_watch_from(w, w->ending_at);
+        return;
+    }
+    w->ending -= j->ending;
+    leave_slot(w, j);
+    job_finish(j, &w->c);
+    forget(w, j);
+}
+
+/* Whether it is the process of a start whose outcome has not been taken yet. */
+static bool is_launching(const struct crew *w, pid_t pid)
+{
+    for (size_t i = 0; i < w->jobs.running_count; i++)
+        if (w->jobs.running[i]->launch && *w->jobs.running[i]->note == pid)
+            return true;
+    return false;
+}
+
+/* A leader that has to stay a zombie hides others from child_ended: each is asked. */
+static void reap_one_by_one(struct crew *w)
+{
+    bool due = when_steady() >= w->ending_at;
+
+    for (size_t i = w->jobs.running_count; i-- > 0;) {
+        struct job *j = w->jobs.running[i];
+        if (j->pid && (j->ending ? due : child_has_ended(j->pid)))
+            end(w, j);
+    }
+}
+
+void crew_reap(struct crew *w)
+{
+    pid_t pid;
+
+    take_launches(w);
+    orphans_look(&w->orphans, when_steady());
+    while (!w->ending && (pid = child_ended()) > 0) {
+        struct job *j = jobs_led_by(&w->jobs, pid);
+        if (j)
+            end(w, j);
+        else if (w->launching && is_launching(w, pid))
+            break; /* the thread that has started it will say so at once */
+        else
+            child_reap(pid); /* an orphan, or of a start that was given up */
+    }
+    if (w->ending)
+        reap_one_by_one(w);
+}
+
+void crew_init(struct crew *w, int slots, volatile pid_t *notes)
+{
+    w->slots = slots;
+    w->notes = notes;
+    w->watch_at = JOB_NEVER;
+    jobs_init(&w->jobs, slots);
+    orphans_init(&w->orphans);
+}
+
+void crew_add(struct crew *w, struct job *j, struct table *t)
+{
+    j->table = t;
+    j->plan = &t->plans[j->handler];
+    t->users++;
+    jobs_add(&w->jobs, j);
+    queue_add(&w->queue, j, j->tag);
+    crew_watch_from(w, job_late_at(j));
+}
+
+void crew_sweep(struct crew *w)
+{
+    if (w->sweep)
+        sweep_signals(&w->jobs);
+    w->sweep = false;
+}
+
+bool crew_has_ending(const struct crew *w)
+{
+    return w->ending && when_steady() >= w->ending_at;
+}

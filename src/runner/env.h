@@ -1,0 +1,24 @@
+/*
+ * env.h - the environment of a handler's process.
+ */
+#ifndef DQ_RUNNER_ENV_H
+#define DQ_RUNNER_ENV_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+
+struct job;
+struct setup;
+
+/* Memory of one environment, all zero at first. */
+struct env_room {
+    struct buf text;
+    char **vars;
+    size_t cap;
+};
+
+/* The environment of this job's process. Valid until the next call with that room. */
+char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * session.c - finds and signals the processes of sessions.
+ *
+ * Invariants: a signal goes only to a process that was in the session while a descriptor of it was held, so that a number which was
+ * given to another process meanwhile hits nobody. A process that has got KILL cannot fork any more, so a look that finds none
+ * without it is the last one needed.
+ */
+#include "runner/session.h"
+
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOOKS_MAX 50
+
+/* 0, or errno. */
+static int signal_member(pid_t pid, pid_t session, int sig)
+{
+#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int rc = 0;
+
+    if (fd >= 0) {
+        if (getsid(pid) == session && syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) != 0)
+            rc = errno;
+        close(fd);
+        return rc;
+    }
+    if (errno != ENOSYS && errno != EPERM) /* EPERM: a sandbox that does not know the call */
+        return errno;
+#endif
+    return getsid(pid) == session && kill(pid, sig) != 0 ? errno : 0;
+}
+
+typedef void each_process(void *ctx, pid_t pid, pid_t session);
+
+static void look(each_process *each, void *ctx)
+{
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atol(e->d_name) : 0, session;
+        if (pid > 1 && (session = getsid(pid)) > 1)
+            each(ctx, pid, session);
+    }
+    if (d)
+        closedir(d);
+}
+
+struct term {
+    session_meant *meant;
+    void *ctx;
+};
+
+static void term_one(void *ctx, pid_t pid, pid_t session)
+{
+    const struct term *t = ctx;
+
+    if (!t->meant(t->ctx, session) || getpgid(pid) == session)
+        return;
+    signal_member(pid, session, SIGTERM);
+    signal_member(pid, session, SIGCONT);
+}
+
+void session_term(session_meant *meant, void *ctx)
+{
+    struct term t = {meant, ctx};
+
+    look(term_one, &t);
+}
+
+struct doom {
+    session_meant *meant;
+    void *ctx;
+    pid_t *killed; /* so far */
+    size_t count;
+    bool more; /* this look found one that was not among them */
+    pid_t denied;
+};
+
+static bool is_dead(pid_t pid)
+{
+    char path[32], line[512], *state;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (!f)
+        return true;
+    line[fread(line, 1, sizeof line - 1, f)] = '\0';
+    fclose(f);
+    state = strrchr(line, ')');
+    return !state || state[1] == '\0' || state[2] == 'Z' || state[2] == 'X';
+}
+
+static void kill_one(void *ctx, pid_t pid, pid_t session)
+{
+    struct doom *d = ctx;
+
+    if (pid == session || !d->meant(d->ctx, session))
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        if (d->killed[i] == pid)
+            return;
+    int fault = signal_member(pid, session, SIGKILL);
+    if (fault == EPERM) {
+        if (!is_dead(pid))
+            d->denied = pid;
+        return;
+    }
+    if (fault == 0) {
+        d->killed = mem_resize(d->killed, d->count + 1, sizeof *d->killed);
+        d->killed[d->count++] = pid;
+    }
+    d->more = true;
+}
+
+enum session_left session_kill(session_meant *meant, void *ctx, pid_t *ret_denied)
+{
+    struct doom d = {.meant = meant, .ctx = ctx, .more = true};
+
+    for (int looks = 0; d.more && looks < LOOKS_MAX; looks++) {
+        d.more = false;
+        d.denied = 0;
+        look(kill_one, &d);
+    }
+    free(d.killed);
+    if (ret_denied)
+        *ret_denied = d.denied;
+    return d.more ? SESSION_GROWS : d.denied ? SESSION_DENIED : access("/proc/1", F_OK) != 0 ? SESSION_HIDDEN : SESSION_EMPTY;
+}

@@ -1,0 +1,65 @@
+/*
+ * sweep.c - see sweep.h. Invariant: a leader whose session is swept has not been reaped.
+ */
+#include "runner/sweep.h"
+
+#include "base/log.h"
+#include "base/when.h"
+#include "runner/child.h"
+#include "runner/session.h"
+
+#include <signal.h>
+
+static bool wants_term(void *ctx, pid_t session)
+{
+    const struct job *j = jobs_led_by(ctx, session);
+
+    return j && j->stop != JOB_RUNS && !j->term_swept;
+}
+
+static bool wants_kill(void *ctx, pid_t session)
+{
+    const struct job *j = jobs_led_by(ctx, session);
+
+    return j && j->killed && !j->kill_swept;
+}
+
+void sweep_signals(struct jobs *jobs)
+{
+    bool term = false, kill = false;
+
+    for (size_t i = 0; i < jobs->running_count; i++) {
+        term |= wants_term(jobs, jobs->running[i]->pid);
+        kill |= wants_kill(jobs, jobs->running[i]->pid);
+    }
+    if (kill && session_kill(wants_kill, jobs, NULL) != SESSION_EMPTY)
+        log_event(LOG_DEBUG, "something of a session is left for the end of its leader", "%s", "");
+    if (term)
+        session_term(wants_term, jobs);
+    for (size_t i = 0; i < jobs->running_count; i++) {
+        struct job *j = jobs->running[i];
+        j->term_swept |= j->pid && j->stop != JOB_RUNS;
+        j->kill_swept |= j->killed;
+    }
+}
+
+static bool is_of(void *ctx, pid_t session)
+{
+    return session == ((const struct job *)ctx)->pid;
+}
+
+bool sweep_ended(struct job *j, struct orphans *orphans)
+{
+    enum session_left left = SESSION_EMPTY;
+    pid_t denied = 0;
+
+    child_signal(j->pid, SIGKILL);
+    orphans_look(orphans, when_steady());
+    if (orphans_since(orphans, j->start_at))
+        left = session_kill(is_of, j, &denied);
+    if (left == SESSION_DENIED && !j->warned)
+        log_event(LOG_WARN, "no right to kill what a handler has left behind", "tag=%s session=%d pid=%d", log_quote(j->tag),
+                  (int)j->pid, (int)denied);
+    j->warned |= left == SESSION_DENIED;
+    return left == SESSION_EMPTY || left == SESSION_HIDDEN || (left == SESSION_DENIED && j->stop == JOB_RUNS);
+}

@@ -1,0 +1,226 @@
+/*
+ * runner_hang.c - starts that hang: a program, a directory, an account database that does not answer. They cost their tag only.
+ */
+#include "runner_rig.h"
+
+#include "base/when.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* These stand before the C library's. What has "hangs" in its name does not return before the file `gate` is there, or before it is
+ * killed; only system calls are made, because most are called between vfork and exec. */
+static char gate[128];
+static pid_t test;
+
+static void hang(const char *name)
+{
+    if (name && strstr(name, "hangs") && (pid_t)syscall(SYS_getpid) != test)
+        while (syscall(SYS_faccessat, AT_FDCWD, gate, F_OK) != 0)
+            syscall(SYS_nanosleep, &(struct timespec){0, 5000000}, NULL);
+}
+
+int execve(const char *path, char *const argv[], char *const envp[])
+{
+    hang(path);
+    return (int)syscall(SYS_execve, path, argv, envp);
+}
+
+int chdir(const char *path)
+{
+    hang(path);
+    return (int)syscall(SYS_chdir, path);
+}
+
+int getpwnam_r(const char *name, struct passwd *pw, char *memory, size_t size, struct passwd **ret)
+{
+    hang(name);
+    (void)size;
+    *ret = NULL;
+    if (strcmp(name, "hangs-account") != 0)
+        return 0;
+    *memory = '\0';
+    *pw = (struct passwd){.pw_name = memory, .pw_dir = memory, .pw_shell = memory, .pw_uid = geteuid(), .pw_gid = getegid()};
+    *ret = pw;
+    return 0;
+}
+
+static const char handlers[] = "defaults: {kill_grace: 100ms, max_running: 4}\n"
+                               "handlers:\n"
+                               "  exec: {run: [@DIR@/hangs]}\n"
+                               "  cwd: {run: ':', cwd: @DIR@/hangs.d}\n"
+                               "  user: {run: ':', user: hangs-account}\n"
+                               "  t: {run: echo fine}\n"
+                               "  busy: {run: 'sleep 1000 & wait'}\n";
+static const char *const hanging[] = {"exec", "cwd", "user"};
+
+static void open_gated(struct rig *r)
+{
+    test = getpid();
+    snprintf(gate, sizeof gate, "/tmp/dq-gate.%d", (int)getpid());
+    unlink(gate);
+    rig_open(r, handlers, 16);
+    FILE *f = fopen(rig_path(r, "hangs"), "w");
+    assert_non_null(f);
+    fputs("#!/bin/sh\necho opened\n", f);
+    fclose(f);
+    assert_int_equal(chmod(rig_path(r, "hangs"), 0755), 0);
+    assert_int_equal(mkdir(rig_path(r, "hangs.d"), 0755), 0);
+}
+
+static void open_gate(void)
+{
+    fclose(fopen(gate, "w"));
+}
+
+static void close_gated(struct rig *r)
+{
+    open_gate();
+    rig_close(r);
+    unlink(gate);
+}
+
+static void hanging_start_costs_its_tag_only(void **state)
+{
+    (void)state;
+    static const char *const why[] = {"the start of ", "the start of ", "user hangs-account: the account database has not answered for 10s"};
+    uint32_t jobs[3][3], busy;
+    struct rig r;
+
+    open_gated(&r);
+    busy = rig_send(&r, "busy");
+    for (size_t i = 0; i < 9; i++)
+        jobs[i % 3][i / 3] = rig_send(&r, hanging[i % 3]);
+    int64_t from = when_steady();
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    runner_send_kill(r.link, busy, RUNNER_KILL_CANCELLED); /* everything else goes on, too */
+    assert_int_equal(rig_end(&r, busy)->e.outcome, OUTCOME_CANCELLED);
+    assert_true(when_steady() - from < 8000);
+    for (size_t tag = 0; tag < 3; tag++) {
+        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[tag][0]);
+        assert_true(back->e.cannot_start);
+        assert_memory_equal(back->error, why[tag], strlen(why[tag]));
+        for (size_t i = 0; i < 3; i++) { /* what nobody has started does not hang, but waits or comes back */
+            assert_null(rig_find(&r, RUNNER_STARTED, jobs[tag][i]));
+            assert_null(rig_find(&r, RUNNER_RESULT, jobs[tag][i]));
+        }
+    }
+    close_gated(&r);
+}
+
+static void start_that_hung_goes_on(void **state)
+{
+    (void)state;
+    uint32_t jobs[3];
+    struct rig r;
+
+    open_gated(&r);
+    for (size_t i = 0; i < 3; i++)
+        jobs[i] = rig_send(&r, hanging[i]);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    open_gate();
+    assert_string_equal(rig_end(&r, jobs[0])->output, "opened\n");
+    for (size_t i = 1; i < 3; i++)
+        assert_int_equal(rig_end(&r, jobs[i])->e.outcome, OUTCOME_DONE);
+    for (size_t i = 0; i < 3; i++) /* and the tag is as good as before */
+        assert_int_equal(rig_end(&r, rig_send(&r, hanging[i]))->e.outcome, OUTCOME_DONE);
+    close_gated(&r);
+}
+
+static void hanging_start_can_be_cancelled(void **state)
+{
+    (void)state;
+    uint32_t jobs[3];
+    struct rig r;
+
+    open_gated(&r);
+    for (size_t i = 0; i < 3; i++)
+        jobs[i] = rig_send(&r, hanging[i]);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    for (size_t i = 0; i < 3; i++)
+        runner_send_kill(r.link, jobs[i], RUNNER_KILL_CANCELLED);
+    for (size_t i = 0; i < 3; i++) {
+        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[i]);
+        assert_false(back->e.cannot_start);
+        assert_null(rig_find(&r, RUNNER_STARTED, jobs[i]));
+    }
+    close_gated(&r);
+}
+
+/* Processes of this program that wait in execve or chdir. */
+static pid_t find_hanging(struct rig *r)
+{
+    char path[300], text[32] = "";
+
+    rig_ping(r);
+    for (pid_t pid = runner_pid(r->link) + 1; pid < runner_pid(r->link) + 2000; pid++) {
+        snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+        FILE *f = fopen(path, "r");
+        if (f && fgets(text, sizeof text, f) && strcmp(text, "dqd-runner\n") == 0) {
+            fclose(f);
+            return pid;
+        }
+        if (f)
+            fclose(f);
+    }
+    return 0;
+}
+
+static void runner_that_dies_takes_hanging_starts_along(void **state)
+{
+    (void)state;
+    struct rig r;
+    pid_t pid;
+
+    open_gated(&r);
+    rig_send(&r, "exec");
+    while (!(pid = find_hanging(&r)))
+        usleep(10000);
+    assert_int_equal(kill(runner_pid(r.link), SIGKILL), 0);
+    rig_wait(&r, RUNNER_GONE, 0);
+    while (rig_alive(pid))
+        usleep(10000);
+    close_gated(&r);
+}
+
+static void poller_that_goes_is_not_held_up(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    open_gated(&r);
+    for (size_t i = 0; i < 3; i++)
+        rig_send(&r, hanging[i]);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    int64_t from = when_steady();
+    runner_stop(r.link, 30000);
+    assert_true(when_steady() - from < 8000);
+    r.link = NULL;
+    close_gated(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hanging_start_costs_its_tag_only),
+        cmocka_unit_test(start_that_hung_goes_on),
+        cmocka_unit_test(hanging_start_can_be_cancelled),
+        cmocka_unit_test(runner_that_dies_takes_hanging_starts_along),
+        cmocka_unit_test(poller_that_goes_is_not_held_up),
+    };
+
+    return cmocka_run_group_tests_name("runner: hang", tests, NULL, NULL);
+}
