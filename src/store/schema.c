@@ -46,15 +46,15 @@ static int read_version(struct db *db, int *ret_version, struct err *err)
 
 int schema_version(struct db *db, int *ret_version, struct err *err)
 {
-    int64_t exists = 0;
+    int64_t columns = 0;
 
     int rc = query_number(db,
-                          "SELECT COUNT(*) FROM information_schema.tables"
-                          " WHERE table_schema = DATABASE() AND table_name = 'dq_meta'",
-                          0, &exists, err);
+                          "SELECT COUNT(*) FROM information_schema.columns"
+                          " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
+                          0, &columns, err);
     if (rc < 0)
         return rc;
-    if (exists)
+    if (columns == 2)
         return read_version(db, ret_version, err);
     *ret_version = 0;
     return 0;
@@ -71,8 +71,7 @@ int schema_check(struct db *db, struct err *err)
     return rc;
 }
 
-/* Appends the next statement of *text, without the lines that are comments. 1, or 0 at the end. */
-static int next_statement(const char **text, struct buf *sql)
+int schema_next_statement(const char **text, struct buf *sql)
 {
     const char *line = *text;
 
@@ -107,7 +106,7 @@ static int apply(struct db *db, const struct schema_migration *m, struct err *er
     const char *text = m->sql;
     int rc = 0;
 
-    while (rc == 0 && next_statement(&text, &sql))
+    while (rc == 0 && schema_next_statement(&text, &sql))
         rc = db_exec(db, &sql, NULL, err);
     if (rc == 0) {
         buf_reset(&sql);
@@ -134,6 +133,15 @@ static int lock(struct db *db, struct err *err)
     }
 }
 
+/* The version, of tables that are seen to be dq's: a table of the same name makes CREATE TABLE IF NOT EXISTS do nothing, and say so
+ * to nobody. Without a version they are from a first migration that broke off. */
+static int find_version(struct db *db, int *ret_version, struct err *err)
+{
+    int rc = schema_version(db, ret_version, err);
+
+    return rc < 0 ? rc : schema_verify(db, *ret_version ? *ret_version : 1, !*ret_version, err);
+}
+
 int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from,
                    struct err *err)
 {
@@ -146,7 +154,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
     rc = lock(db, err);
     if (rc < 0)
         return rc;
-    rc = schema_version(db, &version, err);
+    rc = find_version(db, &version, err);
     if (rc < 0)
         goto out;
     *ret_from = version;
@@ -155,6 +163,8 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
         if (rc == 0 && done)
             done(&schema_migrations[i], arg);
     }
+    if (rc == 0 && version < schema_latest)
+        rc = schema_verify(db, schema_latest, false, err);
 out:
     if (db_connected(db) && query_number(db, "SELECT " UNLOCK, 0, &unlocked, NULL) < 0)
         db_close(db); /* which frees the lock as well */

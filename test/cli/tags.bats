@@ -195,6 +195,24 @@ task()
     sql 'DROP DATABASE fresh'
 }
 
+@test 'init names what is not as it belongs, and changes nothing' {
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    sed 's/^user = .*/user = root/; s/^database = .*/database = others/' "$DQ_CONFIG" >"$ini"
+    chmod 0600 "$ini"
+    sql 'CREATE DATABASE others; CREATE TABLE others.dq_task (id int PRIMARY KEY, what text)'
+    run dq --config "$ini" init
+    [ "$status" -eq 78 ]
+    [[ $output == 'dq: init: '*': these are not the tables of dq: column dq_task.id is int NOT NULL, not bigint unsigned NOT NULL AUTO_INCREMENT; '*' and '[0-9]*' more. Put them right, or give dq a database of its own' ]]
+    [ "$(sql "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'others'")" = 1 ]
+    sql 'DROP DATABASE others; CREATE DATABASE others'
+    dq --config "$ini" -q init
+    sql 'ALTER TABLE others.dq_task DROP INDEX due'
+    run dq --config "$ini" init
+    [ "$status" -eq 78 ]
+    [[ $output == *': index dq_task.due is missing: (status, tag, expected_time). Put '* ]]
+    sql 'DROP DATABASE others'
+}
+
 @test 'version -v also names the server' {
     [[ $(dq version -v) =~ server\ +MariaDB\ 1[0-9.]+ ]]
 }
