@@ -116,7 +116,6 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
 
 #define GREETING_MAX 512
 #define CAN_TLS 0x0800 /* CLIENT_SSL */
-#define TRIES 5
 
 enum greeting { GREETING_TLS, GREETING_CLEAR, GREETING_NONE /* a refusal, or nothing at all */ };
 
@@ -206,22 +205,26 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
 
 /* MariaDB's library goes on in the clear if a server offers no TLS, and where TLS was wanted the plugin for caching_sha2_password
  * even takes it for there and sends the password as it is. So the library is held before the server's greeting while that is looked
- * at. If it was faster, which only a server on this host allows, its settings made it give up, and it is called again. */
+ * at. If it was faster, which only a server on this host allows, the strictest settings made it give up, and say why. */
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped)
 {
-    bool looked = false, made = false;
+    const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
+    bool looked = true;
 
     *ret_stripped = false;
-    if (!set_or_null(c->defaults_file) && (c->tls == CONF_TLS_DISABLED || (is_local(host) && c->tls == CONF_TLS_PREFERRED)))
-        return mysql_real_connect(my, host, set_or_null(c->user), password, database, port, set_or_null(c->socket),
-                                  CLIENT_FOUND_ROWS);
-    mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
-    for (int i = 0; i < TRIES && !made && (i == 0 || (!looked && mysql_errno(my) == CR_SSL_CONNECTION_ERROR)); i++) {
+    if (set_or_null(c->defaults_file) || (c->tls != CONF_TLS_DISABLED && !(is_local(host) && c->tls == CONF_TLS_PREFERRED))) {
+        mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
         set_strict(my);
-        made = connect_held(my, c, host, port, password, database, &looked, ret_stripped);
+        if (connect_held(my, c, host, port, password, database, &looked, ret_stripped))
+            return true;
+        if (looked || mysql_errno(my) != CR_SSL_CONNECTION_ERROR)
+            return false;
+        *ret_stripped = !choose(my, c, host, strstr(mysql_error(my), "support it") ? GREETING_CLEAR : GREETING_TLS);
+        if (*ret_stripped)
+            return false;
     }
-    return made;
+    return mysql_real_connect(my, host, user, password, database, port, path, CLIENT_FOUND_ROWS);
 }
 
 #endif
