@@ -202,7 +202,7 @@ task()
     sql 'CREATE DATABASE others; CREATE TABLE others.dq_task (id int PRIMARY KEY, what text)'
     run dq --config "$ini" init
     [ "$status" -eq 78 ]
-    [[ $output == 'dq: init: '*': these are not the tables of dq: column dq_task.id is int NOT NULL, not bigint unsigned '* ]]
+    [[ $output == 'dq: init: '*': these are not the tables of dq: column dq_task.id is int NOT NULL, not bigint '* ]]
     [[ $output == *'; and '[0-9]*' more. Put them right, or give dq a database of its own' ]]
     [ "$(sql "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'others'")" = 1 ]
     sql 'DROP DATABASE others; CREATE DATABASE others'
