@@ -101,12 +101,13 @@ static const struct fault faults[] = {
     {1412, ERR_TRANSIENT, KEEP, "the table was being altered: try again"}, /* ER_TABLE_DEF_CHANGED */
     {1441, ERR_DATA, KEEP, BAD_DATA},                                      /* ER_DATETIME_FUNCTION_OVERFLOW */
     {1461, ERR_UNAVAILABLE, KEEP,
-     "the server has no prepared statement left: raise its max_prepared_stmt_count"},    /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
-    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                        /* ER_PLUGIN_IS_NOT_LOADED */
-    {1534, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                     /* ER_BINLOG_ROW_LOGGING_FAILED */
-    {1598, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                     /* ER_BINLOG_LOGGING_IMPOSSIBLE */
-    {1615, ERR_TRANSIENT, KEEP, "the table was being altered: try again"},               /* ER_NEED_REPREPARE */
-    {1637, ERR_UNAVAILABLE, KEEP, "the server has too many transactions at the moment"}, /* ER_TOO_MANY_CONCURRENT_TRXS */
+     "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
+    {1467, ERR_TRANSIENT, KEEP, "the server could not read the table's next id: try again"}, /* ER_AUTOINC_READ_FAILED */
+    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                            /* ER_PLUGIN_IS_NOT_LOADED */
+    {1534, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_ROW_LOGGING_FAILED */
+    {1598, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_LOGGING_IMPOSSIBLE */
+    {1615, ERR_TRANSIENT, KEEP, "the table was being altered: try again"},                   /* ER_NEED_REPREPARE */
+    {1637, ERR_UNAVAILABLE, KEEP, "the server has too many transactions at the moment"},     /* ER_TOO_MANY_CONCURRENT_TRXS */
     {1665, ERR_CONFIG, KEEP,
      "the server's binlog_format is STATEMENT: set it to ROW or MIXED"}, /* ER_BINLOG_STMT_MODE_AND_ROW_ENGINE */
     {1690, ERR_DATA, SERVER_VALUES, BAD_DATA},                           /* ER_DATA_OUT_OF_RANGE */
