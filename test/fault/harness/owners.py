@@ -5,7 +5,7 @@ from collections import defaultdict
 
 SECOND = 1_000_000
 # A result is recorded within this after its handler's end, unless its owner is stalled.
-SETTLED_US = SECOND // 5
+SETTLED_US = SECOND
 # A runner notices within this that its poller was killed.
 NOTICED_US = SECOND
 RUNNING, CANCELLED = "3", "4"
