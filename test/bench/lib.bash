@@ -2,10 +2,17 @@
 
 say() { printf 'bench: %s\n' "$*" >&2; }
 
+# Whether two builds of dq are compared: then the rows leave out everybody else.
+comparing() { [ "$against" ]; }
+
 # record ROW KIND WHO VALUE: one measurement. KIND: limit, naive, peer, dq.
 record()
 {
-    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$results"
+    if ! comparing; then
+        printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$results"
+    elif [ "$2" = dq ]; then
+        printf '%s\t%s\t%s\t%s\n' "$1" "$side" "$bin" "$4" >>"$results"
+    fi
 }
 
 sql() { mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --batch --skip-column-names "${database:-dq}" --execute="$1"; }
@@ -165,5 +172,5 @@ print_table()
     printf '\n%s, %s cores, %s; %s; %s\n' "$(. /etc/os-release; echo "$PRETTY_NAME")" "$(nproc)" "$(uname -r)" \
         "$(sql 'SELECT VERSION()')" "$("$bin/dq" version | awk '{ print $1, $2; exit }')"
     printf 'medians of %s rounds, load at the end %s\n\n' "$rounds" "$(cut -d' ' -f1-3 /proc/loadavg)"
-    awk -F '\t' -f "$here/table.awk" "$here/targets.tbl" "$results"
+    awk -F '\t' -v before="$against" -f "$here/table.awk" "$here/targets.tbl" "$results"
 }

@@ -2,15 +2,17 @@
 
 b1()
 {
-    local n=$((10000 / scale)) two four
-    two=$("$tool/starts" "$n" 2 :)
-    four=$("$tool/starts" "$n" 4 :)
-    record B1 limit 'posix_spawn of sh -c :' "$(printf '%s\n' "$two" "$four" | sort -n | tail -n 1)"
+    local n=$((10000 / scale)) two four from
+    if ! comparing; then
+        two=$("$tool/starts" "$n" 2 :)
+        four=$("$tool/starts" "$n" 4 :)
+        record B1 limit 'posix_spawn of sh -c :' "$(printf '%s\n' "$two" "$four" | sort -n | tail -n 1)"
+    fi
     handlers '  bench: {run: ":"}'
     empty
     due "$n"
     record B1 dq 'dqd --once' "$(once "$n")"
-    local from
+    comparing && return
     from=$(wall_us)
     seq "$n" | xargs -P2 -n1 sh -c :
     record B1 peer 'xargs -P2' "$(rate "$n" "$from")"
@@ -34,13 +36,16 @@ b1()
 b2()
 {
     local n=$((100000 / scale))
-    empty
-    "$tool/raw" insert "$n" 1000 20 >/dev/null
-    record B2 limit 'claim and finish, 500 a statement' "$("$tool/raw" settle "$n" 500)"
+    if ! comparing; then
+        empty
+        "$tool/raw" insert "$n" 1000 20 >/dev/null
+        record B2 limit 'claim and finish, 500 a statement' "$("$tool/raw" settle "$n" 500)"
+    fi
     handlers "  bench: {run: $tool/answer, batch: 500}"
     empty
     due "$n"
     record B2 dq 'dqd --once, batch: 500' "$(once "$n")"
+    comparing && return
     empty
     "$tool/raw" insert "$n" 1000 20 >/dev/null
     record B2 limit 'claim and finish, 4,000 a statement' "$("$tool/raw" settle "$n" 4000)"
@@ -62,13 +67,16 @@ b3()
     local n=$((100000 / scale)) body from
     body=$(printf '%0100d' 7)
     [ -e "$work/bulk.$n" ] || repeat "$n" "{\"tag\":\"bench\",\"body\":\"$body\"}" >"$work/bulk.$n"
-    empty
-    record B3 limit 'multi-row INSERT of 1,000' "$("$tool/raw" insert "$n" 1000 100)"
+    if ! comparing; then
+        empty
+        record B3 limit 'multi-row INSERT of 1,000' "$("$tool/raw" insert "$n" 1000 100)"
+    fi
     empty
     from=$(wall_us)
     "$bin/dq" add --from "$work/bulk.$n" >/dev/null 2>&1
     record B3 dq 'dq add --from, NDJSON' "$(rate "$n" "$from")"
     [ "$(count 'status = 0')" = "$n" ]
+    comparing && return
     start_beanstalkd "${beanstalkd_durable[@]}"
     record B3 peer 'beanstalkd durable, pipelined' "$("$tool/beanstalk" put "$n" "$body")"
     stop_peer
@@ -92,17 +100,20 @@ each()
 b4()
 {
     local n=$((200 / scale)) queue=k job
+    if ! comparing; then
+        "$tool/naive" init
+        each naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
+    fi
     empty
-    "$tool/naive" init
-    each naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
     each dq 'dq add' "$n" "$bin/dq" add bench 12345678901234567890
+    [ "$(count 'status = 0')" = "$n" ]
+    comparing && return
     export TS_SOCKET=$work/tsp.sock
     tsp true >/dev/null
     each peer 'tsp (task-spooler, in memory)' "$n" tsp true
     tsp -K
     each peer 'at' "$n" at -q "$queue" -f /dev/null now + 3 years
     for job in $(atq -q "$queue" | cut -f 1); do atrm "$job"; done
-    [ "$(count 'status = 0')" = "$n" ]
 }
 
 b5()
@@ -111,6 +122,7 @@ b5()
     handlers "  bench: {run: $tool/stamp $stamps}"
     empty
     dq_lateness B5 'dqd --resident' "$n" "$span"
+    comparing && return
     start_beanstalkd
     "$tool/beanstalk" work "$n" 4 "$tool/stamp $stamps" >/dev/null &
     plan "$n" "$span" 1500
@@ -128,11 +140,14 @@ b5()
 b6()
 {
     local n=$((2000 / scale))
-    "$tool/starts" -b "$n" 4 "$tool/stamp $stamps" >/dev/null
-    lateness B6 limit 'bare starts of the same handler' "$n"
+    if ! comparing; then
+        "$tool/starts" -b "$n" 4 "$tool/stamp $stamps" >/dev/null
+        lateness B6 limit 'bare starts of the same handler' "$n"
+    fi
     handlers "  bench: {run: $tool/stamp $stamps}"
     empty
     dq_lateness B6 'dqd --resident' "$n" 0
+    comparing && return
     start_beanstalkd
     "$tool/beanstalk" work "$n" 4 "$tool/stamp $stamps" >/dev/null &
     plan "$n" 0 2500
@@ -190,16 +205,19 @@ b8()
     local seconds=$((20 / scale)) n=$((200 / scale))
     handlers "  bench: {run: $tool/stamp $stamps}"
     empty
-    idle limit 'the server alone' "$seconds"
+    comparing || idle limit 'the server alone' "$seconds"
     start_dqd
     # shellcheck disable=SC2046  # words
     idle dq 'dqd --resident' "$seconds" $(dqd_pids)
     adds B8-add 'dqd --resident, dq add' "$n" "$DQ_CONFIG"
-    "$tool/starts" -r "$n" "$tool/stamp $stamps"
-    lateness B8-add limit 'a bare start of the same handler, after as long a rest' "$n"
+    if ! comparing; then
+        "$tool/starts" -r "$n" "$tool/stamp $stamps"
+        lateness B8-add limit 'a bare start of the same handler, after as long a rest' "$n"
+    fi
     sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
     adds B8-poll 'dqd --resident, dq add from elsewhere' "$n" "$sandbox/unwoken.ini"
     stop_dqd
+    comparing && return
     "$tool/naive" init
     idle_with limit 'SELECT 1 every 200 ms' "$seconds" "$tool/raw" ask 200
     idle_with naive 'one row at a time, every 200 ms' "$seconds" "$tool/naive" poll 200 1 :

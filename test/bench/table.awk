@@ -1,4 +1,4 @@
-# table.awk - medians and ratios: targets.tbl, then results.tsv.
+# table.awk - medians and ratios: targets.tbl, then results.tsv. before=WHO: all targets are to be as good as that one.
 function median(list, n, k, sorted, i, j, v)
 {
     n = split(list, sorted, " ")
@@ -41,6 +41,10 @@ NR == FNR {
         better[$1] = $4
         against[$1] = $5
         factor[$1] = $6
+        if (before != "") {
+            against[$1] = before
+            factor[$1] = $4 == "more" ? 0.97 : 1.03
+        }
     }
     next
 }
@@ -64,7 +68,7 @@ END {
             w = who[row, k]
             m = median(values[row, w])
             printf "    %-6s %-44s %10s   (%s to %s) %s\n", kind[row, w], w, show(m), show(low), show(high),
-                kind[row, w] == "dq" ? verdict(row, m) : ""
+                kind[row, w] ~ /^(dq|now)$/ ? verdict(row, m) : ""
         }
     }
 }
