@@ -33,7 +33,7 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
     if (c->version)
         c->cmd = &cmd_version;
     if (c->cmd == NULL)
-        return err_set(err, ERR_USAGE, "what shall be done? Try: dq help");
+        return err_set(err, ERR_USAGE, "no command given; try dq help");
     rc = cmd_open(c, c->cmd->level, err);
     return rc < 0 ? rc : c->cmd->run(c, c->values, err);
 }

@@ -39,19 +39,19 @@ static const char usage[] = "usage: dqd [--once | --for DURATION | --resident] [
                             "           [--log-level LEVEL] [--allow-overlap]\n"
                             "       dqd --check-config | --list-handlers [--config FILE]\n"
                             "       dqd --help | --version\n";
-static const char help[] = "\nRuns due tasks through the handlers of their tags.\n\n"
-                           "  --once             until nothing is due and nothing runs, then exit (the default; for timers)\n"
-                           "  --for DURATION     keep on for so long (55s for a crontab's minute), let running handlers finish\n"
-                           "  --resident         until SIGTERM (for a service)\n"
-                           "  --config FILE      settings; else $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
-                           "  --tag GLOB         only tags that match; may be given several times\n"
-                           "  --slots N          handler processes at a time, instead of [dqd] slots\n"
-                           "  --log-level LEVEL  error, warn, notice, info or debug, instead of [dqd] log_level\n"
-                           "  --allow-overlap    run even when another --once or --for run of this host is at work\n"
-                           "  --check-config     read both files, say what is wrong, exit 0 or 78\n"
-                           "  --list-handlers    show the handlers as read\n\n"
-                           "SIGTERM ends: no new tasks, running handlers finish; a second one kills them. SIGHUP reads the files\n"
-                           "again. See dqd(8), dq.ini(5), dq-handlers(5).\n";
+static const char help[] = "\nStart the handlers of tasks that are due.\n\n"
+                           "  --once             run until nothing is due and nothing runs, then exit (default; for timers)\n"
+                           "  --for DURATION     run for this long, then let running handlers finish (for cron: 55s)\n"
+                           "  --resident         run until SIGTERM (for a service)\n"
+                           "  --config FILE      read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
+                           "  --tag GLOB         run only tasks whose tag matches; may be repeated\n"
+                           "  --slots N          at most N handler processes at a time; default: slots in [dqd]\n"
+                           "  --log-level LEVEL  error, warn, notice, info or debug; default: log_level in [dqd]\n"
+                           "  --allow-overlap    run even if another --once or --for run is active on this host\n"
+                           "  --check-config     check dq.ini and the handlers file, exit with 0 or 78\n"
+                           "  --list-handlers    print the handlers as dqd understands them\n\n"
+                           "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM\n"
+                           "kills them. SIGHUP reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).\n";
 
 static const struct option options[] = {{"once", no_argument, NULL, 'o'},
                                         {"for", required_argument, NULL, 'f'},
@@ -94,7 +94,7 @@ static int unknown_option(const char *given, struct err *err)
 static int set_action(struct command_line *c, enum action action, const char *name, struct err *err)
 {
     if (c->mode)
-        return err_set(err, ERR_USAGE, "%s and %s exclude each other", c->mode, name);
+        return err_set(err, ERR_USAGE, "%s and %s cannot be combined", c->mode, name);
     c->mode = name;
     c->action = action;
     return 0;
@@ -140,7 +140,7 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         return 0;
     case 't':
         if (*optarg == '\0')
-            return err_set(err, ERR_USAGE, "--tag is empty and would match nothing; give a glob, as 'mail.*'");
+            return err_set(err, ERR_USAGE, "--tag is empty and would match nothing; give a glob such as 'mail.*'");
         c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
         c->tags[c->tag_count++] = optarg;
         c->tags[c->tag_count] = NULL;
@@ -256,7 +256,7 @@ static void warn_of_handler(const struct handlers *handlers, const struct handle
     struct buf name = BUF_INIT;
 
     text_escape(&name, h->name, strlen(h->name), 0);
-    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started as things are: %s\n", handlers->path, h->line, name.data, why);
+    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started at present: %s\n", handlers->path, h->line, name.data, why);
     buf_done(&name);
 }
 
@@ -280,7 +280,7 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
         fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n", conf->path, conf->dqd.wake_dir,
                 strerror(fault));
     if (!handlers->count)
-        fprintf(stderr, "dqd: %s: warning: there are no handlers: no task would be started\n", handlers->path);
+        fprintf(stderr, "dqd: %s: warning: there are no handlers, so no task would be started\n", handlers->path);
     return (size_t)(fault != 0) + (handlers->count == 0);
 }
 

@@ -43,8 +43,7 @@ static struct {
 } log_state = {"dq", LOG_INFO, false, LOG_WAY_POLLING, STDERR_FILENO, 0};
 
 static const char *const level_names[] = {
-    [LOG_ALARM] = "alarm", [LOG_ERROR] = "error", [LOG_WARN] = "warn",
-    [LOG_NOTE] = "notice", [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",
+    [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_NOTE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
 };
 enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 

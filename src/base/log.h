@@ -10,7 +10,7 @@
 #ifndef DQ_BASE_LOG_H
 #define DQ_BASE_LOG_H
 
-enum log_level { LOG_ALARM = 1, LOG_ERROR = 3, LOG_WARN = 4, LOG_NOTE = 5, LOG_INFO = 6, LOG_DEBUG = 7 }; /* syslog's numbers */
+enum log_level { LOG_ERROR = 3, LOG_WARN = 4, LOG_NOTE = 5, LOG_INFO = 6, LOG_DEBUG = 7 }; /* syslog's numbers */
 
 /* To be called first of all. A closed descriptor 0, 1 or 2 would be the next file or socket that is opened, and get what is meant
  * for the terminal: something takes its place that fails when it is used. */

@@ -79,7 +79,7 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
     if (blank < len && line[blank] == '[' && b->options->format != BULK_TSV)
-        return err_set(err, ERR_DATA, "this is a JSON array; one object a line is wanted (jq -c '.[]' makes it so)");
+        return err_set(err, ERR_DATA, "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
     *ret = blank < len && line[blank] == '{' ? BULK_NDJSON : BULK_TSV;
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
         size_t size = strlen(endings[i].end);
@@ -259,11 +259,11 @@ static int explain_fault(const struct bulk *b, struct err *err)
     if (b->unknown_line)
         return err_set(err, err->code,
                        "%s; they are in if line %" PRIu64 " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
-                       " shows: then go on with --skip %" PRIu64 ", else with --skip %" PRIu64,
+                       " shows: then continue with --skip %" PRIu64 ", else with --skip %" PRIu64,
                        text, b->unknown_line, b->unknown_tag.data, b->unknown_line, b->done_line);
     if (b->added + b->kept == 0)
         return err_set(err, err->code, "%s; nothing was added", text);
-    return err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: go on with --skip %" PRIu64, text, b->done_line,
+    return err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64, text, b->done_line,
                    b->done_line);
 }
 
@@ -278,7 +278,7 @@ static void report(const struct bulk *b)
     else if (format == OUT_TSV)
         buf_printf(&out, "added\tkept\n%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
     else if (b->options->dry_run)
-        buf_printf(&out, "%" PRIu64 " task%s in order\n", b->added, b->added == 1 ? " is" : "s are");
+        buf_printf(&out, "%" PRIu64 " task%s valid\n", b->added, b->added == 1 ? " is" : "s are");
     else
         buf_printf(&out, "%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
     out_write(&out);

@@ -50,7 +50,7 @@ static int set_times(struct bulk_parser *p, const struct json_value *in, const s
     ret->expected_at = TASK_TIME_NONE;
     ret->delay_ms = 0;
     if (in->present && at->present)
-        return err_set(err, ERR_DATA, "\"in\" and \"at\" exclude each other");
+        return err_set(err, ERR_DATA, "\"in\" and \"at\" cannot be combined");
     if (in->present)
         return when_parse_duration(in->text, &ret->delay_ms, err);
     if (!at->present)
@@ -114,7 +114,7 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
             buf_chr(out, (char)(high << 4 | low));
             i += 2;
         } else {
-            return err_set(err, ERR_DATA, "a backslash is followed by something else than t, n, r, xHH or a backslash");
+            return err_set(err, ERR_DATA, "a backslash must be followed by t, n, r, xHH or a backslash");
         }
     }
     buf_chr(out, '\0');
@@ -133,11 +133,11 @@ int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, stru
         while (field < FIELD_COUNT && (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
             field++;
         if (field == FIELD_COUNT || count == BULK_COLUMNS_MAX)
-            return err_set(err, ERR_DATA, "heading: \"%.*s\" is none of tag, when, in, at, key, body, max_attempts",
+            return err_set(err, ERR_DATA, "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts",
                            (int)(size > 40 ? 40 : size), s);
         for (size_t i = 0; i < count; i++) {
             if (p->columns[i] == field)
-                return err_set(err, ERR_DATA, "heading: \"%s\" stands there twice", field_names[field]);
+                return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", field_names[field]);
         }
         p->columns[count++] = field;
         s += size + 1;
@@ -169,7 +169,7 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
     for (const char *s = line, *end = line + len; s <= end; count++) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         if (count == p->column_count)
-            return err_set(err, ERR_DATA, "more than %zu fields: write a tab inside a field as backslash t", p->column_count);
+            return err_set(err, ERR_DATA, "more than %zu fields; write a tab inside a field as backslash t", p->column_count);
         int rc = unescape(fields, s, (size_t)((tab ? tab : end) - s), err);
         if (rc < 0)
             return err_prefix(err, "field %zu", count + 1);
@@ -184,7 +184,7 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
         if (field != FIELD_BODY && field != FIELD_TAG && v.len == 0)
             continue;
         if (field != FIELD_BODY && strlen(v.text) != v.len)
-            return err_set(err, ERR_DATA, "%s: a NUL byte is allowed in the body only", field_names[field]);
+            return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte", field_names[field]);
         int rc = field == FIELD_MAX_ATTEMPTS ? tsv_set_number(&v, err) : 0;
         if (rc < 0)
             return rc;

@@ -107,7 +107,7 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
     if (rc < 0)
         return rc;
     if (part.changed < found.allowed_count)
-        cmd_complain(ch->c, "%" PRIu64 " of the tasks changed at the same moment and were left as they are: see dq show",
+        cmd_complain(ch->c, "%" PRIu64 " of the tasks changed at the same time and were left alone; see dq show",
                      (uint64_t)found.allowed_count - part.changed);
     return 0;
 }
@@ -135,7 +135,7 @@ static int agree(struct change *ch, const struct task_filter *f, struct err *err
     if (rc < 0 || count.matched <= 1)
         return rc;
     if (!isatty(STDIN_FILENO))
-        return err_set(err, ERR_USAGE, "%" PRIu64 " tasks match: say -y to %s them, or --dry-run to only count", count.matched,
+        return err_set(err, ERR_USAGE, "%" PRIu64 " tasks match; use -y to %s them, or --dry-run to count them", count.matched,
                        verb);
     if (!cmd_ask("%s %" PRIu64 " tasks?", verb, count.matched))
         return err_set(err, ERR_NOT_FOUND, "nothing was changed");
@@ -148,7 +148,7 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
     struct task_changed part = {0};
     struct task_filter f;
     if (!select_given(&v->select) && v->select.statuses == 0)
-        return err_set(err, ERR_USAGE, "which tasks? Name ids, or a filter like --tag GLOB (--tag '*' is all)");
+        return err_set(err, ERR_USAGE, "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
     if (v->select.statuses & ~r->from) {
         struct buf states = BUF_INIT;
         select_put_statuses(&states, r->from);
@@ -243,7 +243,7 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
 {
     struct change ch = {.c = c, .request = r, .dry_run = v->dry_run};
     if (c->operand_count > 0 && (select_given(&v->select) || v->select.statuses != 0))
-        return err_set(err, ERR_USAGE, "name ids or a filter, not both");
+        return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
     progress_init(&ch.progress, c->quiet, r->past);
     int rc = c->operand_count > 0 ? change_by_ids(&ch, err) : change_by_filter(&ch, v, err);
     wake(&ch);

@@ -13,8 +13,8 @@ struct change_values {
 /* clang-format off */
 #define CHANGE_OPTIONS(type, prefix)                                                                                          \
     SELECT_OPTIONS(type, prefix select.),                                                                                     \
-    {"dry-run", 0, CMD_FLAG, offsetof(type, prefix dry_run), NULL, "only count the tasks", NULL, 0},                          \
-    {"yes", 'y', CMD_FLAG, offsetof(type, prefix yes), NULL, "do not ask", NULL, 0}
+    {"dry-run", 0, CMD_FLAG, offsetof(type, prefix dry_run), NULL, "count the tasks and change nothing", NULL, 0},                          \
+    {"yes", 'y', CMD_FLAG, offsetof(type, prefix yes), NULL, "do not ask for confirmation", NULL, 0}
 /* clang-format on */
 
 struct change_request {
@@ -30,7 +30,7 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
 
 /* Help that is the same for all of them. */
 #define CHANGE_DETAILS                                                                                                             \
-    "Ids that do not exist or are in another state get a line each and exit status 1; the others are done. A filter that "         \
-    "matches more than one task asks first; where standard input is no terminal it needs -y."
+    "An id that does not exist or is in another state is reported, and the exit status is then 1; the others are processed. If "   \
+    "a filter matches more than one task, asks for confirmation; without a terminal, -y is required."
 
 #endif

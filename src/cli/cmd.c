@@ -47,7 +47,7 @@ static unsigned stdout_width(void)
 static int choose_format(struct cmd_context *c, struct err *err)
 {
     if (c->output >= 0 && !(c->cmd->formats & OUT_BIT(c->output)))
-        return err_set(err, ERR_USAGE, "there is no -o %s for this verb", out_format_names[c->output]);
+        return err_set(err, ERR_USAGE, "-o %s is not available for this command", out_format_names[c->output]);
     c->style.format = OUT_TABLE;
     for (int i = 0; c->conf != NULL && i < OUT_FORMAT_COUNT; i++) {
         if (strcmp(out_format_names[i], c->conf->dq.output) == 0 && (c->cmd->formats & OUT_BIT(i)))
@@ -100,7 +100,7 @@ const struct handlers *cmd_handlers(struct cmd_context *c)
 {
     struct err err = {0};
     if (c->handlers == NULL && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
-        cmd_note(c, "handlers are not known here: %s", err.text);
+        cmd_note(c, "cannot tell which handlers there are: %s", err.text);
     return c->handlers;
 }
 
@@ -146,7 +146,8 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
         return ERR_USAGE;
     }
     if (when->past && at > now_at)
-        return err_set(err, ERR_USAGE, "--%s: %s is %s, which is yet to come (like 2h, \"today 09:00\", \"yesterday\")",
+        return err_set(err, ERR_USAGE,
+                       "--%s: %s is %s, which is in the future; give a past time, such as 2h, \"today 09:00\" or \"yesterday\"",
                        when->option, when->text, when_format_local(local, at));
     *ret_at = at;
     return 0;
@@ -169,7 +170,7 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
         ids[i] = strtoull(text, &end, 10);
         if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || ids[i] == 0) {
             free(ids);
-            return err_set(err, ERR_USAGE, "\"%s\" is not a task id: ids are the numbers that dq add and dq list print", text);
+            return err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids", text);
         }
     }
     if (sorted)

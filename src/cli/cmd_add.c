@@ -55,8 +55,7 @@ static int read_body(const char *word, struct buf *ret, struct err *err)
         return 0;
     }
     if (word[1] == '\0')
-        return err_set(err, ERR_USAGE,
-                       "the name of a file is missing behind @ (a body that begins with @ comes from standard input)");
+        return err_set(err, ERR_USAGE, "no file name after @ (to add a body that begins with @, use standard input)");
     int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));
@@ -118,7 +117,7 @@ static void say_when(struct cmd_context *c, const struct add_values *v, const st
     else if (in_ms > 0)
         cmd_note(c, "due %s = %s, in %s", local, utc, when_format_rough(rough, in_ms));
     else if (v->at.text && in_ms < -1000)
-        cmd_note(c, "due %s = %s: that is past, so it is due at once", local, utc);
+        cmd_note(c, "due %s = %s: in the past, so due at once", local, utc);
     else
         cmd_note(c, "due %s = %s: at once", local, utc);
 }
@@ -154,7 +153,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     t.body_size = body.len;
     rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
     if (rc == ERR_LOST)
-        put_behind(err, t.key ? "dq list --key tells" : "dq list --since 10m tells");
+        put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
         goto out;
     if (rc == 0)
@@ -169,7 +168,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     if (rc < 0)
         goto out;
     if (added.result[0] == 'k')
-        cmd_note(c, "task %" PRIu64 " has this key and is not finished: kept as it is", added.task.id);
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged", added.task.id);
     else
         say_when(c, v, &added.task);
 out:
@@ -184,17 +183,17 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     bool many_only = v->skip >= 0 || v->format >= 0 || v->dry_run;
     if (v->from == NULL) {
         if (c->operand_count == 0)
-            return err_set(err, ERR_USAGE, "which tag? dq add TAG [BODY], or dq add --from FILE");
+            return err_set(err, ERR_USAGE, "missing argument: dq add TAG [BODY], or dq add --from FILE");
         if (many_only)
-            return err_set(err, ERR_USAGE, "--skip, --format and --dry-run go with --from");
+            return err_set(err, ERR_USAGE, "--skip, --format and --dry-run require --from");
         if (v->in_ms >= 0 && v->at.text)
-            return err_set(err, ERR_USAGE, "--in and --at exclude each other");
+            return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
         return add_one(c, v, err);
     }
     if (one_only)
-        return err_set(err, ERR_USAGE, "with --from, tag, body, time and key come from the file");
+        return err_set(err, ERR_USAGE, "--from cannot be combined with a tag, body, time or key: the file has them");
     if (c->output == OUT_ID)
-        return err_set(err, ERR_USAGE, "there is no -o id with --from");
+        return err_set(err, ERR_USAGE, "-o id is not available with --from");
     struct bulk_options o = {
         .from = v->from,
         .format = v->format,
@@ -208,18 +207,20 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct add_values, name)
 static const struct cmd_option options[] = {
-    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, like 10m, 1h30m, 2d; default: at once", NULL, 0},
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, such as 10m, 1h30m or 2d; default: at once", NULL, 0},
     {"at", 'a', CMD_INSTANT, FIELD(at), "TIME",
-     "due at TIME, like 2026-11-21T09:00:00Z, \"2026-11-21 09:00\", \"tomorrow 09:00\", @1790000000", NULL, 0},
-    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "only one pending or running task of the tag has this key", NULL, 0},
+     "due at TIME, such as 2026-11-21T09:00:00Z, \"2026-11-21 09:00\", \"tomorrow 09:00\" or @1790000000", NULL, 0},
+    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "make the task unique: at most one pending or running task of a tag has this key",
+     NULL, 0},
     {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
-     "when there is one: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
-    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N", "give up after N attempts; default: by the handler's ladder", NULL, 1},
+     "if there is such a task: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
+    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
+     "fail after N attempts; default: one more than the steps in the handler's retry list", NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
-    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "of FILE: ndjson or tsv; default: by its name or its first byte",
+    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson or tsv; default: by its name or its first byte",
      bulk_format_names, 0},
-    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "pass over the first N lines of FILE", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE, add nothing", NULL, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
 };
 
 const struct cmd cmd_add = {
@@ -228,11 +229,13 @@ const struct cmd cmd_add = {
     .summary = "add a task, or every line of a file",
     .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
     .details =
-        "Prints the id. The body is what the handler gets on its standard input: BODY, standard input (-) or a file; without one "
-        "it is empty. The time it is due goes to standard error.\n"
-        "NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the columns tag, in-or-at, "
-        "key, body, or those that a first line beginning with \"tag\" names; \\t \\n \\r \\\\ and \\xHH stand for bytes. Lines are "
-        "added in chunks of up to " TEXT_OF(TASK_CHUNK_ROWS) " lines, each whole or not at all.",
+        "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
+        "the "
+        "body itself, - takes it from standard input, @FILE from a file; without one it is empty.\n"
+        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
+        "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
+        "stand "
+        "for bytes. Lines are added in chunks of up to " TEXT_OF(TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct add_values),
     .min_operands = 0,

@@ -260,8 +260,8 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_bench = {
     .name = "bench",
-    .group = "set up",
-    .summary = "measure how much this server and host can handle, and what limits it",
+    .group = "setup",
+    .summary = "estimate what this server and host can handle",
     .usage = "[--for D] [--database NAME]\n--clean",
     .details =
         "Creates a database on the configured server, dq_bench_ and a random number, measures in it, and drops it again, also when "

@@ -21,9 +21,9 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_help = {
     .name = "help",
-    .group = "set up",
-    .summary = "tell how to use dq, or one of its verbs",
-    .usage = "[VERB]",
+    .group = "setup",
+    .summary = "explain dq, or one of its commands",
+    .usage = "[COMMAND]",
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE),

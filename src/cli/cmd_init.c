@@ -18,7 +18,7 @@ static int print_sql(const struct cmd_context *c, struct err *err)
     char *end = NULL;
     long first = c->operand_count ? strtol(c->operands[0], &end, 10) : 1;
     if (end != NULL && (*end != '\0' || first < 1 || first > schema_latest))
-        return err_set(err, ERR_USAGE, "there is no migration \"%s\": they are 1 to %d", c->operands[0], schema_latest);
+        return err_set(err, ERR_USAGE, "there is no migration \"%s\"; they are numbered 1 to %d", c->operands[0], schema_latest);
     for (int i = (int)first - 1; i < schema_latest; i++) {
         buf_str(&b, schema_migrations[i].sql);
         buf_chr(&b, '\n');
@@ -42,7 +42,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (v->print_sql)
         return print_sql(c, err);
     if (c->operand_count > 0)
-        return err_set(err, ERR_USAGE, "\"%s\" is too much: dq init", c->operands[0]);
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq init", c->operands[0]);
     int rc = cmd_open(c, CMD_DB, err);
     if (rc == 0)
         rc = schema_migrate(c->db, say_applied, c, &from, err);
@@ -55,7 +55,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         buf_printf(&b, "%s, database %s: schema version %d, nothing to do\n", db_server(c->db), c->conf->mysql.database,
                    schema_latest);
     else
-        buf_printf(&b, "%s, database %s: schema brought from version %d to %d\n", db_server(c->db), c->conf->mysql.database, from,
+        buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db), c->conf->mysql.database, from,
                    schema_latest);
     out_write(&b);
     buf_done(&b);
@@ -64,16 +64,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 static const struct cmd_option options[] = {
     {"print-sql", 0, CMD_FLAG, offsetof(struct init_values, print_sql), NULL,
-     "print the SQL instead, for a DBA to run; with N from migration N on", NULL, 0},
+     "print the SQL for a DBA to run, from migration N on (default: all)", NULL, 0},
 };
 
 const struct cmd cmd_init = {
     .name = "init",
-    .group = "set up",
-    .summary = "create the tables or bring them up to date; data is never destroyed",
+    .group = "setup",
+    .summary = "create the tables, or upgrade them; never destroys data",
     .usage = "\n--print-sql [N]",
-    .details =
-        "Can be run at any time, also by several at once. Creates the database where it is missing and the account may do that.",
+    .details = "Can be run at any time, also several times at once. Creates the database if it does not exist and the account may "
+               "create it.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct init_values),
     .max_operands = 1,

@@ -94,18 +94,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     rc = task_store_list(c->db, &f, names_body(v->columns), each_task, &l, err);
     out_free(l.out);
     if (rc >= 0 && l.more)
-        cmd_note(c, "the first %zu; more with -n N, all with -n 0", l.rows);
+        cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);
     return rc < 0 ? rc : 0;
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
 static const struct cmd_option options[] = {
     SELECT_OPTIONS(struct list_values, select.),
-    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "at most N rows, 0: all; default: 50 in a terminal, else all", NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "list at most N tasks, 0: all; default: 50 on a terminal, else all", NULL, 0},
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
-     "expected, -expected, id or -id; default: expected, but -expected when only finished tasks are asked for", sort_names, 0},
-    {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these; --columns help explains them", NULL, 0},
-    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "no heading (table and tsv)", NULL, 0},
+     "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
+    {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
+    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table and tsv)", NULL, 0},
 };
 
 const struct cmd cmd_list = {
@@ -114,8 +114,9 @@ const struct cmd cmd_list = {
     .group = "tasks",
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
-    .details = "Without --status: pending, running and failed ones. -o id prints ids alone, for pipes: dq list -o id --tag x | "
-               "xargs dq cancel",
+    .details =
+        "Without --status, lists pending, running and failed tasks. -o id prints only ids, for pipes: dq list -o id --tag x | "
+        "xargs dq cancel",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,

@@ -47,7 +47,8 @@ static int check(struct cmd_context *c, const char *tag, struct err *err)
         known = known || (strlen(tags[i].tag) == len && memcmp(tags[i].tag, tag, len) == 0);
     tag_infos_free(tags, count);
     if (!known && strpbrk(tag, "*?"))
-        return err_set(err, ERR_USAGE, "one tag is paused at a time, not a glob: dq tags --tag '%s' -o id lists them", tag);
+        return err_set(err, ERR_USAGE, "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
+                       tag);
     return known ? 0 : ERR_DATA;
 }
 
@@ -70,9 +71,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct buf end = BUF_INIT, word = BUF_INIT;
     size_t chars;
     if (v->for_ms >= 0 && v->until.text)
-        return err_set(err, ERR_USAGE, "--for and --until exclude each other");
+        return err_set(err, ERR_USAGE, "--for and --until cannot be combined");
     if (v->for_ms == 0)
-        return err_set(err, ERR_USAGE, "--for: a pause of no time: dq resume ends one");
+        return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
     if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
         return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
     int rc = check(c, tag, err);
@@ -83,7 +84,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc != 0)
         return rc;
     if (v->until.text && until_at <= now_at)
-        return err_set(err, ERR_USAGE, "--until: %s is past", v->until.text);
+        return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
     char *by = who();
     rc = tag_store_pause(c->db, tag, until_at, v->for_ms, by, v->reason, err);
     free(by);
@@ -91,7 +92,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     put_end(&end, v, until_at);
     text_shell_word(&word, tag);
-    cmd_note(c, "%s is paused%s; running handlers go on. dq resume %s ends it", tag, end.len ? end.data : "", word.data);
+    cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag, end.len ? end.data : "", word.data);
     buf_done(&word);
     buf_done(&end);
     return 0;
@@ -99,15 +100,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct pause_values, name)
 static const struct cmd_option options[] = {
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "for so long; default: until resumed", NULL, 0},
-    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "until then", NULL, 0},
-    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "why: shown by dq tags and dq show", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "pause for D; default: until resumed", NULL, 0},
+    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "pause until TIME", NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "reason, shown by dq tags and dq show", NULL, 0},
 };
 
 const struct cmd cmd_pause = {
     .name = "pause",
-    .group = "tags and figures",
-    .summary = "start no more tasks of a tag",
+    .group = "tags and statistics",
+    .summary = "stop starting tasks of a tag",
     .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct pause_values),

@@ -79,10 +79,10 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_pollers = {
     .name = "pollers",
-    .group = "tags and figures",
-    .summary = "list the dqd processes, and whether they live",
+    .group = "tags and statistics",
+    .summary = "list the dqd processes and whether they are alive",
     .usage = "",
-    .details = "One that did not come to its end properly stays in the list, not alive, for a day.",
+    .details = "A dqd that crashed stays in the list for a day, as not alive.",
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_NO_ID,

@@ -82,10 +82,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct purge_values, name)
 static const struct cmd_option options[] = {
     {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
-     "those that finished more than D ago; default: what [retention] says for each state", NULL, 0},
-    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only these of done, failed, cancelled", NULL, 0},
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "only count the tasks", NULL, 0},
+     "delete tasks that finished more than D ago; default: as set in [retention] for each state", NULL, 0},
+    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only tasks in these states: done, failed, cancelled", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks and change nothing", NULL, 0},
 };
 
 const struct cmd cmd_purge = {
@@ -93,7 +93,8 @@ const struct cmd cmd_purge = {
     .group = "tasks",
     .summary = "delete old finished tasks",
     .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
-    .details = "Does not ask: it is made for timers. dqd does the same by itself, as [retention] in dq.ini says.",
+    .details =
+        "Does not ask for confirmation, so that timers can run it. dqd does the same on its own, as set in [retention] of dq.ini.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct purge_values),
     .level = CMD_SCHEMA,

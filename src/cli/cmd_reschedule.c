@@ -17,7 +17,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const unsigned from = task_transition(TASK_RESCHEDULE)->from;
     const struct change_request request = {&change, from, from, "reschedule", "rescheduled"};
     if ((v->in_ms >= 0) == (v->at.text != NULL))
-        return err_set(err, ERR_USAGE, "to when? Say either --in D or --at TIME");
+        return err_set(err, ERR_USAGE, "no new time given; use --in D or --at TIME");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
     return rc < 0 ? rc : change_run(c, &v->change, &request, err);
 }
@@ -32,7 +32,7 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_reschedule = {
     .name = "reschedule",
     .group = "tasks",
-    .summary = "give pending tasks another time",
+    .summary = "change the time of pending tasks",
     .usage = "ID... {--in D | --at TIME}\n[FILTER]... {--in D | --at TIME} [--dry-run] [-y]",
     .details = CHANGE_DETAILS,
     CMD_OPTIONS(options),

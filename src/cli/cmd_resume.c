@@ -18,8 +18,8 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_resume = {
     .name = "resume",
-    .group = "tags and figures",
-    .summary = "let the tasks of a paused tag start again",
+    .group = "tags and statistics",
+    .summary = "start tasks of a paused tag again",
     .usage = "TAG",
     .min_operands = 1,
     .max_operands = 1,

@@ -16,7 +16,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct task_change change = {.event = TASK_RETRY, .expected_at = TASK_TIME_NONE, .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
     const struct change_request request = {&change, task_transition(TASK_RETRY)->from, TASK_BIT(TASK_FAILED), "retry", "retried"};
     if (v->in_ms >= 0 && v->at.text)
-        return err_set(err, ERR_USAGE, "--in and --at exclude each other");
+        return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
     return rc < 0 ? rc : change_run(c, &v->change, &request, err);
 }
@@ -33,7 +33,7 @@ const struct cmd cmd_retry = {
     .group = "tasks",
     .summary = "run failed, cancelled or done tasks again, from attempt 1",
     .usage = "ID... [--in D | --at TIME]\n[FILTER]... [--in D | --at TIME] [--dry-run] [-y]",
-    .details = "A filter without --status means failed tasks only.\n" CHANGE_DETAILS,
+    .details = "A filter without --status selects failed tasks only.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct retry_values),
     .max_operands = -1,

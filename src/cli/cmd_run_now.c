@@ -19,7 +19,7 @@ const struct cmd cmd_run_now = {
     .group = "tasks",
     .summary = "make pending tasks due at once",
     .usage = "ID...\n[FILTER]... [--dry-run] [-y]",
-    .details = "Finished tasks run again with dq retry.\n" CHANGE_DETAILS,
+    .details = "To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct change_values),
     .max_operands = -1,

@@ -109,9 +109,9 @@ static const struct out_column attempt_columns[] = {
     {"exit", "exit_code", true, 0, "exit status", get_exit},
     {"signal", NULL, true, 0, "signal that ended it", get_signal},
     {"host", NULL, false, 0, "where it ran", get_host},
-    {"pid", NULL, true, 0, "process of dqd there", get_pid},
+    {"pid", NULL, true, 0, "process id of dqd there", get_pid},
     {"error", NULL, false, 60, "why it failed", get_error},
-    {"output", NULL, false, 0, "tail of what it wrote", get_output},
+    {"output", NULL, false, 0, "end of its output", get_output},
 };
 #define ATTEMPT_COLUMNS (sizeof(attempt_columns) / sizeof(attempt_columns[0]))
 
@@ -215,7 +215,7 @@ static void put_block(const char *title, const char *p, size_t len, bool full)
         i += size + 1;
     }
     if (shown < len)
-        buf_printf(&b, "  ... %zu more bytes: --full\n", len - shown);
+        buf_printf(&b, "  ... %zu more bytes; --full prints all\n", len - shown);
     out_write(&b);
     buf_done(&b);
 }
@@ -257,7 +257,7 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
     if (rc < 0)
         return rc;
     if (t->status == TASK_PENDING && s->handlers_known && s->handler == NULL)
-        put_line("waits         ", "no handler for its tag: it stays pending until there is one");
+        put_line("waits         ", "no handler for its tag; it stays pending until there is one");
     if (s->pause_text != NULL)
         put_line("waits         ", s->pause_text);
     put_block("body", t->body, t->body_size, full);
@@ -326,16 +326,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL, "whole bodies and outputs, also of earlier attempts", NULL, 0},
+    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL,
+     "print whole bodies and outputs, including those of earlier attempts", NULL, 0},
 };
 
 const struct cmd cmd_show = {
     .name = "show",
     .group = "tasks",
-    .summary = "show everything about tasks: state, body, attempts, output",
+    .summary = "show a task's state, body, attempts and output",
     .usage = "ID... [--full]",
-    .details = "A pending task also says what holds it back: a tag without a handler, or paused. Bytes are exact in json and "
-               "escaped for people.",
+    .details =
+        "For a pending task, also shows what holds it back: a tag that is paused or has no handler. In json, bytes are exact; in a "
+        "table they are escaped.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct show_values),
     .min_operands = 1,

@@ -168,7 +168,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
     if (v->window_ms == 0)
-        return err_set(err, ERR_USAGE, "--since: a window of nothing shows nothing; say a duration like 1h");
+        return err_set(err, ERR_USAGE, "--since must be longer than 0, such as 1h");
     int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_MS;
     struct tag_info *tags = NULL;
     struct tag_lateness *late = NULL;
@@ -197,18 +197,18 @@ out:
 
 #define FIELD(name) offsetof(struct stats_values, name)
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_DURATION, FIELD(window_ms), "D", "lateness and throughput of the last D; default 1h", NULL, 0},
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count beyond 10,000 of a state, however long it takes", NULL, 0},
+    {"since", 0, CMD_DURATION, FIELD(window_ms), "D", "report lateness and throughput of the last D; default: 1h", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
 };
 
 const struct cmd cmd_stats = {
     .name = "stats",
-    .group = "tags and figures",
-    .summary = "counts by tag and state, lateness of starts, throughput",
+    .group = "tags and statistics",
+    .summary = "show counts by tag and state, lateness, throughput",
     .usage = "[--since D] [--tag GLOB] [--exact]",
-    .details = "Lateness is the start of the last attempt against the time the task was due, by the database's clock: the median, "
-               "percentiles and the worst. The first row is all tags together; in json its tag is null.",
+    .details = "Lateness is the time from a task's due time to the start of its last attempt, by the database's clock: median, "
+               "percentiles and maximum. The first row is for all tags together; in json its tag is null.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,

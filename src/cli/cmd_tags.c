@@ -138,16 +138,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count beyond 10,000 of a state, however long it takes", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
 };
 
 const struct cmd cmd_tags = {
     .name = "tags",
-    .group = "tags and figures",
-    .summary = "list tags: how many tasks in which state, what is due, who handles them",
+    .group = "tags and statistics",
+    .summary = "list tags: tasks by state, what is due, the handler",
     .usage = "[--tag GLOB] [--exact]",
-    .details = "A tag without a handler says none: its tasks stay pending.",
+    .details = "If the handler is \"none\", the tasks of that tag stay pending.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct tags_values),
     .level = CMD_SCHEMA,

@@ -40,8 +40,8 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_version = {
     .name = "version",
-    .group = "set up",
-    .summary = "print the versions of dq, the client library and, with -v, the server",
+    .group = "setup",
+    .summary = "print the version of dq and its client library; -v: of the server",
     .usage = "",
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -100,7 +100,7 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
         if (rc < 0 && !(looked && may_pass(rc)))
             return rc;
         if (rc < 0 && !away)
-            cmd_note(w->c, "%s; waiting on", err->text);
+            cmd_note(w->c, "%s; still waiting", err->text);
         away = rc < 0;
         looked = true;
         if (w->count == 0)
@@ -108,7 +108,7 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
         int64_t left_ms = end_at - when_steady();
         if (timeout_ms >= 0 && left_ms <= 0) {
             w->c->exit_status = EXIT_TIMEOUT;
-            cmd_note(w->c, "time is up: %zu of %zu not finished", w->count, w->asked);
+            cmd_note(w->c, "timeout: %zu of %zu tasks are not finished", w->count, w->asked);
             return 0;
         }
         if (timeout_ms >= 0 && left_ms < nap_ms)
@@ -139,7 +139,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", "give up after D, with exit status 75", NULL, 0},
+    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", "stop waiting after D, with exit status 75", NULL,
+     0},
 };
 
 const struct cmd cmd_wait = {
@@ -147,9 +148,9 @@ const struct cmd cmd_wait = {
     .group = "tasks",
     .summary = "wait until tasks are finished",
     .usage = "ID... [--timeout D]",
-    .details =
-        "For one task the exit status is that of its handler: 0 done, its own status or 128 + signal when it failed, 1 when it was "
-        "cancelled. For several: 0 when all are done, else 1. 75 when the time is up.",
+    .details = "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
+               "failed, 1 if "
+               "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: 75.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct wait_values),
     .min_operands = 1,

@@ -18,12 +18,13 @@
 #include <string.h>
 
 const struct cmd_option cmd_global_options[] = {
-    {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini", NULL, 0},
+    {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
+     0},
     {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT", "table, json, ndjson, tsv or id", out_format_names,
      0},
     {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, "no notes on standard error", NULL, 0},
-    {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, "say more", NULL, 0},
-    {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, "print how to use it and exit", NULL, 0},
+    {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, "print more", NULL, 0},
+    {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, "print this help and exit", NULL, 0},
     {"version", 0, CMD_FLAG, offsetof(struct cmd_context, version), NULL, "print the version and exit", NULL, 0},
 };
 const size_t cmd_global_option_count = sizeof(cmd_global_options) / sizeof(cmd_global_options[0]);
@@ -137,7 +138,7 @@ static int parse_choice(const char *text, const char *const *choices, int *ret, 
         }
         buf_printf(&all, "%s%s", i ? ", " : "", choices[i]);
     }
-    int rc = err_set(err, ERR_USAGE, "\"%s\" is none of %s", text, all.data);
+    int rc = err_set(err, ERR_USAGE, "\"%s\" is not one of %s", text, all.data);
     buf_done(&all);
     return rc;
 }
@@ -271,9 +272,9 @@ const struct cmd *cmd_lookup(const char *name, struct err *err)
     }
     const char *near = text_nearest(name, names, count);
     if (near != NULL)
-        err_set(err, ERR_USAGE, "unknown verb \"%s\": did you mean \"%s\"?", name, near);
+        err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
     else
-        err_set(err, ERR_USAGE, "unknown verb \"%s\": see dq help", name);
+        err_set(err, ERR_USAGE, "unknown command \"%s\": see dq help", name);
     return NULL;
 }
 
@@ -282,9 +283,9 @@ static int check_operands(const struct cmd_context *c, struct err *err)
     const struct cmd *cmd = c->cmd;
     int len = (int)strcspn(cmd->usage, "\n");
     if (c->operand_count < cmd->min_operands)
-        return err_set(err, ERR_USAGE, "something is missing: dq %s %.*s", cmd->name, len, cmd->usage);
+        return err_set(err, ERR_USAGE, "missing argument: dq %s %.*s", cmd->name, len, cmd->usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
-        return err_set(err, ERR_USAGE, "\"%s\" is too much: dq %s %.*s", c->operands[cmd->max_operands], cmd->name, len,
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq %s %.*s", c->operands[cmd->max_operands], cmd->name, len,
                        cmd->usage);
     return 0;
 }

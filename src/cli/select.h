@@ -16,14 +16,14 @@ struct select_values {
 /* Rows of a table of struct cmd_option; prefix leads from the verb's struct `type` to a struct select_values, like `select.`. */
 /* clang-format off */
 #define SELECT_OPTIONS(type, prefix)                                                                                          \
-    {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks of these tags; * any run, ? one character", NULL, 0},   \
+    {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
     {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]",                                                   \
-     "tasks in these states: pending, running, done, failed, cancelled; live, finished, all", NULL, 0},                       \
+     "tasks in these states: pending, running, done, failed, cancelled, or live, finished, all", NULL, 0},                       \
     {"key", 'k', CMD_TEXT, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
-    {"due-before", 0, CMD_INSTANT, offsetof(type, prefix due_before), "TIME", "tasks expected before TIME", NULL, 0},         \
-    {"due-after", 0, CMD_INSTANT, offsetof(type, prefix due_after), "TIME", "tasks expected at TIME or later", NULL, 0},      \
+    {"due-before", 0, CMD_INSTANT, offsetof(type, prefix due_before), "TIME", "tasks due before TIME", NULL, 0},         \
+    {"due-after", 0, CMD_INSTANT, offsetof(type, prefix due_after), "TIME", "tasks due at TIME or later", NULL, 0},      \
     {"since", 0, CMD_SINCE, offsetof(type, prefix since), "TIME|D",                                           \
-     "tasks added at TIME or later, or at most D ago, like 2h", NULL, 0}
+     "tasks added at TIME or later, or in the last D, such as 2h", NULL, 0}
 /* clang-format on */
 
 /* Whether any of them was given, the statuses apart. */

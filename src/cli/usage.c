@@ -77,14 +77,14 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         buf_str(b, "\noptions:\n");
         put_options(b, cmd->options, cmd->option_count);
     }
-    buf_str(b, "\nfor every verb:\n");
+    buf_str(b, "\nfor every command:\n");
     put_options(b, cmd_global_options, cmd_global_option_count);
 }
 
 void usage_put_all(struct buf *b)
 {
-    buf_str(b, "usage: dq [OPTION]... VERB [ARGUMENT]...\n\n"
-               "Delayed tasks in a MySQL table: put there by dq, run when due by dqd.\n");
+    buf_str(b, "usage: dq [OPTION]... COMMAND [ARGUMENT]...\n\n"
+               "Manage delayed tasks in a MySQL table; dqd runs them when they are due.\n");
     const char *group = "";
     for (size_t i = 0; cmd_table[i] != NULL; i++) {
         const struct cmd *cmd = cmd_table[i];
@@ -94,7 +94,7 @@ void usage_put_all(struct buf *b)
         buf_printf(b, "  %-12s ", cmd->name);
         put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
     }
-    buf_str(b, "\noptions, before or after the verb:\n");
+    buf_str(b, "\noptions, before or after the command:\n");
     put_options(b, cmd_global_options, cmd_global_option_count);
-    buf_str(b, "\ndq help VERB tells more about a verb; the manual is dq(1).\n");
+    buf_str(b, "\n\"dq help COMMAND\" explains a command; the manual is dq(1).\n");
 }

@@ -102,7 +102,7 @@ int lock_check(const struct conf *conf, struct err *err)
     if (lstat(path, &st) != 0)
         rc = check_directory(path, err);
     else if (!S_ISREG(st.st_mode))
-        rc = err_set(err, ERR_CONFIG, "the lock file %s is something else than a file", path);
+        rc = err_set(err, ERR_CONFIG, "the lock file %s is not a regular file", path);
     else if (st.st_uid != geteuid())
         rc = err_set(err, ERR_DENIED, "the lock file %s belongs to user id %u", path, (unsigned)st.st_uid);
     free(path);

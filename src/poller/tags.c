@@ -166,7 +166,7 @@ void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t n
     if (t->rest_us > REST_MAX_US)
         t->rest_us = REST_MAX_US;
     t->rest_until_us = now_us + t->rest_us;
-    log_event(LOG_ALARM, "handler cannot be started, its tasks are given back and the tag rests on this host",
+    log_event(LOG_ERROR, "handler cannot be started, its tasks are given back and the tag rests on this host",
               "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, t->rest_us / 1000), log_quote(why));
 }
 

@@ -76,7 +76,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
               FROM dq_task ORDER BY id DESC LIMIT 1')" -eq 1 ]
     try dq add t --at 2001-01-01T00:00:00Z
     [ "$rc" -eq 0 ]
-    [[ $err == *'past, so it is due at once' ]]
+    [[ $err == *'in the past, so due at once' ]]
     TZ=Pacific/Auckland dq -q add t --at tomorrow
     [ "$(sql 'SELECT expected_time > UTC_TIMESTAMP(3) FROM dq_task ORDER BY id DESC LIMIT 1')" -eq 1 ]
 }
@@ -86,7 +86,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     try dq add t second --key k
     [ "$rc" -eq 0 ]
     [ "$out" = "$id" ]
-    [[ $err == *'has this key and is not finished: kept as it is' ]]
+    [[ $err == *'has this key and is not finished; it is kept unchanged' ]]
     try dq add t second --key k --key-conflict error
     [ "$rc" -eq 65 ]
     [ -z "$out" ]
@@ -221,7 +221,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     break_adds 3>&- &
     try as inserter dq add t
     [ "$rc" -eq 69 ]
-    [[ $err == *'is not known'*'dq list --since 10m tells' ]]
+    [[ $err == *'is not known'*'dq list --since 10m shows it' ]]
     wait
     lock
     break_adds 3>&- &
@@ -230,7 +230,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
 {"tag":"t"}'
     [ "$rc" -eq 69 ]
     [[ $err == *'lines 2 to 3: '*'is not known'*'they are in if line 3 is what dq list '* ]]
-    [[ $err == *'then go on with --skip 3, else with --skip 1' ]]
+    [[ $err == *'then continue with --skip 3, else with --skip 1' ]]
     dq -q add t 'an earlier one' --in 1h
     yes '{"tag":"t","body":"x","in":"1h"}' | head -n 2000 | sed '$s/x/the last/' | dq -q add --from - >/dev/null
     dq -q add other 'of somebody'

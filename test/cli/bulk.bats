@@ -59,9 +59,9 @@ END
     [ "$(sql 'SELECT tag, message_body, max_attempts, delay_time FROM dq_task' | tr '\t' ' ')" = 'x body of x 5 60000' ]
     sandbox_clear
     printf 'tag\tbody\tin\tbody\nx\ty\t1m\tz\n' >x.tsv
-    file=x.tsv refused 1 'heading: "body" stands there twice'
+    file=x.tsv refused 1 'heading: "body" appears twice'
     printf 'x\t\t\ta\\\rb\n' >x.tsv
-    file=x.tsv refused 1 'field 4: a backslash is followed by something else'
+    file=x.tsv refused 1 'field 4: a backslash must be followed by t, n, r, xHH or a backslash'
 }
 
 @test 'what was added is told in every format' {
@@ -69,7 +69,7 @@ END
     [ "$(dq add --from x.ndjson -o tsv)" = $'added\tkept\n1\t0' ]
     [ "$(dq add --from x.ndjson -o ndjson)" = '{"added":1,"kept":0}' ]
     [ "$(dq add --from x.ndjson 2>&1)" = '1 added, 0 kept' ]
-    [ "$(dq add --from x.ndjson --dry-run)" = '1 task is in order' ]
+    [ "$(dq add --from x.ndjson --dry-run)" = '1 task is valid' ]
 }
 
 @test 'the format is guessed by the name, else by the first byte' {
@@ -108,7 +108,7 @@ END
     { cat good; echo '{"tag":"a","in":"10x"}'; } >x.ndjson; refused 4 'at character 3'
     { cat good; echo '{"tag":"a","in":10}'; } >x.ndjson; refused 4 in
     { cat good; echo '{"tag":"a","at":"2026-02-31"}'; } >x.ndjson; refused 4 ''
-    { cat good; echo '{"tag":"a","in":"1m","at":"tomorrow"}'; } >x.ndjson; refused 4 'exclude each other'
+    { cat good; echo '{"tag":"a","in":"1m","at":"tomorrow"}'; } >x.ndjson; refused 4 'cannot be combined'
     { cat good; echo '{"tag":"a","max_attempts":0}'; } >x.ndjson; refused 4 max_attempts
     { cat good; echo '{"tag":"a","max_attempts":1.5}'; } >x.ndjson; refused 4 max_attempts
     { cat good; echo '{"tag":"a","body":"x","body_base64":"eA=="}'; } >x.ndjson; refused 4 body
@@ -128,7 +128,7 @@ END
     try dq add --from x.ndjson
     [ "$rc" -eq 65 ]
     [ -z "$out" ]
-    [[ $err == *'x.ndjson:5700: '*'; lines up to 4000 are in: go on with --skip 4000' ]]
+    [[ $err == *'x.ndjson:5700: '*'; lines up to 4000 are in: continue with --skip 4000' ]]
     [ "$(count)" -eq 4000 ]
     lines 6500 >x.ndjson
     try dq add --from x.ndjson --skip 4000
@@ -168,7 +168,7 @@ END
     peak=$(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status")
     exec 9>&-
     wait "$pid"
-    [ "$(cat out)" = '500000 tasks are in order' ]
+    [ "$(cat out)" = '500000 tasks are valid' ]
     echo "peak: $peak KiB for a file of 111 MB"
     [ "$peak" -lt 60000 ]
 }
@@ -197,7 +197,7 @@ END
     wait "$pid" || rc=$?
     cat err
     [ "$rc" -eq 75 ]
-    grep -qE 'standard input: interrupted at line 45[0-9]+; lines up to 4000 are in: go on with --skip 4000$' err
+    grep -qE 'standard input: interrupted at line 45[0-9]+; lines up to 4000 are in: continue with --skip 4000$' err
     [ "$(count)" -eq 4000 ]
 }
 

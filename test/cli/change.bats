@@ -114,7 +114,7 @@ END
     task pending mail.x >/dev/null
     try dq cancel --tag 'mail*'
     [ "$rc" -eq 64 ]
-    [[ $err == 'dq: cancel: 2 tasks match: say -y to cancel them, or --dry-run to only count' ]]
+    [[ $err == 'dq: cancel: 2 tasks match; use -y to cancel them, or --dry-run to count them' ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 2 ]
     try dq cancel --tag 'mail*' --dry-run
     [ "$out" = '2 tasks would be cancelled' ]
@@ -152,7 +152,7 @@ END
     for verb in cancel retry run-now delete; do
         try dq "$verb"
         [ "$rc" -eq 64 ]
-        [[ $err == "dq: $verb: which tasks?"* ]]
+        [[ $err == "dq: $verb: no tasks named;"* ]]
     done
     try dq cancel 7 --tag x
     [ "$rc" -eq 64 ]

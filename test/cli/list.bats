@@ -50,7 +50,7 @@ fill()
     [ "$(tags --since 2h -s all)" = 'failed cancelled ' ]
     run dq list --since +1h
     [ "$status" -eq 64 ]
-    [[ $output == 'dq: list: --since: +1h is '*', which is yet to come '* ]]
+    [[ $output == 'dq: list: --since: +1h is '*', which is in the future'* ]]
     [ "$(tags --since 2d -s done,pending --due-after @0 -t '*o*' -k k1 --due-before +1h)" = 'done.new pending.soon ' ]
 }
 
@@ -147,7 +147,7 @@ fill()
     [ "$(dq list | grep -c "$(printf '\033')" || true)" -eq 0 ]
     TERM=xterm script -qec "$DQ_BIN/dq list" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 52 ]
-    grep -q 'the first 50; more with -n N, all with -n 0' "$BATS_TEST_TMPDIR/seen"
+    grep -q 'only the first 50 tasks are listed; -n N lists more, -n 0 all' "$BATS_TEST_TMPDIR/seen"
     grep -q "$(printf '\033\\[31m')failed" "$BATS_TEST_TMPDIR/seen"
     NO_COLOR=1 TERM=xterm script -qec "$DQ_BIN/dq list -n 0" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 122 ]

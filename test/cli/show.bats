@@ -67,7 +67,7 @@ END
 
 @test 'a long body is cut for people, whole with --full and in json' {
     id=$(head -c 100000 /dev/zero | tr '\0' x | dq -q add known -)
-    [[ $(dq show "$id") == *'... 96000 more bytes: --full'* ]]
+    [[ $(dq show "$id") == *'... 96000 more bytes; --full prints all'* ]]
     [ "$(dq show "$id" --full | tr -cd x | wc -c)" -ge 100000 ]
     [ "$(dq show "$id" -o json | tr -cd x | wc -c)" -ge 100000 ]
 }
@@ -112,6 +112,6 @@ END
     echo 'handlers: [' >"$DQ_HANDLERS"
     run dq show "$id"
     [ "$status" -eq 0 ]
-    [[ $output == *'handlers are not known here: '* ]]
+    [[ $output == *'cannot tell which handlers there are: '* ]]
     [[ $output != *'no handler for its tag'* ]]
 }

@@ -83,10 +83,10 @@ task()
     echo 'nonsense: [' >"$DQ_HANDLERS"
     run dq tags -o tsv
     [ "$status" -eq 0 ]
-    [[ $output == *'handlers are not known here'* ]]
+    [[ $output == *'cannot tell which handlers there are'* ]]
 }
 
-@test 'counting stops at 10,000 unless it shall be exact' {
+@test 'counting stops at 10,000 unless --exact is given' {
     yes '{"tag":"x","in":"1h"}' | head -n 10100 | dq -q add --from - >/dev/null
     [[ $(dq tags) == *' 10000+ '* ]]
     [[ $(dq tags --exact) == *' 10100 '* ]]
@@ -112,11 +112,11 @@ task()
     [[ $output == 'known is paused until 2031-01-01 12:00:00.000 +01:00; '* ]]
     run dq pause known --until 2020-01-01
     [ "$status" -eq 64 ]
-    [[ $output == 'dq: pause: --until: 2020-01-01 is past' ]]
+    [[ $output == 'dq: pause: --until: 2020-01-01 is in the past' ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
     run dq pause known --for 0s
     [ "$status" -eq 64 ]
-    [[ $output == 'dq: pause: --for: a pause of no time'* ]]
+    [[ $output == 'dq: pause: --for must be longer than 0'* ]]
     [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
     run dq pause "bob's tag"
     [ "$status" = 65 ]
@@ -124,12 +124,12 @@ task()
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES ('bob\'s tag ', '', '2031-01-01', '2026-01-01')"
     run dq pause "bob's tag"
-    [[ $output == "bob's tag is paused; "*' ends it' ]]
-    eval "$(grep -o 'dq resume .*' <<<"${output% ends it}")"
+    [[ $output == "bob's tag is paused; "*'To resume: dq resume '* ]]
+    eval "$(grep -o 'dq resume .*' <<<"$output")"
     sql "DELETE FROM dq_task WHERE tag = 'bob\'s tag'"
     run dq pause 'kn*'
     [ "$status" -eq 64 ]
-    [[ $output == "dq: pause: one tag is paused at a time, not a glob: dq tags --tag 'kn*' -o id lists them" ]]
+    [[ $output == "dq: pause: only one tag can be paused at a time; dq tags --tag 'kn*' -o id lists those that match" ]]
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES ('star*', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     dq -q pause 'star*'
@@ -189,7 +189,7 @@ task()
     chmod 0600 "$ini"
     for i in 1 2 3; do dq --config "$ini" -q init >"$BATS_TEST_TMPDIR/out.$i" 3>&- & done
     for job in $(jobs -p); do wait "$job"; done
-    [ "$(grep -c 'brought from version 0 to 1' "$BATS_TEST_TMPDIR"/out.* | grep -c ':1$')" -ge 1 ]
+    [ "$(grep -c 'upgraded from version 0 to 1' "$BATS_TEST_TMPDIR"/out.* | grep -c ':1$')" -ge 1 ]
     [ "$(dq --config "$ini" init -o json)" = '{"from":1,"to":1}' ]
     dq init --print-sql | sql "$(cat)"
     sql 'DROP DATABASE fresh'

@@ -23,13 +23,13 @@ refused()
 verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
 
 @test 'without a verb it says where help is' {
-    refused 64 'dq: what shall be done? Try: dq help'
+    refused 64 'dq: no command given; try dq help'
 }
 
 @test 'an unknown verb gets the nearest one' {
-    refused 64 'dq: unknown verb "lsit": did you mean "list"?' lsit
-    refused 64 'dq: unknown verb "cancl": did you mean "cancel"?' cancl 7
-    refused 64 'dq: unknown verb "frobnicate": see dq help' frobnicate
+    refused 64 'dq: unknown command "lsit": did you mean "list"?' lsit
+    refused 64 'dq: unknown command "cancl": did you mean "cancel"?' cancl 7
+    refused 64 'dq: unknown command "frobnicate": see dq help' frobnicate
 }
 
 @test 'an unknown option gets the nearest one' {
@@ -46,10 +46,10 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--limit: "ten" is not a number' list -n ten
     refused 64 '--limit: "-1" is not a number' list -n -1
     refused 64 '--max-attempts: 0 is out of range: 1 to 4294967295' add t --max-attempts 0
-    refused 64 '--output: "xml" is none of table, json, ndjson, tsv, id' list -o xml
+    refused 64 '--output: "xml" is not one of table, json, ndjson, tsv, id' list -o xml
     refused 64 '--status: unknown status "pendign": did you mean pending?' list -s done,pendign
-    refused 64 '--sort: "age" is none of expected, -expected, id, -id' list --sort age
-    refused 64 '--key-conflict: "drop" is none of keep, error, replace' add t --key k --key-conflict drop
+    refused 64 '--sort: "age" is not one of expected, -expected, id, -id' list --sort age
+    refused 64 '--key-conflict: "drop" is not one of keep, error, replace' add t --key k --key-conflict drop
 }
 
 @test 'a malformed duration or time is told the place' {
@@ -69,13 +69,13 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'missing, superfluous and contradicting words are refused before anything is opened' {
-    refused 64 'dq: show: something is missing: dq show ID... [--full]' show
-    refused 64 'dq: tags: "x" is too much' tags x
-    refused 64 'dq: add: which tag?' add
-    refused 64 '--in and --at exclude each other' add t --in 1m --at @1790000000
-    refused 64 'go with --from' add t --skip 3
-    refused 64 'come from the file' add t --from x.ndjson
-    refused 64 'there is no -o id with --from' add --from x.ndjson -o id
+    refused 64 'dq: show: missing argument: dq show ID... [--full]' show
+    refused 64 'dq: tags: unexpected argument "x"' tags x
+    refused 64 'dq: add: missing argument: dq add TAG' add
+    refused 64 '--in and --at cannot be combined' add t --in 1m --at @1790000000
+    refused 64 'require --from' add t --skip 3
+    refused 64 '--from cannot be combined with a tag' add t --from x.ndjson
+    refused 64 '-o id is not available with --from' add --from x.ndjson -o id
 }
 
 @test 'tags and keys are checked before anything is opened' {
@@ -103,7 +103,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     dq --version | grep -qE '^dq +[0-9]+\.[0-9]+'
     dq version -o json | grep -qE '^\{"dq":"[0-9.]+","client":"[^"]+","server":null\}$'
     dq list --columns help | grep -qE '^expected +when it is due$'
-    refused 64 'dq: help: unknown verb "lits": did you mean "list"?' help lits
+    refused 64 'dq: help: unknown command "lits": did you mean "list"?' help lits
 }
 
 @test 'help of each verb has a usage, a summary and every line within 80 columns' {
@@ -123,7 +123,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 
 @test 'a bulk file is checked without a server' {
     printf '{"tag":"a","in":"1m"}\n\n{"tag":"b","at":"tomorrow 09:00"}\n' >"$BATS_TEST_TMPDIR/x.ndjson"
-    [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are in order' ]
+    [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are valid' ]
     printf '{"tag":"a"}\n{"tag":""}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
     refused 65 'y.ndjson:2: a tag must not be empty' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
     printf '{"tag":"a"}\n{"tag":"mail "}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
@@ -141,7 +141,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'what a message repeats cannot act on the terminal either' {
-    refused 64 'unknown verb "\xFF\x9B"' "$(printf '\377\233')"
+    refused 64 'unknown command "\xFF\x9B"' "$(printf '\377\233')"
     refused 64 'unknown status "\u{202E}x"' list -s "$(printf '\342\200\256x')"
     refused 64 'unknown status "?[2J"' list -s "$(printf '\033[2J')"
 }

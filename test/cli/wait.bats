@@ -65,7 +65,7 @@ waits()
     a=$(dq -q add t) b=$(dq -q add t)
     finish "$b" 1 0
     waits 75 "$a" "$b" --timeout 100ms
-    grep -q 'time is up: 1 of 2 not finished' "$BATS_TEST_TMPDIR/err"
+    grep -q 'timeout: 1 of 2 tasks are not finished' "$BATS_TEST_TMPDIR/err"
     waits 75 "$a" --timeout 0
 }
 
@@ -76,7 +76,7 @@ waits()
     pid=$!
     wait_until grep -q "task $seen is done" "$BATS_TEST_TMPDIR/err"
     "$DQ_TOP/bin/dq-sandbox" stop
-    wait_until grep -q 'waiting on' "$BATS_TEST_TMPDIR/err"
+    wait_until grep -q 'still waiting' "$BATS_TEST_TMPDIR/err"
     kill -0 "$pid"
     "$DQ_TOP/bin/dq-sandbox" start 3>&-
     finish "$id" 1 0

@@ -15,10 +15,10 @@ refused() { # refused STATUS TEXT ARG...
 @test "wrong command lines" {
     refused 64 'did you mean --resident?' --residen1
     refused 64 'unexpected argument "now"' now
-    refused 64 'exclude each other' --once --resident
-    refused 64 '--check-config and --list-handlers exclude each other' --check-config --list-handlers
-    refused 64 'exclude each other' --check-config --once
-    refused 64 'exclude each other' --for 5s --list-handlers
+    refused 64 'cannot be combined' --once --resident
+    refused 64 '--check-config and --list-handlers cannot be combined' --check-config --list-handlers
+    refused 64 'cannot be combined' --check-config --once
+    refused 64 'cannot be combined' --for 5s --list-handlers
     refused 64 'needs a value' --for
     refused 64 '--tag is empty' --tag ''
     refused 64 'unknown unit' --for 5x
@@ -104,7 +104,7 @@ END
         --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     mkdir "$BATS_TEST_TMPDIR/dir"
     locked_by "$BATS_TEST_TMPDIR/dir"
-    refused 78 'something else than a file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    refused 78 'is not a regular file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     locked_by "$BATS_TEST_TMPDIR/dir/new.lock"
     "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     [ ! -e "$BATS_TEST_TMPDIR/dir/new.lock" ]

@@ -92,8 +92,8 @@ static void the_journal_gets_a_priority_and_no_time(void **state)
     log_open("dqd", LOG_DEBUG);
     log_event(LOG_WARN, "late", "ms=%d", 12);
     assert_string_equal(written(), "<4>warn dqd msg=\"late\" ms=12\n");
-    log_event(LOG_ALARM, "no handler", "tag=x");
-    assert_string_equal(written(), "<1>alarm dqd msg=\"no handler\" tag=x\n");
+    log_event(LOG_ERROR, "no handler", "tag=x");
+    assert_string_equal(written(), "<3>error dqd msg=\"no handler\" tag=x\n");
 }
 
 static void a_redirected_stderr_is_no_journal(void **state)

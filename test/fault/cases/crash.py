@@ -119,7 +119,7 @@ def calls_fail_dq(t):
 
 @case("cannot-start", 18, 15)
 def cannot_start(t):
-    """fork EAGAIN, EMFILE, handler missing, not executable, no directory: given back, no attempt burned, an alarm; other tags go on."""
+    """fork EAGAIN, EMFILE, handler missing, not executable, no directory: given back, no attempt burned, an error in the log; other tags go on."""
     plain = t.dir + "/not-executable"
     with open(plain, "w", encoding="ascii") as f:
         f.write("#!/bin/sh\n")
@@ -138,8 +138,8 @@ def cannot_start(t):
     t.wait(lambda: t.count("status = 3") == 0, "all are given back", 20)
     for tag in broken:
         t.expect(t.count(f"tag = '{tag}' AND status = 0 AND attempt = 0") == 3, f"{tag}: an attempt was burned")
-        alarms = [line for line in d.log().splitlines() if "cannot be started" in line and f"tag={tag} " in line]
-        t.expect(len(alarms) == 1, f"{tag}: {len(alarms)} alarms")
+        errors = [line for line in d.log().splitlines() if "cannot be started" in line and f"tag={tag} " in line]
+        t.expect(len(errors) == 1, f"{tag}: {len(errors)} errors")
         t.faults.add("cannot-start", tag=tag)
     t.expect(d.stop() == 0, "dqd did not end well")
     t.handlers({"t": "ms=5", **{tag: "" for tag in broken}})
@@ -160,7 +160,7 @@ def cannot_fork(t):
         t.wait(lambda d=d: not d.alive(), "dqd ends", 20)
         t.expect(_struck(log), f"{call} was not called twice")
         t.faults.add("fail", who=name, call=call, runners=[], dqd=d.pid)
-        t.expect("cannot be started" in d.log(), f"{call}: no alarm")
+        t.expect("cannot be started" in d.log(), f"{call}: no error")
         t.expect(t.count("attempt > 1") == 0 and t.count("status = 0 AND attempt > 0") == 0, f"{call}: an attempt was burned")
         t.expect(t.count("status = 0") > 0, f"{call}: it did not rest")
         t.dqd("--once")
