@@ -142,7 +142,7 @@ int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *er
 
     while (rc == 0 && stop_not_yet(t.count, end_us)) {
         int64_t start = when_steady_us();
-        rc = claim_store_peek(db, &peek, err);
+        rc = claim_store_peek(db, 0, &peek, err);
         figure_times_add(&t, when_steady_us() - start);
     }
     claim_peek_done(&peek);

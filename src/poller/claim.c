@@ -14,7 +14,11 @@
 
 #define PEEK_DEAR_US 2000
 #define PEEK_SHARE 500
+#define PEEK_SHARE_FULL 4 /* where asking tags one by one is no way out, so that only news come between two peeks */
+#define PEEK_LIMIT_MS 100 /* of the first peek, and the least; more after one that was given up */
+#define PEEK_LIMIT_MOST_MS 2000
 #define PEEK_RARE_US INT64_C(10000000)
+#define NEWS_TURN_US INT64_C(1000000) /* ids are looked at again for so long: they are not committed in their order */
 #define WOKEN_TAGS 2
 
 static int64_t poll_us(const struct poller *p)
@@ -37,17 +41,38 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A peek passes over all that was drained while some session holds an old snapshot. Where that takes long (twice in a row: once is
- * chance), much longer than to ask the tags one by one from their floor on, they are asked so, and the peek is done seldom: it is
- * needed only to find new tags and tasks that are due before the floor of theirs. */
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a peek costs beyond asking each tag that has a handler. Twice in a row: once is chance. */
+static int64_t peek_more_us(const struct poller *p)
+{
+    return smaller(p->peek_cost_us[0], p->peek_cost_us[1]) - p->look_cost_us * (int64_t)p->handled_count;
+}
+
+/* Tags are asked one by one, from their floor on, where that is much cheaper than a peek. */
+static bool asks_singly(const struct poller *p)
+{
+    return peek_more_us(p) >= PEEK_DEAR_US;
+}
+
+/* A peek takes long with very many tags, until the server's statistics catch up with a bulk insert, and while some session holds an
+ * old snapshot, for it passes over all that was drained. Then it is done seldom. Between two of them the tags that have a handler are
+ * asked one by one, where these are few, and what was inserted is looked at (news): the peek only finds what both have missed. */
 static int64_t peek_every_us(const struct poller *p)
 {
-    int64_t cost_us = p->peek_cost_us[0] < p->peek_cost_us[1] ? p->peek_cost_us[0] : p->peek_cost_us[1];
-    int64_t more_us = cost_us - p->look_cost_us * (int64_t)p->tag_count;
+    int64_t more_us = peek_more_us(p), cost_us = smaller(p->peek_cost_us[0], p->peek_cost_us[1]);
 
-    if (p->tag_count == 0 || more_us < PEEK_DEAR_US)
-        return poll_us(p);
-    return most(poll_us(p), more_us * PEEK_SHARE < PEEK_RARE_US ? more_us * PEEK_SHARE : PEEK_RARE_US);
+    if (more_us < PEEK_DEAR_US)
+        return most(poll_us(p), cost_us * PEEK_SHARE_FULL);
+    return most(poll_us(p), smaller(more_us * PEEK_SHARE, PEEK_RARE_US));
+}
+
+static bool peeks_are_rare(const struct poller *p)
+{
+    return peek_every_us(p) > poll_us(p);
 }
 
 int64_t claim_next(const struct poller *p)
@@ -57,13 +82,13 @@ int64_t claim_next(const struct poller *p)
     if (p->phase != PHASE_RUN || p->runner_gone || p->recover)
         return NEVER_US;
     next = p->peek_us ? p->look_us + poll_us(p) : 0;
-    for (size_t i = 0; i < p->tag_count; i++) {
-        const struct tag_state *t = p->tags[i];
+    for (size_t i = 0; i < p->handled_count; i++) {
+        const struct tag_state *t = p->handled[i];
         int64_t at = due_us(p, t);
 
         if (t->look)
             return 0;
-        if (t->handler < 0 || at == NEVER_US)
+        if (at == NEVER_US)
             continue;
         at = most(at, most(t->hold_until_us, t->rest_until_us));
         if (at < next && tags_want(p, t) > 0)
@@ -72,20 +97,64 @@ int64_t claim_next(const struct poller *p)
     return next;
 }
 
-static int peek(struct poller *p, struct err *err)
+/* It took too long. What is known of the tags still holds; only where nothing is, or a pass wants to end, it is made again at once. */
+static void peek_given_up(struct poller *p, int64_t sent_us)
+{
+    int64_t now_us = when_steady_us();
+
+    log_event(LOG_DEBUG, "a look at all tags took too long and was given up", "after_ms=%" PRId64, p->peek_limit_ms);
+    p->peek_cost_us[0] = p->peek_cost_us[1] = now_us - sent_us;
+    p->peek_limit_ms = p->peek_limit_ms < PEEK_LIMIT_MOST_MS ? 4 * p->peek_limit_ms : 0;
+    p->peek_us = p->peeked && p->o->mode != POLLER_ONCE ? now_us : 0;
+    p->look_us = now_us;
+}
+
+static int peek(struct poller *p, bool *ret_done, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
-    int rc = claim_store_peek(p->db, &p->peek, err);
+    int rc;
 
+    if (!p->peeked && !p->peek_limit_ms && !p->peek_cost_us[0])
+        p->peek_limit_ms = PEEK_LIMIT_MS;
+    rc = claim_store_peek(p->db, p->peek_limit_ms, &p->peek, err);
+    now_us = when_steady_us();
+    if (rc == ERR_TRANSIENT && p->peek_limit_ms && now_us - sent_us >= p->peek_limit_ms * 1000) {
+        peek_given_up(p, sent_us);
+        return 0;
+    }
     if (rc < 0)
         return rc;
-    now_us = when_steady_us();
     if (p->peek.now_us)
         dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_us);
     p->peek_cost_us[1] = p->peek_cost_us[0];
     p->peek_cost_us[0] = now_us - sent_us;
+    p->peek_limit_ms = most(PEEK_LIMIT_MS, p->peek_cost_us[0] * 4 / 1000);
     p->peek_us = p->look_us = now_us;
+    p->peeked = *ret_done = true;
     tags_take_peek(p, now_us);
+    return 0;
+}
+
+/* What was inserted in the last second or two. */
+static int news(struct poller *p, struct err *err)
+{
+    int64_t sent_us = when_steady_us();
+    uint64_t id = p->news_from[1];
+    int rc = claim_store_news(p->db, &id, &p->peek, err);
+
+    if (rc < 0)
+        return rc;
+    p->news_us = when_steady_us();
+    p->news_cost_us = p->news_us - sent_us;
+    if (p->peek.now_us)
+        dbclock_sample(&p->clock, sent_us, p->news_us, p->peek.now_us);
+    if (p->news_us >= p->news_turn_us + NEWS_TURN_US) {
+        p->news_turn_us = p->news_us;
+        p->news_from[1] = p->news_from[0];
+    }
+    if (id > p->news_from[0])
+        p->news_from[0] = id;
+    tags_take_news(p, p->news_us);
     return 0;
 }
 
@@ -112,10 +181,11 @@ static int look_at_tags(struct poller *p, struct err *err)
 
     if (all)
         p->look_us = now_us;
-    for (size_t i = 0; rc == 0 && i < p->tag_count; i++) {
-        struct tag_state *t = p->tags[i];
+    all = all && asks_singly(p);
+    for (size_t i = 0; rc == 0 && i < p->handled_count; i++) {
+        struct tag_state *t = p->handled[i];
 
-        if (t->look || (all && t->handler >= 0 && !t->more))
+        if (t->look || (all && !t->more))
             rc = look(p, t, err);
     }
     return rc;
@@ -225,9 +295,9 @@ static int claim_tags(struct poller *p, bool *ret_seen_any, struct err *err)
 {
     int64_t now_us = when_steady_us();
 
-    for (size_t i = 0; i < p->tag_count; i++) {
-        size_t turn = (p->tag_turn + i) % p->tag_count, seen = 0, want;
-        struct tag_state *t = p->tags[turn];
+    for (size_t i = 0; i < p->handled_count; i++) {
+        size_t turn = (p->tag_turn + i) % p->handled_count, seen = 0, want;
+        struct tag_state *t = p->handled[turn];
         int rc;
 
         if (!tags_claimable(t, now_us) || due_us(p, t) > now_us)
@@ -237,21 +307,36 @@ static int claim_tags(struct poller *p, bool *ret_seen_any, struct err *err)
             continue;
         rc = claim_due(p, t, want, &seen, err);
         if (rc < 0) {
-            p->tag_turn = (turn + 1) % p->tag_count; /* the others first, next time */
+            p->tag_turn = (turn + 1) % p->handled_count; /* the others first, next time */
             return rc;
         }
         *ret_seen_any |= seen > 0;
     }
-    if (p->tag_count)
-        p->tag_turn = (p->tag_turn + 1) % p->tag_count;
+    if (p->handled_count)
+        p->tag_turn = (p->tag_turn + 1) % p->handled_count;
     return 0;
+}
+
+/* Looks what is due: by a peek, or, while these are rare, by what is new. What is known to be due does not wait for a dear peek. */
+static int find_due(struct poller *p, bool *ret_peeked, bool *ret_seen_any, struct err *err)
+{
+    int64_t now_us = when_steady_us();
+    bool wanted = p->woken_runs != 2 && (p->peek_us == 0 || now_us >= p->peek_us + peek_every_us(p));
+    int rc = 0;
+
+    if (wanted && p->peek_cost_us[0] >= PEEK_DEAR_US)
+        rc = claim_tags(p, ret_seen_any, err);
+    if (rc == 0 && wanted)
+        return peek(p, ret_peeked, err);
+    if (rc == 0 && peeks_are_rare(p) && now_us >= p->news_us + poll_us(p))
+        rc = news(p, err);
+    return rc;
 }
 
 int claim_run(struct poller *p, struct err *err)
 {
-    int64_t now_us = when_steady_us();
-    bool peeked = p->woken_runs != 2 && (p->peek_us == 0 || now_us >= p->peek_us + peek_every_us(p)), seen_any = false;
-    int rc = peeked ? peek(p, err) : 0;
+    bool peeked = false, seen_any = false;
+    int rc = find_due(p, &peeked, &seen_any, err);
 
     if (rc == 0)
         rc = claim_tags(p, &seen_any, err);
@@ -328,20 +413,17 @@ out:
  * is due before the peek is made: a round trip less for what the wake is most likely about. */
 int64_t claim_wake(struct poller *p)
 {
-    size_t ready = 0;
-
-    for (size_t i = 0; i < p->tag_count; i++) {
-        p->tags[i]->hold_until_us = 0;
-        ready += p->tags[i]->handler >= 0;
-    }
-    if (peek_every_us(p) > poll_us(p)) {
+    for (size_t i = 0; i < p->handled_count; i++)
+        p->handled[i]->hold_until_us = 0;
+    if (peeks_are_rare(p)) {
         p->woken_runs = 2; /* one that looks, one that takes */
         p->look_us = when_steady_us() - poll_us(p);
-        return p->look_cost_us * (int64_t)p->tag_count;
+        p->news_us = 0;
+        return p->news_cost_us + (asks_singly(p) ? p->look_cost_us * (int64_t)p->handled_count : 0);
     }
     p->peek_us = 0;
-    p->woken_runs = ready && ready <= WOKEN_TAGS ? 2 : 1;
-    for (size_t i = 0; p->woken_runs == 2 && i < p->tag_count; i++)
-        p->tags[i]->next_at = 0;
+    p->woken_runs = p->handled_count && p->handled_count <= WOKEN_TAGS ? 2 : 1;
+    for (size_t i = 0; p->woken_runs == 2 && i < p->handled_count; i++)
+        p->handled[i]->next_at = 0;
     return p->peek_cost_us[0] * p->woken_runs;
 }

@@ -131,7 +131,9 @@ struct poller {
 
     struct tag_state **tags; /* by name */
     size_t tag_count, tag_cap;
-    size_t tag_turn; /* who is asked first next time */
+    struct tag_state **handled; /* those with a handler, in no order: there may be very many without */
+    size_t handled_count, handled_cap;
+    size_t tag_turn; /* the one of handled that is asked first next time */
 
     struct job **jobs; /* by number; NULL: free */
     size_t job_cap, job_count;
@@ -156,7 +158,11 @@ struct poller {
     int64_t claim_sent_us; /* of that claim */
 
     struct claim_peek peek;
+    bool peeked;             /* there was one */
+    int64_t peek_limit_ms;   /* the next one is given up after that; 0: not */
     int64_t peek_cost_us[2]; /* of the last peeks */
+    uint64_t news_from[2];   /* while peeks are rare: the greatest id seen lately, and a while before */
+    int64_t news_us, news_turn_us, news_cost_us;
     int64_t reap_cost_us;    /* of the last look for ended leases */
     int64_t look_cost_us;    /* of asking one tag */
     int64_t look_us;         /* when all tags were last asked, together or one by one */
@@ -176,6 +182,7 @@ struct poller {
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
 void tags_take_peek(struct poller *p, int64_t now_us);
+void tags_take_news(struct poller *p, int64_t now_us); /* p->peek has only some of the tasks */
 /* Nothing of our share is pending below this (TASK_TIME_NONE: nothing at all). */
 void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor);
 void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at); /* the earliest pending one is due then */

@@ -1,6 +1,6 @@
 /*
- * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, and an entry
- * with jobs is never removed.
+ * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, an entry with jobs
+ * is never removed, and poller.handled has those of the others.
  */
 #include "poller/state.h"
 
@@ -14,6 +14,7 @@
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
 #define WARN_EVERY_US INT64_C(600000000)
+#define WARN_MOST 10 /* at a time */
 #define FORGET_US INT64_C(600000000)
 /* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than anyone would notice. */
 #define AHEAD_US INT64_C(100000)
@@ -21,9 +22,10 @@
 /* Producers whose transaction takes no longer than this never commit a task that is due before a floor. */
 #define FLOOR_SLACK_MS 1000
 
-static size_t find(const struct poller *p, const char *name, bool *found)
+/* Among the first `count`, which are sorted. */
+static size_t find(const struct poller *p, size_t count, const char *name, bool *found)
 {
-    size_t low = 0, high = p->tag_count;
+    size_t low = 0, high = count;
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -57,26 +59,53 @@ static int match(const struct poller *p, const struct tag_state *t)
     return t->selected && !strchr(t->name, TASK_TAG_NUL) ? handlers_match(p->table->handlers, t->name) : -1;
 }
 
-struct tag_state *tags_get(struct poller *p, const char *name)
+static void add_handled(struct poller *p, struct tag_state *t)
 {
-    bool found;
-    size_t at = find(p, name, &found);
-    struct tag_state *t;
+    if (t->handler < 0)
+        return;
+    if (p->handled_count == p->handled_cap) {
+        p->handled_cap = p->handled_cap ? 2 * p->handled_cap : 16;
+        p->handled = mem_resize(p->handled, p->handled_cap, sizeof(struct tag_state *));
+    }
+    p->handled[p->handled_count++] = t;
+}
 
-    if (found)
-        return p->tags[at];
+static void list_handled(struct poller *p)
+{
+    p->handled_count = 0;
+    for (size_t i = 0; i < p->tag_count; i++)
+        add_handled(p, p->tags[i]);
+}
+
+/* Makes a tag at an index of poller.tags. */
+static struct tag_state *insert(struct poller *p, size_t at, const char *name)
+{
+    struct tag_state *t = mem_zero(1, sizeof *t);
+
     if (p->tag_count == p->tag_cap) {
         p->tag_cap = p->tag_cap ? 2 * p->tag_cap : 16;
-        p->tags = mem_resize(p->tags, p->tag_cap, sizeof *p->tags);
+        p->tags = mem_resize(p->tags, p->tag_cap, sizeof(struct tag_state *));
     }
-    memmove(&p->tags[at + 1], &p->tags[at], (p->tag_count - at) * sizeof *p->tags);
-    t = mem_zero(1, sizeof *t);
+    memmove(&p->tags[at + 1], &p->tags[at], (p->tag_count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = match(p, t);
     t->next_at = TASK_TIME_NONE;
     p->tags[at] = t;
     p->tag_count++;
+    return t;
+}
+
+struct tag_state *tags_get(struct poller *p, const char *name)
+{
+    bool found;
+    size_t at = find(p, p->tag_count, name, &found);
+    struct tag_state *t;
+
+    if (found)
+        return p->tags[at];
+    t = insert(p, at, name);
+    add_handled(p, t);
     return t;
 }
 
@@ -89,6 +118,7 @@ void tags_rematch(struct poller *p)
         t->rest_until_us = t->rest_us = 0;
         t->warned_us = 0;
     }
+    list_handled(p);
 }
 
 /* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory stays flat. */
@@ -109,12 +139,14 @@ static void forget(struct poller *p, int64_t now_us)
     p->tag_count = kept;
 }
 
-static void warn_unhandled(struct tag_state *t, int64_t now_us)
+/* Each by its name, as long as they are few. */
+static void warn_unhandled(struct tag_state *t, size_t *warned, int64_t now_us)
 {
     if (t->warned_us && now_us - t->warned_us < WARN_EVERY_US)
         return;
     t->warned_us = now_us;
-    log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
+    if (++*warned <= WARN_MOST)
+        log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
 }
 
 void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor)
@@ -131,20 +163,49 @@ void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at
     t->look = false;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(struct tag_state *const *)a)->name, (*(struct tag_state *const *)b)->name);
+}
+
+/* New tags stand behind the others until the end: many at once are sorted once. */
 void tags_take_peek(struct poller *p, int64_t now_us)
 {
-    for (size_t i = 0; i < p->tag_count; i++)
+    size_t known = p->tag_count, warned = 0;
+
+    for (size_t i = 0; i < known; i++)
         tags_take_next(p, p->tags[i], TASK_TIME_NONE);
+    for (size_t i = 0; i < p->peek.count; i++) {
+        const struct claim_peek_tag *seen = &p->peek.tags[i];
+        bool found;
+        size_t at = find(p, known, seen->tag, &found);
+        struct tag_state *t = found ? p->tags[at] : insert(p, p->tag_count, seen->tag);
+
+        t->seen_us = now_us;
+        tags_take_next(p, t, seen->next_at);
+        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_us / 1000)
+            warn_unhandled(t, &warned, now_us);
+    }
+    if (warned > WARN_MOST)
+        log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu", warned - WARN_MOST);
+    if (p->tag_count > known)
+        qsort(p->tags, p->tag_count, sizeof(struct tag_state *), by_name);
+    forget(p, now_us);
+    list_handled(p);
+}
+
+void tags_take_news(struct poller *p, int64_t now_us)
+{
     for (size_t i = 0; i < p->peek.count; i++) {
         const struct claim_peek_tag *seen = &p->peek.tags[i];
         struct tag_state *t = tags_get(p, seen->tag);
 
         t->seen_us = now_us;
-        tags_take_next(p, t, seen->next_at);
-        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_us / 1000)
-            warn_unhandled(t, now_us);
+        if (t->next_at == TASK_TIME_NONE || seen->next_at < t->next_at)
+            t->next_at = seen->next_at;
+        if (seen->next_at < t->floor.at)
+            t->floor = (struct claim_floor){.at = seen->next_at};
     }
-    forget(p, now_us);
 }
 
 void tags_job_ended(struct tag_state *t, int64_t duration_us)
@@ -177,8 +238,7 @@ void tags_free(struct poller *p)
         free(p->tags[i]);
     }
     free(p->tags);
-    p->tags = NULL;
-    p->tag_count = p->tag_cap = 0;
+    free(p->handled);
 }
 
 bool tags_claimable(const struct tag_state *t, int64_t now_us)

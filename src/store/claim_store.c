@@ -60,26 +60,54 @@ static void peek_add(struct claim_peek *p, const struct db_rows *r)
     p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), sql_due(r, 3)};
 }
 
-/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
- * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. */
-int claim_store_peek(struct db *db, struct claim_peek *p, struct err *err)
+static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p, uint64_t *id, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
 
-    buf_printf(&sql,
-               "SELECT " SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
-               " GROUP BY status, tag",
-               TASK_PENDING - 1, TASK_PENDING + 1);
-    int rc = db_query(db, &sql, 4, false, &rows, err);
+    int rc = db_query(db, sql, columns, false, &rows, err);
     if (rc == 0)
         peek_reset(p);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         p->now_us = sql_now_us(rows);
         peek_add(p, rows);
+        if (id && db_u64(rows, 4) > *id)
+            *id = db_u64(rows, 4);
         rc = 0;
     }
     db_rows_free(rows);
+    return rc;
+}
+
+/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
+ * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. MariaDB takes
+ * the limit as a setting, MySQL as a hint; each reads the other's as a comment. */
+int claim_store_peek(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    if (limit_ms)
+        buf_printf(&sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ", limit_ms / 1000, (int)(limit_ms % 1000));
+    buf_str(&sql, "SELECT ");
+    if (limit_ms)
+        buf_printf(&sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
+    buf_printf(&sql,
+               SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
+                       " GROUP BY status, tag",
+               TASK_PENDING - 1, TASK_PENDING + 1);
+    int rc = read_peek(db, &sql, 4, p, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int claim_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT " SQL_NOW ", tag, MIN(expected_time), MAX(id) FROM (SELECT id, status, tag, expected_time FROM dq_task"
+               " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
+               *id, CLAIM_NEWS_MOST, TASK_PENDING);
+    int rc = read_peek(db, &sql, 5, p, id, err);
     buf_done(&sql);
     return rc;
 }

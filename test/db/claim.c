@@ -240,7 +240,7 @@ static void peek_tells_next_time_and_clock(void **state)
 {
     struct claim_peek p = {0};
     (void)state;
-    ok(claim_store_peek(db, &p, &err));
+    ok(claim_store_peek(db, 0, &p, &err));
     assert_int_equal(p.count, 0);
     assert_int_equal(p.now_us, 0);
     add("a", NULL, -5000);
@@ -249,10 +249,10 @@ static void peek_tells_next_time_and_clock(void **state)
     add("gone", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
     run(db, "SET timestamp = 1900000000.123456");
-    ok(claim_store_peek(db, &p, &err));
+    ok(claim_store_peek(db, 0, &p, &err));
     assert_true(p.now_us == INT64_C(1900000000123456));
     run(db, "SET timestamp = DEFAULT");
-    ok(claim_store_peek(db, &p, &err));
+    ok(claim_store_peek(db, 0, &p, &err));
     assert_int_equal(p.count, 2);
     for (size_t i = 0; i < p.count; i++) {
         const struct claim_peek_tag *t = &p.tags[i];
@@ -261,6 +261,43 @@ static void peek_tells_next_time_and_clock(void **state)
         else
             assert_in_range(t->next_at - p.now_us / 1000, 1, 60000);
     }
+    claim_peek_done(&p);
+}
+
+static void news_are_what_was_inserted_since(void **state)
+{
+    struct claim_peek p = {0};
+    uint64_t id = 0, last;
+    (void)state;
+    add("a", NULL, -5000);
+    add("b", NULL, 60000);
+    ok(claim_store_news(db, &id, &p, &err));
+    assert_int_equal(p.count, 2);
+    last = id;
+    ok(claim_store_news(db, &id, &p, &err));
+    assert_int_equal(p.count, 0);
+    assert_int_equal(id, last);
+    add("a", NULL, -1000);
+    add("gone", NULL, -1000);
+    run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
+    ok(claim_store_news(db, &id, &p, &err));
+    assert_int_equal(p.count, 1);
+    assert_string_equal(p.tags[0].tag, "a");
+    assert_in_range(p.now_us / 1000 - p.tags[0].next_at, 1000, 60000);
+    assert_int_equal(id, last + 1);
+    claim_peek_done(&p);
+}
+
+static void peek_is_given_up_in_time(void **state)
+{
+    struct claim_peek p = {0};
+    (void)state;
+    run(db, "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) WITH RECURSIVE n AS (SELECT 1 i UNION ALL"
+            " SELECT i + 1 FROM n WHERE i < 900) SELECT CONCAT('t', a.i * 1000 + b.i), '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
+            " FROM n a, n b WHERE b.i <= 60");
+    assert_int_equal(claim_store_peek(db, 1, &p, &err), ERR_TRANSIENT);
+    ok(claim_store_peek(db, 600000, &p, &err));
+    assert_int_equal(p.count, 54000);
     claim_peek_done(&p);
 }
 
@@ -416,6 +453,8 @@ int main(void)
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(peek_tells_next_time_and_clock, harness_setup),
+        cmocka_unit_test_setup(news_are_what_was_inserted_since, harness_setup),
+        cmocka_unit_test_setup(peek_is_given_up_in_time, harness_setup),
         cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
         cmocka_unit_test_setup(what_is_due_soon_is_claimed_when_asked, harness_setup),
         cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),

@@ -60,9 +60,12 @@ static void peek(void **state)
     struct claim_peek p = {0};
     (void)state;
     begin("peek");
-    ok(claim_store_peek(db, &p, &err));
+    ok(claim_store_peek(db, 0, &p, &err));
     end_within(TAGS * 8);
     assert_int_equal(p.count, TAGS);
+    begin("news");
+    ok(claim_store_news(db, &(uint64_t){0}, &p, &err));
+    end_within(CLAIM_NEWS_MOST * 4);
     claim_peek_done(&p);
 }
 

@@ -1,13 +1,14 @@
-"""What could stop the poller although nothing is wrong with tasks or database (scenario 40), and a
-database that is there but takes no writes (scenario 17)."""
+"""What could stop the poller although nothing is wrong with tasks or database (scenario 40), a database that is there but takes no
+writes (scenario 17), very many tags and very many tasks at once (scenario 42)."""
 import fcntl
 import os
 import select
 import signal
 import subprocess
+import time
 
 from cases import case
-from harness.oracle import Oracle
+from harness.oracle import DONE, Oracle
 
 
 def _full_pipe():
@@ -97,3 +98,83 @@ def read_only(t):
     t.wait_finished(30)
     Oracle(t).check(lease_slack_ms=20_000)
     t.note(f"{tries} tries in 3 s")
+
+
+def _late_ms(t, tags):
+    """How late the tasks of these tags were started, sorted."""
+    rows = t.sql(f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag {tags} AND status = {DONE}")
+    return sorted(int(r[0]) for r in rows)
+
+
+def _add_apart(t, n, tag, pause):
+    """As an application does, which wakes nobody: tasks that are due at once, one after the other."""
+    for i in range(n):
+        t.sql(f"INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) VALUES ('{tag % i if '%' in tag else tag}',"
+              " '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+        t.sleep(pause)
+
+
+def _entries_read(t):
+    """Index entries that the server has read."""
+    return sum(int(t.sql(f"SHOW GLOBAL STATUS LIKE 'Handler_read_{what}'")[0][1]) for what in ("key", "next"))
+
+
+@case("many-tags", 42, 45, options="--skip-slave-start")
+def many_tags(t):
+    """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within a second or so, and dq stats
+    and dq tags take no minute."""
+    n, added = 100_000, 40
+    t.configure(wake_dir="", poll_interval="200ms", lease="30s")
+    t.handlers({"t": "", "new.*": ""})
+    d = t.dqd()
+    t.add(1)
+    t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
+    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('u', seq * 7919 MOD 1000003), '', 0,"
+          f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+    t.wait(lambda: "more tags have no handler" in d.log() or d.log().count("no handler here") > 1000, "dqd has seen them", 60)
+    t.sleep(2)
+    before, began = _entries_read(t), time.monotonic()
+    _add_apart(t, added, "t", 0.1)
+    _add_apart(t, added, "new.%d", 0.1)
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == 1 + 2 * added, "all that has a handler is done", 60)
+    took, entries = time.monotonic() - began, _entries_read(t) - before
+    t.expect(entries < n * took / 2, f"{entries} index entries were read in {took:.0f} s")
+    for name, tags in (("known", "= 't'"), ("new", "LIKE 'new.%'")):
+        late = _late_ms(t, tags)
+        t.note(f"{name} tags: median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
+        t.expect(late[len(late) // 2] < 1000 and late[-1] < 4000, f"tasks of {name} tags start {late[len(late) // 2]} to {late[-1]} ms late")
+    t.expect(d.log().count("no handler here") < 1000, "each of them is logged by itself")
+    t.note(f"{entries} index entries read in {took:.0f} s")
+    for verb in ("stats", "tags"):
+        began = time.monotonic()
+        t.dq(verb, timeout=300)
+        took = time.monotonic() - began
+        t.note(f"dq {verb}: {took:.1f} s")
+        t.expect(took < 15, f"dq {verb} took {took:.1f} s")
+    t.sql("DELETE FROM dq_task WHERE status = 0")
+
+
+@case("stale-statistics", 42, 30, options="--skip-slave-start")
+def stale_statistics(t):
+    """The server's statistics do not know of 300,000 tasks that were inserted, and every look at all tags reads all of them: tasks start
+    on time nevertheless, also those of new tags, and such looks are rare."""
+    n, seconds = 300_000, 6
+    t.configure(wake_dir="", poll_interval="200ms", lease="30s")
+    t.handlers({"t": "", "new.*": "", "later": ""})
+    t.sql("ALTER TABLE dq_task STATS_AUTO_RECALC = 0")
+    t.dqd()
+    t.add(1)
+    t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
+    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 'later', '', 0,"
+          f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+
+    before, began = _entries_read(t), time.monotonic()
+    _add_apart(t, 10 * seconds // 2, "t", 0.1)
+    _add_apart(t, 10 * seconds // 2, "new.%d", 0.1)
+    t.wait(lambda: t.count("status = 1") == 1 + 10 * seconds, "all that is due is done", 60)
+    took, entries = time.monotonic() - began, _entries_read(t) - before
+    late = _late_ms(t, "<> 'later'")
+    t.note(f"{entries} entries read in {took:.0f} s; median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
+    t.expect(entries < n * took / 2, f"{entries} entries were read in {took:.0f} s")
+    t.expect(late[len(late) // 2] < 1000 and late[-1] < 2500, f"tasks start {late[len(late) // 2]} to {late[-1]} ms late")
+    t.sql("DELETE FROM dq_task WHERE tag = 'later'")
