@@ -164,6 +164,8 @@ static bool database_ready(struct poller *p)
     if (db_connected(p->db))
         return true;
     rc = db_connect(p->db, &err);
+    if (rc == 0 && (rc = claim_store_check_packet(p->db, &err)) < 0)
+        db_close(p->db);
     if (rc == 0 && !p->schema_known)
         rc = schema_check(p->db, &err);
     if (rc == 0) {

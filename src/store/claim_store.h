@@ -16,6 +16,9 @@ struct claim_owner {
     uint32_t pid;
 };
 
+/* Whether the server takes statements as long as those below: ERR_CONFIG names max_allowed_packet. */
+int claim_store_check_packet(struct db *db, struct err *err) __attribute__((warn_unused_result));
+
 /* What is waiting, by tag. */
 struct claim_peek_tag {
     char *tag;
@@ -108,7 +111,8 @@ struct settlement {
 /* Settles all of them: successes in one UPDATE, the others with their rows of dq_attempt in one short transaction. applied[i] tells
  * whether the row was still ours, also after an earlier call with the same settlement broke off with ERR_LOST: calling again
  * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. A release that says
- * no error (never started, as dqd is stopping) leaves none. */
+ * no error (never started, as dqd is stopping) leaves none. The beginning of an output that does not fit into max_allowed_packet is
+ * cut off, and a line says so. */
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
                        bool *applied, struct err *err) __attribute__((warn_unused_result));
 

@@ -191,21 +191,28 @@ int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err
         return rc;
     if (mysql_field_count(db->my))
         return odd_answer(db, mysql_field_count(db->my), 0, err);
+    db_note_result(db, mysql_insert_id(db->my));
     if (ret_rows)
         *ret_rows = mysql_affected_rows(db->my);
     return 0;
 }
 
+void db_note_result(struct db *db, uint64_t insert_id)
+{
+    const char *info = mysql_info(db->my), *p = info ? strstr(info, "Duplicates: ") : NULL;
+
+    db->insert_id = insert_id;
+    db->duplicates = p ? strtoull(p + strlen("Duplicates: "), NULL, 10) : 0;
+}
+
 uint64_t db_insert_id(const struct db *db)
 {
-    return db->my ? mysql_insert_id(db->my) : 0;
+    return db->insert_id;
 }
 
 uint64_t db_duplicates(const struct db *db)
 {
-    const char *info = db->my ? mysql_info(db->my) : NULL;
-    const char *p = info ? strstr(info, "Duplicates: ") : NULL;
-    return p ? strtoull(p + strlen("Duplicates: "), NULL, 10) : 0;
+    return db->duplicates;
 }
 
 int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream, struct db_rows **ret, struct err *err)

@@ -58,8 +58,8 @@ void db_set_session(struct db *db, const struct db_session *session);
 /* One statement without a result set. sql is sent as it is: numbers formatted by us, everything else through db_put_*. *ret_rows,
  * where not NULL, gets the matched rows. After ERR_TRANSIENT a ROLLBACK has been done. */
 int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err) __attribute__((warn_unused_result));
-uint64_t db_insert_id(const struct db *db);  /* of the last db_exec */
-uint64_t db_duplicates(const struct db *db); /* "Duplicates" of the last multi-row INSERT ... ON DUPLICATE KEY UPDATE */
+uint64_t db_insert_id(const struct db *db);  /* of the last statement without a result set */
+uint64_t db_duplicates(const struct db *db); /* the same: "Duplicates" of a multi-row INSERT ... ON DUPLICATE KEY UPDATE */
 
 /* A statement with a result set of so many columns, read row by row. `stream` true: rows are fetched as they are asked for (nothing
  * else may use the connection meanwhile), else the whole result is in memory.
@@ -85,11 +85,36 @@ int64_t db_time(const struct db_rows *r, unsigned col); /* DATETIME(3) -> ms; TA
 /* The digits YYYYMMDDhhmmssmmm of a DATETIME as a number: in the server's order, whatever they say, and nothing is lost. */
 uint64_t db_stamp(const struct db_rows *r, unsigned col);
 
-/* Literals, appended to a statement. Safe in the sql_mode that db_connect makes sure of; no connection is needed. */
+/* Literals, appended to a statement: the same value in every character set and sql_mode. No connection is needed. */
 void db_put_text(struct buf *sql, const char *s);              /* utf8mb4 string, invalid UTF-8 as '?'; NULL: NULL */
 void db_put_bytes(struct buf *sql, const void *p, size_t len); /* binary string; p NULL: NULL */
 void db_put_time(struct buf *sql, int64_t at);                 /* DATETIME(3) literal; TASK_TIME_NONE: NULL */
 void db_put_stamp(struct buf *sql, uint64_t stamp);            /* DATETIME(3) literal */
+
+/* A statement whose long values are sent beside its text, one for each ? outside of its literals: a packet then takes what they
+ * are, not what they would be as literals. The values belong to the caller, and are read when the statement is executed. */
+struct db_value {
+    const void *data;
+    size_t size;
+};
+struct db_statement {
+    struct buf sql;
+    struct db_value *values;
+    size_t count, cap;
+};
+/* clang-format off */
+#define DB_STATEMENT_INIT {BUF_INIT, NULL, 0, 0}
+/* clang-format on */
+void db_statement_done(struct db_statement *s);                       /* leaves an empty usable one */
+void db_put_value(struct db_statement *s, const void *p, size_t len); /* db_put_bytes, or a ? */
+void db_statement_add(struct db_statement *to, const struct db_statement *from);
+void db_statement_cut(struct db_statement *s, size_t len, size_t count); /* back to what sql.len and count were */
+size_t db_statement_packet(const struct db_statement *s);                /* the largest packet it takes; for db_max_packet */
+/* Before it is written: what bytes or a text of that length take at most of the statement's text, and of its values. */
+size_t db_value_text(size_t len);
+size_t db_value_bytes(size_t len);
+int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
+    __attribute__((warn_unused_result)); /* as db_exec */
 
 /* Transactions of a few statements. db_begin/db_commit may return ERR_LOST: unknown. db_rollback never fails (it may close). */
 int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));

@@ -1,8 +1,8 @@
 /*
  * db_literal.c - values as SQL literals.
  *
- * Invariant: whatever bytes come in, what is appended is one literal. It relies on backslash escapes being on, which db_connect
- * sees to.
+ * Invariant: whatever bytes come in, what is appended is one literal, and means the same bytes in every character set and sql_mode:
+ * nothing is escaped. Between quotes stand only ASCII characters that are neither a quote nor a backslash; all else is in hex.
  */
 #include "base/json.h"
 #include "base/task.h"
@@ -11,25 +11,43 @@
 
 #include <string.h>
 
-/* Quotes, backslashes and NULs; every other byte may stand in a literal as it is. In utf8mb4 none of the three is part of a longer
- * character. */
-static void put_quoted(struct buf *sql, const char *p, size_t len)
+static bool is_plain(const char *p, size_t len)
 {
-    const char *end = p + len;
+    unsigned odd = 0;
 
-    buf_reserve(sql, len + 2);
-    buf_chr(sql, '\'');
-    while (p < end) {
-        const char *plain = p;
-        while (p < end && *p != '\'' && *p != '\\' && *p)
-            p++;
-        buf_add(sql, plain, (size_t)(p - plain));
-        if (p == end)
-            break;
-        buf_chr(sql, '\\');
-        buf_chr(sql, *p ? *p : '0');
-        p++;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)p[i];
+        odd |= (c == '\'') | (c == '\\') | (c == 0) | (c > 0x7e);
     }
+    return !odd;
+}
+
+static void put_hex(struct buf *sql, const char *p, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    char text[512];
+
+    buf_reserve(sql, 2 * len + 4);
+    buf_str(sql, " X'");
+    while (len) {
+        size_t n = len < sizeof text / 2 ? len : sizeof text / 2;
+        for (size_t i = 0; i < n; i++) {
+            text[2 * i] = digits[(unsigned char)p[i] >> 4];
+            text[2 * i + 1] = digits[(unsigned char)p[i] & 15];
+        }
+        buf_add(sql, text, 2 * n);
+        p += n;
+        len -= n;
+    }
+    buf_chr(sql, '\'');
+}
+
+static void put_plain(struct buf *sql, const char *p, size_t len)
+{
+    buf_reserve(sql, len + 3);
+    buf_chr(sql, '\'');
+    buf_add(sql, p, len);
     buf_chr(sql, '\'');
 }
 
@@ -41,15 +59,16 @@ void db_put_text(struct buf *sql, const char *s)
         return;
     }
     size_t len = strlen(s), bad;
-    if (json_utf8_valid(s, len, NULL, &bad)) {
-        put_quoted(sql, s, len);
+    if (is_plain(s, len)) {
+        put_plain(sql, s, len);
         return;
     }
     struct buf clean = BUF_INIT;
     buf_add(&clean, s, len);
     for (size_t at = 0; !json_utf8_valid(clean.data + at, len - at, NULL, &bad); at += bad + 1)
         clean.data[at + bad] = '?';
-    put_quoted(sql, clean.data, len);
+    buf_str(sql, "_utf8mb4");
+    put_hex(sql, clean.data, len);
     buf_done(&clean);
 }
 
@@ -60,7 +79,10 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len)
         return;
     }
     buf_str(sql, "_binary");
-    put_quoted(sql, p, len);
+    if (is_plain(p, len))
+        put_plain(sql, p, len);
+    else
+        put_hex(sql, p, len);
 }
 
 void db_put_stamp(struct buf *sql, uint64_t stamp)

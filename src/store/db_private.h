@@ -1,6 +1,5 @@
 /*
- * db_private.h - what db.c, db_connect.c, db_session.c and db_tls.c share: the handle, and statements on a connection that is
- * there. Nobody else includes it.
+ * db_private.h - what the db*.c share: the handle, and statements on a connection that is there. Nobody else includes it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -25,10 +24,11 @@ struct db {
     enum db_cluster cluster;
     bool mariadb;
     unsigned version;
-    char at[DB_AT_SIZE];  /* "db1:3306", for messages */
-    char server[256];     /* "MariaDB 10.11.19 at db1:3306" */
-    int64_t connected_at; /* steady clock: when the connection was made */
-    unsigned long orphan; /* id of a connection that broke under a statement; 0: none */
+    char at[DB_AT_SIZE];            /* "db1:3306", for messages */
+    char server[256];               /* "MariaDB 10.11.19 at db1:3306" */
+    uint64_t insert_id, duplicates; /* of the last statement without a result set */
+    int64_t connected_at;           /* steady clock: when the connection was made */
+    unsigned long orphan;           /* id of a connection that broke under a statement; 0: none */
     char orphan_at[DB_AT_SIZE];
     int64_t orphan_since;        /* steady clock: it was made then */
     int64_t sent_at;             /* steady clock: the last statement was sent */
@@ -42,6 +42,8 @@ void db_drop(struct db *db); /* closes, but remembers an open transaction: the r
  * closed, or rolled back, where the class of the error asks for it. */
 int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err);
 int db_fail(struct db *db, struct err *err);
+
+void db_note_result(struct db *db, uint64_t insert_id);
 
 /* A statement without values on an open connection; the same with one number as its result, in the
  * last column (no row: *ret stays). */

@@ -14,8 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATEMENT_BYTES (1u << 20)
-#define ERROR_BYTES 60000 /* error_stack is a TEXT */
+#define STATEMENT_BYTES ((size_t)1 << 20)
+#define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
+#define STATEMENT_FIXED 4096             /* all but the values, and the ids of one row */
+#define ROW_TEXT 512                     /* of a row's values other than error and output, each with its id */
+#define ERROR_BYTES 60000                /* error_stack is a TEXT */
 
 /* Results that go into one statement or one transaction, by id. */
 struct batch {
@@ -32,19 +35,28 @@ static int compare_rows(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-/* The next results of one kind, as many as fit into a statement. Of two for the same task only the later claim can still be ours.
- */
-static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t *at, struct batch *b)
+static size_t error_size(const struct settlement *s)
 {
-    size_t bytes = 0, kept = 0;
+    size_t len = s->error ? strlen(s->error) : 0;
+
+    return len < ERROR_BYTES ? len : ERROR_BYTES;
+}
+
+/* The next results of one kind, as many as go into packets of `most` bytes. Of two for the same task only the later claim can still
+ * be ours. */
+static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t most, size_t *at,
+                       struct batch *b)
+{
+    size_t text = 0, values = 0, kept = 0;
 
     b->count = 0;
     for (; *at < count && b->count < TASK_STEP; ++*at) {
         const struct settlement *x = &s[*at];
         if ((x->event != TASK_SUCCEED || history_all) != recorded)
             continue;
-        bytes += x->output_size + (x->error ? strlen(x->error) : 0);
-        if (b->count && bytes > STATEMENT_BYTES)
+        text += ROW_TEXT + db_value_text(error_size(x)) + db_value_text(x->output_size);
+        values += db_value_bytes(x->output_size);
+        if (b->count && (text > most || values > most))
             break;
         b->rows[b->count++] = x;
     }
@@ -72,51 +84,51 @@ static void batch_refs(const struct batch *b, uint64_t version_plus, struct clai
 
 /* ---- values */
 
-static void put_start(struct buf *sql, const struct settlement *s)
+static void put_start(struct db_statement *st, const struct settlement *s)
 {
     if (s->event == TASK_RELEASE)
-        buf_str(sql, "NULL");
+        buf_str(&st->sql, "NULL");
     else if (s->start_at == TASK_TIME_NONE)
-        buf_str(sql, "execution_time");
+        buf_str(&st->sql, "execution_time");
     else
-        db_put_time(sql, s->start_at);
+        db_put_time(&st->sql, s->start_at);
 }
 
-static void put_finish(struct buf *sql, const struct settlement *s)
+static void put_finish(struct db_statement *st, const struct settlement *s)
 {
     if (s->finish_at == TASK_TIME_NONE)
-        buf_str(sql, "UTC_TIMESTAMP(3)");
+        buf_str(&st->sql, "UTC_TIMESTAMP(3)");
     else
-        db_put_time(sql, s->finish_at);
+        db_put_time(&st->sql, s->finish_at);
 }
 
-static void put_delay(struct buf *sql, const struct settlement *s)
+static void put_delay(struct db_statement *st, const struct settlement *s)
 {
-    buf_printf(sql, "%" PRId64, s->retry_delay_ms * 1000);
+    buf_printf(&st->sql, "%" PRId64, s->retry_delay_ms * 1000);
 }
 
-static void put_outcome(struct buf *sql, const struct settlement *s)
+static void put_outcome(struct db_statement *st, const struct settlement *s)
 {
-    buf_printf(sql, "'%s'", task_outcome_name((int)s->outcome));
+    buf_printf(&st->sql, "'%s'", task_outcome_name((int)s->outcome));
 }
 
-static void put_exit_code(struct buf *sql, const struct settlement *s)
+static void put_exit_code(struct db_statement *st, const struct settlement *s)
 {
     if (s->exit_code < 0)
-        buf_str(sql, "NULL");
+        buf_str(&st->sql, "NULL");
     else
-        buf_printf(sql, "%d", s->exit_code);
+        buf_printf(&st->sql, "%d", s->exit_code);
 }
 
-static void put_signal(struct buf *sql, const struct settlement *s)
+static void put_signal(struct db_statement *st, const struct settlement *s)
 {
     if (s->signal == 0)
-        buf_str(sql, "NULL");
+        buf_str(&st->sql, "NULL");
     else
-        buf_printf(sql, "%d", s->signal);
+        buf_printf(&st->sql, "%d", s->signal);
 }
 
-static void put_error(struct buf *sql, const struct settlement *s)
+static void put_error(struct db_statement *st, const struct settlement *s)
 {
     char *cut = NULL;
 
@@ -125,43 +137,47 @@ static void put_error(struct buf *sql, const struct settlement *s)
         for (size_t n = ERROR_BYTES; n > ERROR_BYTES - 4 && ((unsigned char)cut[n - 1] & 0xc0) == 0x80; n--)
             cut[n - 1] = '\0';
     }
-    db_put_text(sql, cut ? cut : s->error);
+    db_put_text(&st->sql, cut ? cut : s->error);
     free(cut);
 }
 
-static void put_output(struct buf *sql, const struct settlement *s)
+static void put_output(struct db_statement *st, const struct settlement *s)
 {
-    db_put_bytes(sql, s->output, s->output_size);
+    db_put_value(st, s->output, s->output_size);
 }
 
-/* One value for all where they are alike, else the lookup by id. */
-static void put_value(struct buf *sql, const struct batch *b, void (*put)(struct buf *sql, const struct settlement *s))
+/* One value for all if they are alike, else the lookup by id. */
+static void put_value(struct db_statement *st, const struct batch *b,
+                      void (*put)(struct db_statement *st, const struct settlement *s))
 {
-    struct buf values = BUF_INIT;
+    struct db_statement values = DB_STATEMENT_INIT;
     size_t first = 0, begin = 0;
     bool alike = true;
 
     for (size_t i = 0; i < b->count; i++) {
-        buf_chr(&values, ',');
-        begin = values.len;
+        if (i)
+            buf_chr(&values.sql, ',');
+        begin = values.sql.len;
         put(&values, b->rows[i]);
         if (i == 0)
-            first = values.len;
-        alike = alike && values.len - begin == first - 1 && !memcmp(values.data + 1, values.data + begin, first - 1);
+            first = values.sql.len;
+        alike = alike && values.sql.len - begin == first && !memcmp(values.sql.data, values.sql.data + begin, first);
     }
-    if (alike) {
-        buf_add(sql, values.data + 1, first - 1);
-    } else {
-        buf_str(sql, "ELT(INTERVAL(id");
+    if (b->count > 1 && alike && !values.count) { /* long ones look alike */
+        buf_add(&st->sql, values.sql.data, first);
+    } else if (b->count > 1) {
+        buf_str(&st->sql, "ELT(INTERVAL(id");
         for (size_t i = 0; i < b->count; i++) {
-            buf_chr(sql, ',');
-            buf_u64(sql, b->rows[i]->id);
+            buf_chr(&st->sql, ',');
+            buf_u64(&st->sql, b->rows[i]->id);
         }
-        buf_chr(sql, ')');
-        buf_add(sql, values.data, values.len);
-        buf_chr(sql, ')');
+        buf_str(&st->sql, "),");
+        db_statement_add(st, &values);
+        buf_chr(&st->sql, ')');
+    } else {
+        db_statement_add(st, &values);
     }
-    buf_done(&values);
+    db_statement_done(&values);
 }
 
 static void put_ours(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
@@ -194,7 +210,8 @@ static bool is_recorded(const struct settlement *s, int history_all)
 static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all, enum task_event event,
                         uint64_t *ret_rows, struct err *err)
 {
-    struct buf sql = BUF_INIT, finish = BUF_INIT;
+    struct db_statement st = DB_STATEMENT_INIT, finish = DB_STATEMENT_INIT;
+    struct buf *sql = &st.sql;
     struct batch b;
 
     *ret_rows = 0;
@@ -202,60 +219,53 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
     if (!b.count)
         return 0;
     put_value(&finish, &b, put_finish);
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, "", event, finish.data);
-    buf_str(&sql, ", execution_time = ");
-    put_value(&sql, &b, put_start);
-    buf_str(&sql, ", exit_code = ");
-    put_value(&sql, &b, put_exit_code);
-    buf_str(&sql, ", `signal` = ");
-    put_value(&sql, &b, put_signal);
-    buf_str(&sql, ", error_stack = ");
-    put_value(&sql, &b, put_error);
-    buf_str(&sql, ", output = ");
-    put_value(&sql, &b, put_output);
+    buf_str(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(sql, "", event, finish.sql.data);
+    buf_str(sql, ", execution_time = ");
+    put_value(&st, &b, put_start);
+    buf_str(sql, ", exit_code = ");
+    put_value(&st, &b, put_exit_code);
+    buf_str(sql, ", `signal` = ");
+    put_value(&st, &b, put_signal);
+    buf_str(sql, ", error_stack = ");
+    put_value(&st, &b, put_error);
+    buf_str(sql, ", output = ");
+    put_value(&st, &b, put_output);
     if (event == TASK_TRY_LATER) {
-        buf_str(&sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
-        put_value(&sql, &b, put_delay);
-        buf_str(&sql, ") MICROSECOND");
+        buf_str(sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
+        put_value(&st, &b, put_delay);
+        buf_str(sql, ") MICROSECOND");
     }
-    buf_str(&sql, " WHERE ");
-    put_ours(&sql, owner, &b);
-    int rc = db_exec(db, &sql, ret_rows, err);
-    buf_done(&finish);
-    buf_done(&sql);
+    buf_str(sql, " WHERE ");
+    put_ours(sql, owner, &b);
+    int rc = db_exec_statement(db, &st, ret_rows, err);
+    db_statement_done(&finish);
+    db_statement_done(&st);
     return rc;
 }
 
 static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all,
                            struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
+        put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
+    struct db_statement st = DB_STATEMENT_INIT;
     struct batch b;
 
     batch_pick(&b, all, is_recorded, history_all);
     if (!b.count)
         return 0;
-    buf_str(&sql,
+    buf_str(&st.sql,
             "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
-            " error_stack, output) SELECT id, version, attempt, host, pid, ");
-    put_value(&sql, &b, put_start);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_finish);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_outcome);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_exit_code);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_signal);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_error);
-    buf_chr(&sql, ',');
-    put_value(&sql, &b, put_output);
-    buf_str(&sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    put_ours(&sql, owner, &b);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
+            " error_stack, output) SELECT id, version, attempt, host, pid");
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        buf_chr(&st.sql, ',');
+        put_value(&st, &b, columns[i]);
+    }
+    buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    put_ours(&st.sql, owner, &b);
+    int rc = db_exec_statement(db, &st, NULL, err);
+    db_statement_done(&st);
     return rc;
 }
 
@@ -338,22 +348,91 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     return 0;
 }
 
-int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                       bool *applied, struct err *err)
+/* The end of an output that does not fit into a packet, behind a line that says so. */
+static void cut_output(struct settlement *s, size_t most)
+{
+    struct buf cut = BUF_INIT;
+
+    buf_printf(&cut, "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
+               s->output_size, most);
+    buf_add(&cut, (const char *)s->output + s->output_size - most, most);
+    s->output_size = cut.len;
+    s->output = buf_take(&cut);
+}
+
+/* A copy of s in which no output is too long, or NULL if none is. */
+static struct settlement *cut_outputs(const struct settlement *s, size_t count, size_t most)
+{
+    struct settlement *fit = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (s[i].output_size <= most)
+            continue;
+        if (!fit)
+            fit = mem_dup(s, count * sizeof *s);
+        cut_output(&fit[i], most);
+    }
+    return fit;
+}
+
+static void free_outputs(struct settlement *fit, const struct settlement *s, size_t count)
+{
+    for (size_t i = 0; fit && i < count; i++)
+        if (fit[i].output != s[i].output)
+            free((void *)fit[i].output);
+    free(fit);
+}
+
+static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
+                      size_t most, bool *applied, struct err *err)
 {
     struct batch b;
     int rc = 0;
 
-    for (size_t i = 0; i < count; i++)
-        applied[i] = false;
     for (int recorded = 0; recorded <= 1; recorded++) {
         for (size_t at = 0; rc == 0 && at < count;) {
-            next_batch(s, count, history_all, recorded, &at, &b);
+            next_batch(s, count, history_all, recorded, most, &at, &b);
             if (b.count)
                 rc = recorded ? settle_recorded(db, owner, &b, history_all, s, applied, err)
                               : settle_successes(db, owner, &b, s, applied, err);
         }
     }
+    return rc;
+}
+
+static int max_packet(struct db *db, size_t *ret, struct err *err)
+{
+    size_t packet;
+
+    int rc = db_max_packet(db, &packet, err);
+    if (rc == 0 && packet < PACKET_LEAST)
+        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu", db_server(db), packet, PACKET_LEAST);
+    if (rc == 0)
+        *ret = packet;
+    return rc;
+}
+
+int claim_store_check_packet(struct db *db, struct err *err)
+{
+    size_t packet;
+
+    return max_packet(db, &packet, err);
+}
+
+int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
+                       bool *applied, struct err *err)
+{
+    size_t packet = 0;
+
+    for (size_t i = 0; i < count; i++)
+        applied[i] = false;
+    int rc = max_packet(db, &packet, err);
+    if (rc < 0)
+        return rc;
+    struct settlement *fit = cut_outputs(s, count, packet - STATEMENT_FIXED);
+    rc = settle_all(db, owner, fit ? fit : s, count, history_all,
+                    (packet < STATEMENT_BYTES ? packet : STATEMENT_BYTES) - STATEMENT_FIXED, applied, err);
+    free_outputs(fit, s, count);
     return rc;
 }
 

@@ -1,8 +1,8 @@
 /*
  * tag_lateness.c - how late tasks were started, by tag.
  *
- * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless the table is small for its number
- * of tags; what was left out is said.
+ * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless the table is small for its
+ * number of tags; what was left out is said.
  */
 #include "base/mem.h"
 #include "store/tag_store.h"

@@ -25,7 +25,8 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
                    struct err *err) __attribute__((warn_unused_result));
 void tag_infos_free(struct tag_info *t, size_t count);
 
-/* Whether there are many parts, and dq_task is so small that one statement which reads all of the index costs less than `parts` that read a tag each. */
+/* Whether there are many parts, and dq_task is so small that one statement which reads all of the index costs less than `parts`
+ * that read a tag each. */
 int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err) __attribute__((warn_unused_result));
 
 /* Pauses a tag until an instant (INT64_MAX: until resumed); running handlers are not touched. 1: changed. */

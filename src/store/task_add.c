@@ -19,8 +19,7 @@
 #define STATEMENT_BYTES (1u << 20)
 #define STATEMENT_ROWS 2000
 #define PACKET_ASSUMED 65536 /* every server takes this much */
-#define PACKET_OVERHEAD 64
-#define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
+#define VERIFY_WAIT_MS 5000  /* for a server that is being restarted */
 #define TRIES 3
 
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
@@ -67,11 +66,13 @@ static void put_insert(struct buf *sql, unsigned has)
 }
 
 /* token NULL: none. */
-static void put_values(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char *token)
+static void put_values(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
 {
+    struct buf *sql = &st->sql;
+
     db_put_text(sql, t->tag);
     buf_chr(sql, ',');
-    db_put_bytes(sql, t->body ? t->body : "", t->body_size);
+    db_put_value(st, t->body ? t->body : "", t->body_size);
     buf_chr(sql, ',');
     buf_u64(sql, t->body_size);
     buf_chr(sql, ',');
@@ -97,26 +98,26 @@ static void put_values(struct buf *sql, const struct task_new *t, unsigned has, 
     }
 }
 
-static void put_row(struct buf *sql, const struct task_new *t, unsigned has, const unsigned char *token)
+static void put_row(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
 {
-    buf_chr(sql, '(');
-    put_values(sql, t, has, token);
-    buf_chr(sql, ')');
+    buf_chr(&st->sql, '(');
+    put_values(st, t, has, token);
+    buf_chr(&st->sql, ')');
 }
 
-static int check_packet(struct db *db, const struct buf *sql, const struct task_new *t, struct err *err)
+static int check_packet(struct db *db, const struct db_statement *st, const struct task_new *t, struct err *err)
 {
-    size_t max = PACKET_ASSUMED;
+    size_t max = PACKET_ASSUMED, packet = db_statement_packet(st);
 
-    if (sql->len + PACKET_OVERHEAD <= max)
+    if (packet <= max)
         return 0;
     int rc = db_max_packet(db, &max, err);
-    if (rc == 0 && sql->len + PACKET_OVERHEAD > max)
+    if (rc == 0 && packet > max)
         rc = err_set(
             err, ERR_DATA,
-            "a body of %zu bytes takes a statement of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
+            "a body of %zu bytes takes a packet of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
             " the body elsewhere and add its place",
-            t->body_size, sql->len, max);
+            t->body_size, packet, max);
     return rc;
 }
 
@@ -179,11 +180,12 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
 
 /* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that may not read is content with the
  * id. */
-static int exec_insert(struct db *db, const struct buf *sql, const struct task_new *t, struct task_added *ret, struct err *err)
+static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t, struct task_added *ret,
+                       struct err *err)
 {
     uint64_t rows = 0;
 
-    int rc = db_exec(db, sql, &rows, err);
+    int rc = db_exec_statement(db, st, &rows, err);
     if (rc < 0 || rows == 0)
         return rc;
     *ret = (struct task_added){.id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
@@ -203,58 +205,59 @@ static int refuse_schema(struct db *db, struct err *err)
 static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct db_statement st = DB_STATEMENT_INIT;
     unsigned has = columns_of(t, 1);
 
     int rc = db_connect(db, err); /* to know what the server can do */
     if (rc < 0)
         return rc;
-    bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500;
-    put_insert(&sql, has);
-    buf_str(&sql, "SELECT ");
-    put_values(&sql, t, has, token);
-    buf_printf(&sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
+    put_insert(&st.sql, has);
+    buf_str(&st.sql, "SELECT ");
+    put_values(&st, t, has, token);
+    buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
+    bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
-        buf_str(&sql, " RETURNING " ADDED_COLUMNS);
-    rc = check_packet(db, &sql, t, err);
+        buf_str(&st.sql, " RETURNING " ADDED_COLUMNS);
+    rc = check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
-    rc = returning ? query_added(db, &sql, ret, err) : exec_insert(db, &sql, t, ret, err);
+    rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
     if (rc == ERR_DENIED) {
-        buf_reset(&sql);
-        put_insert(&sql, has);
-        buf_str(&sql, "VALUES ");
-        put_row(&sql, t, has, token);
-        rc = exec_insert(db, &sql, t, ret, err);
+        db_statement_cut(&st, 0, 0);
+        put_insert(&st.sql, has);
+        buf_str(&st.sql, "VALUES ");
+        put_row(&st, t, has, token);
+        rc = exec_insert(db, &st, t, ret, err);
     }
     if (rc == 0)
         rc = refuse_schema(db, err);
 out:
-    buf_done(&sql);
+    db_statement_done(&st);
     return rc;
 }
 
 /* 1: replaced, 0: it is not there any more as it was. */
 static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct db_statement st = DB_STATEMENT_INIT;
+    struct buf *sql = &st.sql;
     uint64_t rows = 0;
 
-    buf_str(&sql, "UPDATE dq_task SET ");
-    sql_put_transition(&sql, "", TASK_RESCHEDULE, NULL);
-    buf_str(&sql, ", attempt = 0, message_body = ");
-    db_put_bytes(&sql, t->body ? t->body : "", t->body_size);
-    buf_printf(&sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size, t->delay_ms);
-    put_max_attempts(&sql, t);
-    buf_str(&sql, ", expected_time = ");
-    put_expected(&sql, t);
-    buf_str(&sql, " WHERE ");
-    sql_put_from(&sql, "", TASK_RESCHEDULE);
-    buf_printf(&sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
-    int rc = check_packet(db, &sql, t, err);
+    buf_str(sql, "UPDATE dq_task SET ");
+    sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
+    buf_str(sql, ", attempt = 0, message_body = ");
+    db_put_value(&st, t->body ? t->body : "", t->body_size);
+    buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size, t->delay_ms);
+    put_max_attempts(sql, t);
+    buf_str(sql, ", expected_time = ");
+    put_expected(sql, t);
+    buf_str(sql, " WHERE ");
+    sql_put_from(sql, "", TASK_RESCHEDULE);
+    buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
+    int rc = check_packet(db, &st, t, err);
     if (rc == 0)
-        rc = db_exec(db, &sql, &rows, err);
-    buf_done(&sql);
+        rc = db_exec_statement(db, &st, &rows, err);
+    db_statement_done(&st);
     return rc < 0 ? rc : rows > 0;
 }
 
@@ -405,34 +408,50 @@ static int blame(struct db *db, const struct task_new *t, size_t n, const unsign
     return 0;
 }
 
-/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. The token of the first row without a key speaks for all
- * others without one, as they are stored together; a row with a key may be kept out, and so each carries it. */
-static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
-                       enum key_conflict on_conflict, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad, struct err *err)
+/* As many rows of t[0..n-1] as go into packets of `most` bytes, at least one. The token of the first row without a key speaks for
+ * all others without one, as they are stored together; a row with a key may be kept out, and so each carries it. */
+static size_t put_rows(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
+                       const unsigned char token[TASK_TOKEN_SIZE], size_t most)
 {
-    struct buf sql = BUF_INIT;
-    size_t rows = 0;
-    unsigned has = columns_of(t, n < STATEMENT_ROWS ? n : STATEMENT_ROWS);
     bool marked = false;
+    size_t rows = 0;
 
-    put_insert(&sql, has);
-    buf_str(&sql, "VALUES ");
-    do {
+    while (rows < n) {
+        size_t len = st->sql.len, count = st->count;
         if (rows)
-            buf_chr(&sql, ',');
-        put_row(&sql, &t[rows], has, t[rows].key || !marked ? token : NULL);
+            buf_chr(&st->sql, ',');
+        put_row(st, &t[rows], has, t[rows].key || !marked ? token : NULL);
+        if (rows && db_statement_packet(st) > most) {
+            db_statement_cut(st, len, count);
+            break;
+        }
         marked = marked || !t[rows].key;
         rows++;
-    } while (rows < n && rows < STATEMENT_ROWS && sql.len + t[rows].body_size < STATEMENT_BYTES);
+    }
+    return rows;
+}
+
+/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
+static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
+                       enum key_conflict on_conflict, size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
+                       struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    size_t try = n < STATEMENT_ROWS ? n : STATEMENT_ROWS;
+    unsigned has = columns_of(t, try);
+
+    put_insert(&st.sql, has);
+    buf_str(&st.sql, "VALUES ");
+    size_t rows = put_rows(&st, t, try, has, token, most);
     /* A single row's statement does not tell Duplicates, and without a key there are none: no right to UPDATE is needed. */
     bool counted = on_conflict == KEY_KEEP && rows > 1 && has & HAS_KEY;
     if (counted)
-        buf_str(&sql, KEEP_TAIL);
+        buf_str(&st.sql, KEEP_TAIL);
     *ret_bad = 0;
-    int rc = check_packet(db, &sql, t, err);
+    int rc = check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
-    rc = db_exec(db, &sql, NULL, err);
+    rc = db_exec_statement(db, &st, NULL, err);
     if (rc == 0 && counted)
         *ret_kept += db_duplicates(db);
     if (rc == ERR_DUPLICATE && on_conflict == KEY_KEEP) {
@@ -445,24 +464,27 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n, const 
     }
 out:
     *ret_rows = rows;
-    buf_done(&sql);
+    db_statement_done(&st);
     return rc;
 }
 
 static int add_all(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
                    enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
-    size_t at = 0, rows = 0, bad = 0;
+    size_t at = 0, rows = 0, bad = 0, most = 0;
 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
-    int rc = db_begin(db, err);
+    int rc = db_max_packet(db, &most, err);
+    if (rc == 0)
+        rc = db_begin(db, err);
     if (rc < 0)
         return rc;
+    most = (most < STATEMENT_BYTES ? most : STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
         rows = on_conflict == KEY_REPLACE ? 1 : 0;
         rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
-                  : insert_some(db, &t[at], n - at, token, on_conflict, &rows, ret_kept, &bad, err);
+                  : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad, err);
         if (rc == ERR_DUPLICATE || rc == ERR_DATA)
             *ret_bad = at + bad;
     }

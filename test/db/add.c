@@ -134,28 +134,128 @@ static void many_are_added_all_or_none(void **state)
     free(t);
 }
 
-static void the_packet_limit_is_known_before_sending(void **state)
+/* Three ways to store t: alone, in bulk, in place of another. */
+static int store(struct db *d, int way, struct task_new *t)
 {
-    size_t max, kept, bad;
+    size_t kept, bad;
+    struct task_new old = {.tag = t->tag, .key = "k", .body = "", .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+
+    t->key = way == 2 ? "k" : NULL;
+    if (way == 1)
+        return task_store_add_many(d, t, 1, KEY_ERROR, &kept, &bad, &err);
+    if (way == 2)
+        ok(task_store_add(d, &old, KEY_KEEP, &added, &err));
+    return task_store_add(d, t, KEY_REPLACE, &added, &err);
+}
+
+/* Bytes that would double as literals. */
+static void the_packet_limit_is_that_of_the_body(void **state)
+{
+    static const size_t limits[] = {1 << 20, 16 << 20};
     (void)state;
-    ok(db_max_packet(db, &max, &err));
-    char *body = mem_zero(1, max + 2);
-    memset(body, 'x', max + 1);
-    int64_t connection = number(db, "SELECT CONNECTION_ID()");
-    struct task_new t = {.tag = "t", .body = body, .expected_at = TASK_TIME_NONE};
-    for (size_t size = max - 1; size <= max + 1; size++) {
-        t.body_size = size;
-        assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), ERR_DATA);
-        assert_non_null(strstr(err.text, "max_allowed_packet"));
+    for (size_t i = 0; i < 2; i++) {
+        size_t max;
+        as_root("SET GLOBAL max_allowed_packet = %zu", limits[i]);
+        struct db *d = harness_db();
+        ok(db_max_packet(d, &max, &err));
+        assert_int_equal(max, limits[i]);
+        int64_t connection = number(d, "SELECT CONNECTION_ID()");
+        char *body = mem_zero(1, max + 1);
+        struct task_new t = {.tag = "t", .body = body, .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+        for (int way = 0; way < 3; way++) {
+            harness_setup(NULL);
+            t.body_size = max - 1024;
+            ok(store(d, way, &t));
+            assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"), (int64_t)t.body_size);
+            assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE message_body = REPEAT(CHAR(0), body_size)"), 1);
+            for (t.body_size = max - 1; t.body_size <= max + 1; t.body_size++) {
+                assert_int_equal(store(d, way, &t), ERR_DATA);
+                assert_non_null(strstr(err.text, "max_allowed_packet"));
+            }
+        }
+        assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection); /* the server would have closed it */
+        free(body);
+        db_free(d);
     }
-    assert_int_equal(task_store_add_many(db, &t, 1, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
-    assert_int_equal(bad, 0);
-    assert_int_equal(number(db, "SELECT CONNECTION_ID()"), connection); /* the server would have closed it */
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
-    t.body_size = max - 1000;
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
-    assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"), (int64_t)t.body_size);
-    free(body);
+}
+
+/* Short and long bodies of any bytes in one batch: as many statements as it takes. */
+static void a_batch_fits_into_small_packets(void **state)
+{
+    static const size_t sizes[] = {0, 1, 100, 8191, 16384, 16385, 60000, 200000, 300000, 500000};
+    size_t n = 100, kept, bad;
+    struct task_new *t = mem_zero(n, sizeof *t);
+    unsigned char *bytes = mem_alloc(500000);
+    (void)state;
+    as_root("SET GLOBAL max_allowed_packet = 524288");
+    struct db *d = harness_db();
+    int64_t connection = number(d, "SELECT CONNECTION_ID()");
+    for (size_t i = 0; i < 500000; i++)
+        bytes[i] = (unsigned char)(i * 7919 >> 5);
+    for (size_t i = 0; i < n; i++)
+        t[i] = (struct task_new){
+            .tag = i % 2 ? "t" : "\xc3\xa9", .body = bytes, .body_size = sizes[i % 10], .expected_at = TASK_TIME_NONE};
+    t[50].key = "\xf0\x9f\x90\x8c";
+    ok(task_store_add_many(d, t, n, KEY_ERROR, &kept, &bad, &err));
+    ok(task_store_add_many(d, t, n, KEY_KEEP, &kept, &bad, &err));
+    assert_int_equal(kept, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 2 * n - 1);
+    assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"), 2 * n - 1);
+    for (size_t i = 0; i < 10; i++) {
+        struct buf sql = BUF_INIT;
+        struct db_rows *rows;
+        size_t len;
+        buf_printf(&sql, "SELECT message_body FROM dq_task WHERE body_size = %zu", sizes[i]);
+        ok(db_query(db, &sql, 1, false, &rows, &err));
+        buf_done(&sql);
+        while (ok(db_rows_next(rows, &err)) == 1)
+            assert_memory_equal(db_text(rows, 0, &len), bytes, sizes[i]);
+        db_rows_free(rows);
+    }
+    assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
+    as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
+    db_free(d);
+    free(bytes);
+    free(t);
+}
+
+static void long_bodies_need_no_prepared_statement(void **state)
+{
+    int64_t count = number(db, "SELECT @@global.max_prepared_stmt_count");
+    char body[20000] = "? '\\";
+    struct task_new t = {.tag = "what?", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    (void)state;
+    as_root("SET GLOBAL max_prepared_stmt_count = 0");
+    for (int way = 0; way < 3; way++) {
+        harness_setup(NULL);
+        ok(store(db, way, &t));
+        assert_int_equal(
+            number(db, "SELECT COUNT(*) FROM dq_task WHERE SHA1(message_body) = SHA1(CONCAT('? \\'\\\\', REPEAT(CHAR(0), 19996)))"),
+            1);
+    }
+    as_root("SET GLOBAL max_prepared_stmt_count = %" PRId64, count);
+}
+
+/* A long body's statement is prepared, then executed: cut at either, before or after it reaches the server. */
+static void a_lost_answer_stores_one_long_task(void **state)
+{
+    static const struct {
+        const char *pattern;
+        bool deliver;
+    } cuts[] = {{"INSERT INTO dq_task", true}, {"INSERT INTO dq_task", false}, {"long body", true}, {"long body", false}};
+    char body[20000] = "long body";
+    struct task_new t = {.tag = "t", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE};
+    (void)state;
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        struct proxy *p = proxy_new();
+        harness_setup(NULL);
+        proxy_cut(p, cuts[i].pattern, cuts[i].deliver);
+        assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
+        assert_int_equal(proxy_cuts(p), 1);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
+        assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)added.id);
+        proxy_free(p);
+    }
 }
 
 static void a_lost_answer_stores_one_task(void **state)
@@ -228,7 +328,10 @@ int main(void)
         cmocka_unit_test_setup(the_delay_counts_from_the_databases_clock, harness_setup),
         cmocka_unit_test_setup(a_live_key_is_kept_refused_or_replaced, harness_setup),
         cmocka_unit_test_setup(many_are_added_all_or_none, harness_setup),
-        cmocka_unit_test_setup(the_packet_limit_is_known_before_sending, harness_setup),
+        cmocka_unit_test_setup(the_packet_limit_is_that_of_the_body, harness_setup),
+        cmocka_unit_test_setup(a_batch_fits_into_small_packets, harness_setup),
+        cmocka_unit_test_setup(long_bodies_need_no_prepared_statement, harness_setup),
+        cmocka_unit_test_setup(a_lost_answer_stores_one_long_task, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_stores_one_task, harness_setup),
         cmocka_unit_test_setup(a_lost_commit_stores_the_batch_once, harness_setup),
         cmocka_unit_test_setup(an_add_whose_every_try_is_lost, harness_setup),

@@ -73,6 +73,23 @@ uint64_t run(struct db *d, const char *fmt, ...)
     return rows;
 }
 
+void as_root(const char *fmt, ...)
+{
+    char user[] = "root";
+    struct conf_mysql root_conf = *harness_conf;
+    struct buf sql = BUF_INIT;
+    va_list ap;
+
+    root_conf.user = user;
+    struct db *root = db_new(&root_conf);
+    va_start(ap, fmt);
+    buf_vprintf(&sql, fmt, ap);
+    va_end(ap);
+    ok(db_exec(root, &sql, NULL, &err));
+    buf_done(&sql);
+    db_free(root);
+}
+
 int64_t number(struct db *d, const char *fmt, ...)
 {
     struct buf sql = BUF_INIT;

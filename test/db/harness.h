@@ -39,6 +39,7 @@ struct db *harness_db(void); /* another one, connected; db_free it */
 
 /* Statements of the tests themselves. */
 uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* matched rows */
+void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));               /* what an ordinary account may not */
 int64_t number(struct db *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
 /* How many index entries and rows the session has read so far: the sum of Handler_read_%. */

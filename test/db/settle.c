@@ -349,6 +349,100 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     assert_int_equal(deleted, 0);
 }
 
+/* Outputs of any bytes, as long as output_limit allows, alone and together, at packet limits from the least that dqd takes. */
+static void results_fit_into_small_packets(void **state)
+{
+    static const size_t limits[] = {512 << 10, 1 << 20, 2 << 20, 16 << 20};
+    static const size_t sizes[] = {1 << 20, 16384, 16385, 100000, 1 << 20, 8191, 700000, 0, 50000, 1 << 20};
+    enum { COUNT = 10 };
+    unsigned char *bytes = mem_alloc(1 << 20);
+    char *error = mem_zero(1, 90001);
+    (void)state;
+    memset(error, '\'', 90000);
+    for (size_t i = 0; i < 1 << 20; i++)
+        bytes[i] = i == 0 ? '[' : (unsigned char)(i * 7919 >> 7);
+    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+        struct claim_owner a = owner('a');
+        struct settlement s[COUNT];
+        bool applied[COUNT];
+        struct task t;
+        harness_setup(NULL);
+        as_root("SET GLOBAL max_allowed_packet = %zu", limits[l]);
+        struct db *d = harness_db();
+        ok(claim_store_check_packet(d, &err));
+        int64_t connection = number(d, "SELECT CONNECTION_ID()");
+        struct task_list won = claimed(&a, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+            s[i].output = bytes;
+            s[i].output_size = sizes[i];
+            s[i].error = i % 2 ? NULL : error;
+        }
+        ok(claim_store_settle(d, &a, s, COUNT, true, applied, &err));
+        for (size_t i = 0; i < COUNT; i++) {
+            assert_true(applied[i]);
+            ok(task_store_get(db, s[i].id, &t, &err));
+            assert_int_equal(t.status, i % 2 ? TASK_DONE : TASK_FAILED);
+            assert_true(i % 2 || strlen(t.error) == 60000);
+            if (sizes[i] + 5000 < limits[l]) {
+                assert_int_equal(t.output_size, sizes[i]);
+                assert_memory_equal(t.output, bytes, sizes[i]);
+            } else { /* its end, behind a line that says so */
+                const char *rest = memchr(t.output, '\n', t.output_size);
+                assert_in_range(t.output_size, limits[l] - 5000, limits[l]);
+                assert_non_null(rest);
+                assert_non_null(strstr((const char *)t.output, "max_allowed_packet"));
+                size_t kept = t.output_size - (size_t)(rest + 1 - (const char *)t.output);
+                assert_in_range(kept, limits[l] - 5000, limits[l]);
+                assert_memory_equal(rest + 1, bytes + sizes[i] - kept, kept);
+            }
+            assert_int_equal(number(db,
+                                    "SELECT COUNT(*) FROM dq_task t JOIN dq_attempt a ON a.task_id = t.id AND a.output <=> t.output"
+                                    " AND a.error_stack <=> t.error_stack WHERE t.id = %" PRIu64,
+                                    t.id),
+                             1);
+            task_done(&t);
+        }
+        assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
+        db_free(d);
+        task_list_done(&won);
+    }
+    as_root("SET GLOBAL max_allowed_packet = 262144");
+    struct db *d = harness_db();
+    assert_int_equal(claim_store_check_packet(d, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "max_allowed_packet"));
+    db_free(d);
+    as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
+    free(bytes);
+    free(error);
+}
+
+/* What was stored when the limit was higher is still handed out. */
+static void bodies_longer_than_a_packet_are_loaded(void **state)
+{
+    struct claim_owner a = owner('a');
+    size_t size = 3 << 20, loaded;
+    struct task_added added;
+    char *body = mem_zero(1, size);
+    struct task_new t = {.tag = "t", .body = body, .body_size = size, .expected_at = TASK_TIME_NONE};
+    (void)state;
+    body[size - 1] = 'z';
+    ok(task_store_add(db, &t, KEY_ERROR, &added, &err));
+    as_root("SET GLOBAL max_allowed_packet = 524288");
+    struct db *d = harness_db();
+    struct task_list won = claim(d, &a, "t", 1);
+    assert_int_equal(won.count, 1);
+    struct task *tasks[] = {&won.items[0]};
+    ok(claim_store_load_bodies(d, tasks, 1, 16 << 20, &loaded, &err));
+    assert_int_equal(loaded, 1);
+    assert_int_equal(won.items[0].body_size, size);
+    assert_memory_equal(won.items[0].body, body, size);
+    as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
+    task_list_done(&won);
+    db_free(d);
+    free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +456,8 @@ int main(void)
         cmocka_unit_test_setup(large_outputs_are_cut_into_statements, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history, harness_setup),
+        cmocka_unit_test_setup(results_fit_into_small_packets, harness_setup),
+        cmocka_unit_test_setup(bodies_longer_than_a_packet_are_loaded, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -47,18 +47,34 @@ static void try_json(const char *p, size_t len)
     buf_done(&b);
 }
 
-/* Reads a literal as the server does: ends at the first quote that is not escaped. Returns the bytes behind it. */
-static size_t read_literal(const struct buf *sql, size_t at, struct buf *ret)
+static unsigned digit(char c)
 {
-    if (sql->data[at++] != '\'')
+    const char *digits = "0123456789abcdef", *p = c ? strchr(digits, c) : NULL;
+    if (!p)
         abort();
-    for (; at < sql->len && sql->data[at] != '\''; at++) {
-        if (sql->data[at] == '\\')
-            buf_chr(ret, sql->data[++at] == '0' ? '\0' : sql->data[at]);
-        else
-            buf_chr(ret, sql->data[at]);
+    return (unsigned)(p - digits);
+}
+
+/* Reads a literal as a server does whatever its modes and character sets are: what is not in hex is ASCII without quote and
+ * backslash. Nothing may stand behind it. */
+static void read_literal(const struct buf *sql, const char *introducer, struct buf *ret)
+{
+    const char *p = sql->data, *end = p + sql->len - 1;
+    bool hex;
+
+    if (!strncmp(p, introducer, strlen(introducer)))
+        p += strlen(introducer);
+    hex = !strncmp(p, " X'", 3);
+    p += hex ? 3 : 1;
+    if (p > end || p[-1] != '\'' || *end != '\'')
+        abort();
+    for (; p < end; p += hex ? 2 : 1) {
+        if (!hex && (*p == '\'' || *p == '\\' || *p <= 0))
+            abort();
+        buf_chr(ret, hex ? (char)(digit(p[0]) << 4 | digit(p[1])) : *p);
     }
-    return sql->len - at - 1;
+    if (p != end)
+        abort();
 }
 
 static void try_sql(const char *p, size_t len)
@@ -67,13 +83,14 @@ static void try_sql(const char *p, size_t len)
     char *text = mem_dup(p, len);
 
     db_put_bytes(&sql, p, len);
-    if (read_literal(&sql, strlen("_binary"), &back) != 0 || back.len != len || (len && memcmp(back.data, p, len) != 0))
+    read_literal(&sql, "_binary", &back);
+    if (back.len != len || (len && memcmp(back.data, p, len) != 0))
         abort();
     buf_reset(&sql);
     buf_reset(&back);
     db_put_text(&sql, text);
-    if (read_literal(&sql, 0, &back) != 0 || back.len != strlen(text) ||
-        !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
+    read_literal(&sql, "_utf8mb4", &back);
+    if (back.len != strlen(text) || !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
         abort();
     free(text);
     buf_done(&sql);

@@ -1,0 +1,159 @@
+/*
+ * db_statement.c - statements whose long values travel beside their text.
+ *
+ * Invariant: such a value is sent as it is, so that the server's packet limit holds for what it is, not for what it would take as a
+ * literal.
+ */
+#include "base/mem.h"
+#include "store/db.h"
+#include "store/db_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG_VALUE 16384   /* up to this a literal, twice as long at worst, is cheaper than two more round trips */
+#define PACKET_OVERHEAD 64 /* of a statement's text, or of all values together */
+#define VALUE_OVERHEAD 16  /* of each value */
+#define ER_MAX_PREPARED_STMT_COUNT 1461
+#define ER_MAX_STATEMENT_HANDLES 6411
+#define CR_MALFORMED 2027
+
+void db_statement_done(struct db_statement *s)
+{
+    buf_done(&s->sql);
+    free(s->values);
+    *s = (struct db_statement)DB_STATEMENT_INIT;
+}
+
+void db_statement_cut(struct db_statement *s, size_t len, size_t count)
+{
+    s->sql.len = len;
+    if (s->sql.data)
+        s->sql.data[len] = '\0';
+    s->count = count;
+}
+
+static void add_value(struct db_statement *s, struct db_value value)
+{
+    if (s->count == s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 8;
+        s->values = mem_resize(s->values, s->cap, sizeof *s->values);
+    }
+    s->values[s->count++] = value;
+}
+
+void db_put_value(struct db_statement *s, const void *p, size_t len)
+{
+    if (!p || len <= LONG_VALUE) {
+        db_put_bytes(&s->sql, p, len);
+        return;
+    }
+    buf_chr(&s->sql, '?');
+    add_value(s, (struct db_value){p, len});
+}
+
+void db_statement_add(struct db_statement *to, const struct db_statement *from)
+{
+    buf_add(&to->sql, from->sql.data, from->sql.len);
+    for (size_t i = 0; i < from->count; i++)
+        add_value(to, from->values[i]);
+}
+
+size_t db_value_text(size_t len)
+{
+    return len > LONG_VALUE ? 1 : 2 * len + sizeof "_utf8mb4 X''";
+}
+
+size_t db_value_bytes(size_t len)
+{
+    return len > LONG_VALUE ? len + VALUE_OVERHEAD : 0;
+}
+
+size_t db_statement_packet(const struct db_statement *s)
+{
+    size_t values = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        values += s->values[i].size + VALUE_OVERHEAD;
+    return (values > s->sql.len ? values : s->sql.len) + PACKET_OVERHEAD;
+}
+
+/* The server has no place for another prepared statement: with literals after all. Marks within quotes are text. */
+static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t max = 0, used = 0;
+    bool quoted = false;
+
+    for (const char *p = s->sql.data, *end = p + s->sql.len; p < end; p++) {
+        quoted ^= *p == '\'';
+        if (*p == '?' && !quoted && used < s->count) {
+            db_put_bytes(&sql, s->values[used].data, s->values[used].size);
+            used++;
+        } else {
+            buf_chr(&sql, *p);
+        }
+    }
+    int rc = db_max_packet(db, &max, err);
+    if (rc == 0 && sql.len + PACKET_OVERHEAD > max)
+        rc = err_set(err, ERR_DATA,
+                     "%s: without a prepared statement, of which the server has none left (max_prepared_stmt_count), a value is"
+                     " longer than its max_allowed_packet takes",
+                     db->at);
+    if (rc == 0)
+        rc = db_exec(db, &sql, ret_rows, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* 0, or the number of the error, whose text is in text. */
+static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64_t *ret_rows, char *text, size_t size)
+{
+    MYSQL_STMT *stmt = mysql_stmt_init(db->my);
+    MYSQL_BIND *bind = mem_zero(s->count, sizeof *bind);
+    unsigned long *lengths = mem_zero(s->count, sizeof *lengths);
+    unsigned number = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        lengths[i] = s->values[i].size;
+        bind[i].buffer_type = MYSQL_TYPE_LONG_BLOB;
+        bind[i].buffer = (void *)s->values[i].data;
+        bind[i].buffer_length = lengths[i];
+        bind[i].length = &lengths[i];
+    }
+    if (!stmt)
+        abort(); /* out of memory */
+    if (mysql_stmt_prepare(stmt, s->sql.data, s->sql.len) || mysql_stmt_param_count(stmt) != s->count ||
+        mysql_stmt_bind_param(stmt, bind) || mysql_stmt_execute(stmt)) {
+        number = mysql_stmt_errno(stmt);
+        snprintf(text, size, "%s", mysql_stmt_error(stmt));
+        if (!number) { /* a server that counts otherwise */
+            number = CR_MALFORMED;
+            snprintf(text, size, "malformed packet");
+        }
+    } else {
+        db_note_result(db, mysql_stmt_insert_id(stmt));
+        if (ret_rows)
+            *ret_rows = mysql_stmt_affected_rows(stmt);
+    }
+    mysql_stmt_close(stmt);
+    free(lengths);
+    free(bind);
+    return number;
+}
+
+int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
+{
+    char text[512];
+
+    if (!s->count)
+        return db_exec(db, &s->sql, ret_rows, err);
+    int rc = db_connect(db, err);
+    if (rc < 0)
+        return rc;
+    unsigned number = run_prepared(db, s, ret_rows, text, sizeof text);
+    if (number == ER_MAX_PREPARED_STMT_COUNT || number == ER_MAX_STATEMENT_HANDLES)
+        return exec_literals(db, s, ret_rows, err);
+    return number ? db_fail_with(db, number, text, err) : 0;
+}
