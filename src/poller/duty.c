@@ -157,6 +157,7 @@ static bool database_ready(struct poller *p)
 {
     int64_t now_us = when_steady_us();
     struct err err = {0};
+    size_t packet;
     int rc;
 
     if (now_us < p->db_retry_us)
@@ -164,7 +165,7 @@ static bool database_ready(struct poller *p)
     if (db_connected(p->db))
         return true;
     rc = db_connect(p->db, &err);
-    if (rc == 0 && (rc = claim_store_check_packet(p->db, &err)) < 0)
+    if (rc == 0 && (rc = claim_store_max_packet(p->db, &packet, &err)) < 0)
         db_close(p->db);
     if (rc == 0 && !p->schema_known)
         rc = schema_check(p->db, &err);

@@ -16,8 +16,8 @@ struct claim_owner {
     uint32_t pid;
 };
 
-/* Whether the server takes statements as long as those below: ERR_CONFIG names max_allowed_packet. */
-int claim_store_check_packet(struct db *db, struct err *err) __attribute__((warn_unused_result));
+/* The server's max_allowed_packet. ERR_CONFIG, which names it: statements as long as those below would not fit. */
+int claim_store_max_packet(struct db *db, size_t *ret_bytes, struct err *err) __attribute__((warn_unused_result));
 
 /* What is waiting, by tag. */
 struct claim_peek_tag {

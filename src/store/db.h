@@ -110,9 +110,9 @@ void db_put_value(struct db_statement *s, const void *p, size_t len); /* db_put_
 void db_statement_add(struct db_statement *to, const struct db_statement *from);
 void db_statement_cut(struct db_statement *s, size_t len, size_t count); /* back to what sql.len and count were */
 size_t db_statement_packet(const struct db_statement *s);                /* the largest packet it takes; for db_max_packet */
-/* Before it is written: what bytes or a text of that length take at most of the statement's text, and of its values. */
-size_t db_value_text(size_t len);
-size_t db_value_bytes(size_t len);
+/* What db_put_text appends at most for a text of that length; and db_put_value, to the text and (*ret_values) to the values. */
+size_t db_text_room(size_t len);
+size_t db_value_room(size_t len, size_t *ret_values);
 int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
     __attribute__((warn_unused_result)); /* as db_exec */
 

@@ -8,10 +8,11 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "store/db.h"
+#include "store/db_private.h"
 
 #include <string.h>
 
-static bool is_plain(const char *p, size_t len)
+bool db_is_plain(const char *p, size_t len)
 {
     unsigned odd = 0;
 
@@ -59,7 +60,7 @@ void db_put_text(struct buf *sql, const char *s)
         return;
     }
     size_t len = strlen(s), bad;
-    if (is_plain(s, len)) {
+    if (db_is_plain(s, len)) {
         put_plain(sql, s, len);
         return;
     }
@@ -79,7 +80,7 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len)
         return;
     }
     buf_str(sql, "_binary");
-    if (is_plain(p, len))
+    if (db_is_plain(p, len))
         put_plain(sql, p, len);
     else
         put_hex(sql, p, len);

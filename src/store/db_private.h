@@ -50,6 +50,9 @@ void db_note_result(struct db *db, uint64_t insert_id);
 int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
 int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
 
+/* db_literal.c: whether bytes may stand between quotes as they are. */
+bool db_is_plain(const char *p, size_t len);
+
 /* db_session.c: the settings that every session has; ends a transaction that somebody else's statement left open. */
 int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused_result));
 

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONG_VALUE 16384   /* up to this a literal, twice as long at worst, is cheaper than two more round trips */
+/* A literal costs two round trips less than a value beside the statement, but twice its length if it is in hex. */
+#define LONG_PLAIN 16384
+#define LONG_HEX 1024
 #define PACKET_OVERHEAD 64 /* of a statement's text, or of all values together */
 #define VALUE_OVERHEAD 16  /* of each value */
 #define ER_MAX_PREPARED_STMT_COUNT 1461
@@ -45,7 +47,7 @@ static void add_value(struct db_statement *s, struct db_value value)
 
 void db_put_value(struct db_statement *s, const void *p, size_t len)
 {
-    if (!p || len <= LONG_VALUE) {
+    if (!p || len <= LONG_HEX || (len <= LONG_PLAIN && db_is_plain(p, len))) {
         db_put_bytes(&s->sql, p, len);
         return;
     }
@@ -60,14 +62,15 @@ void db_statement_add(struct db_statement *to, const struct db_statement *from)
         add_value(to, from->values[i]);
 }
 
-size_t db_value_text(size_t len)
+size_t db_text_room(size_t len)
 {
-    return len > LONG_VALUE ? 1 : 2 * len + sizeof "_utf8mb4 X''";
+    return 2 * len + sizeof "_utf8mb4 X''";
 }
 
-size_t db_value_bytes(size_t len)
+size_t db_value_room(size_t len, size_t *ret_values)
 {
-    return len > LONG_VALUE ? len + VALUE_OVERHEAD : 0;
+    *ret_values = len > LONG_HEX ? len + VALUE_OVERHEAD : 0;
+    return len > LONG_PLAIN ? 1 : len > LONG_HEX ? db_text_room(len) - len : db_text_room(len);
 }
 
 size_t db_statement_packet(const struct db_statement *s)

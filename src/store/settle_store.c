@@ -8,6 +8,7 @@
  */
 #include "base/mem.h"
 #include "store/claim_store.h"
+#include "store/settle_fit.h"
 #include "store/task_sql.h"
 
 #include <inttypes.h>
@@ -15,10 +16,9 @@
 #include <string.h>
 
 #define STATEMENT_BYTES ((size_t)1 << 20)
-#define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
-#define STATEMENT_FIXED 4096             /* all but the values, and the ids of one row */
-#define ROW_TEXT 512                     /* of a row's values other than error and output, each with its id */
-#define ERROR_BYTES 60000                /* error_stack is a TEXT */
+#define STATEMENT_FIXED 4096 /* all but the values, and the ids of one row */
+#define ROW_TEXT 512         /* of a row's values other than error and output, each with its id */
+#define ERROR_BYTES 60000    /* error_stack is a TEXT */
 
 /* Results that go into one statement or one transaction, by id. */
 struct batch {
@@ -47,15 +47,15 @@ static size_t error_size(const struct settlement *s)
 static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t most, size_t *at,
                        struct batch *b)
 {
-    size_t text = 0, values = 0, kept = 0;
+    size_t text = 0, values = 0, kept = 0, bytes;
 
     b->count = 0;
     for (; *at < count && b->count < TASK_STEP; ++*at) {
         const struct settlement *x = &s[*at];
         if ((x->event != TASK_SUCCEED || history_all) != recorded)
             continue;
-        text += ROW_TEXT + db_value_text(error_size(x)) + db_value_text(x->output_size);
-        values += db_value_bytes(x->output_size);
+        text += ROW_TEXT + db_text_room(error_size(x)) + db_value_room(x->output_size, &bytes);
+        values += bytes;
         if (b->count && (text > most || values > most))
             break;
         b->rows[b->count++] = x;
@@ -348,41 +348,6 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     return 0;
 }
 
-/* The end of an output that does not fit into a packet, behind a line that says so. */
-static void cut_output(struct settlement *s, size_t most)
-{
-    struct buf cut = BUF_INIT;
-
-    buf_printf(&cut, "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
-               s->output_size, most);
-    buf_add(&cut, (const char *)s->output + s->output_size - most, most);
-    s->output_size = cut.len;
-    s->output = buf_take(&cut);
-}
-
-/* A copy of s in which no output is too long, or NULL if none is. */
-static struct settlement *cut_outputs(const struct settlement *s, size_t count, size_t most)
-{
-    struct settlement *fit = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        if (s[i].output_size <= most)
-            continue;
-        if (!fit)
-            fit = mem_dup(s, count * sizeof *s);
-        cut_output(&fit[i], most);
-    }
-    return fit;
-}
-
-static void free_outputs(struct settlement *fit, const struct settlement *s, size_t count)
-{
-    for (size_t i = 0; fit && i < count; i++)
-        if (fit[i].output != s[i].output)
-            free((void *)fit[i].output);
-    free(fit);
-}
-
 static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
                       size_t most, bool *applied, struct err *err)
 {
@@ -400,25 +365,6 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-static int max_packet(struct db *db, size_t *ret, struct err *err)
-{
-    size_t packet;
-
-    int rc = db_max_packet(db, &packet, err);
-    if (rc == 0 && packet < PACKET_LEAST)
-        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu", db_server(db), packet, PACKET_LEAST);
-    if (rc == 0)
-        *ret = packet;
-    return rc;
-}
-
-int claim_store_check_packet(struct db *db, struct err *err)
-{
-    size_t packet;
-
-    return max_packet(db, &packet, err);
-}
-
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
                        bool *applied, struct err *err)
 {
@@ -426,13 +372,13 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
 
     for (size_t i = 0; i < count; i++)
         applied[i] = false;
-    int rc = max_packet(db, &packet, err);
+    int rc = claim_store_max_packet(db, &packet, err);
     if (rc < 0)
         return rc;
-    struct settlement *fit = cut_outputs(s, count, packet - STATEMENT_FIXED);
+    struct settlement *fit = settle_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
                     (packet < STATEMENT_BYTES ? packet : STATEMENT_BYTES) - STATEMENT_FIXED, applied, err);
-    free_outputs(fit, s, count);
+    settle_fit_free(fit, s, count);
     return rc;
 }
 

@@ -354,6 +354,7 @@ static void results_fit_into_small_packets(void **state)
 {
     static const size_t limits[] = {512 << 10, 1 << 20, 2 << 20, 16 << 20};
     static const size_t sizes[] = {1 << 20, 16384, 16385, 100000, 1 << 20, 8191, 700000, 0, 50000, 1 << 20};
+    size_t packet;
     enum { COUNT = 10 };
     unsigned char *bytes = mem_alloc(1 << 20);
     char *error = mem_zero(1, 90001);
@@ -369,7 +370,7 @@ static void results_fit_into_small_packets(void **state)
         harness_setup(NULL);
         as_root("SET GLOBAL max_allowed_packet = %zu", limits[l]);
         struct db *d = harness_db();
-        ok(claim_store_check_packet(d, &err));
+        ok(claim_store_max_packet(d, &packet, &err));
         int64_t connection = number(d, "SELECT CONNECTION_ID()");
         struct task_list won = claimed(&a, COUNT);
         for (size_t i = 0; i < COUNT; i++) {
@@ -403,13 +404,24 @@ static void results_fit_into_small_packets(void **state)
                              1);
             task_done(&t);
         }
+        task_list_done(&won);
+        won = claimed(&a, COUNT); /* long errors, and outputs that are short enough for literals */
+        for (size_t i = 0; i < COUNT; i++) {
+            s[i] = result(&won.items[i], TASK_GIVE_UP, OUTCOME_EXIT);
+            s[i].output = error;
+            s[i].output_size = 1024;
+            s[i].error = error;
+        }
+        ok(claim_store_settle(d, &a, s, COUNT, true, applied, &err));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
+                         COUNT);
         assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
         db_free(d);
         task_list_done(&won);
     }
     as_root("SET GLOBAL max_allowed_packet = 262144");
     struct db *d = harness_db();
-    assert_int_equal(claim_store_check_packet(d, &err), ERR_CONFIG);
+    assert_int_equal(claim_store_max_packet(d, &packet, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "max_allowed_packet"));
     db_free(d);
     as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);

@@ -32,16 +32,17 @@ def bodies(t):
         for body in bodies_:
             expected[int(t.dq("add", "t", "-", body=body).stdout)] = (len(body), _fnv(body))
         low, high = limit - 2000, limit + 1
-        while high - low > 1:  # the longest body of plain bytes that is taken
+        while high - low > 1:  # the longest body of zeros that is taken: they would be twice as long as literals
             middle = (low + high) // 2
-            done = t.dq("add", "t", "-", body=b"x" * middle, status=(0, 65))
+            done = t.dq("add", "t", "-", body=b"\0" * middle, status=(0, 65))
             if done.returncode:
                 t.expect(b"max_allowed_packet" in done.stderr, f"refused without a reason: {done.stderr}")
                 high = middle
             else:
-                expected[int(done.stdout)] = (middle, _fnv(b"x" * middle))
+                expected[int(done.stdout)] = (middle, _fnv(b"\0" * middle))
                 low = middle
         t.note(f"max_allowed_packet {limit}: {low} bytes are taken, {high} are refused")
+        t.expect(low >= limit - 1024, f"a body of {high} bytes was refused")
         t.expect(t.count() == len(expected), "a refused body was stored")
         lines = "".join(json.dumps({"tag": "t", "body": text}) + "\n" for text in ("", "\u0000", "é", "\U0001f600"))
         first = t.one("SELECT MAX(id) FROM dq_task") + 1

@@ -1,0 +1,55 @@
+/*
+ * settle_fit.c - results that fit into what the server takes at once. Invariant: the end of an output is what is kept.
+ */
+#include "store/settle_fit.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
+
+int claim_store_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
+{
+    size_t packet;
+
+    int rc = db_max_packet(db, &packet, err);
+    if (rc == 0 && packet < PACKET_LEAST)
+        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu", db_server(db), packet, PACKET_LEAST);
+    if (rc == 0)
+        *ret_bytes = packet;
+    return rc;
+}
+
+/* The end of an output that does not fit into a packet, behind a line that says so. */
+static void cut_output(struct settlement *s, size_t most)
+{
+    struct buf cut = BUF_INIT;
+
+    buf_printf(&cut, "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
+               s->output_size, most);
+    buf_add(&cut, (const char *)s->output + s->output_size - most, most);
+    s->output_size = cut.len;
+    s->output = buf_take(&cut);
+}
+
+struct settlement *settle_fit(const struct settlement *s, size_t count, size_t most)
+{
+    struct settlement *fit = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (s[i].output_size <= most)
+            continue;
+        if (!fit)
+            fit = mem_dup(s, count * sizeof *s);
+        cut_output(&fit[i], most);
+    }
+    return fit;
+}
+
+void settle_fit_free(struct settlement *fit, const struct settlement *s, size_t count)
+{
+    for (size_t i = 0; fit && i < count; i++)
+        if (fit[i].output != s[i].output)
+            free((void *)fit[i].output);
+    free(fit);
+}
