@@ -3,6 +3,7 @@
  *
  * Invariant: a session that is handed out has each of the settings below, and no transaction open. It takes one statement.
  */
+#include "base/when.h"
 #include "store/db.h"
 #include "store/db_private.h"
 
@@ -114,6 +115,7 @@ static bool set_all(struct db *db)
             put_setting(&sql, db, &settings[i]);
         }
     }
+    db->sent_at = when_steady();
     int failed = mysql_real_query(db->my, sql.data, sql.len);
     buf_done(&sql);
     return !failed;

@@ -5,6 +5,7 @@
  * literal.
  */
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/db.h"
 #include "store/db_private.h"
 
@@ -155,6 +156,7 @@ int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret
     int rc = db_connect(db, err);
     if (rc < 0)
         return rc;
+    db->sent_at = when_steady();
     unsigned number = run_prepared(db, s, ret_rows, text, sizeof text);
     if (number == ER_MAX_PREPARED_STMT_COUNT || number == ER_MAX_STATEMENT_HANDLES)
         return exec_literals(db, s, ret_rows, err);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/schema.h"
+#include "store/task_row.h"
 #include "store/task_sql.h"
 #include "store/task_store.h"
 
@@ -18,8 +19,7 @@
 
 #define STATEMENT_BYTES (1u << 20)
 #define STATEMENT_ROWS 2000
-#define PACKET_ASSUMED 65536 /* every server takes this much */
-#define VERIFY_WAIT_MS 5000  /* for a server that is being restarted */
+#define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
 #define TRIES 3
 
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
@@ -28,97 +28,6 @@ static void new_token(unsigned char token[TASK_TOKEN_SIZE])
 {
     if (getrandom(token, TASK_TOKEN_SIZE, 0) != TASK_TOKEN_SIZE)
         abort(); /* 16 bytes cannot fail once the kernel's pool is up */
-}
-
-static void put_expected(struct buf *sql, const struct task_new *t)
-{
-    if (t->expected_at == TASK_TIME_NONE)
-        sql_put_from_now(sql, t->delay_ms);
-    else
-        db_put_time(sql, t->expected_at);
-}
-
-static void put_max_attempts(struct buf *sql, const struct task_new *t)
-{
-    if (t->max_attempts)
-        buf_u64(sql, t->max_attempts);
-    else
-        buf_str(sql, "NULL");
-}
-
-/* Columns that not every task needs. What no row of a statement needs is left out of it: a sixth of the server's work. */
-enum { HAS_KEY = 1, HAS_MAX_ATTEMPTS = 2, HAS_DELAY = 4 };
-
-static unsigned columns_of(const struct task_new *t, size_t n)
-{
-    unsigned has = 0;
-
-    for (size_t i = 0; i < n; i++)
-        has |= (t[i].key ? HAS_KEY : 0u) | (t[i].max_attempts ? HAS_MAX_ATTEMPTS : 0u) | (t[i].delay_ms ? HAS_DELAY : 0u);
-    return has;
-}
-
-static void put_insert(struct buf *sql, unsigned has)
-{
-    buf_printf(sql, "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s) ",
-               has & HAS_KEY ? ", task_key, live" : "", has & HAS_MAX_ATTEMPTS ? ", max_attempts" : "",
-               has & HAS_DELAY ? ", delay_time" : "");
-}
-
-/* token NULL: none. */
-static void put_values(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
-{
-    struct buf *sql = &st->sql;
-
-    db_put_text(sql, t->tag);
-    buf_chr(sql, ',');
-    db_put_value(st, t->body ? t->body : "", t->body_size);
-    buf_chr(sql, ',');
-    buf_u64(sql, t->body_size);
-    buf_chr(sql, ',');
-    if (token)
-        sql_put_token(sql, token);
-    else
-        buf_str(sql, "NULL");
-    buf_chr(sql, ',');
-    put_expected(sql, t);
-    buf_str(sql, ",UTC_TIMESTAMP(3)");
-    if (has & HAS_KEY) {
-        buf_chr(sql, ',');
-        db_put_text(sql, t->key);
-        buf_str(sql, t->key ? ",1" : ",NULL");
-    }
-    if (has & HAS_MAX_ATTEMPTS) {
-        buf_chr(sql, ',');
-        put_max_attempts(sql, t);
-    }
-    if (has & HAS_DELAY) {
-        buf_chr(sql, ',');
-        buf_u64(sql, (unsigned long long)t->delay_ms);
-    }
-}
-
-static void put_row(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
-{
-    buf_chr(&st->sql, '(');
-    put_values(st, t, has, token);
-    buf_chr(&st->sql, ')');
-}
-
-static int check_packet(struct db *db, const struct db_statement *st, const struct task_new *t, struct err *err)
-{
-    size_t max = PACKET_ASSUMED, packet = db_statement_packet(st);
-
-    if (packet <= max)
-        return 0;
-    int rc = db_max_packet(db, &max, err);
-    if (rc == 0 && packet > max)
-        rc = err_set(
-            err, ERR_DATA,
-            "a body of %zu bytes takes a packet of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
-            " the body elsewhere and add its place",
-            t->body_size, packet, max);
-    return rc;
 }
 
 struct live {
@@ -206,27 +115,27 @@ static int insert_one(struct db *db, const struct task_new *t, const unsigned ch
                       struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
-    unsigned has = columns_of(t, 1);
+    unsigned has = task_row_columns(t, 1);
 
     int rc = db_connect(db, err); /* to know what the server can do */
     if (rc < 0)
         return rc;
-    put_insert(&st.sql, has);
+    task_row_put_insert(&st.sql, has);
     buf_str(&st.sql, "SELECT ");
-    put_values(&st, t, has, token);
+    task_row_put_values(&st, t, has, token);
     buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
         buf_str(&st.sql, " RETURNING " ADDED_COLUMNS);
-    rc = check_packet(db, &st, t, err);
+    rc = task_row_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
     rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
     if (rc == ERR_DENIED) {
         db_statement_cut(&st, 0, 0);
-        put_insert(&st.sql, has);
+        task_row_put_insert(&st.sql, has);
         buf_str(&st.sql, "VALUES ");
-        put_row(&st, t, has, token);
+        task_row_put_many(&st, t, 1, has, token, 0);
         rc = exec_insert(db, &st, t, ret, err);
     }
     if (rc == 0)
@@ -248,13 +157,13 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     buf_str(sql, ", attempt = 0, message_body = ");
     db_put_value(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size, t->delay_ms);
-    put_max_attempts(sql, t);
+    task_row_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
-    put_expected(sql, t);
+    task_row_put_expected(sql, t);
     buf_str(sql, " WHERE ");
     sql_put_from(sql, "", TASK_RESCHEDULE);
     buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
-    int rc = check_packet(db, &st, t, err);
+    int rc = task_row_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = db_exec_statement(db, &st, &rows, err);
     db_statement_done(&st);
@@ -408,29 +317,6 @@ static int blame(struct db *db, const struct task_new *t, size_t n, const unsign
     return 0;
 }
 
-/* As many rows of t[0..n-1] as go into packets of `most` bytes, at least one. The token of the first row without a key speaks for
- * all others without one, as they are stored together; a row with a key may be kept out, and so each carries it. */
-static size_t put_rows(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
-                       const unsigned char token[TASK_TOKEN_SIZE], size_t most)
-{
-    bool marked = false;
-    size_t rows = 0;
-
-    while (rows < n) {
-        size_t len = st->sql.len, count = st->count;
-        if (rows)
-            buf_chr(&st->sql, ',');
-        put_row(st, &t[rows], has, t[rows].key || !marked ? token : NULL);
-        if (rows && db_statement_packet(st) > most) {
-            db_statement_cut(st, len, count);
-            break;
-        }
-        marked = marked || !t[rows].key;
-        rows++;
-    }
-    return rows;
-}
-
 /* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
 static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
                        enum key_conflict on_conflict, size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
@@ -438,17 +324,17 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n, const 
 {
     struct db_statement st = DB_STATEMENT_INIT;
     size_t try = n < STATEMENT_ROWS ? n : STATEMENT_ROWS;
-    unsigned has = columns_of(t, try);
+    unsigned has = task_row_columns(t, try);
 
-    put_insert(&st.sql, has);
+    task_row_put_insert(&st.sql, has);
     buf_str(&st.sql, "VALUES ");
-    size_t rows = put_rows(&st, t, try, has, token, most);
+    size_t rows = task_row_put_many(&st, t, try, has, token, most);
     /* A single row's statement does not tell Duplicates, and without a key there are none: no right to UPDATE is needed. */
-    bool counted = on_conflict == KEY_KEEP && rows > 1 && has & HAS_KEY;
+    bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_ROW_KEY;
     if (counted)
         buf_str(&st.sql, KEEP_TAIL);
     *ret_bad = 0;
-    int rc = check_packet(db, &st, t, err);
+    int rc = task_row_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
     rc = db_exec_statement(db, &st, NULL, err);
