@@ -247,7 +247,7 @@ static int read_value(struct json_reader *r, const struct json_member *m, bool b
     const char *suffix = base64 ? "_base64" : "";
 
     if (v->present)
-        return err_set(err, ERR_DATA, "\"%s\" and \"%s_base64\" exclude each other", m->name, m->name);
+        return err_set(err, ERR_DATA, "\"%s\" and \"%s_base64\" cannot be combined", m->name, m->name);
     if (is_text ? !json_is_string(json) : m->type == JSON_INT ? !json_is_integer(json) : !json_is_boolean(json))
         return err_set(err, ERR_DATA, "\"%s%s\" must be %s", m->name, suffix, expected[m->type]);
     v->present = true;

@@ -470,7 +470,7 @@ int when_parse_sql(const char *text, int64_t *ret_at, struct err *err)
     int64_t clock = 0;
 
     if (scan_date(&s, 0, &c) || *s.p++ != ' ' || scan_clock(&s, &clock) || *s.p)
-        return err_set(err, ERR_FATAL, "the server sent a time that is none: \"%.40s\"", text);
+        return err_set(err, ERR_FATAL, "the server sent an invalid time: \"%.40s\"", text);
     *ret_at = civil_to_ms(&c) + clock;
     return 0;
 }

@@ -65,11 +65,11 @@ static const char *const section_names[] = {"mysql", "dqd", "retention", "dq"};
     }
 
 const struct conf_key conf_keys[] = {
-    TEXT(mysql, host, "", 0, "servers in order of preference: db1, db2:3307, [::1]:3306; empty: the local socket"),
-    INT(mysql, port, "3306", 1, 65535, false, "port of hosts that name none"),
+    TEXT(mysql, host, "", 0, "servers in order of preference: db1, db2:3307, [::1]:3306; empty: use the local socket"),
+    INT(mysql, port, "3306", 1, 65535, false, "port of hosts given without one"),
     PATH(mysql, socket, "", 0, "local socket; empty: where the client library looks"),
-    TEXT(mysql, user, "", 0, "account on the server; empty: the name of the calling account"),
-    PATH(mysql, password_file, "", 0, "file whose first line is the password; nobody else may read it"),
+    TEXT(mysql, user, "", 0, "account on the server; empty: the name of the account that runs dq or dqd"),
+    PATH(mysql, password_file, "", 0, "file whose first line is the password; others must not be able to read it"),
     PATH(mysql, defaults_file, "", 0, "MySQL option file, groups [client] and [dq]; values here win over it"),
     TEXT(mysql, database, "dq", 1, "database that holds the tables"),
     ENUM(mysql, tls, "preferred", tls_names, false, "disabled, preferred, required, verify-ca or verify-identity"),
@@ -81,19 +81,19 @@ const struct conf_key conf_keys[] = {
     SPAN(mysql, write_timeout, "30s", SECOND, HOUR, false, "longest wait for the server to take bytes"),
     TEXT(mysql, init_command, "", 0, "one SQL statement run on every new connection"),
 
-    PATH(dqd, handlers, "handlers.yaml", 1, "file that says which command runs a tag's tasks"),
+    PATH(dqd, handlers, "handlers.yaml", 1, "handlers file: which command runs the tasks of which tag"),
     INT(dqd, slots, "32", 1, 4096, false, "handler processes at a time"),
-    SPAN(dqd, poll_interval, "200ms", 10, HOUR, true, "how long new work may go unnoticed"),
+    SPAN(dqd, poll_interval, "200ms", 10, HOUR, true, "how often to look for work that no wake-up announced"),
     SPAN(dqd, lease, "30s", 2 * SECOND, DAY, false, "a dqd that is silent for this long loses its tasks"),
-    SPAN(dqd, heartbeat, "5s", 100, HOUR, true, "how often dqd tells the others that it lives"),
-    SPAN(dqd, steal_after, "2s", 0, HOUR, true, "tasks preferred by another dqd are taken when overdue by this"),
+    SPAN(dqd, heartbeat, "5s", 100, HOUR, true, "how often dqd reports that it is alive"),
+    SPAN(dqd, steal_after, "2s", 0, HOUR, true, "how long tasks preferred by another dqd must be overdue before they are taken"),
     SPAN(dqd, drain_timeout, "30s", 0, DAY, true, "after SIGTERM running handlers get this long"),
     INT(dqd, claim_batch, "500", 1, 5000, true, "most tasks taken at once"),
-    TEXT(dqd, user, "", 0, "account of dqd, and of handlers that name none, when started as root; empty: stay root"),
-    PATH(dqd, lock_file, "", 0, "keeps runs by cron from overlapping; empty: chosen by user and database"),
-    PATH(dqd, wake_dir, "/run/dq", 0, "where dq add wakes the dqd of this host; empty: nobody is woken"),
+    TEXT(dqd, user, "", 0, "when started as root: account of dqd, and of handlers without user; empty: root"),
+    PATH(dqd, lock_file, "", 0, "keeps runs by cron from overlapping; empty: a file chosen by user and database"),
+    PATH(dqd, wake_dir, "/run/dq", 0, "directory through which dq wakes the dqd of this host; empty: no wake-ups"),
     ENUM(dqd, log_level, "info", level_names, true, "error, warn, notice, info or debug"),
-    ENUM(dqd, history, "failed", history_names, true, "attempts that are kept: failed or all"),
+    ENUM(dqd, history, "failed", history_names, true, "attempts to keep: failed or all"),
 
     AGE(retention, done, "7d", "done tasks are deleted after this; never: kept"),
     AGE(retention, failed, "30d", "failed tasks are deleted after this; never: kept"),
@@ -231,7 +231,7 @@ static int set_key(struct ini *s, const struct conf_key *key, const char *text)
     case CONF_ENUM:
         return set_enum(s, key, text);
     }
-    return fail(s, s->line, "%s has a type that nobody reads", key->name);
+    return fail(s, s->line, "%s has a type that is not supported", key->name);
 }
 
 static int fail_unknown_key(struct ini *s, const char *section, const char *name)
@@ -250,7 +250,7 @@ static int fail_unknown_key(struct ini *s, const char *section, const char *name
             elsewhere = conf_keys[i].section;
     }
     if (*section == '\0' && elsewhere)
-        return fail(s, s->line, "%s stands before any section; put it under [%s]", name, elsewhere);
+        return fail(s, s->line, "%s is outside any section; put it under [%s]", name, elsewhere);
     if (*section == '\0')
         return fail(s, s->line, "unknown key \"%s\" before any section; dq.ini(5) lists the sections and keys", name);
     if (elsewhere)
@@ -379,7 +379,7 @@ static int check_hosts(struct ini *s)
     }
     for (size_t len; (len = strcspn(p, blanks)) > 0; p += len + strspn(p + len, blanks))
         if (!is_host(p, len))
-            return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is no host; write db1, db1:3307 or [::1]:3307",
+            return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is not a host; write db1, db1:3307 or [::1]:3307",
                         (int)len, p);
     return 0;
 }

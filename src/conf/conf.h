@@ -36,7 +36,7 @@ struct conf_mysql {
 struct conf_dqd {
     char *handlers;           /* path of the YAML file; relative: to the INI file's directory */
     int slots;                /* handler processes at a time */
-    int64_t poll_interval_ms; /* how long new work may go unnoticed */
+    int64_t poll_interval_ms; /* how often to look for work that no wake-up announced */
     int64_t lease_ms;         /* a silent owner loses its tasks after this */
     int64_t heartbeat_ms;     /* how often a poller says that it lives */
     int64_t steal_after_ms;   /* others' share of a tag is taken when overdue by this */

@@ -40,9 +40,8 @@ static int check_kind_and_owner(const struct stat *st, const char *path, const c
     if (!S_ISREG(st->st_mode))
         return err_set(err, ERR_CONFIG, "%s: the %s must be a regular file", path, what);
     if (st->st_uid != 0 && st->st_uid != geteuid())
-        return err_set(err, ERR_CONFIG,
-                       "%s: the %s belongs to user id %u, who could change it at will; give it to root or to user id %u", path,
-                       what, (unsigned)st->st_uid, (unsigned)geteuid());
+        return err_set(err, ERR_CONFIG, "%s: the %s belongs to user id %u, who could change it; give it to root or to user id %u",
+                       path, what, (unsigned)st->st_uid, (unsigned)geteuid());
     return 0;
 }
 

@@ -102,8 +102,8 @@ static int read_root(const struct handlers_loader *l, const struct handlers_node
     static const char *const sections[] = {"defaults", "handlers"};
     const struct handlers_node *found[2] = {NULL, NULL};
     if (root->kind != HANDLERS_NODE_MAP)
-        return handlers_fail(l, root,
-                             "a handlers file begins with handlers: and below it the tags, as mail.welcome: {run: COMMAND}");
+        return handlers_fail(
+            l, root, "a handlers file begins with handlers: and has the tags below it, such as mail.welcome: {run: COMMAND}");
     for (size_t i = 0; i < root->count; i++) {
         const struct handlers_node *name = &root->items[2 * i];
         size_t s = strcmp(name->text, sections[0]) == 0 ? 0 : 1;
@@ -111,12 +111,12 @@ static int read_root(const struct handlers_loader *l, const struct handlers_node
             const char *nearest = text_nearest(name->text, sections, 2);
             if (nearest)
                 return handlers_fail(l, name, "unknown section \"%s\"; did you mean \"%s\"?", name->text, nearest);
-            return handlers_fail(l, name, "unknown section \"%s\"; tags stand below handlers:", name->text);
+            return handlers_fail(l, name, "unknown section \"%s\"; tags belong below handlers:", name->text);
         }
         found[s] = name + 1;
     }
     if (!found[1])
-        return handlers_fail(l, root, "there is no section handlers:; add it, and below it the tags");
+        return handlers_fail(l, root, "there is no section handlers:; add it, with the tags below it");
     struct handler defaults;
     handlers_keys_init(&defaults);
     int rc = found[0] ? read_defaults(l, found[0], &defaults) : 0;

@@ -214,7 +214,7 @@ static int set_jitter(const struct handlers_loader *l, const struct key *key, co
         return rc;
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 3 || strcmp(text + digits, "%") != 0 || atoi(text) > 100)
-        return handlers_fail(l, value, "jitter: \"%s\" is not a share; give 0%% to 100%%", text);
+        return handlers_fail(l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%", text);
     h->retry.jitter_percent = (unsigned)atoi(text);
     return 0;
 }
@@ -241,7 +241,7 @@ static int set_env(const struct handlers_loader *l, const struct key *key, const
         const struct handlers_node *name = &value->items[2 * i], *text = &value->items[2 * i + 1];
         size_t len = strspn(name->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
         if (len == 0 || name->text[len] != '\0' || (name->text[0] >= '0' && name->text[0] <= '9'))
-            return handlers_fail(l, name, "env: \"%s\" is not a name of a variable; use letters, digits and _, no digit first",
+            return handlers_fail(l, name, "env: \"%s\" is not a variable name; use letters, digits and _, no digit first",
                                  name->text);
         if (strncmp(name->text, "DQ_", 3) == 0)
             return handlers_fail(l, name, "env: %s: names that begin with DQ_ are set by dqd; choose another", name->text);

@@ -183,7 +183,7 @@ static int check_map_key(const struct reader *r, const struct handlers_node *map
         return fail(r, key->line, key->column, "merge keys (<<) are not supported; use the section defaults");
     for (size_t i = 0; i < map->count; i++)
         if (strcmp(map->items[2 * i].text, key->text) == 0)
-            return fail(r, key->line, key->column, "\"%s\" stands here twice, first on line %u; remove one of them", key->text,
+            return fail(r, key->line, key->column, "\"%s\" appears twice, first on line %u; remove one of them", key->text,
                         map->items[2 * i].line);
     return 0;
 }
@@ -217,7 +217,7 @@ static int read_items(struct reader *r, unsigned depth, struct handlers_node *no
             break;
         bool end = e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT;
         if (!end && used == ITEMS_MAX * per_entry)
-            rc = fail(r, e.start_mark.line + 1, e.start_mark.column + 1, "more than %d entries; are they all meant?", ITEMS_MAX);
+            rc = fail(r, e.start_mark.line + 1, e.start_mark.column + 1, "more than %d entries; is that intended?", ITEMS_MAX);
         else if (!end)
             rc = read_item(r, &e, depth, node, used);
         yaml_event_delete(&e);
@@ -236,7 +236,7 @@ static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, st
     node->line = (unsigned)e->start_mark.line + 1;
     node->column = (unsigned)e->start_mark.column + 1;
     if (depth > DEPTH_MAX)
-        return fail(r, node->line, node->column, "nested more than %d levels deep; this is no handlers file", DEPTH_MAX);
+        return fail(r, node->line, node->column, "nested more than %d levels deep; this is not a handlers file", DEPTH_MAX);
     int rc = refuse_extras(r, e);
     if (rc != 0)
         return rc;

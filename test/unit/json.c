@@ -195,7 +195,7 @@ static void what_does_not_fit_the_table_is_refused(void **state)
     refuses("{\"tag\":\"x\",\"\":\"\"}", "unknown member \"\"");
     refuses("{\"tag\":\"x\",\"tag_base64\":\"eA==\"}", "unknown member \"tag_base64\"");
     refuses("{\"tag\":\"x\",\"tag\":\"y\"}", "duplicate object key at column 16");
-    refuses("{\"tag\":\"x\",\"body\":\"x\",\"body_base64\":\"eA==\"}", "\"body\" and \"body_base64\" exclude each other");
+    refuses("{\"tag\":\"x\",\"body\":\"x\",\"body_base64\":\"eA==\"}", "\"body\" and \"body_base64\" cannot be combined");
 }
 
 static void what_is_not_one_object_is_refused(void **state)
