@@ -32,7 +32,8 @@ struct launcher {
     launch_loop *loop;
     void *ctx;
     atomic_int state;
-    struct launch *now; /* while it STARTS */
+    atomic_llong began_at; /* the last start: its launch may be gone already when another thread asks */
+    struct launch *now;    /* while it STARTS */
     int timer_fd; /* wakes a thread that stands by */
     atomic_int armed;
     atomic_int standing_by;
@@ -94,6 +95,7 @@ bool launch_run(struct launcher *l, struct launch *a)
     int starts = STARTS;
 
     a->begun_at = when_steady();
+    atomic_store(&l->began_at, a->begun_at);
     l->now = a;
     atomic_store(&l->state, STARTS);
     arm(l);
@@ -131,7 +133,7 @@ static bool take_over(struct launcher *l)
 {
     int starts = STARTS;
 
-    if (when_steady() - l->now->begun_at < SLOW_MS - 1 || !atomic_compare_exchange_strong(&l->state, &starts, TAKEN))
+    if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 || !atomic_compare_exchange_strong(&l->state, &starts, TAKEN))
         return false;
     l->now->slow = true;
     l->now->plan->hanging++;

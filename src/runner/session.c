@@ -42,18 +42,21 @@ static int signal_member(pid_t pid, pid_t session, int sig)
 
 typedef void each_process(void *ctx, pid_t pid, pid_t session);
 
-static void look(each_process *each, void *ctx)
+/* False: it could not look. */
+static bool look(each_process *each, void *ctx)
 {
     DIR *d = opendir("/proc");
     struct dirent *e;
 
-    while (d && (e = readdir(d))) {
+    if (!d)
+        return false;
+    while ((e = readdir(d))) {
         pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atol(e->d_name) : 0, session;
         if (pid > 1 && (session = getsid(pid)) > 1)
             each(ctx, pid, session);
     }
-    if (d)
-        closedir(d);
+    closedir(d);
+    return true;
 }
 
 struct term {
@@ -75,7 +78,7 @@ void session_term(session_meant *meant, void *ctx)
 {
     struct term t = {meant, ctx};
 
-    look(term_one, &t);
+    (void)look(term_one, &t); /* KILL follows */
 }
 
 struct doom {
@@ -95,7 +98,7 @@ static bool is_dead(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     f = fopen(path, "re");
     if (!f)
-        return true;
+        return errno == ENOENT;
     line[fread(line, 1, sizeof line - 1, f)] = '\0';
     fclose(f);
     state = strrchr(line, ')');
@@ -131,7 +134,10 @@ enum session_left session_kill(session_meant *meant, void *ctx, pid_t *ret_denie
     for (int looks = 0; d.more && looks < LOOKS_MAX; looks++) {
         d.more = false;
         d.denied = 0;
-        look(kill_one, &d);
+        if (!look(kill_one, &d)) {
+            d.more = true;
+            break;
+        }
     }
     free(d.killed);
     if (ret_denied)

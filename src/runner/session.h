@@ -20,9 +20,10 @@ enum session_left {
     SESSION_EMPTY,  /* each process of them is dead, or will be before it can execute anything */
     SESSION_DENIED, /* but for some that this account has no right to kill */
     SESSION_HIDDEN, /* as far as can be seen: /proc does not show this account all processes (hidepid) */
-    SESSION_GROWS,  /* new ones appear faster than they can be killed: try again */
+    SESSION_GROWS,  /* new ones appear faster than they can be killed, or /proc could not be opened: try again */
 };
-/* KILL to each but the leader, which its group's signal has reached, until a look finds none that has not got it. ret_denied, which may be NULL: one that could not be killed. */
+/* KILL to each but the leader, which its group's signal has reached, until a look finds none that has not got it. ret_denied, which
+ * may be NULL: one that could not be killed. */
 enum session_left session_kill(session_meant *meant, void *ctx, pid_t *ret_denied) __attribute__((warn_unused_result));
 
 #endif
