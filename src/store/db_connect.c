@@ -9,7 +9,6 @@
 #include "store/db_error.h"
 #include "store/db_private.h"
 
-#include <errmsg.h>
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
 #include <nss.h>
 #endif
@@ -172,17 +171,6 @@ static int not_made(const struct db *db, int64_t since, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at, seconds(took - 999));
 }
 
-/* What the library says of a connection that it did not make. */
-static int refused(const struct db *db, struct err *err)
-{
-    unsigned number = mysql_errno(db->my);
-    bool drop;
-
-    if (number == CR_SSL_CONNECTION_ERROR && db_tls_broke(mysql_error(db->my)))
-        number = CR_SERVER_LOST;
-    return db_error_set(err, number, mysql_error(db->my), db->at, &drop);
-}
-
 /* One host. database NULL: none selected. */
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
 {
@@ -203,7 +191,8 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     if (rc < 0)
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
-        rc = stripped ? no_tls(db, err) : refused(db, err);
+        bool drop;
+        rc = stripped ? no_tls(db, err) : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
     }
     db->connected_at = when_steady();

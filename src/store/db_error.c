@@ -6,8 +6,10 @@
  */
 #include "store/db_error.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* SERVER_TEXT: it quotes names only. SERVER_VALUES: it may quote values. */
@@ -247,11 +249,30 @@ static void withhold_values(char out[TEXT_SIZE], const char *text)
     snprintf(out, TEXT_SIZE, "%.*s'...'%s", (int)(from - text), text, end ? end + 1 : "");
 }
 
+/* Whether the text of 2026 (CR_SSL_CONNECTION_ERROR) speaks of a connection that broke or timed out during the TLS handshake, not
+ * of certificates or versions. */
+static bool handshake_broke(const char *text)
+{
+    static const char *const eof[] = {"unexpected eof", "error:00000000"};
+    static const int broken[] = {0, EAGAIN, EPIPE, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
+    const char *number = strrchr(text, '(');
+
+    for (size_t i = 0; i < sizeof eof / sizeof *eof; i++)
+        if (strstr(text, eof[i]))
+            return true;
+    for (size_t i = 0; number && i < sizeof broken / sizeof *broken; i++)
+        if (number[1] >= '0' && number[1] <= '9' && atoi(number + 1) == broken[i])
+            return true;
+    return false;
+}
+
 int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at, bool *ret_drop)
 {
-    const struct fault *f = fault_find(number);
     char shown[TEXT_SIZE];
 
+    if (number == 2026 && handshake_broke(server_text))
+        number = 2013;
+    const struct fault *f = fault_find(number);
     *ret_drop = f ? (f->flags & DROP) != 0 : false;
     if (f ? f->flags & SERVER_TEXT : quotes_names_only(number))
         snprintf(shown, sizeof shown, "%s", server_text);

@@ -61,7 +61,5 @@ int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused
 int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
                     const char *database, bool *ret_stripped) __attribute__((warn_unused_result));
-/* Whether the text of CR_SSL_CONNECTION_ERROR speaks of a connection that broke or timed out, not of certificates or versions. */
-bool db_tls_broke(const char *text);
 
 #endif

@@ -10,7 +10,6 @@
 #include <errmsg.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -76,21 +75,6 @@ int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, stru
     if (c->tls == CONF_TLS_DISABLED && !is_local(host))
         refuse_clear_passwords(my);
     return 0;
-}
-
-bool db_tls_broke(const char *text)
-{
-    static const char *const eof[] = {"unexpected eof", "error:00000000"};
-    static const int broken[] = {0, EAGAIN, EPIPE, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
-    const char *number = strrchr(text, '(');
-
-    for (size_t i = 0; i < sizeof eof / sizeof *eof; i++)
-        if (strstr(text, eof[i]))
-            return true;
-    for (size_t i = 0; number && i < sizeof broken / sizeof *broken; i++)
-        if (number[1] >= '0' && number[1] <= '9' && atoi(number + 1) == broken[i])
-            return true;
-    return false;
 }
 
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
