@@ -97,29 +97,32 @@ int64_t claim_next(const struct poller *p)
     return next;
 }
 
-/* It took too long. What is known of the tags still holds; only where nothing is, or a pass wants to end, it is made again at once. */
-static void peek_given_up(struct poller *p, int64_t sent_us)
+/* It took too long. What is known of the tags still holds; only if nothing is, another one is made at once. */
+static void peek_given_up(struct poller *p, int64_t limit_ms, int64_t cost_us)
 {
-    int64_t now_us = when_steady_us();
+    log_event(LOG_DEBUG, "a look at all tags took too long and was given up", "after_ms=%" PRId64, limit_ms);
+    p->peek_cost_us[0] = p->peek_cost_us[1] = cost_us;
+    p->peek_limit_ms = limit_ms < PEEK_LIMIT_MOST_MS ? 4 * limit_ms : 0;
+    p->look_us = when_steady_us();
+    p->peek_us = p->peeked ? p->look_us : 0;
+}
 
-    log_event(LOG_DEBUG, "a look at all tags took too long and was given up", "after_ms=%" PRId64, p->peek_limit_ms);
-    p->peek_cost_us[0] = p->peek_cost_us[1] = now_us - sent_us;
-    p->peek_limit_ms = p->peek_limit_ms < PEEK_LIMIT_MOST_MS ? 4 * p->peek_limit_ms : 0;
-    p->peek_us = p->peeked && p->o->mode != POLLER_ONCE ? now_us : 0;
-    p->look_us = now_us;
+/* A pass has nothing to lose: it waits. */
+static int64_t peek_limit_ms(const struct poller *p)
+{
+    if (p->o->mode == POLLER_ONCE)
+        return 0;
+    return p->peek_cost_us[0] ? p->peek_limit_ms : PEEK_LIMIT_MS;
 }
 
 static int peek(struct poller *p, bool *ret_done, struct err *err)
 {
-    int64_t sent_us = when_steady_us(), now_us;
-    int rc;
+    int64_t sent_us = when_steady_us(), limit_ms = peek_limit_ms(p), now_us;
+    int rc = claim_store_peek(p->db, limit_ms, &p->peek, err);
 
-    if (!p->peeked && !p->peek_limit_ms && !p->peek_cost_us[0])
-        p->peek_limit_ms = PEEK_LIMIT_MS;
-    rc = claim_store_peek(p->db, p->peek_limit_ms, &p->peek, err);
     now_us = when_steady_us();
-    if (rc == ERR_TRANSIENT && p->peek_limit_ms && now_us - sent_us >= p->peek_limit_ms * 1000) {
-        peek_given_up(p, sent_us);
+    if (rc == ERR_TRANSIENT && limit_ms && now_us - sent_us >= limit_ms * 1000) {
+        peek_given_up(p, limit_ms, now_us - sent_us);
         return 0;
     }
     if (rc < 0)
