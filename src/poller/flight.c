@@ -122,6 +122,31 @@ void flight_release(struct poller *p, struct task_list *won, const char *why)
     task_list_done(won);
 }
 
+/* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others go on. */
+static void fail_job(struct poller *p, struct job *j, const char *why)
+{
+    for (uint32_t i = 0; i < j->count; i++) {
+        struct flight_task *f = &j->flight[i];
+        int64_t delay_ms = retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
+        struct settlement s = {.id = f->id,
+                               .version = f->version,
+                               .event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
+                               .outcome = OUTCOME_EXIT,
+                               .retry_delay_ms = delay_ms,
+                               .exit_code = -1,
+                               .error = why};
+
+        s.start_at = s.finish_at = dbclock_at(&p->clock, when_steady_us());
+        if (f->ended || f->lost)
+            continue;
+        log_event(LOG_ERROR, "attempt failed, its body cannot be handed over", "id=%" PRIu64 " tag=%s error=%s", f->id,
+                  log_quote(j->tag->name), log_quote(why));
+        settle_queue(p, &s, j->leased_us);
+        flight_end_task(j, f);
+    }
+    flight_job_free(p, j);
+}
+
 static void hold(struct poller *p, struct job *j)
 {
     if (p->held_count == p->held_cap) {
@@ -172,7 +197,9 @@ static void hand_over(struct poller *p, struct job *j)
         r.token = t->version;
     }
     r.stdin_fd = single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
-    if (r.stdin_fd < 0) {
+    if (r.stdin_fd < 0 && err.code == ERR_DATA) {
+        fail_job(p, j, err.text);
+    } else if (r.stdin_fd < 0) {
         tags_rest(p, j->tag, err.text, when_steady_us());
         flight_release_job(p, j, err.text);
     } else {

@@ -35,7 +35,11 @@ int input_body(const void *body, size_t size, struct err *err)
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
 fail:
-    err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));
+    if (errno == EFBIG)
+        err_set(err, ERR_DATA, "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, LimitFSIZE)",
+                size);
+    else
+        err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));
     close(fd);
     return -1;
 }

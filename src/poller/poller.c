@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -303,6 +304,18 @@ static void wait_until(struct poller *p, int64_t until_us)
 
 /* --- from start to end --- */
 
+/* Bodies are written to files in memory, to which the limit applies. The runner, and with it the handlers, keep what was given. */
+static void lift_file_limit(struct poller *p)
+{
+    struct rlimit most;
+
+    signal(SIGXFSZ, SIG_IGN); /* a write that is too long fails, which is dealt with */
+    getrlimit(RLIMIT_FSIZE, &p->file_limit);
+    most = p->file_limit;
+    most.rlim_cur = most.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &most);
+}
+
 static int watch_signals(struct poller *p, struct err *err)
 {
     sigset_t set;
@@ -354,6 +367,7 @@ static int start(struct poller *p, struct err *err)
 
     if (rc == 0)
         rc = runner_start(&r, &p->link, err);
+    lift_file_limit(p);
     if (rc == 0)
         rc = db_load_secret(p->db, err);
     if (rc == 0)
@@ -390,6 +404,7 @@ static void start_anew(const struct poller *p)
         return;
     log_event(LOG_NOTE, "starting anew", "%s", "");
     poll(NULL, 0, 1000); /* a runner that dies at once must not make a busy loop */
+    setrlimit(RLIMIT_FSIZE, &p->file_limit);
     execv("/proc/self/exe", p->o->argv);
     log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
 }

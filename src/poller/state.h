@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #define NEVER_US INT64_MAX
 /* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer, for who cancels a task in that time is
@@ -119,7 +120,8 @@ struct poller {
     struct dbclock clock;
     int signal_fd, lock_fd;
     int slots;
-    bool dropped; /* gave up root: cannot start another runner */
+    bool dropped;             /* gave up root: cannot start another runner */
+    struct rlimit file_limit; /* RLIMIT_FSIZE, as it was given */
 
     enum poller_phase phase;
     int64_t end_us;         /* POLLER_FOR: claims end; else NEVER_US */
@@ -246,7 +248,7 @@ int upkeep_reap(struct poller *p, struct err *err);
 int64_t upkeep_retention_next(const struct poller *p);
 int upkeep_retention(struct poller *p, struct err *err);
 
-/* input.c: what a handler reads. A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM). */
+/* input.c: what a handler reads. A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM, or ERR_DATA if this body is to blame). */
 int input_body(const void *body, size_t size, struct err *err);
 int input_batch(const struct task *tasks, size_t count, struct err *err);
 

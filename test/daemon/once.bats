@@ -326,3 +326,22 @@ END
     [[ $(sql "SELECT error_stack FROM dq_task WHERE id = $latin") == \
         'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
 }
+
+@test "a limit of file sizes: bodies pass under a soft one, handlers have it, and a hard one fails the long body only" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: wc -c; ulimit -f
+    shell: /bin/bash
+    retry: []
+END
+    local long short
+    head -c 1000000 /dev/zero >"$BATS_TEST_TMPDIR/long"
+    long=$(dq add t @"$BATS_TEST_TMPDIR/long")
+    (ulimit -S -f 100 && dqd)
+    [ "$(sql "SELECT status, output FROM dq_task WHERE id = $long")" = $'1\t1000000\\n100\\n' ]
+    long=$(dq add t @"$BATS_TEST_TMPDIR/long") short=$(dq add t x)
+    (ulimit -f 100 && dqd)
+    [ "$(sql "SELECT status FROM dq_task WHERE id = $short")" = 1 ]
+    [[ $(sql "SELECT status, error_stack FROM dq_task WHERE id = $long") == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
+}
