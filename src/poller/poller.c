@@ -367,13 +367,13 @@ static int start(struct poller *p, struct err *err)
 
     if (rc == 0)
         rc = runner_start(&r, &p->link, err);
-    lift_file_limit(p);
     if (rc == 0)
         rc = db_load_secret(p->db, err);
     if (rc == 0)
         wake_open(p);
     if (rc == 0)
         rc = drop_root(p, err);
+    lift_file_limit(p);
     return rc;
 }
 

@@ -184,10 +184,10 @@ class Trial:
         for at in range(0, n, 1000):
             self.add_lines([self.line(tag, in_ms, words, **members) for _ in range(min(1000, n - at))], ini=self.direct)
 
-    def dqd(self, *arguments, keep=False, ini=None, environment=None, stderr=None):  # pylint: disable=too-many-arguments
+    def dqd(self, *arguments, keep=False, ini=None, environment=None, stderr=None, program=None):  # pylint: disable=too-many-arguments
         """A resident dqd unless the arguments say other."""
         mode = [] if any(a in ("--once", "--for") for a in arguments) else ["--resident"]
-        d = Dqd(self.bin + "/dqd", [*mode, "--config", ini or self.ini, *arguments], f"{self.dir}/dqd{len(self.dqds)}.log", keep,
+        d = Dqd(program or self.bin + "/dqd", [*mode, "--config", ini or self.ini, *arguments], f"{self.dir}/dqd{len(self.dqds)}.log", keep,
                 {**self.environment, **(environment or {})}, stderr)
         self.dqds.append(d)
         return d

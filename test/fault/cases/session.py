@@ -1,0 +1,165 @@
+"""Sessions of handlers, accounts, runners that cannot be asked (scenarios 13, 38, 39)."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from cases import case
+from harness.oracle import CANCELLED, DONE, FAILED, Oracle
+
+# How a handler puts what it starts into a group of its own.
+GROUPS = {"timeout": "timeout 90 {}", "job-control": "set -m; {} & wait", "timeout-below": "(timeout 90 {}) & wait"}
+
+
+def _in_groups(t, words):
+    command = " ".join([t.program, t.journal, *words.split()])
+    return {name: {"run": json.dumps(line.format(command)), "shell": "/bin/bash"} for name, line in GROUPS.items()}
+
+
+def _left(t):
+    return subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout.split()
+
+
+@case("process-groups", 38, 20)
+def process_groups(t):
+    """Handlers that make process groups are timed out, cancelled, and lose their lease: nothing of them runs beside the next attempt,
+    on this host or another, and nothing stays."""
+    t.configure(slots=30, lease="2s")
+    t.handlers({**_in_groups(t, "ignore ms=30000"),
+                **{"slow-" + name: {**keys, "timeout": "500ms", "retry": "[10ms, 10ms, 10ms]"}
+                   for name, keys in _in_groups(t, "ignore ms=30000").items()}}, kill_grace="200ms")
+    first = t.dqd()
+    for name in GROUPS:
+        t.add(2, "slow-" + name)
+        t.add(2, name)
+    t.wait(lambda: t.count(f"status = {FAILED}") == 2 * len(GROUPS), "the slow ones have used up their attempts", 30)
+    t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "the others run", 10)
+    t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "another dqd is there")
+    entry = t.faults.add("stop-poller", lasting=True)
+    first.send("poller", signal.SIGSTOP)
+    t.wait(lambda: t.one("SELECT MIN(attempt) FROM dq_task WHERE status = 3") >= 2, "the other has taken them over", 20)
+    first.send("poller", signal.SIGCONT)
+    entry["until"] = time.monotonic()
+    t.sleep(0.5)
+    t.dq("cancel", "--tag", "*", "-y")
+    t.wait(lambda: not _left(t), "nothing of a handler is left", 10)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(t.count(f"status = {CANCELLED}") == 2 * len(GROUPS), "not all are cancelled")
+    t.note(f"{sum(len(a) for a in oracle.attempts.values())} attempts in {len(GROUPS)} shapes")
+
+
+def _started(t):
+    with open(t.journal, encoding="ascii") as f:
+        return sum(line.startswith("S") for line in f)
+
+
+def _as_root(t, **keys):
+    """dqd as its manual has it: started as root, the poller gives up its rights."""
+    if os.geteuid() != 0:
+        t.note("not root: nothing to see")
+        return False
+    os.chmod(t.journal, 0o666)
+    t.configure(user="nobody", slots=12, **keys)
+    t.handlers(_in_groups(t, "ignore ms=4000"), retry="[10ms, 10ms, 10ms, 10ms]")
+    return True
+
+
+@case("root-runner", 39, 25)
+def root_runner(t):
+    """Started as root, with `user`: the poller, which is nobody, kills a runner that is stopped, and all that a runner which was killed
+    has left behind; no attempt runs beside the one before."""
+    if not _as_root(t, lease="6s"):
+        return
+    for who, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
+        d = t.dqd()
+        for name in GROUPS:
+            t.add(2, name, max_attempts=50)
+        t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "all run", 10)
+        t.sleep(0.3)
+        runner = d.runner()
+        t.expect(os.stat(f"/proc/{d.pid}").st_uid != 0 and os.stat(f"/proc/{runner}").st_uid == 0, "it is not as it should be")
+        t.faults.add(f"{who}-runner", lasting=True)
+        os.kill(runner, number)
+        t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended", 20)
+        t.expect("its handlers are killed and their tasks taken back" in d.log(), f"{who}: the tasks were not taken back")
+        t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 5)
+        t.expect(not _left(t), f"{who}: something of a handler is left")
+        t.expect(t.count("status = 3") == 0, f"{who}: a task is still running")
+        t.dqd(keep=True)
+        t.wait_finished(60)
+        t.dqds[-1].stop()
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+@case("unkillable-runner", 39, 20)
+def unkillable_runner(t):
+    """The poller has no right to kill its runner, which is stopped: it says so, renews no lease, and gives no task back."""
+    if not _as_root(t, lease="4s"):
+        return
+    wrapper = t.dir + "/dqd"
+    with open(wrapper, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\nexec setpriv --bounding-set=-kill {t.bin}/dqd \"$@\"\n")
+    os.chmod(wrapper, 0o755)
+    d = t.dqd(program=wrapper)
+    t.add(2, "timeout", max_attempts=50)
+    t.wait(lambda: _started(t) == 2, "all run", 10)
+    t.sleep(0.2)
+    runner = d.runner()
+    t.faults.add("stopped-runner", lasting=True)
+    os.kill(runner, signal.SIGSTOP)
+    try:
+        t.wait(lambda: "neither answers nor may it be killed" in d.log(), "the poller says that it cannot kill it", 20)
+        leases = t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3")
+        t.wait(lambda: not d.alive(), "the poller ends", 20)
+        t.expect(len(leases) == 2 and t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3") == leases,
+                 "a lease was renewed, or a task was given back")
+        t.expect(d.log().count("runs again when its lease has ended") == 2, "the log does not say what becomes of the tasks")
+    finally:
+        os.kill(runner, signal.SIGCONT)
+    t.wait(lambda: not _left(t), "the runner kills what it has started when it goes on", 10)
+    t.dqd()
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
+def _cancel_frozen(t, who):
+    t.configure(poll_interval="200ms", lease="20s", slots=2)
+    t.handlers({"t": {"max_running": 2}}, kill_grace="200ms")
+    d = t.dqd()
+    t.add(200, words="ms=10")  # it learns that they are short, and claims ahead
+    t.wait_finished(30)
+    t.add(12, words="ms=500")
+    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and wait", 10)
+    freeze = t.faults.add("freeze", pids=d.pids(who))
+    d.send(who, signal.SIGSTOP)
+    t.dq("cancel", "--tag", "t", "--status", "pending,running", "-y")
+    at = time.monotonic() * 1e6
+    t.sleep(2.5)
+    d.send(who, signal.SIGCONT)
+    freeze["until"] = time.monotonic()
+    t.wait(lambda: not _left(t), "nothing runs", 10)
+    t.sleep(0.5)
+    oracle = Oracle(t)
+    oracle.check()
+    late = [(a.start - at) / 1000 for attempts in oracle.attempts.values() for a in attempts if a.start > at + 1_000_000]
+    t.expect(not late, f"{len(late)} were started up to {max(late, default=0):.0f} ms after they had been cancelled")
+    t.expect(t.count("status IN (0, 3)") == 0 and t.count(f"status = {CANCELLED}") >= 8, "not all are cancelled")
+
+
+@case("cancel-frozen", 13, 15)
+def cancel_frozen(t):
+    """Tasks that are claimed and wait for a slot are cancelled while their dqd is frozen: after the thaw none of them is started."""
+    _cancel_frozen(t, "both")
+
+
+@case("cancel-frozen-poller", 13, 15)
+def cancel_frozen_poller(t):
+    """The same while only the poller is frozen: its runner starts no more of them."""
+    _cancel_frozen(t, "poller")
