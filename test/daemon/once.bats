@@ -343,5 +343,6 @@ END
     long=$(dq add t @"$BATS_TEST_TMPDIR/long") short=$(dq add t x)
     (ulimit -f 100 && dqd)
     [ "$(sql "SELECT status FROM dq_task WHERE id = $short")" = 1 ]
-    [[ $(sql "SELECT status, error_stack FROM dq_task WHERE id = $long") == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
+    long=$(sql "SELECT status, error_stack FROM dq_task WHERE id = $long")
+    [[ $long == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
 }
