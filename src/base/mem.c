@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,8 +18,10 @@ static _Noreturn void mem_die(void)
 {
     static const char line[] = ": out of memory\n";
 
-    /* No stdio here: it may want memory itself. */
-    if (write(STDERR_FILENO, program_invocation_short_name, strlen(program_invocation_short_name)) < 0 ||
+    /* No stdio here: it may want memory itself. And no wait for a reader: a runner that hangs here would kill nothing. */
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (poll(&p, 1, 0) != 1 || write(STDERR_FILENO, program_invocation_short_name, strlen(program_invocation_short_name)) < 0 ||
         write(STDERR_FILENO, line, sizeof line - 1) < 0)
         abort();
     abort();

@@ -19,6 +19,7 @@
 #define PEEK_LIMIT_MOST_MS 2000
 #define PEEK_RARE_US INT64_C(10000000)
 #define NEWS_TURN_US INT64_C(1000000) /* ids are looked at again for so long: they are not committed in their order */
+#define LOOK_GUESS_US 100 /* what it takes to ask one tag, before one was asked */
 #define WOKEN_TAGS 2
 
 static int64_t poll_us(const struct poller *p)
@@ -49,7 +50,9 @@ static int64_t smaller(int64_t a, int64_t b)
 /* What a peek costs beyond asking each tag that has a handler. Twice in a row: once is chance. */
 static int64_t peek_more_us(const struct poller *p)
 {
-    return smaller(p->peek_cost_us[0], p->peek_cost_us[1]) - p->look_cost_us * (int64_t)p->handled_count;
+    int64_t look_us = p->look_cost_us ? p->look_cost_us : LOOK_GUESS_US;
+
+    return smaller(p->peek_cost_us[0], p->peek_cost_us[1]) - look_us * (int64_t)p->handled_count;
 }
 
 /* Tags are asked one by one, from their floor on, where that is much cheaper than a peek. */

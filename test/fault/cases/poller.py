@@ -154,6 +154,25 @@ def many_tags(t):
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
+@case("many-handled-tags", 42, 30, options="--skip-slave-start")
+def many_handled_tags(t):
+    """100,000 tags that have a handler, and tasks far in the future: what becomes due in some of them starts within a second or so."""
+    n, added = 100_000, 40
+    t.configure(wake_dir="", poll_interval="200ms", lease="30s")
+    t.handlers({"*": ""})
+    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('h', seq), '', 0,"
+          f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+    t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there", 60)
+    t.sleep(2)
+    _add_apart(t, added, "h%d000", 0.1)
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all that is due is done", 60)
+    late = _late_ms(t, "LIKE 'h%'")
+    t.note(f"median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
+    t.expect(late[len(late) // 2] < 1500 and late[-1] < 4000, f"tasks start {late[len(late) // 2]} to {late[-1]} ms late")
+    t.sql("DELETE FROM dq_task WHERE status = 0")
+
+
 @case("stale-statistics", 42, 30, options="--skip-slave-start")
 def stale_statistics(t):
     """The server's statistics do not know of 300,000 tasks that were inserted, and every look at all tags reads all of them: tasks start
