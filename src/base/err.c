@@ -98,6 +98,7 @@ int err_exit_status(int code)
         return 71;
     case ERR_TRANSIENT:
     case ERR_BUSY:
+    case ERR_LOCKED:
         return 75;
     case ERR_DENIED:
         return 77;

@@ -18,13 +18,14 @@ enum err_code {
     ERR_DATA = -4,        /* input data is malformed, too long, or refused by the server as such */
     ERR_UNAVAILABLE = -5, /* no connection could be made (absent, refused, too many connections, read-only server) */
     ERR_LOST = -6,        /* the connection broke; the outcome of a write that was under way is unknown */
-    ERR_TRANSIENT = -7,   /* deadlock, lock wait timeout, changed record: rolled back, the same call may succeed now */
+    ERR_TRANSIENT = -7,   /* deadlock, changed record: rolled back, the same call may succeed now */
     ERR_DUPLICATE = -8,   /* a unique key is taken */
     ERR_DENIED = -9,      /* wrong password or missing privilege */
     ERR_CONFIG = -10,     /* configuration or handlers file, unknown database, schema missing or of another version */
     ERR_BUSY = -11,       /* another one is doing this now (lock held) */
     ERR_SYSTEM = -12,     /* the operating system refused something */
     ERR_FATAL = -13,      /* anything else: a bug here, or a server error nobody expected */
+    ERR_LOCKED = -14,     /* a row is locked by another session's open transaction: rolled back; that may last */
 };
 
 struct err {

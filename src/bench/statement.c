@@ -164,7 +164,7 @@ static int settle(struct db *db, bool history, const struct claim_owner *owner, 
                                    .start_at = won->items[i].expected_at + (int64_t)i,
                                    .finish_at = won->items[i].expected_at + (int64_t)i + 1};
     int64_t start = when_steady_us();
-    int rc = claim_store_settle(db, owner, s, won->count, history, applied, err);
+    int rc = claim_store_settle(db, owner, s, won->count, history, false, applied, NULL, err);
     *us += when_steady_us() - start;
     return rc;
 }
@@ -184,7 +184,7 @@ int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_
     for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
         struct task_list won = {0};
         int64_t start = when_steady_us();
-        rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, err);
+        rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, NULL, err);
         claim_us += when_steady_us() - start;
         if (rc == 0 && won.count)
             rc = settle(db, history, &owner, &won, &settle_us, err);

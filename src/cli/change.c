@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define IDS_AT_ONCE 500
+#define FAULTS_NAMED 20
 
 struct change {
     struct cmd_context *c;
@@ -21,6 +22,7 @@ struct change {
     bool dry_run;
     struct progress progress;
     struct task_changed total;
+    struct row_faults faults;
     uint64_t refused; /* ids that do not exist or are not in a state for it */
 };
 
@@ -34,8 +36,8 @@ static int apply(struct change *ch, const struct task_filter *f, bool dry_run, s
 {
     *ret = (struct task_changed){0};
     if (ch->request->change == NULL)
-        return task_store_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret, err);
-    return task_store_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret, err);
+        return task_store_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret, &ch->faults, err);
+    return task_store_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret, &ch->faults, err);
 }
 
 static void add_up(struct change *ch, const struct task_changed *part)
@@ -94,6 +96,7 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
                             .since_at = TASK_TIME_NONE,
                             .sort = SORT_ID};
     struct task_changed part;
+    size_t faults = ch->faults.count;
     int rc = task_store_list(ch->c->db, &f, false, each_found, &found, err);
     if (rc < 0)
         return rc;
@@ -106,9 +109,10 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
     add_up(ch, &part);
     if (rc < 0)
         return rc;
-    if (part.changed < found.allowed_count)
+    faults = ch->faults.count - faults;
+    if (part.changed + faults < found.allowed_count)
         cmd_complain(ch->c, "%" PRIu64 " of the tasks changed at the same time and were left alone; see dq show",
-                     (uint64_t)found.allowed_count - part.changed);
+                     (uint64_t)(found.allowed_count - faults) - part.changed);
     return 0;
 }
 
@@ -229,6 +233,20 @@ static void report(const struct change *ch)
         say_when(ch->c, ch->request->change->expected_at);
 }
 
+/* Names the tasks that could not be changed, if there are not too many. */
+static void complain_faults(const struct change *ch)
+{
+    const struct row_faults *f = &ch->faults;
+
+    for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
+        cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past, f->items[i].err.text);
+    if (f->count > FAULTS_NAMED)
+        cmd_complain(ch->c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED, ch->request->past);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].err.code == ERR_LOCKED)
+            ch->c->exit_status = err_exit_status(ERR_LOCKED);
+}
+
 /* Puts what was done before the fault behind its text. */
 static void put_done(const struct change *ch, struct err *err)
 {
@@ -248,9 +266,12 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
     int rc = c->operand_count > 0 ? change_by_ids(&ch, err) : change_by_filter(&ch, v, err);
     wake(&ch);
     progress_clear(&ch.progress);
+    if (rc != ERR_DUPLICATE)
+        complain_faults(&ch);
     if (rc == 0)
         report(&ch);
     else if (ch.total.changed > 0 && !ch.dry_run)
         put_done(&ch, err);
+    row_faults_done(&ch.faults);
     return rc;
 }

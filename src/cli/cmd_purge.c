@@ -17,6 +17,7 @@ struct purge_values {
 struct purge {
     struct progress progress;
     uint64_t deleted; /* by the steps before */
+    struct row_faults faults;
 };
 
 static void show_progress(const struct task_changed *so_far, void *arg)
@@ -45,7 +46,7 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
         return 0;
     int rc = cmd_now(c, &now_at, err);
     if (rc == 0)
-        rc = task_store_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, err);
+        rc = task_store_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, &p->faults, err);
     p->deleted += v->dry_run ? changed.matched : changed.changed;
     return rc;
 }
@@ -64,6 +65,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             rc = purge_status(c, v, s, &p, err);
     }
     progress_clear(&p.progress);
+    if (p.faults.count)
+        cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s", p.faults.count, p.faults.items[0].id,
+                     p.faults.items[0].err.text);
+    row_faults_done(&p.faults);
     if (rc < 0)
         return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
     struct buf b = BUF_INIT;

@@ -88,7 +88,7 @@ static int look(struct waiting *w, struct err *err)
 
 static bool may_pass(int code)
 {
-    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT;
+    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT || code == ERR_LOCKED;
 }
 
 static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)

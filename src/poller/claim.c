@@ -62,8 +62,9 @@ static bool asks_singly(const struct poller *p)
 }
 
 /* A peek takes long with very many tags, until the server's statistics catch up with a bulk insert, and while some session holds an
- * old snapshot, for it passes over all that was drained. Then it is done seldom. Between two of them the tags that have a handler are
- * asked one by one, where these are few, and what was inserted is looked at (news): the peek only finds what both have missed. */
+ * old snapshot, for it passes over all that was drained. Then it is done seldom. Between two of them the tags that have a handler
+ * are asked one by one, where these are few, and what was inserted is looked at (news): the peek only finds what both have missed.
+ */
 static int64_t peek_every_us(const struct poller *p)
 {
     int64_t more_us = peek_more_us(p), cost_us = smaller(p->peek_cost_us[0], p->peek_cost_us[1]);
@@ -205,13 +206,14 @@ static bool started_before(const struct task_list *l)
     return false;
 }
 
-/* What the claim's outcome says about the next one. */
-static void learn(struct poller *p, struct tag_state *t, size_t want, size_t seen, const struct task_list *won)
+/* What the claim's outcome says about the next one. seen: without the rows that could not be changed; full: with them it found all
+ * that it asked for. */
+static void learn(struct poller *p, struct tag_state *t, bool full, size_t seen, const struct task_list *won)
 {
     int64_t now_us = when_steady_us();
     bool had_more = t->more;
 
-    t->more = seen == want;
+    t->more = full;
     t->wary = started_before(won);
     if (!t->more)
         t->next_at = TASK_TIME_NONE;
@@ -256,18 +258,38 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
                             .max_attempts = retry_max_attempts(&h->retry),
                             .lease_ms = p->conf->dqd.lease_ms,
                             .global_limit = (uint32_t)h->global_max_running};
-    size_t lost = 0;
+    struct row_faults faults = {0};
+    uint64_t *aside;
+    size_t seen = 0, lost = 0;
     int rc;
 
     p->claim_sent_us = when_steady_us();
-    rc = claim_store_claim(p->db, &p->owner, &ask, &won, ret_seen, &lost, err);
+    ask.aside_count = aside_ids(&t->aside, p->claim_sent_us, &aside);
+    ask.aside = aside;
+    ask.skip_locked = t->aside.count >= ASIDE_MANY;
+    ask.careful = p->claim_sent_us < t->careful_us;
+    ask.without_bodies = p->claim_sent_us < t->bare_us;
+    *ret_seen = 0;
+    rc = claim_store_claim(p->db, &p->owner, &ask, &won, &seen, &lost, &faults, err);
+    free(aside);
     if (rc < 0) {
-        p->recover = true; /* its UPDATE may have been done, whatever came after it */
+        row_faults_done(&faults);
         task_list_done(&won);
+        if (rc == ERR_LOCKED && t->handler >= 0 && ask.global_limit) {
+            care_limit_locked(t, err);
+            return 0;
+        }
+        p->recover = true; /* its UPDATE may have been done, whatever came after it */
         return rc;
     }
-    learn(p, t, want, *ret_seen, &won);
-    if (ask.shares == 1 && won.count && won.count == *ret_seen) /* all that was due before the last of them is taken */
+    care_limit_free(t);
+    *ret_seen = seen - faults.count;
+    care_put_aside(t, &faults, when_steady_us());
+    row_faults_done(&faults);
+    learn(p, t, seen == want, *ret_seen, &won);
+    if (won.lies)
+        care_long_bodies(t, p->claim_sent_us);
+    if (ask.shares == 1 && won.count && won.count == seen && !t->aside.count) /* all that was due before the last of them is taken */
         tags_set_floor(p, t, (struct claim_floor){won.items[won.count - 1].expected_at, won.items[won.count - 1].id});
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
@@ -312,6 +334,10 @@ static int claim_tags(struct poller *p, bool *ret_seen_any, struct err *err)
         if (want == 0)
             continue;
         rc = claim_due(p, t, want, &seen, err);
+        if (rc == ERR_TRANSIENT) { /* rolled back for another one's sake; the other tags need not wait for us to step aside */
+            t->hold_until_us = when_steady_us() + 1000 + (int64_t)(poller_random() % 20000);
+            continue;
+        }
         if (rc < 0) {
             p->tag_turn = (turn + 1) % p->handled_count; /* the others first, next time */
             return rc;
@@ -421,6 +447,8 @@ int64_t claim_wake(struct poller *p)
 {
     for (size_t i = 0; i < p->handled_count; i++)
         p->handled[i]->hold_until_us = 0;
+    if (p->woken_runs == 1 && p->peek_us == 0) /* the peek of the last wake is still to come: it must not be put off for ever */
+        return p->peek_cost_us[0];
     if (peeks_are_rare(p)) {
         p->woken_runs = 2; /* one that looks, one that takes */
         p->look_us = when_steady_us() - poll_us(p);

@@ -179,7 +179,8 @@ static bool database_ready(struct poller *p)
         p->away_said = 0;
         return true;
     }
-    if (!p->schema_known && (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT)))
+    if (!p->schema_known &&
+        (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT && rc != ERR_LOCKED)))
         poller_end(p, rc, err.text);
     else
         database_away(p, "no database, tried again later", &err, now_us);

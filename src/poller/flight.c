@@ -14,15 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
-#define SENT_BYTES_MOST ((size_t)16 << 20)
-
 const struct handler *flight_handler(const struct job *j)
 {
     return &j->table->handlers->items[j->handler];
 }
 
-static struct job *job_new(struct poller *p, struct tag_state *t, uint32_t count)
+struct job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count)
 {
     struct job *j = mem_zero(1, sizeof *j);
 
@@ -67,7 +64,7 @@ void flight_job_free(struct poller *p, struct job *j)
     } else {
         j->tag->queued--;
         if (j->state == JOB_SENT)
-            p->sent_bytes -= j->body_bytes;
+            p->sent_bytes[j->kind] -= j->body_bytes;
     }
     p->jobs[j->number] = NULL;
     p->job_count--;
@@ -89,7 +86,7 @@ void flight_end_task(struct job *j, struct flight_task *f)
     f->ended = true;
 }
 
-static void release_task(struct poller *p, struct job *j, struct flight_task *f, const char *why)
+void flight_release_task(struct poller *p, struct job *j, struct flight_task *f, const char *why)
 {
     struct settlement s = {.id = f->id, .version = f->version, .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1};
 
@@ -104,7 +101,7 @@ static void release_task(struct poller *p, struct job *j, struct flight_task *f,
 void flight_release_job(struct poller *p, struct job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++)
-        release_task(p, j, &j->flight[i], why);
+        flight_release_task(p, j, &j->flight[i], why);
     flight_job_free(p, j);
 }
 
@@ -147,13 +144,27 @@ static void fail_job(struct poller *p, struct job *j, const char *why)
     flight_job_free(p, j);
 }
 
-static void hold(struct poller *p, struct job *j)
+void flight_hold(struct poller *p, struct job *j, size_t at)
 {
-    if (p->held_count == p->held_cap) {
-        p->held_cap = p->held_cap ? 2 * p->held_cap : 16;
-        p->held = mem_resize(p->held, p->held_cap, sizeof *p->held);
+    struct held_jobs *h = &p->held[j->kind];
+
+    if (h->count == h->cap) {
+        h->cap = h->cap ? 2 * h->cap : 16;
+        h->jobs = mem_resize(h->jobs, h->cap, sizeof *h->jobs);
     }
-    p->held[p->held_count++] = j;
+    memmove(h->jobs + at + 1, h->jobs + at, (h->count - at) * sizeof *h->jobs);
+    h->jobs[at] = j;
+    h->count++;
+}
+
+static void unhold_first(struct held_jobs *h)
+{
+    memmove(h->jobs, h->jobs + 1, --h->count * sizeof *h->jobs);
+}
+
+bool flight_holds(const struct poller *p)
+{
+    return p->held[JOB_SHORT].count + p->held[JOB_LONG].count > 0;
 }
 
 /* When the first instruction may be executed. The claim has proved that all is due so soon, whatever becomes of the clock since. */
@@ -204,29 +215,23 @@ static void hand_over(struct poller *p, struct job *j)
         flight_release_job(p, j, err.text);
     } else {
         j->state = JOB_SENT;
-        p->sent_bytes += j->body_bytes;
+        p->sent_bytes[j->kind] += j->body_bytes;
         runner_send_job(p->link, &r);
         drop_tasks(j);
     }
     free(ids);
 }
 
-static bool bodies_loaded(const struct job *j)
-{
-    for (uint32_t i = 0; i < j->count; i++)
-        if (!j->tasks[i].body)
-            return false;
-    return true;
-}
-
 static bool has_room(const struct poller *p, const struct job *j)
 {
-    return p->sent_bytes == 0 || p->sent_bytes + j->body_bytes <= SENT_BYTES_MOST;
+    size_t sent = p->sent_bytes[j->kind];
+
+    return sent == 0 || sent + j->body_bytes <= BODIES_MOST;
 }
 
 static size_t body_bytes(const struct task *t)
 {
-    return t->body_size == SIZE_MAX ? SENT_BYTES_MOST : t->body_size; /* not known: take it for long */
+    return t->body_size == SIZE_MAX ? BODIES_MOST : t->body_size; /* not known: take it for long */
 }
 
 /* How many of the tasks from `from` on make one job. */
@@ -237,7 +242,7 @@ static uint32_t job_length(const struct handler *h, const struct task_list *won,
 
     while (from + n < won->count && n < (uint32_t)h->batch) {
         bytes += body_bytes(&won->items[from + n]);
-        if (n > 0 && bytes > SENT_BYTES_MOST)
+        if (n > 0 && bytes > BODIES_MOST)
             break;
         n++;
     }
@@ -250,7 +255,7 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_list *won, i
 
     for (size_t at = 0; at < won->count;) {
         uint32_t n = job_length(h, won, at);
-        struct job *j = job_new(p, t, n);
+        struct job *j = flight_job_new(p, t, n);
 
         j->leased_us = sent_us;
         j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
@@ -267,48 +272,25 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_list *won, i
             task_init(k);
         }
         at += n;
-        if (p->held_count == 0 && bodies_loaded(j) && has_room(p, j))
+        j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
+        if (j->kind == JOB_SHORT && p->held[JOB_SHORT].count == 0 && has_room(p, j))
             hand_over(p, j);
         else
-            hold(p, j);
+            flight_hold(p, j, p->held[j->kind].count);
     }
     task_list_done(won);
 }
 
+static bool ready(const struct poller *p, enum job_kind kind)
+{
+    const struct held_jobs *h = &p->held[kind];
+
+    return h->count && ((kind == JOB_LONG && !h->jobs[0]->measured) || has_room(p, h->jobs[0]));
+}
+
 int64_t flight_next(const struct poller *p)
 {
-    return p->held_count && !p->runner_gone && has_room(p, p->held[0]) ? 0 : NEVER_US;
-}
-
-static void unhold_first(struct poller *p)
-{
-    memmove(p->held, p->held + 1, --p->held_count * sizeof *p->held);
-}
-
-/* Loads what is missing. A row that is gone was deleted or is not ours any more: it is lost. */
-static int load_bodies(struct poller *p, struct job *j, struct err *err)
-{
-    struct task **missing = mem_alloc(j->count * sizeof *missing);
-    size_t n = 0, at = 0;
-    int rc = 0;
-
-    for (uint32_t i = 0; i < j->count; i++)
-        if (!j->tasks[i].body)
-            missing[n++] = &j->tasks[i];
-    while (at < n) {
-        size_t loaded = 0;
-
-        rc = claim_store_load_bodies(p->db, missing + at, n - at, SENT_BYTES_MOST, &loaded, err);
-        if (rc < 0)
-            break;
-        if (loaded == 0) { /* the first of them is gone */
-            at++;
-            continue;
-        }
-        at += loaded;
-    }
-    free(missing);
-    return rc;
+    return !p->runner_gone && (ready(p, JOB_SHORT) || ready(p, JOB_LONG)) ? 0 : NEVER_US;
 }
 
 static bool still_ours(const struct job *j)
@@ -319,31 +301,48 @@ static bool still_ours(const struct job *j)
     return false;
 }
 
-int flight_load(struct poller *p, struct err *err)
+/* The next step of the first long job. It is one statement, so that others are not kept waiting by many long bodies. */
+static int load_step(struct poller *p, struct job *j, struct err *err)
 {
-    struct job *j = p->held[0];
     int rc = 0;
 
-    if (!bodies_loaded(j)) {
-        rc = load_bodies(p, j, err);
-        if (rc < 0)
-            return rc;
-    }
-    unhold_first(p);
-    if (!still_ours(j) || !bodies_loaded(j))
+    if (still_ours(j))
+        rc = body_step(p, j, err);
+    if (rc < 0)
+        return rc;
+    if (!still_ours(j)) {
+        unhold_first(&p->held[JOB_LONG]);
         flight_release_job(p, j, "the body could not be read");
-    else
+    } else if (body_loaded(j)) {
+        unhold_first(&p->held[JOB_LONG]);
         hand_over(p, j);
+    }
     return 0;
+}
+
+int flight_load(struct poller *p, struct err *err)
+{
+    while (ready(p, JOB_SHORT)) {
+        struct job *j = p->held[JOB_SHORT].jobs[0];
+
+        unhold_first(&p->held[JOB_SHORT]);
+        if (still_ours(j))
+            hand_over(p, j);
+        else
+            flight_release_job(p, j, NULL);
+    }
+    return ready(p, JOB_LONG) ? load_step(p, p->held[JOB_LONG].jobs[0], err) : 0;
 }
 
 void flight_return_held(struct poller *p, const char *why)
 {
-    while (p->held_count) {
-        struct job *j = p->held[0];
+    for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
+        while (p->held[kind].count) {
+            struct job *j = p->held[kind].jobs[0];
 
-        unhold_first(p);
-        flight_release_job(p, j, why);
+            unhold_first(&p->held[kind]);
+            flight_release_job(p, j, why);
+        }
     }
 }
 
@@ -353,8 +352,10 @@ void flight_free(struct poller *p)
         if (p->jobs[i])
             flight_job_free(p, p->jobs[i]);
     free(p->jobs);
-    free(p->held);
+    for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
+        free(p->held[kind].jobs);
+        p->held[kind] = (struct held_jobs){NULL, 0, 0};
+    }
     p->jobs = NULL;
-    p->held = NULL;
-    p->job_cap = p->job_count = p->held_count = p->held_cap = 0;
+    p->job_cap = p->job_count = 0;
 }

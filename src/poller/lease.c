@@ -33,6 +33,9 @@ int64_t lease_vouch_us(const struct poller *p)
     return interval_us > VOUCH_MIN_US ? interval_us : VOUCH_MIN_US;
 }
 
+/* A lease that could not be renewed is tried again after this part of it. */
+#define RENEW_AGAIN_PART 20
+
 static int by_id(const void *a, const void *b)
 {
     const struct claim_ref *x = a, *y = b;
@@ -182,7 +185,29 @@ int64_t lease_renew_next(const struct poller *p)
     for (size_t i = 0; i < p->result_count; i++)
         if (p->results[i].leased_us + age_us < next && result_kept(p, &p->results[i]))
             next = p->results[i].leased_us + age_us;
-    return next != NEVER_US && next < p->renew_us + age_us ? p->renew_us + age_us : next;
+    if (next != NEVER_US && next < p->renew_us + age_us)
+        next = p->renew_us + age_us;
+    return p->renew_again_us && p->renew_again_us < next ? p->renew_again_us : next;
+}
+
+static bool any_fault(const struct row_faults *f, const struct job *j)
+{
+    for (uint32_t k = 0; f->count && k < j->count; k++)
+        if (!j->flight[k].ended && !j->flight[k].lost && row_faults_find(f, j->flight[k].id))
+            return true;
+    return false;
+}
+
+/* The leases of these rows go on to their end: they are tried again soon, and the log says it once. */
+static void note_faults(struct poller *p, const struct row_faults *f, int64_t now_us)
+{
+    p->renew_again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
+    if (f->count && !p->renew_faulty)
+        log_event(LOG_WARN, "leases cannot be renewed, the others are", "tasks=%zu id=%" PRIu64 " error=%s", f->count,
+                  f->items[0].id, log_quote(f->items[0].err.text));
+    else if (!f->count && p->renew_faulty)
+        log_event(LOG_INFO, "all leases can be renewed again", "%s", "");
+    p->renew_faulty = f->count > 0;
 }
 
 int lease_renew(struct poller *p, struct err *err)
@@ -192,19 +217,21 @@ int lease_renew(struct poller *p, struct err *err)
     struct claim_ref *refs = refs_of(p, sent_us, renew_age_us(p), true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     uint32_t *numbers = mem_alloc((p->job_cap + 1) * sizeof *numbers);
+    struct row_faults faults = {0};
     int rc = 0;
 
     if (n)
-        rc = claim_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, lost, err);
+        rc = claim_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->renew_faulty, lost, &faults, err);
     if (rc < 0)
         goto out;
     p->renew_us = sent_us;
+    note_faults(p, &faults, sent_us);
     if (any(lost, n))
         drop_lost(p, refs, lost, n);
     for (size_t i = 0; i < p->job_cap; i++) {
         struct job *j = p->jobs[i];
 
-        if (!j || sent_us - j->leased_us < renew_age_us(p))
+        if (!j || sent_us - j->leased_us < renew_age_us(p) || any_fault(&faults, j))
             continue;
         j->leased_us = sent_us;
         j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
@@ -212,11 +239,12 @@ int lease_renew(struct poller *p, struct err *err)
             numbers[jobs++] = j->number;
     }
     for (size_t i = 0; i < p->result_count; i++)
-        if (sent_us - p->results[i].leased_us >= renew_age_us(p))
+        if (sent_us - p->results[i].leased_us >= renew_age_us(p) && !row_faults_find(&faults, p->results[i].s.id))
             p->results[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
 out:
+    row_faults_done(&faults);
     free(refs);
     free(lost);
     free(numbers);

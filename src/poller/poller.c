@@ -138,6 +138,9 @@ static void advance(struct poller *p)
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
         now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
         end_away(p);
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->job_count == 0 &&
+        settle_stuck(p, now_us - p->conf->dqd.lease_ms * 1000))
+        poller_end(p, ERR_LOCKED, "results could not be recorded, see the log; their tasks run again when their lease has ended");
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
@@ -285,7 +288,7 @@ static void wait_until(struct poller *p, int64_t until_us)
 
     if (!p->runner_gone) {
         fds[1].fd = runner_fd(p->link);
-        if (p->job_count > p->started + QUEUE_LONG && p->held_count == 0) {
+        if (p->job_count > p->started + QUEUE_LONG && !flight_holds(p)) {
             fds[1].events = 0;
             wait_us = earlier(wait_us, REPORTS_US);
         }
@@ -409,6 +412,19 @@ static void start_anew(const struct poller *p)
     log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
 }
 
+/* Locks are not waited for: others would wait with us. What a host that vanishes leaves locked is free again when its leases end,
+ * or soon after; a poller that lives is never silent for so long. */
+static struct db_session session_of(const struct conf *c)
+{
+    int64_t idle_ms = c->dqd.lease_ms;
+
+    if (idle_ms < 3 * c->dqd.poll_interval_ms)
+        idle_ms = 3 * c->dqd.poll_interval_ms;
+    if (idle_ms < 2 * c->dqd.heartbeat_ms)
+        idle_ms = 2 * c->dqd.heartbeat_ms;
+    return (struct db_session){.lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
+}
+
 int poller_run(struct poller_options *o, struct err *err)
 {
     int64_t now_us = when_steady_us();
@@ -419,6 +435,7 @@ int poller_run(struct poller_options *o, struct err *err)
                        .wake = {.fd = -1, .file_fd = -1, .dir_fd = -1},
                        .shares = 1,
                        .drain_until_us = NEVER_US};
+    struct db_session session;
     char host[256];
     int rc;
 
@@ -426,6 +443,8 @@ int poller_run(struct poller_options *o, struct err *err)
     p.table->handlers = o->handlers;
     p.table->users = 1;
     p.db = db_new(&p.conf->mysql);
+    session = session_of(p.conf);
+    db_set_session(p.db, &session);
     p.slots = o->slots ? o->slots : p.conf->dqd.slots;
     p.end_us = o->mode == POLLER_FOR ? now_us + o->for_ms * 1000 : NEVER_US;
     p.ping_sent_us = p.ticked_us = now_us;

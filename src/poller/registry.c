@@ -20,11 +20,17 @@ int registry_beat(struct poller *p, struct err *err)
     struct poller_share s;
     int64_t sent_us = when_steady_us();
     int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->started,
-                               STALE_BEATS * p->conf->dqd.heartbeat_ms, &s, err);
+                               STALE_BEATS * p->conf->dqd.heartbeat_ms, p->unheard, &s, err);
 
     if (rc < 0)
         return rc;
     p->beat_us = when_steady_us();
+    if (s.unheard != p->unheard)
+        log_event(s.unheard ? LOG_WARN : LOG_INFO,
+                  s.unheard ? "the heartbeat cannot be written, its row is locked by somebody: others may take this dqd for dead"
+                            : "the heartbeat can be written again",
+                  "%s", "");
+    p->unheard = s.unheard;
     if (s.shares)
         dbclock_sample(&p->clock, sent_us, p->beat_us, s.now_us);
     if (s.shares != p->shares || s.share != p->share)

@@ -93,7 +93,7 @@ static void on_started(struct poller *p, struct job *j, const struct runner_even
     j->tag->queued--;
     j->tag->running++;
     p->started++;
-    p->sent_bytes -= j->body_bytes;
+    p->sent_bytes[j->kind] -= j->body_bytes;
     log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
               j->count, (int)e->pid);
 }
@@ -221,7 +221,7 @@ void report_runner_gone(struct poller *p)
     bool cleared = runner_cleared(p->link);
 
     p->runner_gone = true;
-    p->held_count = 0;
+    p->held[JOB_SHORT].count = p->held[JOB_LONG].count = 0;
     log_event(LOG_ERROR,
               cleared ? "the runner died, its handlers are killed and their tasks taken back"
                       : "the runner is gone, but whether all its handlers are dead is not known",

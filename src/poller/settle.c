@@ -18,6 +18,10 @@
 #define WAIT_QUEUE_US 40000
 /* A claim that is due so soon after goes first: a task waits for it, and nobody for the result. */
 #define CLAIM_SOON_US 2000
+/* What cannot be recorded is tried again after so long, then twice as long each time. */
+#define HOLD_MIN_US INT64_C(50000)
+#define HOLD_MOST_US INT64_C(5000000)
+#define SAY_AFTER_US INT64_C(1000000)
 
 void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_us)
 {
@@ -33,6 +37,8 @@ void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_u
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
     r->leased_us = leased_us;
+    r->again_us = r->hold_us = 0;
+    r->said = false;
 }
 
 static void item_done(struct settle_item *r)
@@ -41,25 +47,44 @@ static void item_done(struct settle_item *r)
     free((void *)r->s.output);
 }
 
+/* The first that is not kept back, and how many these are; the earliest time of one that is. */
+static size_t waiting(const struct poller *p, const struct settle_item **ret_first, int64_t *ret_again_us)
+{
+    size_t n = 0;
+
+    *ret_first = NULL;
+    *ret_again_us = NEVER_US;
+    for (size_t i = 0; i < p->result_count; i++) {
+        const struct settle_item *r = &p->results[i];
+
+        if (!r->again_us && n++ == 0)
+            *ret_first = r;
+        if (r->again_us && r->again_us < *ret_again_us)
+            *ret_again_us = r->again_us;
+    }
+    return n;
+}
+
 int64_t settle_next(const struct poller *p)
 {
-    int64_t oldest_us, at, claim_us;
+    const struct settle_item *first;
+    int64_t again_us, at, claim_us;
+    size_t n = waiting(p, &first, &again_us);
 
-    if (p->result_count == 0)
-        return NEVER_US;
-    if (p->result_count >= SETTLE_MOST || p->phase != PHASE_RUN)
+    if (n == 0)
+        return again_us;
+    if (n >= SETTLE_MOST || p->phase != PHASE_RUN)
         return 0;
-    oldest_us = p->results[0].queued_us;
-    at = oldest_us + (p->job_count == 0 ? 0 : p->job_count > p->started ? WAIT_QUEUE_US : WAIT_RUNNING_US);
+    at = first->queued_us + (p->job_count == 0 ? 0 : p->job_count > p->started ? WAIT_QUEUE_US : WAIT_RUNNING_US);
     claim_us = claim_next(p);
-    if (claim_us < at + CLAIM_SOON_US && at < oldest_us + WAIT_QUEUE_US) {
+    if (claim_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
         int64_t now_us = when_steady_us();
 
         at = (claim_us > now_us ? claim_us : now_us) + CLAIM_SOON_US;
-        if (at > oldest_us + WAIT_QUEUE_US)
-            at = oldest_us + WAIT_QUEUE_US;
+        if (at > first->queued_us + WAIT_QUEUE_US)
+            at = first->queued_us + WAIT_QUEUE_US;
     }
-    return at;
+    return at < again_us ? at : again_us;
 }
 
 static void count(struct poller *p, const struct settlement *s, bool applied)
@@ -77,58 +102,117 @@ static void count(struct poller *p, const struct settlement *s, bool applied)
         p->total_retried++;
 }
 
-/* The server refused the data of some result in the batch: find it, one at a time, and settle it without its text, so that
- * one odd byte never holds up the others. */
-static int settle_singly(struct poller *p, struct settlement *s, size_t n, bool *applied, struct err *err)
+/* The server refused the data of a result: it is settled without its text, so that an odd byte does not cost the result. */
+static bool settle_bare(struct poller *p, const struct settlement *s, const struct row_fault *f, bool *applied)
 {
-    bool all = p->conf->dqd.history == CONF_HISTORY_ALL;
+    struct settlement bare = *s;
+    struct err err;
 
-    for (size_t i = 0; i < n; i++) {
-        int rc = claim_store_settle(p->db, &p->owner, &s[i], 1, all, &applied[i], err);
+    if (f->err.code != ERR_DATA && f->err.code != ERR_FATAL)
+        return false;
+    bare.output = NULL;
+    bare.output_size = 0;
+    bare.error = s->error ? "(the text could not be stored)" : NULL;
+    if (claim_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL, &err) < 0)
+        return false;
+    log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id, log_quote(f->err.text));
+    return true;
+}
 
-        if (rc == ERR_DATA || rc == ERR_FATAL) {
-            struct settlement bare = s[i];
+/* It stays in the queue, and is tried again after a while that grows; others are settled meanwhile. */
+static void keep_back(struct poller *p, struct settle_item *r, const struct row_fault *f, int64_t now_us)
+{
+    int64_t most_us = p->conf->dqd.lease_ms * 1000 / 8;
 
-            log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s[i].id, log_quote(err->text));
-            bare.output = NULL;
-            bare.output_size = 0;
-            bare.error = s[i].error ? "(the text could not be stored)" : NULL;
-            rc = claim_store_settle(p->db, &p->owner, &bare, 1, all, &applied[i], err);
-        }
-        if (rc < 0)
-            return rc;
+    if (most_us > HOLD_MOST_US)
+        most_us = HOLD_MOST_US;
+    r->hold_us = r->hold_us ? 2 * r->hold_us : HOLD_MIN_US;
+    if (r->hold_us > most_us)
+        r->hold_us = most_us;
+    r->again_us = now_us + r->hold_us;
+    if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > SAY_AFTER_US)) {
+        log_event(LOG_WARN, "a result cannot be recorded yet, others are", "id=%" PRIu64 " error=%s", r->s.id,
+                  log_quote(f->err.text));
+        r->said = true;
     }
-    return 0;
+}
+
+/* The first of those whose time has come, by their place in the queue; those that were kept back only when there are no others, so
+ * that the locks of the ones are never waited for by the others. */
+static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_kept)
+{
+    int64_t now_us = when_steady_us();
+    size_t n = 0;
+
+    for (int kept = 0; n == 0 && kept <= 1; kept++) {
+        for (size_t i = 0; i < p->result_count && n < SETTLE_MOST; i++)
+            if (kept ? p->results[i].again_us && p->results[i].again_us <= now_us : !p->results[i].again_us)
+                at[n++] = i;
+        *ret_kept = kept == 1;
+    }
+    return n;
+}
+
+/* Takes what is settled out of the queue. */
+static void remove_settled(struct poller *p, const size_t *at, const bool *stays, size_t n)
+{
+    size_t kept = 0, k = 0;
+
+    for (size_t i = 0; i < p->result_count; i++) {
+        bool settled = k < n && at[k] == i && !stays[k];
+
+        k += k < n && at[k] == i;
+        if (settled)
+            item_done(&p->results[i]);
+        else
+            p->results[kept++] = p->results[i];
+    }
+    p->result_count = kept;
 }
 
 int settle_flush(struct poller *p, struct err *err)
 {
-    size_t n = p->result_count < SETTLE_MOST ? p->result_count : SETTLE_MOST;
+    size_t at[SETTLE_MOST];
     struct settlement s[SETTLE_MOST] = {0};
-    bool applied[SETTLE_MOST] = {false};
-    bool put_back = false;
+    bool applied[SETTLE_MOST] = {false}, stays[SETTLE_MOST] = {false};
+    struct row_faults faults = {0};
+    bool put_back = false, kept;
+    size_t n = choose(p, at, &kept);
     int rc;
 
     for (size_t i = 0; i < n; i++) {
-        s[i] = p->results[i].s;
+        s[i] = p->results[at[i]].s;
         put_back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
-    rc = claim_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, applied, err);
-    if (rc == ERR_DATA || rc == ERR_FATAL)
-        rc = settle_singly(p, s, n, applied, err);
+    rc = claim_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept, applied, &faults, err);
     if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < n; i++) {
-        count(p, &s[i], applied[i]);
-        item_done(&p->results[i]);
+        goto out;
+    for (size_t i = 0; i < faults.count; i++) {
+        size_t k = faults.items[i].at;
+
+        stays[k] = !settle_bare(p, &s[k], &faults.items[i], &applied[k]);
+        if (stays[k])
+            keep_back(p, &p->results[at[k]], &faults.items[i], when_steady_us());
     }
-    p->result_count -= n;
-    memmove(p->results, p->results + n, p->result_count * sizeof *p->results);
+    for (size_t i = 0; i < n; i++)
+        if (!stays[i])
+            count(p, &s[i], applied[i]);
+    remove_settled(p, at, stays, n);
     if (p->o->mode == POLLER_ONCE && (put_back || p->job_count == 0)) { /* due again at once, or added by the last handler */
         p->pass_empty = false;
         p->peek_us = 0;
     }
-    return 0;
+out:
+    row_faults_done(&faults);
+    return rc;
+}
+
+bool settle_stuck(const struct poller *p, int64_t since_us)
+{
+    for (size_t i = 0; i < p->result_count; i++)
+        if (!p->results[i].again_us || p->results[i].queued_us > since_us)
+            return false;
+    return p->result_count > 0;
 }
 
 void settle_free(struct poller *p)

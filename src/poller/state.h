@@ -8,6 +8,7 @@
 #ifndef DQ_POLLER_STATE_H
 #define DQ_POLLER_STATE_H
 
+#include "poller/aside.h"
 #include "poller/dbclock.h"
 #include "poller/poller.h"
 #include "runner/runner.h"
@@ -24,6 +25,8 @@
 /* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer, for who cancels a task in that time is
  * told that it runs. */
 #define CLAIM_EARLY_MS 5
+/* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
+#define BODIES_MOST ((size_t)16 << 20)
 
 /* A handlers table stays until the last job that was started by it has ended. */
 struct table {
@@ -49,6 +52,11 @@ struct tag_state {
     int64_t rest_us;       /* length of the last rest */
     int64_t seen_us;       /* last peek that had it */
     int64_t warned_us;     /* last time the log said that it has no handler; 0: never */
+    struct aside aside;    /* due tasks whose rows could not be changed */
+    int64_t careful_us;    /* until then a claim looks for locked rows first */
+    int64_t bare_us;       /* until then it brings no bodies: some body_size of this tag was a lie */
+    int64_t limit_hold_us; /* how long its row of dq_tag was last left alone, as somebody has locked it; 0: not */
+    int64_t limit_since_us, limit_said_us;
 };
 
 /* A task in flight. */
@@ -60,10 +68,13 @@ struct flight_task {
     bool ended; /* its result has been queued for settling */
 };
 
+/* JOB_SHORT came with its bodies, those of a JOB_LONG are loaded when there is room for them. */
+enum job_kind { JOB_SHORT, JOB_LONG };
 enum job_state { JOB_HELD, JOB_SENT, JOB_STARTED };
 /* A job: one handler process, one task or a batch. */
 struct job {
     uint32_t number; /* index in poller.jobs */
+    enum job_kind kind;
     enum job_state state;
     struct tag_state *tag;
     struct table *table;
@@ -73,6 +84,8 @@ struct job {
     uint32_t count, open; /* tasks; of these not ended */
     uint32_t cursor;      /* where the next verdict is looked for first */
     size_t body_bytes;
+    bool measured;       /* body_bytes is what the bodies really have */
+    bool singly;         /* loading several at once failed */
     int64_t leased_us;   /* when the claim or the last renewal was sent */
     int64_t deadline_us; /* leased_us + lease: not ours for sure after this */
     int64_t start_us;    /* 0: not yet */
@@ -80,10 +93,19 @@ struct job {
     bool killed; /* a kill was sent */
 };
 
+/* Oldest first. */
+struct held_jobs {
+    struct job **jobs;
+    size_t count, cap;
+};
+
 struct settle_item {
     struct settlement s; /* error and output are owned */
     int64_t queued_us;
     int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
+    int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
+    int64_t hold_us;   /* how long it was kept back last */
+    bool said;         /* that was logged */
 };
 
 /* The file that others of this host open when something has just become due. */
@@ -112,8 +134,9 @@ struct duty_trouble {
 struct poller {
     struct poller_options *o;
     struct conf *conf;
-    struct table *table;       /* current */
-    int64_t reload_us;     /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that it has not */
+    struct table *table; /* current */
+    int64_t
+        reload_us; /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that it has not */
     struct db *db;
     struct runner_link *link;
     struct claim_owner owner;
@@ -139,11 +162,10 @@ struct poller {
 
     struct job **jobs; /* by number; NULL: free */
     size_t job_cap, job_count;
-    size_t job_free;   /* where to look for a free number */
-    struct job **held; /* JOB_HELD, oldest first */
-    size_t held_count, held_cap;
+    size_t job_free;          /* where to look for a free number */
+    struct held_jobs held[2]; /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
     uint32_t started;
-    size_t sent_bytes; /* bodies handed over, not yet started */
+    size_t sent_bytes[2]; /* bodies handed over, not yet started, by kind */
 
     struct settle_item *results;
     size_t result_count, result_cap;
@@ -152,9 +174,9 @@ struct poller {
     int64_t away_us;     /* since when there is no database that takes writes; 0: it is there */
     int64_t db_retry_us; /* no statement before; 0: none is put off */
     int64_t backoff_us;
-    struct err away;       /* why the last try failed */
-    unsigned away_said;    /* a bit for each err_code that was logged of it */
-    int64_t away_said_us;  /* the first of these */
+    struct err away;      /* why the last try failed */
+    unsigned away_said;   /* a bit for each err_code that was logged of it */
+    int64_t away_said_us; /* the first of these */
     struct duty_trouble troubles[DUTY_COUNT];
     bool recover;          /* a claim failed, its outcome is not known: look what it took */
     int64_t claim_sent_us; /* of that claim */
@@ -169,10 +191,14 @@ struct poller {
     int64_t look_cost_us;    /* of asking one tag */
     int64_t look_us;         /* when all tags were last asked, together or one by one */
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
-    bool pass_empty; /* the last full pass won nothing */
+    int64_t renew_again_us;  /* leases that could not be renewed are tried again then; 0: none */
+    struct aside reap_aside; /* tasks that could not be taken back */
+    bool renew_faulty;       /* there were some at the last renewal */
+    bool pass_empty;         /* the last full pass won nothing */
     struct wake wake;
     unsigned woken_runs; /* so many more runs of claim_run are due to a wake; before the last there is no peek */
     unsigned share, shares;
+    bool unheard; /* our row of dq_poller is locked by somebody */
     uint64_t ping_sent, ping_answered;
     int64_t ping_sent_us;
     int64_t ticked_us;
@@ -203,13 +229,24 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_list *won,
                  int64_t sent_us);                                             /* tasks become jobs; empties won */
 void flight_release(struct poller *p, struct task_list *won, const char *why); /* gives claimed tasks back unstarted; empties won */
 int64_t flight_next(const struct poller *p);
-int flight_load(struct poller *p, struct err *err); /* duty: bodies of held jobs, then hand them over */
+int flight_load(struct poller *p,
+                struct err *err);          /* duty: hands held jobs over; bodies of the first long one, a statement a time */
+bool flight_holds(const struct poller *p); /* whether there are held jobs */
 void flight_return_held(struct poller *p, const char *why);
+struct job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count); /* of the current table; tasks are still empty */
+void flight_hold(struct poller *p, struct job *j, size_t at); /* at that place among the held jobs of its kind */
+void flight_release_task(struct poller *p, struct job *j, struct flight_task *f, const char *why);
 const struct handler *flight_handler(const struct job *j);
 void flight_end_task(struct job *j, struct flight_task *f);
 void flight_release_job(struct poller *p, struct job *j, const char *why); /* gives its open tasks back, frees it */
 void flight_job_free(struct poller *p, struct job *j);
 void flight_free(struct poller *p);
+
+/* body.c */
+bool body_loaded(const struct job *j); /* all of its bodies */
+/* One statement for the first of the held long jobs: asks how long its bodies are, or loads some. Tasks whose body is gone or cannot be
+ * read leave the job, which may be empty afterwards; what is too much for one process becomes jobs of their own behind it. */
+int body_step(struct poller *p, struct job *j, struct err *err);
 
 /* report.c */
 void report_take_all(struct poller *p);    /* whatever the runner has said since */
@@ -220,6 +257,13 @@ int64_t claim_next(const struct poller *p);
 int claim_run(struct poller *p, struct err *err);
 int64_t claim_recover_next(const struct poller *p);
 int claim_recover(struct poller *p, struct err *err);
+
+/* care.c */
+void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us); /* rows that a claim could not change */
+/* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open transaction. Only this tag waits. */
+void care_limit_locked(struct tag_state *t, const struct err *err);
+void care_limit_free(struct tag_state *t);
+void care_long_bodies(struct tag_state *t, int64_t now_us); /* some body_size was a lie: claims of the tag bring no bodies for a while */
 
 /* Makes claim_run look at all tags now; the caller sees to it that this is not too often. Returns what it will take, microseconds,
  * as far as is known. */
@@ -237,6 +281,7 @@ int64_t lease_vouch_us(const struct poller *p); /* how long after a claim or a c
 void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_us);
 int64_t settle_next(const struct poller *p);
 int settle_flush(struct poller *p, struct err *err);
+bool settle_stuck(const struct poller *p, int64_t since_us); /* nothing waits but what could not be recorded since then */
 void settle_free(struct poller *p);
 
 /* registry.c, upkeep.c: duties */

@@ -130,6 +130,7 @@ static void forget(struct poller *p, int64_t now_us)
         struct tag_state *t = p->tags[i];
 
         if (t->queued + t->running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->rest_until_us) {
+            aside_done(&t->aside);
             free(t->name);
             free(t);
         } else {
@@ -234,6 +235,7 @@ void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t n
 void tags_free(struct poller *p)
 {
     for (size_t i = 0; i < p->tag_count; i++) {
+        aside_done(&p->tags[i]->aside);
         free(p->tags[i]->name);
         free(p->tags[i]);
     }

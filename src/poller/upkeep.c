@@ -49,37 +49,75 @@ static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
                  (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
 }
 
-int upkeep_reap(struct poller *p, struct err *err)
+/* Keeps those that are ours to take back; give_up[] is by their new place. */
+static void keep_judged(struct poller *p, struct task_list *l, bool *give_up, int64_t now_at)
 {
-    struct task_list expired = {0};
-    bool give_up[REAP_MOST];
-    int64_t now_us = when_steady_us();
-    size_t kept = 0, taken = 0;
-    int rc = claim_store_expired(p->db, REAP_MOST, &expired, err);
+    size_t kept = 0;
 
-    if (rc < 0)
-        return rc;
-    plan_reap(p, now_us, when_steady_us() - now_us);
-    for (size_t i = 0; i < expired.count; i++) {
-        struct task *t = &expired.items[i];
+    for (size_t i = 0; i < l->count; i++) {
+        struct task *t = &l->items[i];
 
-        if (judge(p, t, dbclock_at(&p->clock, now_us), &give_up[kept])) {
-            struct task swap = expired.items[kept];
+        if (judge(p, t, now_at, &give_up[kept])) {
+            struct task swap = l->items[kept];
 
-            log_event(LOG_WARN, "lease expired, task taken back", "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
-                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid, give_up[kept] ? "failed" : "pending");
-            expired.items[kept++] = *t;
+            l->items[kept++] = *t;
             *t = swap;
         }
     }
-    for (size_t i = kept; i < expired.count; i++)
-        task_done(&expired.items[i]);
-    expired.count = kept;
-    if (kept) {
-        rc = claim_store_take_back(p->db, &expired, give_up, &taken, err);
-        p->peek_us = 0;
-        p->pass_empty = false;
+    for (size_t i = kept; i < l->count; i++)
+        task_done(&l->items[i]);
+    l->count = kept;
+}
+
+static void log_taken(const struct task_list *l, const bool *give_up, const bool *taken)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct task *t = &l->items[i];
+
+        if (taken[i])
+            log_event(LOG_WARN, "lease expired, task taken back", "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
+                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid, give_up[i] ? "failed" : "pending");
     }
+}
+
+static void log_left(struct poller *p, int64_t now_us)
+{
+    struct aside *a = &p->reap_aside;
+
+    if (aside_news(a, now_us))
+        log_event(a->last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
+                  "tasks whose lease has ended cannot be taken back, the others are", "tasks=%zu id=%" PRIu64 " error=%s", a->count,
+                  a->last.id, log_quote(a->last.err.text));
+    else if (aside_over(a))
+        log_event(LOG_INFO, "no task is left that cannot be taken back", "%s", "");
+}
+
+int upkeep_reap(struct poller *p, struct err *err)
+{
+    struct task_list expired = {0};
+    struct row_faults faults = {0};
+    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->reap_aside.count > 0;
+    int64_t now_us = when_steady_us();
+    uint64_t *aside;
+    size_t aside_count = aside_ids(&p->reap_aside, now_us, &aside);
+    int rc = claim_store_expired(p->db, aside, aside_count, REAP_MOST, &expired, err);
+
+    free(aside);
+    if (rc < 0)
+        return rc;
+    plan_reap(p, now_us, when_steady_us() - now_us);
+    keep_judged(p, &expired, give_up, dbclock_at(&p->clock, now_us));
+    if (expired.count) {
+        rc = claim_store_take_back(p->db, &expired, give_up, careful, taken, &faults, err);
+        log_taken(&expired, give_up, taken);
+        aside_put_all(&p->reap_aside, &faults, when_steady_us());
+        if (faults.count < expired.count) {
+            p->peek_us = 0;
+            p->pass_empty = false;
+        }
+    }
+    log_left(p, when_steady_us());
+    row_faults_done(&faults);
     task_list_done(&expired);
     return rc;
 }
@@ -87,6 +125,18 @@ int upkeep_reap(struct poller *p, struct err *err)
 int64_t upkeep_retention_next(const struct poller *p)
 {
     return p->phase == PHASE_RUN ? p->retention_us : NEVER_US;
+}
+
+static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted, struct err *err)
+{
+    struct row_faults faults = {0};
+    int rc = claim_store_expire_finished(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
+
+    if (faults.count)
+        log_event(LOG_WARN, "old tasks cannot be deleted, the others are", "tasks=%zu id=%" PRIu64 " error=%s", faults.count,
+                  faults.items[0].id, log_quote(faults.items[0].err.text));
+    row_faults_done(&faults);
+    return rc;
 }
 
 int upkeep_retention(struct poller *p, struct err *err)
@@ -103,7 +153,7 @@ int upkeep_retention(struct poller *p, struct err *err)
         size_t deleted = SWEEP_STEP;
 
         for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP; step++) {
-            int rc = claim_store_expire_finished(p->db, kinds[i].status, kinds[i].age_ms, SWEEP_STEP, &deleted, err);
+            int rc = sweep(p, kinds[i].status, kinds[i].age_ms, &deleted, err);
 
             if (rc < 0)
                 return rc;

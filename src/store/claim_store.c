@@ -14,13 +14,14 @@
 #include <string.h>
 
 #define SMALL_BODY 16384 /* comes along with the claim */
+#define SMALL_BODY_TEXT "16384"
 
 void task_list_done(struct task_list *l)
 {
     for (size_t i = 0; i < l->count; i++)
         task_done(&l->items[i]);
     free(l->items);
-    *l = (struct task_list){NULL, 0, 0};
+    *l = (struct task_list){NULL, 0, 0, false};
 }
 
 static struct task *task_list_add(struct task_list *l)
@@ -34,137 +35,24 @@ static struct task *task_list_add(struct task_list *l)
     return t;
 }
 
-/* ---- peek */
-
-static void peek_reset(struct claim_peek *p)
-{
-    for (size_t i = 0; i < p->count; i++)
-        free(p->tags[i].tag);
-    p->count = 0;
-    p->now_us = 0;
-}
-
-void claim_peek_done(struct claim_peek *p)
-{
-    peek_reset(p);
-    free(p->tags);
-    *p = (struct claim_peek){.now_us = 0};
-}
-
-static void peek_add(struct claim_peek *p, const struct db_rows *r)
-{
-    if (p->count == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 16;
-        p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
-    }
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), sql_due(r, 3)};
-}
-
-static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p, uint64_t *id, struct err *err)
-{
-    struct db_rows *rows = NULL;
-
-    int rc = db_query(db, sql, columns, false, &rows, err);
-    if (rc == 0)
-        peek_reset(p);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        p->now_us = sql_now_us(rows);
-        peek_add(p, rows);
-        if (id && db_u64(rows, 4) > *id)
-            *id = db_u64(rows, 4);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    return rc;
-}
-
-/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
- * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. MariaDB takes
- * the limit as a setting, MySQL as a hint; each reads the other's as a comment. */
-int claim_store_peek(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    if (limit_ms)
-        buf_printf(&sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ", limit_ms / 1000, (int)(limit_ms % 1000));
-    buf_str(&sql, "SELECT ");
-    if (limit_ms)
-        buf_printf(&sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
-    buf_printf(&sql,
-               SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
-                       " GROUP BY status, tag",
-               TASK_PENDING - 1, TASK_PENDING + 1);
-    int rc = read_peek(db, &sql, 4, p, NULL, err);
-    buf_done(&sql);
-    return rc;
-}
-
-int claim_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT " SQL_NOW ", tag, MIN(expected_time), MAX(id) FROM (SELECT id, status, tag, expected_time FROM dq_task"
-               " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
-               *id, CLAIM_NEWS_MOST, TASK_PENDING);
-    int rc = read_peek(db, &sql, 5, p, id, err);
-    buf_done(&sql);
-    return rc;
-}
-
-/* Two ranges of the index, which has the id behind its last column. */
-static void put_floor(struct buf *sql, const struct claim_floor *floor)
-{
-    if (floor->at <= 0) /* not known, or below all that dq stores: applications store zero dates */
-        return;
-    buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
-    db_put_time(sql, floor->at);
-    if (floor->id) {
-        buf_str(sql, " OR c.expected_time = ");
-        db_put_time(sql, floor->at);
-        buf_printf(sql, " AND c.id > %" PRIu64 ")", floor->id);
-    }
-}
-
-int claim_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
-                     struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    int64_t now_us = 0, next_at = TASK_TIME_NONE;
-
-    buf_printf(&sql, "SELECT " SQL_NOW ", c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
-               TASK_PENDING);
-    db_put_text(&sql, tag);
-    put_floor(&sql, floor);
-    buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
-    int rc = db_query(db, &sql, 3, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        now_us = sql_now_us(rows);
-        next_at = sql_due(rows, 2);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    buf_done(&sql);
-    if (rc == 0) {
-        *ret_now_us = now_us;
-        *ret_next_at = next_at;
-    }
-    return rc;
-}
-
 /* ---- claim */
 
 #define CLAIM_COLUMNS                                                                                                              \
     "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"    \
-    " b.message_body"
+    " IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)"
 #define CLAIM_COLUMN_COUNT 11
 /* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads
- * nothing. */
+ * nothing. What body_size says is not believed: a body that is longer stays where it is. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
+#define NO_BODY (-1) /* in place of SMALL_BODY: no row is looked at again */
+/* An honest row never comes near these: what is beyond cannot be counted up for long. */
+#define VERSION_MOST (UINT64_MAX - 1000000)
+#define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
-static void read_claimed(const struct db_rows *r, struct task *t)
+static void read_claimed(const struct db_rows *r, bool with_body, struct task_list *ret)
 {
+    struct task *t = task_list_add(ret);
+
     t->id = db_u64(r, 0);
     t->version = db_u64(r, 1);
     t->tag = sql_dup_tag(r, 2);
@@ -176,16 +64,19 @@ static void read_claimed(const struct db_rows *r, struct task *t)
     t->expected_at = sql_due(r, 8);
     t->create_at = db_time(r, 9);
     task_read_body(r, 10, t);
+    if (with_body && !t->body && t->body_size <= SMALL_BODY) {
+        t->body_size = SIZE_MAX;
+        ret->lies = true;
+    }
 }
 
-static int read_list(struct db *db, const struct buf *sql, void (*read)(const struct db_rows *r, struct task *t),
-                     struct task_list *ret, struct err *err)
+static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_list *ret, struct err *err)
 {
     struct db_rows *rows = NULL;
 
     int rc = db_query(db, sql, CLAIM_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        read(rows, task_list_add(ret));
+        read_claimed(rows, with_bodies, ret);
         rc = 0;
     }
     db_rows_free(rows);
@@ -198,10 +89,11 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
 {
     struct buf sql = BUF_INIT;
     const char *order = far_end ? " DESC" : "";
+    bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
     buf_printf(&sql,
-               "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
-               SMALL_BODY, TASK_PENDING);
+               "%sSELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
+               skip_locked ? rows_before_skip(db) : "", ask->without_bodies ? NO_BODY : SMALL_BODY, TASK_PENDING);
     db_put_text(&sql, ask->tag);
     buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS",
                overdue_ms * 1000);
@@ -209,14 +101,19 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     db_put_text(&sql, ask->tag);
     buf_chr(&sql, ')');
     if (share == ask->share)
-        put_floor(&sql, &ask->floor);
+        sql_put_floor(&sql, &ask->floor);
     if (ask->shares > 1) {
         buf_str(&sql, " AND ");
         sql_put_share(&sql, "c.", ask->shares);
         buf_printf(&sql, " = %u", share);
     }
-    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu", order, order, limit);
-    int rc = read_list(db, &sql, read_claimed, ret, err);
+    if (ask->aside_count) {
+        buf_str(&sql, " AND NOT ");
+        sql_put_ids(&sql, "c.", ask->aside, ask->aside_count);
+    }
+    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
+    int rc = read_list(db, &sql, !ask->without_bodies, ret, err);
     buf_done(&sql);
     return rc;
 }
@@ -287,21 +184,37 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
         *task_list_add(won) = *t;
         task_init(t);
     }
+    won->lies |= found->lies;
 }
 
-/* The tag's row in dq_tag is locked (made, when there is none) until the transaction ends, then its running tasks are counted. */
-static int lock_limit(struct db *db, const struct claim_ask *ask, size_t *limit, struct err *err)
+/* The tag's row in dq_tag is locked (made, when there is none) until the transaction ends, then its running tasks are counted.
+ * careful: its lock is not waited for. */
+static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
     uint64_t running = 0;
+    int rc = 0;
 
+    if (careful && db_skips_locked(db)) {
+        buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+        db_put_text(&sql, ask->tag);
+        buf_str(&sql, " FOR UPDATE NOWAIT");
+        rc = db_query(db, &sql, 1, false, &rows, err);
+        db_rows_free(rows);
+        rows = NULL;
+        buf_reset(&sql);
+    }
     buf_str(&sql, "INSERT INTO dq_tag (tag) VALUES (");
     db_put_text(&sql, ask->tag);
     buf_str(&sql, ") ON DUPLICATE KEY UPDATE tag = tag");
-    int rc = db_exec(db, &sql, NULL, err);
-    if (rc < 0)
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    if (rc < 0) {
+        if (rc == ERR_LOCKED)
+            err_prefix(err, "its row of dq_tag, which guards global_max_running");
         goto out;
+    }
     buf_reset(&sql);
     buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", TASK_RUNNING);
     db_put_text(&sql, ask->tag);
@@ -317,67 +230,167 @@ out:
     return rc < 0 ? rc : 0;
 }
 
-static int claim_some(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, size_t limit,
-                      struct task_list *won, size_t *ret_seen, size_t *ret_lost, struct err *err)
+/* What was found, and which of it is ours. */
+struct claiming {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct claim_ask *ask;
+    struct task_list found;
+    struct claim_ref *refs, *held; /* of found; of those that we know to be ours, where not all that was tried is */
+    size_t held_count;
+    uint64_t rows; /* ours */
+};
+
+static void claiming_done(struct claiming *w)
 {
-    struct task_list found = {NULL, 0, 0};
-    struct claim_ref *refs = NULL, *held = NULL;
-    size_t held_count = 0;
+    free(w->refs);
+    free(w->held);
+    task_list_done(&w->found);
+}
+
+static uint64_t claiming_id(const void *arg, size_t i)
+{
+    return ((const struct claiming *)arg)->refs[i].id;
+}
+
+static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct claiming *w = arg;
+    struct claim_ref *refs = mem_alloc((n + 1) * sizeof *refs);
     uint64_t rows = 0;
 
-    int rc = limit ? find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, &found, err) : 0;
-    if (rc == 0 && ask->shares > 1 && found.count < limit) /* as long as there is enough of our own, we are in nobody's way */
-        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end, limit - found.count, &found, err);
-    if (rc < 0 || !found.count)
-        goto out;
-    refs = mem_alloc(found.count * sizeof *refs);
-    for (size_t i = 0; i < found.count; i++)
-        refs[i] = (struct claim_ref){found.items[i].id, found.items[i].version};
-    rc = claim_rows(db, owner, ask, refs, found.count, &rows, err);
-    if (rc == 0 && rows && rows < found.count) {
-        held = mem_alloc(found.count * sizeof *held);
-        rc = read_back(db, owner, refs, found.count, held, &held_count, err);
-    }
-out:
-    if (rc == 0) {
-        *ret_seen = found.count;
-        *ret_lost = found.count - (size_t)rows;
-        if (rows)
-            move_won(owner, ask, &found, held, held_count, won);
-    }
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    int rc = claim_rows(w->db, w->owner, w->ask, refs, n, &rows, err);
+    w->rows += rows;
     free(refs);
-    free(held);
-    task_list_done(&found);
+    return rc;
+}
+
+/* Rows that nobody could count up go aside before the server refuses the statement for them. */
+static void refuse_extremes(struct task_list *found, struct row_faults *faults)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; faults && i < found->count; i++) {
+        struct task *t = &found->items[i];
+        if (t->version < VERSION_MOST && t->attempt < ATTEMPT_MOST) {
+            struct task swap = found->items[kept];
+            found->items[kept++] = *t;
+            *t = swap;
+            continue;
+        }
+        struct err why;
+        err_set(&why, ERR_DATA, "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0", t->version,
+                t->attempt);
+        row_faults_add(faults, t->id, i, &why);
+    }
+    for (size_t i = kept; faults && i < found->count; i++)
+        task_done(&found->items[i]);
+    found->count = faults ? kept : found->count;
+}
+
+static int find_some(struct claiming *w, size_t limit, struct row_faults *faults, size_t *ret_seen, struct err *err)
+{
+    const struct claim_ask *ask = w->ask;
+    struct task_list *found = &w->found;
+
+    int rc = limit ? find_candidates(w->db, ask, ask->share, -ask->early_ms, false, limit, found, err) : 0;
+    if (rc == 0 && ask->shares > 1 && found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
+        rc = find_candidates(w->db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end, limit - found->count, found,
+                             err);
+    *ret_seen = found->count;
+    refuse_extremes(found, faults);
+    w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
+    for (size_t i = 0; i < found->count; i++)
+        w->refs[i] = (struct claim_ref){found->items[i].id, found->items[i].version};
+    return rc;
+}
+
+/* Which are ours, unless that is clear. */
+static int find_held(struct claiming *w, struct err *err)
+{
+    if (!w->rows || w->rows == w->found.count)
+        return 0;
+    w->held = mem_alloc(w->found.count * sizeof *w->held);
+    return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
+}
+
+/* How a claim with a limit, whose statements are one transaction, deals with bad rows: not at all; leaves locked ones out; takes
+ * the first alone, to know what it is that fails. */
+enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
+
+/* *ret_again: some row is bad, another degree of care may help. */
+static int claim_limited(struct claiming *w, enum care care, struct row_faults *faults, size_t *ret_seen, bool *ret_again,
+                         struct err *err)
+{
+    struct rows_work work = {0, w, claiming_id, claim_part};
+    size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
+    bool locked = false;
+
+    int rc = db_begin(w->db, err);
+    if (rc == 0)
+        rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, err);
+    locked = rc == 0;
+    if (rc == 0)
+        rc = find_some(w, limit, faults, ret_seen, err);
+    work.count = n = w->found.count;
+    at = mem_alloc((n + 1) * sizeof *at);
+    for (size_t i = 0; i < n; i++)
+        at[i] = i;
+    if (rc == 0 && n && faults && care != CARE_NONE && db_skips_locked(w->db))
+        rc = rows_sift(w->db, &work, faults, at, &n, err);
+    if (rc == 0 && n)
+        rc = claim_part(w, at, n, err);
+    if (rc == 0)
+        rc = find_held(w, err);
+    if (rc == 0)
+        rc = db_commit(w->db, err);
+    if (rc < 0)
+        db_rollback(w->db);
+    *ret_again = faults && locked && row_error(w->db, rc) && w->found.count;
+    if (*ret_again && care == CARE_ONE) {
+        row_faults_add(faults, w->refs[0].id, 0, err);
+        w->rows = 0;
+        *ret_again = false;
+        rc = 0;
+    }
+    free(at);
     return rc;
 }
 
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
-                      size_t *ret_seen, size_t *ret_lost, struct err *err)
+                      size_t *ret_seen, size_t *ret_lost, struct row_faults *faults, struct err *err)
 {
-    struct task_list ours = {NULL, 0, 0};
-    size_t limit = ask->limit, seen = 0, lost = 0;
+    struct claiming w = {.db = db, .owner = owner, .ask = ask};
+    enum care care = ask->careful ? CARE_SIFT : CARE_NONE;
+    size_t seen = 0, before = faults ? faults->count : 0;
+    bool again = false;
+    int rc = 0;
 
-    if (!ask->global_limit)
-        return claim_some(db, owner, ask, limit, won, ret_seen, ret_lost, err);
-    int rc = db_begin(db, err);
-    if (rc == 0)
-        rc = lock_limit(db, ask, &limit, err);
-    if (rc == 0)
-        rc = claim_some(db, owner, ask, limit, &ours, &seen, &lost, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0) {
-        db_rollback(db);
-        goto out;
+    if (ask->global_limit) {
+        for (;; care++) {
+            rc = claim_limited(&w, care, faults, &seen, &again, err);
+            if (!again)
+                break;
+            claiming_done(&w);
+            w = (struct claiming){.db = db, .owner = owner, .ask = ask};
+            faults->count = before;
+        }
+    } else {
+        rc = find_some(&w, ask->limit, faults, &seen, err);
+        if (rc == 0 && w.found.count)
+            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part}, ask->careful, faults, err);
+        if (rc == 0)
+            rc = find_held(&w, err);
     }
-    for (size_t i = 0; i < ours.count; i++) {
-        *task_list_add(won) = ours.items[i];
-        task_init(&ours.items[i]);
+    if (rc == 0) {
+        *ret_seen = seen;
+        *ret_lost = seen - (size_t)w.rows - (faults ? faults->count - before : 0);
+        if (w.rows)
+            move_won(owner, ask, &w.found, w.held, w.held_count, won);
     }
-    *ret_seen = seen;
-    *ret_lost = lost;
-out:
-    task_list_done(&ours);
+    claiming_done(&w);
     return rc;
 }
 
@@ -391,7 +404,7 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
                         struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct task_list found = {NULL, 0, 0};
+    struct task_list found = {NULL, 0, 0, false};
 
     buf_printf(&sql,
                "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
@@ -400,7 +413,7 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
     sql_put_token(&sql, owner->token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_list(db, &sql, read_claimed, &found, err);
+        rc = read_list(db, &sql, true, &found, err);
     db_latest_end(db);
     for (size_t i = 0; rc == 0 && i < found.count; i++) {
         struct task *t = &found.items[i];
@@ -419,28 +432,22 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
 
 /* ---- bodies */
 
-/* Sizes that nobody noted (tasks inserted by applications) are asked for, so that no statement brings more than the caller has room
- * for. */
-static int load_sizes(struct db *db, struct task *const *tasks, size_t count, struct err *err)
+int claim_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
-    bool any = false;
-    int rc = 0;
 
     buf_str(&sql, "SELECT id, LENGTH(message_body) FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
     for (size_t i = 0; i < count; i++) {
-        if (tasks[i]->body || tasks[i]->body_size != SIZE_MAX)
-            continue;
-        if (any)
+        if (i)
             buf_chr(&sql, ',');
         buf_u64(&sql, tasks[i]->id);
-        any = true;
     }
     buf_chr(&sql, ')');
-    if (any)
-        rc = db_query(db, &sql, 2, false, &rows, err);
-    while (any && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+    int rc = count ? db_query(db, &sql, 2, false, &rows, err) : 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        tasks[i]->body_size = SIZE_MAX;
+    while (count && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < count; i++)
             if (tasks[i]->id == db_u64(rows, 0))
                 tasks[i]->body_size = (size_t)db_u64(rows, 1);
@@ -456,24 +463,18 @@ int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t cou
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
-    size_t n = 0, bytes = 0, wanted = 0;
+    size_t n = 0, bytes = 0, loaded = 0;
 
-    int rc = load_sizes(db, tasks, count, err);
     buf_str(&sql, "SELECT id, message_body FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
-    for (; rc == 0 && n < count; n++) {
-        if (tasks[n]->body)
-            continue;
-        if (wanted && (tasks[n]->body_size > max_bytes || bytes + tasks[n]->body_size > max_bytes))
-            break;
-        if (wanted++)
+    for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes && bytes + tasks[n]->body_size <= max_bytes)); n++) {
+        if (n)
             buf_chr(&sql, ',');
         buf_u64(&sql, tasks[n]->id);
         bytes += tasks[n]->body_size;
     }
     buf_chr(&sql, ')');
-    if (rc == 0 && wanted)
-        rc = db_query(db, &sql, 2, true, &rows, err);
-    while (wanted && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+    int rc = n ? db_query(db, &sql, 2, true, &rows, err) : 0;
+    while (n && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         for (size_t i = 0; i < n; i++)
             if (tasks[i]->id == db_u64(rows, 0) && !tasks[i]->body)
                 task_read_body(rows, 1, tasks[i]);
@@ -483,7 +484,8 @@ int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t cou
     buf_done(&sql);
     if (rc < 0)
         return rc;
-    for (*ret_loaded = 0; *ret_loaded < n && tasks[*ret_loaded]->body;)
-        ++*ret_loaded;
+    while (loaded < n && tasks[loaded]->body)
+        loaded++;
+    *ret_loaded = loaded;
     return 0;
 }

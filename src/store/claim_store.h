@@ -8,6 +8,7 @@
 
 #include "base/task.h"
 #include "store/db.h"
+#include "store/rows.h"
 
 /* Who claims: one process of dqd. */
 struct claim_owner {
@@ -51,6 +52,7 @@ int claim_store_next(struct db *db, const char *tag, const struct claim_floor *f
 struct task_list {
     struct task *items;
     size_t count, cap;
+    bool lies; /* after a claim: the body_size of some row is not true */
 };
 void task_list_done(struct task_list *l);
 
@@ -66,23 +68,35 @@ struct claim_ask {
     uint32_t max_attempts; /* written to rows that have none */
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
+    bool without_bodies;   /* bring no bodies */
+    /* After rows that could not be taken: */
+    bool careful;          /* as rows_run */
+    bool skip_locked;      /* if the server can: leave out all that is locked, however much that is */
+    const uint64_t *aside; /* leave these out */
+    size_t aside_count;
 };
 /* The claim of one tag, unless an operator has paused it (nothing is found then): candidates by the index, then one UPDATE by (id,
  * version). Appends to `won` the tasks that are now ours: status running, version and attempt as after the claim. Bodies up to 16
- * KiB come along, longer ones have body NULL (claim_store_load_bodies). *ret_seen: candidates found; *ret_lost: those somebody else
- * took. With a global limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that the limit
- * holds across hosts. After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and
- * would otherwise wait for its lease to end. */
+ * KiB come along, longer ones have body NULL (claim_store_load_bodies), with a body_size that is not to be trusted; SIZE_MAX: not
+ * known, or a lie. *ret_seen: candidates found; *ret_lost: those somebody else took; *faults gets those that could not be taken:
+ * locked (ERR_LOCKED), or refused (NULL: the first failure is returned). ERR_LOCKED itself: the tag's row of dq_tag is locked. With
+ * a global limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that the limit holds across
+ * hosts. After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE took is ours and would
+ * otherwise wait for its lease to end. */
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
-                      size_t *ret_seen, size_t *ret_lost, struct err *err) __attribute__((warn_unused_result));
+                      size_t *ret_seen, size_t *ret_lost, struct row_faults *faults, struct err *err)
+    __attribute__((warn_unused_result));
 
 /* Running tasks that carry our token but are not among known[] (sorted ascending): claimed by an UPDATE whose answer was lost.
  * Appends them to ret, like claim_store_claim. */
 int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret,
                         struct err *err) __attribute__((warn_unused_result));
 
-/* Loads the bodies of tasks that have none, in statements of at most max_bytes (by body_size; always at least one task).
- * *ret_loaded: how many from the front have one now; 0: the first one's row is gone. */
+/* Sets body_size to what the bodies really have; SIZE_MAX: the row is gone. */
+int claim_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)
+    __attribute__((warn_unused_result));
+/* Loads the bodies of tasks that have none, from the front, in one statement: as many as have at most max_bytes by their body_size
+ * together, always at least one. *ret_loaded: how many from the front have one now; 0: the first one's row is gone. */
 int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded,
                             struct err *err) __attribute__((warn_unused_result));
 
@@ -92,9 +106,10 @@ struct claim_ref {
 };
 int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
                       struct err *err) __attribute__((warn_unused_result));
-/* The same, and the leases of those still ours now end lease_ms after the statement: one UPDATE. */
+/* The same, and the leases of those still ours now end lease_ms after the statement: one UPDATE, if no row is bad. faults, careful:
+ * as rows_run; the leases of those in *faults are as before. */
 int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
-                      bool *lost, struct err *err) __attribute__((warn_unused_result));
+                      bool careful, bool *lost, struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 /* The end of an attempt. */
 struct settlement {
@@ -112,21 +127,24 @@ struct settlement {
  * whether the row was still ours, also after an earlier call with the same settlement broke off with ERR_LOST: calling again
  * with the same array is safe and never applies one twice. history_all: successes get a row of dq_attempt too. A release that says
  * no error (never started, as dqd is stopping) leaves none. The beginning of an output that does not fit into max_allowed_packet is
- * cut off, and a line says so. */
+ * cut off, and a line says so. A row of dq_attempt that is there already for that task and version is from before a TRUNCATE or a
+ * partial restore, and gives way. faults, careful: as rows_run; those in *faults are not applied. */
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                       bool *applied, struct err *err) __attribute__((warn_unused_result));
+                       bool careful, bool *applied, struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
-/* Running tasks whose lease has ended, whoever owned them: id, tag, version, attempt, max_attempts, host, pid, execution_at. At
- * most limit. */
-int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, struct err *err) __attribute__((warn_unused_result));
-/* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its
- * row of dq_attempt (lease-expired), only where status, version and the ended lease still hold. *ret_taken: how many. */
-int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, size_t *ret_taken, struct err *err)
+/* Running tasks whose lease has ended, whoever owned them, but for those of but[]: id, tag, version, attempt, max_attempts, host,
+ * pid, execution_at. At most limit. */
+int claim_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_list *ret, struct err *err)
     __attribute__((warn_unused_result));
+/* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its
+ * row of dq_attempt (lease-expired), only where status, version and the ended lease still hold: taken[i]. In transactions of at
+ * most 100 tasks. faults, careful: as rows_run. */
+int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, bool careful, bool *taken,
+                          struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 /* Retention: deletes up to limit finished tasks of a status that finished (and were due) more than age_ms ago, with their attempts.
- */
+ * faults: as rows_run. */
 int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
-                                struct err *err) __attribute__((warn_unused_result));
+                                struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 #endif

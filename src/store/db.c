@@ -107,6 +107,11 @@ bool db_is_mariadb(const struct db *db)
     return db->mariadb;
 }
 
+bool db_skips_locked(const struct db *db)
+{
+    return db->version >= (db->mariadb ? 100600 : 80001);
+}
+
 unsigned db_server_version(const struct db *db)
 {
     return db->version;
@@ -130,7 +135,7 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
         memcpy(db->stalled_at, db->at, sizeof db->at);
     if (drop)
         db_drop(db);
-    else if (code == ERR_TRANSIENT)
+    else if (code == ERR_TRANSIENT || code == ERR_LOCKED)
         db_rollback(db);
     return code;
 }

@@ -45,7 +45,7 @@ const char *db_client(void); /* name and version of the client library */
 /* How long a session waits, and is waited for, in seconds. Call before connecting; otherwise as DB_SESSION_DEFAULT says. */
 struct db_session {
     unsigned
-        lock_wait_s; /* for a row that another transaction has locked: then ERR_TRANSIENT. 0: not at all on MariaDB, 1 s on MySQL */
+        lock_wait_s; /* for a row that another transaction has locked: then ERR_LOCKED. 0: not at all on MariaDB, 1 s on MySQL */
     unsigned table_wait_s; /* for a table that is being altered, or locked as a whole: at least 1 */
     unsigned idle_s; /* the server ends a session that is silent for so long, and rolls its transaction back: what becomes of the
                       * locks of a host that is gone. Within a transaction, or a half-sent statement, at most 30 s on MariaDB */
@@ -56,7 +56,7 @@ struct db_session {
 void db_set_session(struct db *db, const struct db_session *session);
 
 /* One statement without a result set. sql is sent as it is: numbers formatted by us, everything else through db_put_*. *ret_rows,
- * where not NULL, gets the matched rows. After ERR_TRANSIENT a ROLLBACK has been done. */
+ * where not NULL, gets the matched rows. After ERR_TRANSIENT and ERR_LOCKED a ROLLBACK has been done. */
 int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err) __attribute__((warn_unused_result));
 uint64_t db_insert_id(const struct db *db);  /* of the last statement without a result set */
 uint64_t db_duplicates(const struct db *db); /* the same: "Duplicates" of a multi-row INSERT ... ON DUPLICATE KEY UPDATE */
@@ -132,5 +132,6 @@ void db_latest_end(struct db *db);
 int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err) __attribute__((warn_unused_result));
 bool db_is_mariadb(const struct db *db);
 unsigned db_server_version(const struct db *db); /* 101119 for 10.11.19 */
+bool db_skips_locked(const struct db *db);       /* whether the server knows SKIP LOCKED and NOWAIT */
 
 #endif

@@ -35,6 +35,7 @@ struct fault {
 #define NEW_PRIMARY "the group's new primary is not ready yet"
 #define READ_ONLY "the server is read-only at the moment"
 #define TRY_AGAIN "somebody else was changing the same rows: try again"
+#define LOCKED "a row is locked by an open transaction of another session"
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
 static const struct fault faults[] = {
@@ -84,7 +85,7 @@ static const struct fault faults[] = {
                                                                                                            */
     {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise that, or send less"}, /* ER_TRANS_CACHE_FULL */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
-    {1205, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
+    {1205, ERR_LOCKED, KEEP, LOCKED},                                      /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
     {1206, ERR_TRANSIENT, KEEP, "the server has too many row locks at the moment: try again"}, /* ER_LOCK_TABLE_FULL */
     {1213, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                    /* ER_LOCK_DEADLOCK */
     {1226, ERR_UNAVAILABLE, DROP, "the account has used up one of its limits on the server"},  /* ER_USER_LIMIT_REACHED */
@@ -154,7 +155,7 @@ static const struct fault faults[] = {
     {3177, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_LOCK_REFUSED_BY_ENGINE */
     {3185, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                 /* ER_CANNOT_FIND_KEY_IN_KEYRING */
     {3231, ERR_DATA, KEEP, "larger than group replication takes: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
-    {3572, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                        /* ER_LOCK_NOWAIT */
+    {3572, ERR_LOCKED, KEEP, LOCKED},                                                              /* ER_LOCK_NOWAIT */
     {3675, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_DISK_FULL_NOWAIT */
     {3781, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_WAIT_TIMEOUT */
     {3782, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_KILLED */

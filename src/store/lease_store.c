@@ -1,7 +1,8 @@
 /*
  * lease_store.c - what is still ours, whose lease has ended, what has been finished long enough.
  *
- * Invariant: a row is ours only while it is running, at our version, and carries our token; nothing here changes a row's version.
+ * Invariant: a row is ours only while it is running, at our version, and carries our token. A lease that has ended is taken back by
+ * (id, version) under the row's lock. A row that cannot be changed costs itself (rows.h).
  */
 #include "base/mem.h"
 #include "store/claim_store.h"
@@ -9,6 +10,8 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#define TAKE_BACK_STEP 100 /* a host that vanishes within that transaction keeps no more rows locked for the others */
 
 static void put_ours(struct buf *sql, const struct claim_owner *owner, const struct claim_ref *refs, size_t n)
 {
@@ -56,48 +59,69 @@ int claim_store_check(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-static int renew_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, int64_t lease_ms,
-                      bool *lost, struct err *err)
+struct renewal {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct claim_ref *refs;
+    int64_t lease_ms;
+    uint64_t rows; /* renewed */
+};
+
+static uint64_t renewal_id(const void *arg, size_t i)
 {
+    return ((const struct renewal *)arg)->refs[i].id;
+}
+
+static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct renewal *w = arg;
+    struct claim_ref refs[TASK_STEP];
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ");
-    sql_put_from_now(&sql, lease_ms);
-    buf_str(&sql, " WHERE ");
-    put_ours(&sql, owner, refs, n);
-    int rc = db_exec(db, &sql, &rows, err);
-    buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    if (rows < n)
-        return check_step(db, owner, refs, n, lost, err);
     for (size_t i = 0; i < n; i++)
-        lost[i] = false;
-    return 0;
+        refs[i] = w->refs[at[i]];
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ");
+    sql_put_from_now(&sql, w->lease_ms);
+    buf_str(&sql, " WHERE ");
+    put_ours(&sql, w->owner, refs, n);
+    int rc = db_exec(w->db, &sql, &rows, err);
+    w->rows += rows;
+    buf_done(&sql);
+    return rc;
 }
 
 int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
-                      bool *lost, struct err *err)
+                      bool careful, bool *lost, struct row_faults *faults, struct err *err)
 {
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
+        struct renewal w = {db, owner, refs + from, lease_ms, 0};
         n = count - from < TASK_STEP ? count - from : TASK_STEP;
-        rc = renew_step(db, owner, refs + from, n, lease_ms, lost + from, err);
+        rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows}, careful, faults, err);
+        if (rc == 0 && w.rows < n)
+            rc = check_step(db, owner, refs + from, n, lost + from, err);
+        for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
+            lost[i] = false;
     }
     return rc;
 }
 
-int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, struct err *err)
+int claim_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_list *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
 
     buf_printf(&sql,
                "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
-               " WHERE t.status = %d AND " SQL_LEASE_ENDED " LIMIT %zu",
-               TASK_RUNNING, limit);
+               " WHERE t.status = %d AND " SQL_LEASE_ENDED,
+               TASK_RUNNING);
+    if (but_count) {
+        buf_str(&sql, " AND NOT ");
+        sql_put_ids(&sql, "t.", but, but_count);
+    }
+    buf_printf(&sql, " LIMIT %zu", limit);
     int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         if (ret->count == ret->cap) {
@@ -109,6 +133,116 @@ int claim_store_expired(struct db *db, size_t limit, struct task_list *ret, stru
     }
     db_rows_free(rows);
     buf_done(&sql);
+    return rc;
+}
+
+/* ---- leases of others that ended */
+
+/* claim_token goes, so that the former owner cannot take this for a result of his own. */
+static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", event, NULL);
+    buf_printf(&sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
+               "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
+    sql_put_from(&sql, "", event);
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
+    sql_put_refs(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* *taken gets which of refs were: those that are locked are those that are changed. */
+static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, bool drop_stale,
+                          struct claim_ref *taken, size_t *ret_taken, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t count = 0;
+
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    sql_put_from(&sql, "", event);
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
+    sql_put_refs(&sql, "", refs, n);
+    buf_str(&sql, " FOR UPDATE");
+    rc = sql_read_refs(db, &sql, taken, n, &count, err);
+    if (rc == 0 && count && drop_stale)
+        rc = attempt_drop_stale(db, taken, count, err);
+    if (rc == 0 && count)
+        rc = attempt_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
+    if (rc == 0 && count)
+        rc = take_event(db, event, taken, count, err);
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    else
+        *ret_taken = count;
+    buf_done(&sql);
+    return rc;
+}
+
+struct taking {
+    struct db *db;
+    enum task_event event;
+    const struct claim_ref *refs;
+    const size_t *index; /* of refs in the caller's array */
+    bool *taken;
+};
+
+static uint64_t taking_id(const void *arg, size_t i)
+{
+    return ((const struct taking *)arg)->refs[i].id;
+}
+
+static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct taking *w = arg;
+    struct claim_ref refs[TAKE_BACK_STEP] = {{0, 0}}, taken[TAKE_BACK_STEP];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    int rc = take_back_rows(w->db, w->event, refs, n, false, taken, &count, err);
+    if (rc == ERR_DUPLICATE)
+        rc = take_back_rows(w->db, w->event, refs, n, true, taken, &count, err);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; rc == 0 && k < count; k++)
+            if (taken[k].id == refs[i].id)
+                w->taken[w->index[at[i]]] = true;
+    return rc;
+}
+
+int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, bool careful, bool *taken,
+                          struct row_faults *faults, struct err *err)
+{
+    struct claim_ref refs[TAKE_BACK_STEP];
+    size_t index[TAKE_BACK_STEP];
+    int rc = 0;
+
+    for (size_t i = 0; i < expired->count; i++)
+        taken[i] = false;
+    for (int failed = 0; failed <= 1; failed++) {
+        struct taking w = {db, failed ? TASK_GIVE_UP : TASK_TAKE_BACK, refs, index, taken};
+        for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
+            size_t before = faults ? faults->count : 0;
+            if (give_up[i] == (failed == 1)) {
+                refs[n] = (struct claim_ref){expired->items[i].id, expired->items[i].version};
+                index[n++] = i;
+            }
+            if (n < TAKE_BACK_STEP && i + 1 < expired->count)
+                continue;
+            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows}, careful, faults, err) : 0;
+            for (size_t k = before; faults && k < faults->count; k++)
+                faults->items[k].at = index[faults->items[k].at];
+            n = 0;
+        }
+    }
     return rc;
 }
 
@@ -159,7 +293,7 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
 }
 
 int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
-                                struct err *err)
+                                struct row_faults *faults, struct err *err)
 {
     struct claim_ref refs[TASK_STEP];
     char **tags = NULL;
@@ -170,7 +304,7 @@ int claim_store_expire_finished(struct db *db, enum task_status status, int64_t 
         size_t most = limit - total < TASK_STEP ? limit - total : TASK_STEP;
         rc = old_rows(db, status, tags[i], age_ms, refs, most, &n, err);
         if (rc == 0 && n)
-            rc = task_delete_refs(db, refs, n, &deleted, err);
+            rc = task_delete_refs(db, refs, n, &deleted, faults, err);
         if (rc == 0 && n)
             total += deleted;
         if (n < most || !deleted)

@@ -33,14 +33,35 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
     return rc;
 }
 
+/* ERR_LOCKED at once if somebody has locked our row. */
+static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, " FOR UPDATE NOWAIT");
+    int rc = db_query(db, &sql, 1, false, &rows, err);
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
-                      int64_t stale_after_ms, struct poller_share *ret, struct err *err)
+                      int64_t stale_after_ms, bool careful, struct poller_share *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
     struct poller_share found = {0};
 
-    int rc = say_alive(db, owner, mode, slots, running, stale_after_ms, err);
+    int rc = careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
+    if (rc == 0)
+        rc = say_alive(db, owner, mode, slots, running, stale_after_ms, err);
+    if (rc == ERR_LOCKED) {
+        found.unheard = true;
+        rc = 0;
+    }
     buf_str(&sql, "SELECT " SQL_NOW ", token < ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
@@ -65,8 +86,11 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 
     buf_str(&sql, "DELETE FROM dq_poller WHERE token = ");
     sql_put_token(&sql, owner->token);
-    buf_str(&sql, " OR last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
     int rc = db_exec(db, &sql, NULL, err);
+    buf_reset(&sql);
+    buf_str(&sql, "DELETE FROM dq_poller WHERE last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }

@@ -21,11 +21,13 @@ struct poller_info {
 
 struct poller_share {
     unsigned share, shares; /* its rank among the live pollers (by token), and how many these are */
+    bool unheard;           /* our row is locked by somebody: the others may take us for dead */
     int64_t now_us;         /* the database's clock when it was asked, microseconds */
 };
-/* Says that this poller lives, and learns its share. Two statements. */
+/* Says that this poller lives, and learns its share. Two statements. careful: a lock on our row is not waited for. */
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
-                      int64_t stale_after_ms, struct poller_share *ret, struct err *err) __attribute__((warn_unused_result));
+                      int64_t stale_after_ms, bool careful, struct poller_share *ret, struct err *err)
+    __attribute__((warn_unused_result));
 /* The poller leaves. Rows of pollers silent for a day are swept out too. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err) __attribute__((warn_unused_result));
 /* All known pollers, by host and pid. poller_infos_free(*ret, count). */

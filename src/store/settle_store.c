@@ -1,10 +1,11 @@
 /*
- * settle_store.c - how attempts end: results of our own, and leases of others that ended.
+ * settle_store.c - how attempts end: results of our own.
  *
  * A statement settles some hundred rows through the primary key. Values that differ from row to row are looked up by id within the
  * statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, half the cost of a join with a table of values.
  * Invariant: a row changes only while it is running, at the version of the claim, and (for results) carries our token; the token
  * stays in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
+ * A row that cannot be changed costs itself (rows.h).
  */
 #include "base/mem.h"
 #include "store/claim_store.h"
@@ -245,16 +246,21 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
 }
 
 static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all,
-                           struct err *err)
+                           bool drop_stale, struct err *err)
 {
     static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
         put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
     struct db_statement st = DB_STATEMENT_INIT;
+    struct claim_ref refs[TASK_STEP];
     struct batch b;
 
     batch_pick(&b, all, is_recorded, history_all);
     if (!b.count)
         return 0;
+    batch_refs(&b, 0, refs);
+    int rc = drop_stale ? attempt_drop_stale(db, refs, b.count, err) : 0;
+    if (rc < 0)
+        return rc;
     buf_str(&st.sql,
             "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
             " error_stack, output) SELECT id, version, attempt, host, pid");
@@ -264,7 +270,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     }
     buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     put_ours(&st.sql, owner, &b);
-    int rc = db_exec_statement(db, &st, NULL, err);
+    rc = db_exec_statement(db, &st, NULL, err);
     db_statement_done(&st);
     return rc;
 }
@@ -314,7 +320,7 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
 }
 
 /* The rows are locked first, so that what is recorded is what is changed. */
-static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all,
+static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, bool drop_stale,
                            const struct settlement *s, bool *applied, struct err *err)
 {
     static const enum task_event events[] = {TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK};
@@ -332,7 +338,7 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     rc = sql_read_refs(db, &sql, ours, b->count, &count, err);
     buf_done(&sql);
     if (rc == 0 && count)
-        rc = record_attempts(db, owner, b, history_all, err);
+        rc = record_attempts(db, owner, b, history_all, drop_stale, err);
     for (size_t e = 0; rc == 0 && count && e < sizeof events / sizeof *events; e++)
         rc = settle_event(db, owner, b, events[e], &rows, err);
     if (rc == 0)
@@ -348,25 +354,55 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     return 0;
 }
 
+struct settling {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct batch *all;
+    const struct settlement *s;
+    bool *applied;
+    bool recorded, history_all;
+};
+
+static uint64_t settling_id(const void *arg, size_t i)
+{
+    return ((const struct settling *)arg)->all->rows[i]->id;
+}
+
+static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct settling *w = arg;
+    struct batch b = {.count = n};
+
+    for (size_t i = 0; i < n; i++)
+        b.rows[i] = w->all->rows[at[i]];
+    if (!w->recorded)
+        return settle_successes(w->db, w->owner, &b, w->s, w->applied, err);
+    int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied, err);
+    return rc == ERR_DUPLICATE ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s, w->applied, err) : rc;
+}
+
 static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                      size_t most, bool *applied, struct err *err)
+                      size_t most, bool careful, bool *applied, struct row_faults *faults, struct err *err)
 {
     struct batch b;
     int rc = 0;
 
     for (int recorded = 0; recorded <= 1; recorded++) {
         for (size_t at = 0; rc == 0 && at < count;) {
-            next_batch(s, count, history_all, recorded, most, &at, &b);
+            struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all};
+            size_t before = faults ? faults->count : 0;
+            next_batch(s, count, history_all, w.recorded, most, &at, &b);
             if (b.count)
-                rc = recorded ? settle_recorded(db, owner, &b, history_all, s, applied, err)
-                              : settle_successes(db, owner, &b, s, applied, err);
+                rc = rows_run(db, &(struct rows_work){b.count, &w, settling_id, settle_rows}, careful, faults, err);
+            for (size_t i = before; faults && i < faults->count; i++)
+                faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
         }
     }
     return rc;
 }
 
 int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                       bool *applied, struct err *err)
+                       bool careful, bool *applied, struct row_faults *faults, struct err *err)
 {
     size_t packet = 0;
 
@@ -377,77 +413,7 @@ int claim_store_settle(struct db *db, const struct claim_owner *owner, const str
         return rc;
     struct settlement *fit = settle_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
-                    (packet < STATEMENT_BYTES ? packet : STATEMENT_BYTES) - STATEMENT_FIXED, applied, err);
+                    (packet < STATEMENT_BYTES ? packet : STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults, err);
     settle_fit_free(fit, s, count);
-    return rc;
-}
-
-/* ---- leases of others that ended */
-
-/* claim_token goes, so that the former owner cannot take this for a result of his own. */
-static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
-                      struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, "", event, NULL);
-    buf_printf(&sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
-               "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
-    sql_put_from(&sql, "", event);
-    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    sql_put_refs(&sql, "", refs, n);
-    int rc = db_exec(db, &sql, ret_rows, err);
-    buf_done(&sql);
-    return rc;
-}
-
-static int take_back_step(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, size_t *ret_taken,
-                          struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct claim_ref ended[TASK_STEP];
-    size_t count = 0;
-    uint64_t rows = 0;
-
-    int rc = db_begin(db, err);
-    if (rc < 0)
-        return rc;
-    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_from(&sql, "", event);
-    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    sql_put_refs(&sql, "", refs, n);
-    buf_str(&sql, " FOR UPDATE");
-    rc = sql_read_refs(db, &sql, ended, n, &count, err);
-    if (rc == 0 && count)
-        rc = attempt_add_running(db, ended, count, OUTCOME_LEASE_EXPIRED, err);
-    if (rc == 0 && count)
-        rc = take_event(db, event, ended, count, &rows, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    else
-        *ret_taken += (size_t)rows;
-    buf_done(&sql);
-    return rc;
-}
-
-int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, size_t *ret_taken, struct err *err)
-{
-    struct claim_ref refs[TASK_STEP];
-    int rc = 0;
-
-    *ret_taken = 0;
-    for (int failed = 0; failed <= 1; failed++) {
-        for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
-            if (give_up[i] == (failed == 1))
-                refs[n++] = (struct claim_ref){expired->items[i].id, expired->items[i].version};
-            if (n && (n == TASK_STEP || i + 1 == expired->count)) {
-                rc = take_back_step(db, failed ? TASK_GIVE_UP : TASK_TAKE_BACK, refs, n, ret_taken, err);
-                n = 0;
-            }
-        }
-    }
     return rc;
 }

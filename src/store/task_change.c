@@ -1,9 +1,9 @@
 /*
  * task_change.c - operators' transitions and deletion, in steps of a few hundred rows.
  *
- * The matching tasks are listed first, as (id, version), so that a change that moves a task in the order cannot meet it twice.
- * Invariant: a row is changed only while it is at the version that was listed, and a running task that is cancelled leaves its
- * attempt in dq_attempt in the same transaction.
+ * A row that cannot be changed costs itself (rows.h). The matching tasks are listed first, as (id, version), so that a change that
+ * moves a task in the order cannot meet it twice. Invariant: a row is changed only while it is at the version that was listed, and
+ * a running task that is cancelled leaves its attempt in dq_attempt in the same transaction.
  */
 #include "base/mem.h"
 #include "store/task_sql.h"
@@ -84,14 +84,14 @@ static int change_rows(struct db *db, const struct task_change *change, const st
 }
 
 /* Some of them run: the attempts that end here are recorded, under the rows' locks. */
-static int change_running(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
+static int change_running(struct db *db, const struct task_change *change, const struct targets *x, bool drop_stale,
                           struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref refs[TASK_STEP];
     size_t count = 0, locked = 0;
 
-    for (size_t i = from; i < from + n; i++)
+    for (size_t i = 0; i < x->count; i++)
         if (x->running[i])
             refs[count++] = x->refs[i];
     int rc = db_begin(db, err);
@@ -101,10 +101,12 @@ static int change_running(struct db *db, const struct task_change *change, const
     sql_put_refs(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
     rc = sql_read_refs(db, &sql, refs, count, &locked, err);
+    if (rc == 0 && locked && drop_stale)
+        rc = attempt_drop_stale(db, refs, locked, err);
     if (rc == 0 && locked)
         rc = attempt_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
     if (rc == 0)
-        rc = change_rows(db, change, x->refs + from, n, &ret->rows, err);
+        rc = change_rows(db, change, x->refs, x->count, &ret->rows, err);
     if (rc == 0)
         rc = db_commit(db, err);
     if (rc < 0)
@@ -125,107 +127,128 @@ static int unsure(size_t n, struct err *err)
 }
 
 /* After an answer was lost: how many of them are now as the change would have left them. */
-static int count_changed(struct db *db, enum task_event event, const struct targets *x, size_t from, size_t n, struct step *ret,
-                         struct err *err)
+static int count_changed(struct db *db, enum task_event event, const struct targets *x, struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref next[TASK_STEP];
     size_t count = 0;
 
-    for (size_t i = 0; i < n; i++)
-        next[i] = (struct claim_ref){x->refs[from + i].id, x->refs[from + i].version + 1};
+    for (size_t i = 0; i < x->count; i++)
+        next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
-    sql_put_refs(&sql, "", next, n);
+    sql_put_refs(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = sql_read_refs(db, &sql, next, n, &count, err);
+        rc = sql_read_refs(db, &sql, next, x->count, &count, err);
     db_latest_end(db);
     *ret = (struct step){.rows = count};
-    for (size_t i = from; i < from + n; i++)
+    for (size_t i = 0; i < x->count; i++)
         for (size_t k = 0; x->running[i] && k < count; k++)
             ret->running += next[k].id == x->refs[i].id;
     buf_done(&sql);
     return rc;
 }
 
-static int change_step(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
-                       struct step *ret, struct err *err)
+static int change_once(struct db *db, const struct task_change *change, const struct targets *x, struct step *ret, struct err *err)
 {
-    bool running = false, lost = false;
+    bool running = false;
+
+    for (size_t i = 0; i < x->count; i++)
+        running |= x->running[i];
+    if (!running || change->event != TASK_CANCEL)
+        return change_rows(db, change, x->refs, x->count, &ret->rows, err);
+    int rc = change_running(db, change, x, false, ret, err);
+    return rc == ERR_DUPLICATE ? change_running(db, change, x, true, ret, err) : rc;
+}
+
+struct changing {
+    struct db *db;
+    const struct task_change *change;
+    const struct targets *x;
+    size_t from;
+    struct step sum;
+};
+
+static uint64_t changing_id(const void *arg, size_t i)
+{
+    const struct changing *w = arg;
+    return w->x->refs[w->from + i].id;
+}
+
+static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct changing *w = arg;
+    struct claim_ref refs[TASK_STEP];
+    unsigned char running[TASK_STEP];
+    struct targets part = {.refs = refs, .running = running, .count = n};
+    struct step step = {0, 0};
+    bool lost = false;
     int rc = 0;
 
-    for (size_t i = from; i < from + n; i++)
-        running |= x->running[i];
+    for (size_t i = 0; i < n; i++) {
+        refs[i] = w->x->refs[w->from + at[i]];
+        running[i] = w->x->running[w->from + at[i]];
+    }
     for (int tries = 0; tries < TRIES; tries++) {
-        rc = running && change->event == TASK_CANCEL ? change_running(db, change, x, from, n, ret, err)
-                                                     : change_rows(db, change, x->refs + from, n, &ret->rows, err);
+        rc = change_once(w->db, w->change, &part, &step, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
     }
     if (rc == 0 && lost)
-        rc = count_changed(db, change->event, x, from, n, ret, err);
+        rc = count_changed(w->db, w->change->event, &part, &step, err);
+    w->sum.rows += step.rows;
+    w->sum.running += step.running;
     return rc == ERR_LOST ? unsure(n, err) : rc;
 }
 
-/* A live task has the tag and key of one of them: the others are still changed. *ret_taken: how many could not. */
-static int change_singly(struct db *db, const struct task_change *change, const struct targets *x, size_t from, size_t n,
-                         struct step *ret, struct err *err)
+/* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's text. */
+static bool has_duplicates(const struct row_faults *f, size_t from, struct err *ret)
 {
-    struct step sum = {0, 0};
+    bool any = false;
 
-    for (size_t i = from; i < from + n; i++) {
-        struct step one = {0, 0};
-        int rc = change_step(db, change, x, i, 1, &one, err);
-        if (rc == ERR_DUPLICATE)
-            err_set(err, rc, "task %" PRIu64 ": another task with its tag and key is pending or running", x->refs[i].id);
-        else if (rc < 0)
-            return rc;
-        else
-            sum.rows += one.rows, sum.running += one.running;
+    for (size_t i = from; i < f->count; i++) {
+        if (f->items[i].err.code != ERR_DUPLICATE)
+            continue;
+        err_set(&f->items[i].err, ERR_DUPLICATE, "another task with its tag and key is pending or running");
+        err_set(ret, ERR_DUPLICATE, "task %" PRIu64 ": %s", f->items[i].id, f->items[i].err.text);
+        any = true;
     }
-    *ret = sum;
-    return 0;
+    return any;
 }
 
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct err *err)
+                      struct row_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
     struct task_changed so_far = {0};
-    struct step step;
-    bool duplicates = false;
-    size_t n;
+    size_t n, before = faults->count;
 
     int rc = targets_list(db, f, task_transition(change->event)->from, &x, err);
     so_far.matched = x.count;
     for (size_t i = 0; dry_run && i < x.count; i++)
         so_far.changed++, so_far.running += x.running[i];
     for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
+        struct changing w = {db, change, &x, from, {0, 0}};
         n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
-        step = (struct step){0, 0};
-        rc = change_step(db, change, &x, from, n, &step, err);
-        if (rc == ERR_DUPLICATE) {
-            duplicates = true;
-            rc = change_singly(db, change, &x, from, n, &step, err);
-        }
-        so_far.changed += step.rows;
-        so_far.running += step.running;
-        so_far.lost += n - step.rows;
+        rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some}, false, faults, err);
+        so_far.changed += w.sum.rows;
+        so_far.running += w.sum.running;
+        so_far.lost += n - w.sum.rows;
         if (rc == 0 && progress)
             progress(&so_far, arg);
     }
     targets_done(&x);
     if (rc == 0 || so_far.changed)
         *ret = so_far;
-    return rc == 0 && duplicates && !so_far.changed ? ERR_DUPLICATE : rc;
+    return rc == 0 && has_duplicates(faults, before, err) && !so_far.changed ? ERR_DUPLICATE : rc;
 }
 
 /* ---- deletion */
 
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
+static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
@@ -233,7 +256,7 @@ int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, 
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "DELETE FROM dq_task WHERE ");
+    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE "); /* else all rows may be read, and met with their locks */
     sql_put_statuses(&sql, "", TASK_FINISHED);
     buf_str(&sql, " AND ");
     sql_put_refs(&sql, "", refs, count);
@@ -254,17 +277,32 @@ int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, 
     return rc;
 }
 
-/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
-static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct err *err)
+struct deleting {
+    struct db *db;
+    const struct claim_ref *refs;
+    int tries;
+    size_t deleted;
+};
+
+static uint64_t deleting_id(const void *arg, size_t i)
 {
+    return ((const struct deleting *)arg)->refs[i].id;
+}
+
+/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
+static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct deleting *w = arg;
     struct buf sql = BUF_INIT;
-    struct claim_ref left[TASK_STEP];
-    size_t count = 0;
+    struct claim_ref refs[TASK_STEP], left[TASK_STEP];
+    size_t count = 0, deleted = 0;
     bool lost = false;
     int rc = 0;
 
-    for (int tries = 0; tries < TRIES; tries++) {
-        rc = task_delete_refs(db, refs, n, ret_deleted, err);
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    for (int tries = 0; tries < w->tries; tries++) {
+        rc = delete_rows(w->db, refs, n, &deleted, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
@@ -272,19 +310,41 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
     if (rc == 0 && lost) {
         buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
         sql_put_ref_ids(&sql, "", refs, n);
-        rc = db_latest_begin(db, err);
+        rc = db_latest_begin(w->db, err);
         if (rc == 0)
-            rc = sql_read_refs(db, &sql, left, n, &count, err);
-        db_latest_end(db);
-        *ret_deleted = n - count;
+            rc = sql_read_refs(w->db, &sql, left, n, &count, err);
+        db_latest_end(w->db);
+        deleted = n - count;
         buf_done(&sql);
     }
+    w->deleted += deleted;
+    return rc;
+}
+
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct row_faults *faults,
+                     struct err *err)
+{
+    struct deleting w = {db, refs, 1, 0};
+
+    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
+    if (rc == 0)
+        *ret_deleted = w.deleted;
+    return rc;
+}
+
+static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct row_faults *faults,
+                       struct err *err)
+{
+    struct deleting w = {db, refs, TRIES, 0};
+
+    int rc = rows_run(db, &(struct rows_work){n, &w, deleting_id, delete_some}, false, faults, err);
+    *ret_deleted = w.deleted;
     return rc == ERR_LOST ? unsure(n, err) : rc;
 }
 
 int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct err *err)
+                      struct row_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = finished_before_at};
     struct task_changed so_far = {0};
@@ -297,7 +357,7 @@ int task_store_delete(struct db *db, const struct task_filter *f, int64_t finish
     for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
         n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
         deleted = 0;
-        rc = delete_step(db, x.refs + from, n, &deleted, err);
+        rc = delete_step(db, x.refs + from, n, &deleted, faults, err);
         so_far.changed += deleted;
         so_far.lost += n - deleted;
         if (rc == 0 && progress)

@@ -273,6 +273,18 @@ int attempt_add_running(struct db *db, const struct claim_ref *refs, size_t coun
     return rc;
 }
 
+int attempt_drop_stale(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "DELETE FROM dq_attempt WHERE");
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "", refs[i].id, refs[i].version);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
 int sql_read_refs(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
 {
     struct db_rows *rows = NULL;

@@ -55,6 +55,9 @@ int64_t sql_now_us(const struct db_rows *r);
 /* UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 
+/* What of dq_task c is above a floor: " AND ...", or nothing. */
+void sql_put_floor(struct buf *sql, const struct claim_floor *floor);
+
 /* `status IN (...)`: the states from which the event is allowed. And what it sets in any case: status, version, attempt,
  * update_time, and what follows from the new status for live, lease_until and finish_time. finish: the expression for the latter
  * where the task is finished; NULL: the statement's time. A task that is taken back not for the first time is due within
@@ -68,10 +71,15 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
 int attempt_add_running(struct db *db, const struct claim_ref *refs, size_t count, enum task_outcome outcome, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Deletes those of the finished tasks refs that are still at that version, with their attempts: one short transaction.
- * *ret_deleted: how many tasks. */
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
+/* Removes rows of dq_attempt for attempts that have not ended yet: they are left from tasks that once had the same ids (a TRUNCATE,
+ * a partial restore). After one of the inserts said ERR_DUPLICATE; in the transaction that tries it again. */
+int attempt_drop_stale(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
     __attribute__((warn_unused_result));
+
+/* Deletes those of the finished tasks refs that are still at that version, with their attempts, in one short transaction if no row
+ * is bad. *ret_deleted: how many tasks. faults: as rows_run. */
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct row_faults *faults,
+                     struct err *err) __attribute__((warn_unused_result));
 
 /* Runs a statement that selects (id, version) and leaves the rows in refs, which has room for `count`; *ret_count: how many came.
  */

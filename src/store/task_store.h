@@ -9,6 +9,7 @@
 
 #include "base/task.h"
 #include "store/db.h"
+#include "store/rows.h"
 
 struct task_new {
     const char *tag, *key; /* key NULL: none. Checked by the caller (task_check_tag, task_check_key) */
@@ -97,18 +98,19 @@ struct task_changed {
     uint64_t matched; /* tasks that matched f and were in a state that allows the event */
     uint64_t changed; /* of these: changed (== matched when dry_run) */
     uint64_t running; /* of the changed: were running before */
-    uint64_t lost;    /* somebody else was quicker */
+    uint64_t lost;    /* somebody else was quicker, or it is in *faults */
 };
-/* progress, where not NULL, is called after each step. A task whose tag and key a live task has is passed over and counts as lost;
- * when that was so and nothing was changed: ERR_DUPLICATE. On other errors *ret is set when something had been changed before;
+/* progress, where not NULL, is called after each step. *faults gets the tasks that could not be changed: their row is locked by
+ * somebody (ERR_LOCKED), a live task has their tag and key (ERR_DUPLICATE; returned if nothing was changed), or the server refuses.
+ * On other errors *ret is set when something had been changed before;
  * ERR_LOST: the last step may have been done or not, and doing it again does no harm. */
 int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct err *err) __attribute__((warn_unused_result));
+                      struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 /* Deletes finished tasks that match f and were finished before finished_before_at (TASK_TIME_NONE: any), with their attempts. */
 int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
                       void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct err *err) __attribute__((warn_unused_result));
+                      struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 /* The database's clock. */
 int task_store_now(struct db *db, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));

@@ -223,3 +223,45 @@ END
     try dq purge --status running
     [ "$rc" -eq 64 ]
 }
+
+# lock_task ID: an open transaction of somebody else holds its row until lock_release.
+lock_task()
+{
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
+        --database=dq \
+        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo "START TRANSACTION; SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = $1 FOR UPDATE;" >&9
+    wait_until grep -qx "$1" "$BATS_TEST_TMPDIR/locked"
+}
+
+lock_release() { exec 9>&-; wait; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
+
+@test 'a row that somebody has locked is named, and the others are changed' {
+    for i in $(seq 1000); do echo "{\"tag\":\"t\",\"body\":\"$i\",\"in\":\"1h\"}"; done | dq -q add --from -
+    id=$(sql 'SELECT id FROM dq_task ORDER BY id LIMIT 617, 1')
+    lock_task "$id"
+    try dq cancel --tag t -y
+    [ "$rc" -eq 75 ]
+    [ "$out" = '999 tasks cancelled' ]
+    [[ $err == *"task $id was not cancelled: "*'locked by an open transaction'* ]]
+    try dq delete --tag t --status cancelled -y
+    [ "$out" = '999 tasks deleted' ]
+    try dq cancel "$id"
+    [ "$rc" -eq 75 ]
+    [[ $err == *"task $id was not cancelled: "* ]]
+    lock_release
+    try dq cancel "$id"
+    [ "$rc" -eq 0 ]
+}
+
+@test 'a row that cannot be counted up is named, and the others are changed' {
+    for i in 1 2 3; do task pending >/dev/null; done
+    id=$(sql 'SELECT MIN(id) + 1 FROM dq_task')
+    sql "UPDATE dq_task SET version = 18446744073709551615 WHERE id = $id"
+    try dq cancel --tag t -y
+    [ "$out" = '2 tasks cancelled' ]
+    [ "$rc" -eq 1 ]
+    [[ $err == *"task $id was not cancelled: "*'out of range'* ]]
+}

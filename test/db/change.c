@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 static struct task_changed done;
+static struct row_faults faults;
 
 static struct task_filter by_tag(const char *glob)
 {
@@ -17,7 +18,7 @@ static int change(struct db *d, const char *glob, enum task_event event, int64_t
     struct task_filter f = by_tag(glob);
     struct task_change c = {.event = event, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
     done = (struct task_changed){0};
-    return task_store_change(d, &f, &c, false, NULL, NULL, &done, &err);
+    return task_store_change(d, &f, &c, false, NULL, NULL, &done, &faults, &err);
 }
 
 static void cancel_takes_live_tasks_and_records_the_running(void **state)
@@ -49,7 +50,7 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
     struct settlement s = {
         .id = ref.id, .version = ref.version, .event = TASK_SUCCEED, .start_at = TASK_TIME_NONE, .finish_at = TASK_TIME_NONE};
     bool applied;
-    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_false(applied);
     assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id), TASK_CANCELLED);
     task_list_done(&won);
@@ -183,7 +184,7 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
     run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
             "FROM dq_task");
     ok(task_store_now(db, &now_at, &err));
-    ok(task_store_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &err));
+    ok(task_store_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &faults, &err));
     assert_int_equal(done.changed, 1500);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3000);
     run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > "
@@ -191,16 +192,16 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
             " ORDER BY id LIMIT 200");
     f.statuses = 0;
     steps = 0;
-    ok(task_store_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &err));
+    ok(task_store_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &faults, &err));
     assert_int_equal(done.changed, 1600);
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &err));
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1200);
     run(db, "UPDATE dq_task SET status = 1");
     run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
             "UTC_TIMESTAMP(3) FROM seq_1_to_500");
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &err));
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
     assert_int_equal(steps, 4);
 }
 

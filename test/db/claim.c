@@ -56,7 +56,7 @@ static void claim_lost_race(void **state)
     assert_int_equal(number(other, "SELECT COUNT(*) FROM dq_task"), 10);
     struct task_list first = claim(db, &a, "t", 4);
     assert_int_equal(first.count, 4);
-    ok(claim_store_claim(other, &b, &plain, &won, &seen, &lost, &err));
+    ok(claim_store_claim(other, &b, &plain, &won, &seen, &lost, NULL, &err));
     run(other, "COMMIT");
     assert_int_equal(seen, 10);
     assert_int_equal(lost, 4);
@@ -83,7 +83,7 @@ static void claim_recovers_after_lost_answer(void **state)
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err), ERR_LOST);
     assert_int_equal(won.count, 0);
     assert_int_equal(proxy_cuts(p), 1);
     ok(db_connect(proxy_db(p), &err));
@@ -99,7 +99,7 @@ static void claim_recovers_after_lost_answer(void **state)
     /* And when the statement itself got lost, nothing was taken. */
     add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", false);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err), ERR_LOST);
     ok(db_connect(proxy_db(p), &err));
     assert_int_equal(number(proxy_db(p), "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 1);
     proxy_free(p);
@@ -124,16 +124,20 @@ static void long_bodies_stay_behind_until_asked_for(void **state)
     assert_int_equal(tasks[1]->body_size, 100000);
     assert_null(tasks[2]->body);
     assert_int_equal(tasks[2]->body_size, SIZE_MAX);
-    ok(claim_store_load_bodies(db, tasks, 3, 120000, &loaded, &err));
-    assert_int_equal(loaded, 2);
-    assert_int_equal(((char *)tasks[1]->body)[99999], 'x');
+    ok(claim_store_measure(db, tasks + 1, 2, &err));
+    assert_int_equal(tasks[1]->body_size, 100000);
     assert_int_equal(tasks[2]->body_size, 50000);
+    ok(claim_store_load_bodies(db, tasks + 1, 2, 120000, &loaded, &err));
+    assert_int_equal(loaded, 1);
+    assert_int_equal(((char *)tasks[1]->body)[99999], 'x');
     ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err)); /* at least one, however long */
     assert_int_equal(loaded, 1);
     assert_int_equal(((char *)tasks[2]->body)[0], 'y');
     free(tasks[2]->body);
     tasks[2]->body = NULL;
     run(db, "DELETE FROM dq_task WHERE id = %" PRIu64, unknown);
+    ok(claim_store_measure(db, tasks + 2, 1, &err));
+    assert_int_equal(tasks[2]->body_size, SIZE_MAX);
     ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err));
     assert_int_equal(loaded, 0);
     task_list_done(&won);
@@ -159,15 +163,15 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
     ask.shares = 4;
     ask.share = 1;
     ask.steal_after_ms = 3600000;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, of[1]);
     ask.steal_after_ms = 500;
     ask.steal_share = 3;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, of[1] + of[3]);
     ask.share = 2;
     ask.steal_share = 0;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 40);
     task_list_done(&won);
 }
@@ -217,18 +221,18 @@ static void global_limit_holds(void **state)
         add("t", NULL, -1000);
     ask.global_limit = 3;
     ask.limit = 2;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 2);
     ask.limit = 10;
-    ok(claim_store_claim(other, &b, &ask, &more, &seen, &lost, &err));
+    ok(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err));
     assert_int_equal(more.count, 1);
-    ok(claim_store_claim(db, &a, &ask, &more, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &more, &seen, &lost, NULL, &err));
     assert_int_equal(more.count, 1);
     assert_int_equal(seen, 0);
     /* While one counts, the other waits: the tag's row is the lock. */
     run(db, "START TRANSACTION");
     run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
-    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, &err), ERR_TRANSIENT);
+    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err), ERR_LOCKED);
     run(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
     task_list_done(&won);
@@ -310,10 +314,10 @@ static void paused_tags_are_not_claimed(void **state)
     (void)state;
     add("t", NULL, -1000);
     run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count + seen + lost, 0);
     run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
     task_list_done(&won);
 }
@@ -326,10 +330,10 @@ static void what_is_due_soon_is_claimed_when_asked(void **state)
     size_t seen, lost;
     (void)state;
     add("t", NULL, 60000);
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 0);
     ask.early_ms = 61000;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
     task_list_done(&won);
@@ -352,7 +356,7 @@ static void floor_spares_what_is_older(void **state)
     ok(claim_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor.at = next_at;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
     task_list_done(&won);
@@ -376,7 +380,7 @@ static void floor_within_an_instant(void **state)
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.250'");
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64, ids[0]);
     ask.floor = (struct claim_floor){INT64_C(1795168800250), ids[2]};
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, ids[3]);
     assert_int_equal(won.items[1].id, ids[0]);
@@ -395,7 +399,7 @@ static void check_and_renew_tell_what_was_lost(void **state)
     for (int i = 0; i < 4; i++)
         refs[3 - i] = (struct claim_ref){won.items[i].id, won.items[i].version};
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
-    ok(claim_store_renew(db, &a, refs, 4, 60000, lost, &err));
+    ok(claim_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
     for (int i = 0; i < 4; i++)
         assert_false(lost[i]);
     assert_int_equal(
@@ -405,7 +409,7 @@ static void check_and_renew_tell_what_was_lost(void **state)
     ok(claim_store_check(db, &a, refs, 4, lost, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
     memset(lost, 0, sizeof lost);
-    ok(claim_store_renew(db, &a, refs, 4, 1000, lost, &err));
+    ok(claim_store_renew(db, &a, refs, 4, 1000, false, lost, NULL, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
     ok(claim_store_check(db, &b, refs, 4, lost, &err));
     assert_true(lost[0] && lost[1] && lost[2] && lost[3]);
@@ -419,15 +423,15 @@ static void pollers_know_their_share(void **state)
     size_t count;
     struct poller_share s;
     (void)state;
-    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, &s, &err));
+    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, false, &s, &err));
     assert_int_equal(s.share, 0);
     assert_int_equal(s.shares, 1);
     assert_true(s.now_us > INT64_C(1500000000000000));
-    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, &s, &err));
+    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, false, &s, &err));
     assert_int_equal(s.share, 1);
     assert_int_equal(s.shares, 2);
     run(db, "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND WHERE pid = 97");
-    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, &s, &err));
+    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, false, &s, &err));
     assert_int_equal(s.share, 0);
     assert_int_equal(s.shares, 1);
     ok(poller_store_list(db, &list, &count, &err));

@@ -148,9 +148,9 @@ struct claim_owner owner(unsigned char seed)
 struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
 {
     struct claim_ask ask = {.tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
-    struct task_list won = {NULL, 0, 0};
+    struct task_list won = {0};
     size_t seen, lost;
 
-    ok(claim_store_claim(d, o, &ask, &won, &seen, &lost, &err));
+    ok(claim_store_claim(d, o, &ask, &won, &seen, &lost, NULL, &err));
     return won;
 }

@@ -46,7 +46,7 @@ static void each_event_leaves_its_state(void **state)
     s[3].start_at = s[3].finish_at = TASK_TIME_NONE;
     s[3].exit_code = -1;
     s[4] = result(&won.items[4], TASK_TAKE_BACK, OUTCOME_RUNNER_DIED);
-    ok(claim_store_settle(db, &a, s, 5, false, applied, &err));
+    ok(claim_store_settle(db, &a, s, 5, false, false, applied, NULL, &err));
     for (int i = 0; i < 5; i++)
         assert_true(applied[i]);
 
@@ -119,7 +119,7 @@ static void every_row_gets_its_own_values(void **state)
         if (i % 7 == 0)
             s[i].start_at = s[i].finish_at = TASK_TIME_NONE;
     }
-    ok(claim_store_settle(db, &a, s, N, false, applied, &err));
+    ok(claim_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
     for (int i = 0; i < N; i++) {
         struct task t;
         assert_true(applied[i]);
@@ -154,7 +154,7 @@ static void settling_twice_applies_once(void **state)
     s[1] = result(&won.items[1], TASK_TRY_LATER, OUTCOME_EXIT);
     s[2] = result(&won.items[2], TASK_GIVE_UP, OUTCOME_EXIT);
     for (int i = 0; i < 2; i++) {
-        ok(claim_store_settle(db, &a, s, 3, false, applied, &err));
+        ok(claim_store_settle(db, &a, s, 3, false, false, applied, NULL, &err));
         assert_true(applied[0] && applied[1] && applied[2]);
         assert_int_equal(number(db, "SELECT SUM(version) FROM dq_task"), 6);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
@@ -176,8 +176,8 @@ static void a_lost_answer_is_settled_once(void **state)
             s[k] = k < 2 ? result(&won.items[k], TASK_SUCCEED, OUTCOME_DONE) : result(&won.items[k], TASK_GIVE_UP, OUTCOME_EXIT);
         ok(db_connect(proxy_db(p), &err));
         proxy_cut(p, cut[i / 2], i % 2);
-        assert_int_equal(claim_store_settle(proxy_db(p), &a, s, 4, false, applied, &err), ERR_LOST);
-        ok(claim_store_settle(proxy_db(p), &a, s, 4, false, applied, &err));
+        assert_int_equal(claim_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err), ERR_LOST);
+        ok(claim_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err));
         for (int k = 0; k < 4; k++)
             assert_true(applied[k]);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 1"), 2);
@@ -196,13 +196,13 @@ static void a_stale_owner_changes_nothing(void **state)
     struct settlement s[4];
     bool applied[4], give_up[4] = {false}, lost[4];
     struct claim_ref refs[4];
-    size_t taken;
+    bool taken[4];
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_expired(db, 10, &expired, &err));
+    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
-    ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
-    assert_int_equal(taken, 4);
+    ok(claim_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
     struct task_list again = claim(db, &b, "t", 3); /* one stays pending */
     assert_int_equal(again.count, 3);
     int64_t before = number(
@@ -212,8 +212,8 @@ static void a_stale_owner_changes_nothing(void **state)
         s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
     }
-    ok(claim_store_settle(db, &a, s, 4, false, applied, &err));
-    ok(claim_store_renew(db, &a, refs, 4, 60000, lost, &err));
+    ok(claim_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
+    ok(claim_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
     for (int i = 0; i < 4; i++) {
         assert_false(applied[i]);
         assert_true(lost[i]);
@@ -234,12 +234,12 @@ static void expired_leases_are_taken_back(void **state)
     struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
     bool give_up[4] = {false, true, false, false}, applied;
     struct claim_ref renewed = {won.items[2].id, won.items[2].version};
-    size_t taken;
+    bool taken[4];
     (void)state;
-    ok(claim_store_expired(db, 10, &expired, &err));
+    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 0);
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_expired(db, 10, &expired, &err));
+    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
     assert_string_equal(expired.items[0].tag, "t");
     assert_string_equal(expired.items[0].host, "test.example");
@@ -247,11 +247,11 @@ static void expired_leases_are_taken_back(void **state)
     for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
         give_up[i] = expired.items[i].id == won.items[1].id;
     /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
-    ok(claim_store_renew(db, &a, &renewed, 1, 60000, &applied, &err));
-    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    ok(claim_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
+    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(applied);
-    ok(claim_store_take_back(db, &expired, give_up, &taken, &err));
-    assert_int_equal(taken, 2);
+    ok(claim_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
     assert_int_equal(
         number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
     assert_int_equal(number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64, won.items[1].id),
@@ -274,7 +274,7 @@ static void history_of_all_attempts_on_request(void **state)
     (void)state;
     for (int i = 0; i < 2; i++)
         s[i] = result(&won.items[i], TASK_SUCCEED, OUTCOME_DONE);
-    ok(claim_store_settle(db, &a, s, 2, true, applied, &err));
+    ok(claim_store_settle(db, &a, s, 2, true, false, applied, NULL, &err));
     assert_true(applied[0] && applied[1]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'done'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 1"), 2);
@@ -298,7 +298,7 @@ static void large_outputs_are_cut_into_statements(void **state)
         s[i].output_size = 300000;
         s[i].error = i % 2 ? NULL : error;
     }
-    ok(claim_store_settle(db, &a, s, N, false, applied, &err));
+    ok(claim_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
     for (int i = 0; i < N; i++)
         assert_true(applied[i]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
@@ -317,13 +317,13 @@ static void a_finished_task_frees_its_key(void **state)
     add("t", "k", -1000);
     struct task_list won = claim(db, &a, "t", 1);
     struct settlement s = result(&won.items[0], TASK_TRY_LATER, OUTCOME_EXIT);
-    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_int_equal(number(db, "SELECT live FROM dq_task"), 1);
     run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3)");
     task_list_done(&won);
     won = claim(db, &a, "t", 1);
     s = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
-    ok(claim_store_settle(db, &a, &s, 1, false, &applied, &err));
+    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(number(db, "SELECT live FROM dq_task") == INT64_MIN);
     add("t", "k", 0);
     task_list_done(&won);
@@ -339,13 +339,13 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1"); /* due long ago, finished just now */
     run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
             "FROM dq_task");
-    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 2, &deleted, &err));
+    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 2, &deleted, NULL, &err));
     assert_int_equal(deleted, 2);
-    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 500, &deleted, &err));
+    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 500, &deleted, NULL, &err));
     assert_int_equal(deleted, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
-    ok(claim_store_expire_finished(db, TASK_FAILED, 3600000, 500, &deleted, &err));
+    ok(claim_store_expire_finished(db, TASK_FAILED, 3600000, 500, &deleted, NULL, &err));
     assert_int_equal(deleted, 0);
 }
 
@@ -379,7 +379,7 @@ static void results_fit_into_small_packets(void **state)
             s[i].output_size = sizes[i];
             s[i].error = i % 2 ? NULL : error;
         }
-        ok(claim_store_settle(d, &a, s, COUNT, true, applied, &err));
+        ok(claim_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
         for (size_t i = 0; i < COUNT; i++) {
             assert_true(applied[i]);
             ok(task_store_get(db, s[i].id, &t, &err));
@@ -412,7 +412,7 @@ static void results_fit_into_small_packets(void **state)
             s[i].output_size = 1024;
             s[i].error = error;
         }
-        ok(claim_store_settle(d, &a, s, COUNT, true, applied, &err));
+        ok(claim_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
                          COUNT);
         assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);

@@ -33,7 +33,8 @@ CLIENT_SSL, CLIENT_QUERY_ATTRIBUTES = 1 << 11, 1 << 27
 
 class Rule:
     """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection), delay (before it is
-    sent), hold (its answer), error (`number` instead of sending it). chance: of acting at each; most: acts so often; skip: not on
+    sent), hold (its answer), vanish (the client gets no answer, the server no more statements, and neither learns of it),
+    vanish-before (the same, and the statement is not sent), error (`number` instead of sending it). chance: of acting at each; most: acts so often; skip: not on
     the first so many."""
 
     def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0):
@@ -72,6 +73,7 @@ class Proxy:
         self._sessions = set()
         self._gate = threading.Event()
         self._gate.set()
+        self._closed = threading.Event()
         self._listener = None
         self.open()
 
@@ -108,6 +110,7 @@ class Proxy:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         self._gate.set()
+        self._closed.set()
         self.cut()
 
     def cut(self):
@@ -161,6 +164,9 @@ class Proxy:
 
     def wait_gate(self):
         self._gate.wait()
+
+    def wait_closed(self):
+        self._closed.wait()
 
     def choose(self, sql):
         if self.record:
@@ -288,7 +294,11 @@ class _Session:
             time.sleep(rule.seconds)
         elif rule.action == "delay":
             time.sleep(rule.seconds)
-        self.upstream.sendall(whole)
+        if rule.action != "vanish-before":
+            self.upstream.sendall(whole)
+        if rule.action.startswith("vanish"):
+            self.proxy.wait_closed()
+            return True
         if rule.action in ("cut-after", "cut-late"):
             answer = self.upstream.recv(1 << 16)  # it has been executed
             entry["answer"] = answer[4:5].hex()

@@ -1,0 +1,95 @@
+/*
+ * aside.c - see aside.h.
+ */
+#include "poller/aside.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#define HOLD_MIN_US INT64_C(100000)
+#define HOLD_LOCKED_US INT64_C(5000000)
+#define HOLD_REFUSED_US INT64_C(60000000)
+#define FORGET_US INT64_C(10000000) /* far longer than until the next try of a row whose time has come */
+#define SAY_AFTER_US INT64_C(1000000)
+#define SAY_AGAIN_US INT64_C(600000000)
+
+void aside_done(struct aside *a)
+{
+    free(a->rows);
+    *a = (struct aside){NULL, 0, 0, 0, 0, {0, 0, {0, ""}}};
+}
+
+static struct aside_row *find(struct aside *a, uint64_t id)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->rows[i].id == id)
+            return &a->rows[i];
+    if (a->count == ASIDE_MOST)
+        return NULL;
+    if (a->count == a->cap) {
+        a->cap = a->cap ? 2 * a->cap : 8;
+        a->rows = mem_resize(a->rows, a->cap, sizeof *a->rows);
+    }
+    a->rows[a->count] = (struct aside_row){id, 0, 0};
+    return &a->rows[a->count++];
+}
+
+void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us)
+{
+    int64_t most_us = f->err.code == ERR_LOCKED ? HOLD_LOCKED_US : HOLD_REFUSED_US;
+
+    if (a->count == 0)
+        a->since_us = now_us;
+    a->last = *f;
+    struct aside_row *r = find(a, f->id);
+    if (!r)
+        return;
+    r->hold_us = r->hold_us ? 2 * r->hold_us : HOLD_MIN_US;
+    if (r->hold_us > most_us)
+        r->hold_us = most_us;
+    r->until_us = now_us + r->hold_us;
+}
+
+void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us)
+{
+    for (size_t i = 0; i < f->count; i++)
+        aside_put(a, &f->items[i], now_us);
+}
+
+size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids)
+{
+    uint64_t *ids = a->count ? mem_alloc(a->count * sizeof *ids) : NULL;
+    size_t kept = 0, n = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        struct aside_row *r = &a->rows[i];
+
+        if (now_us - r->until_us > FORGET_US)
+            continue;
+        if (now_us < r->until_us)
+            ids[n++] = r->id;
+        a->rows[kept++] = *r;
+    }
+    a->count = kept;
+    *ret_ids = ids;
+    return n;
+}
+
+bool aside_news(struct aside *a, int64_t now_us)
+{
+    if (a->count == 0 || (a->said_us && now_us - a->said_us < SAY_AGAIN_US))
+        return false;
+    if (a->last.err.code == ERR_LOCKED && now_us - a->since_us < SAY_AFTER_US)
+        return false;
+    a->said_us = now_us;
+    return true;
+}
+
+bool aside_over(struct aside *a)
+{
+    if (a->count || !a->said_us)
+        return false;
+    a->said_us = 0;
+    return true;
+}

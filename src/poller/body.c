@@ -1,0 +1,158 @@
+/*
+ * body.c - bodies that did not come with the claim. Invariant: nothing is loaded before its real size is known, and one statement
+ * at a time, so that neither memory nor others pay for what body_size says.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So much is loaded by one statement, or one body. */
+#define LOAD_BYTES ((size_t)1 << 20)
+
+bool body_loaded(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->tasks[i].body)
+            return false;
+    return true;
+}
+
+/* Takes task i out of a job whose tasks have not been handed over. */
+static void remove_task(struct job *j, uint32_t i)
+{
+    task_done(&j->tasks[i]);
+    memmove(&j->tasks[i], &j->tasks[i + 1], (j->count - i - 1) * sizeof *j->tasks);
+    memmove(&j->flight[i], &j->flight[i + 1], (j->count - i - 1) * sizeof *j->flight);
+    j->count--;
+}
+
+/* A task that nobody will ever be able to hand to its handler. */
+static void give_up(struct poller *p, struct job *j, uint32_t i, const char *why)
+{
+    struct flight_task *f = &j->flight[i];
+    struct settlement s = {.id = f->id,
+                           .version = f->version,
+                           .event = TASK_GIVE_UP,
+                           .outcome = OUTCOME_RELEASED,
+                           .exit_code = -1,
+                           .start_at = TASK_TIME_NONE,
+                           .error = why};
+
+    s.finish_at = dbclock_at(&p->clock, when_steady_us());
+    log_event(LOG_ERROR, "a body cannot be read, its task fails", "id=%" PRIu64 " tag=%s error=%s", f->id, log_quote(j->tag->name),
+              log_quote(why));
+    if (!f->lost)
+        settle_queue(p, &s, j->leased_us);
+    flight_end_task(j, f);
+    remove_task(j, i);
+}
+
+/* What is more than one process can be given at a time becomes a job of its own, behind this one. */
+static void split(struct poller *p, struct job *j, uint32_t from)
+{
+    uint32_t n = j->count - from;
+    struct job *rest = flight_job_new(p, j->tag, n);
+
+    rest->table->users--;
+    rest->table = j->table;
+    rest->table->users++;
+    rest->handler = j->handler;
+    rest->kind = JOB_LONG;
+    rest->measured = true;
+    rest->leased_us = j->leased_us;
+    rest->deadline_us = j->deadline_us;
+    memcpy(rest->tasks, j->tasks + from, n * sizeof *rest->tasks);
+    memcpy(rest->flight, j->flight + from, n * sizeof *rest->flight);
+    rest->open = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        rest->open += !rest->flight[i].ended;
+        rest->body_bytes += rest->tasks[i].body_size;
+    }
+    j->count = from;
+    j->open -= rest->open;
+    j->body_bytes -= rest->body_bytes;
+    flight_hold(p, rest, 1);
+}
+
+/* Asks how long the bodies of the first job really are. A row that is gone was deleted: its task is not ours any more. */
+static int measure(struct poller *p, struct job *j, struct err *err)
+{
+    struct task **missing = mem_alloc(j->count * sizeof *missing);
+    size_t n = 0, bytes = 0;
+    uint32_t fit = 0;
+
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->tasks[i].body)
+            missing[n++] = &j->tasks[i];
+    int rc = claim_store_measure(p->db, missing, n, err);
+    free(missing);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < j->count;) {
+        if (!j->tasks[i].body && j->tasks[i].body_size == SIZE_MAX) {
+            flight_release_task(p, j, &j->flight[i], "the body could not be read");
+            remove_task(j, i);
+        } else {
+            i++;
+        }
+    }
+    j->body_bytes = 0;
+    for (uint32_t i = 0; i < j->count; i++) {
+        bytes += j->tasks[i].body_size;
+        if (i == 0 || (fit == i && bytes <= BODIES_MOST))
+            fit = i + 1;
+        j->body_bytes += j->tasks[i].body_size;
+    }
+    j->measured = true;
+    while (j->count > fit && fit > 0) { /* from the end, so that each part is measured like this one was */
+        uint32_t from = j->count - 1;
+        size_t part = j->tasks[from].body_size;
+
+        while (from > fit && part + j->tasks[from - 1].body_size <= BODIES_MOST)
+            part += j->tasks[--from].body_size;
+        split(p, j, from);
+    }
+    return 0;
+}
+
+/* One statement's worth of bodies. */
+static int load_some(struct poller *p, struct job *j, struct err *err)
+{
+    struct task **missing = mem_alloc(j->count * sizeof *missing);
+    size_t n = 0, loaded = 0;
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (j->tasks[i].body)
+            continue;
+        if (n == 0)
+            first = i;
+        missing[n++] = &j->tasks[i];
+    }
+    int rc = n ? claim_store_load_bodies(p->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
+    free(missing);
+    if (row_error(p->db, rc) && !j->singly) {
+        j->singly = true;
+        return 0;
+    }
+    if (row_error(p->db, rc)) {
+        give_up(p, j, first, err->text);
+        return 0;
+    }
+    if (rc == 0 && n && loaded == 0) {
+        flight_release_task(p, j, &j->flight[first], "the body could not be read");
+        remove_task(j, first);
+    }
+    return rc;
+}
+
+int body_step(struct poller *p, struct job *j, struct err *err)
+{
+    return j->measured ? load_some(p, j, err) : measure(p, j, err);
+}

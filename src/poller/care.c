@@ -1,0 +1,60 @@
+/*
+ * care.c - tags of which something cannot be claimed. Invariant: only what is locked, refused or too long waits, and the log names
+ * it once.
+ */
+#include "poller/state.h"
+
+#include "base/log.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+
+/* A row of dq_tag that somebody holds for longer than a claim takes. */
+#define LIMIT_HOLD_MIN_US 2000
+#define LIMIT_HOLD_MOST_US INT64_C(1000000)
+#define SAY_AFTER_US INT64_C(1000000)
+#define SAY_AGAIN_US INT64_C(600000000)
+#define CAREFUL_US INT64_C(60000000)
+#define BARE_US INT64_C(600000000)
+
+void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us)
+{
+    aside_put_all(&t->aside, f, now_us);
+    if (f->count)
+        t->careful_us = now_us + CAREFUL_US;
+    if (aside_news(&t->aside, now_us))
+        log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
+                  "due tasks cannot be claimed, the others of their tag go on", "tag=%s tasks=%zu id=%" PRIu64 " error=%s",
+                  log_quote(t->name), t->aside.count, t->aside.last.id, log_quote(t->aside.last.err.text));
+    else if (aside_over(&t->aside))
+        log_event(LOG_INFO, "no due task is left that cannot be claimed", "tag=%s", log_quote(t->name));
+}
+
+void care_limit_locked(struct tag_state *t, const struct err *err)
+{
+    int64_t now_us = when_steady_us();
+
+    if (!t->limit_hold_us)
+        t->limit_since_us = now_us;
+    t->limit_hold_us = t->limit_hold_us ? 2 * t->limit_hold_us : LIMIT_HOLD_MIN_US;
+    if (t->limit_hold_us > LIMIT_HOLD_MOST_US)
+        t->limit_hold_us = LIMIT_HOLD_MOST_US;
+    t->hold_until_us = now_us + t->limit_hold_us / 2 + (int64_t)(poller_random() % (uint64_t)t->limit_hold_us);
+    t->careful_us = now_us + CAREFUL_US;
+    if (now_us - t->limit_since_us < SAY_AFTER_US || (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
+        return;
+    t->limit_said_us = now_us;
+    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s", log_quote(t->name), log_quote(err->text));
+}
+
+void care_limit_free(struct tag_state *t)
+{
+    if (t->limit_said_us)
+        log_event(LOG_INFO, "the tag can be claimed again", "tag=%s", log_quote(t->name));
+    t->limit_hold_us = t->limit_said_us = 0;
+}
+
+void care_long_bodies(struct tag_state *t, int64_t now_us)
+{
+    t->bare_us = now_us + BARE_US;
+}

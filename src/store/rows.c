@@ -1,0 +1,138 @@
+/*
+ * rows.c - see rows.h. Invariant: a row is in the list of faults or its change was made, never both.
+ */
+#include "store/rows.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/task_sql.h"
+
+#include <stdlib.h>
+
+#define PATIENCE_MS 2000
+
+void row_faults_add(struct row_faults *f, uint64_t id, size_t at, const struct err *err)
+{
+    if (f->count == f->cap) {
+        f->cap = f->cap ? 2 * f->cap : 4;
+        f->items = mem_resize(f->items, f->cap, sizeof *f->items);
+    }
+    f->items[f->count++] = (struct row_fault){id, at, *err};
+}
+
+const struct row_fault *row_faults_find(const struct row_faults *f, uint64_t id)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].id == id)
+            return &f->items[i];
+    return NULL;
+}
+
+void row_faults_done(struct row_faults *f)
+{
+    free(f->items);
+    *f = (struct row_faults){NULL, 0, 0};
+}
+
+bool row_error(const struct db *db, int code)
+{
+    return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE || (code == ERR_FATAL && db_connected(db));
+}
+
+const char *rows_before_skip(const struct db *db)
+{
+    return db_is_mariadb(db) ? "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " : "";
+}
+
+struct division {
+    struct db *db;
+    const struct rows_work *work;
+    struct row_faults *faults;
+    int64_t until;
+};
+
+static void add_fault(struct division *d, size_t i, const struct err *err)
+{
+    row_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
+}
+
+static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
+{
+    int rc = n ? d->work->run(d->work->arg, at, n, err) : 0;
+
+    if (!row_error(d->db, rc))
+        return rc;
+    if (n == 1 || when_steady() > d->until) {
+        for (size_t i = 0; i < n; i++)
+            add_fault(d, at[i], err);
+        return 0;
+    }
+    rc = divide(d, at, n / 2, err);
+    return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
+}
+
+static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
+    buf_str(&sql, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
+    for (size_t i = 0; i < w->count; i++) {
+        if (i)
+            buf_chr(&sql, ',');
+        buf_u64(&sql, w->id(w->arg, i));
+    }
+    buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
+    int rc = db_query(db, &sql, 1, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        for (size_t i = 0; i < w->count; i++)
+            found[i] |= w->id(w->arg, i) == db_u64(rows, 0);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Outside a transaction the locks of the first statement end with it: nobody is kept out while we think. */
+int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *faults, size_t *at, size_t *ret_n, struct err *err)
+{
+    bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
+    struct err locked;
+    size_t n = 0;
+
+    err_set(&locked, ERR_LOCKED, "the row is locked by an open transaction of another session");
+    int rc = read_ids(db, w, true, held, err);
+    if (rc == 0)
+        rc = read_ids(db, w, false, there, err);
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        if (there[i] && !held[i])
+            row_faults_add(faults, w->id(w->arg, i), i, &locked);
+        else
+            at[n++] = i;
+    }
+    free(held);
+    *ret_n = n;
+    return rc;
+}
+
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_faults *faults, struct err *err)
+{
+    struct division d = {db, w, faults, 0};
+    size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++)
+        at[i] = i;
+    careful = careful && faults && db_skips_locked(db);
+    if (!careful)
+        rc = n ? w->run(w->arg, at, n, err) : 0;
+    if (careful || (faults && row_error(db, rc))) {
+        d.until = when_steady() + PATIENCE_MS;
+        rc = careful || (rc == ERR_LOCKED && db_skips_locked(db)) ? rows_sift(db, w, faults, at, &n, err) : 0;
+        if (rc == 0)
+            rc = divide(&d, at, n, err);
+    }
+    free(at);
+    return rc;
+}

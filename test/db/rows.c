@@ -1,0 +1,364 @@
+/* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or that tell lies. */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define N 20
+
+static struct db *stranger;
+static struct row_faults faults;
+
+static int setup(void **state)
+{
+    static const struct db_session at_once = {0, 1, 3600};
+    int rc = harness_setup(state);
+
+    db_free(db);
+    db = db_new(harness_conf);
+    db_set_session(db, &at_once);
+    ok(db_connect(db, &err));
+    stranger = harness_db();
+    faults = (struct row_faults){0};
+    return rc;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    db_free(stranger);
+    row_faults_done(&faults);
+    return 0;
+}
+
+static void lock_row(uint64_t id)
+{
+    run(stranger, "START TRANSACTION");
+    run(stranger, "UPDATE dq_task SET pid = 1 WHERE id = %" PRIu64, id);
+}
+
+static void expect_fault(uint64_t id, int code)
+{
+    assert_int_equal(faults.count, 1);
+    assert_int_equal(faults.items[0].id, id);
+    assert_int_equal(faults.items[0].err.code, code);
+    row_faults_done(&faults);
+}
+
+static struct task_list running(struct claim_owner *a)
+{
+    for (int i = 0; i < N; i++)
+        add("t", NULL, -1000);
+    struct task_list won = claim(db, a, "t", N);
+    assert_int_equal(won.count, N);
+    return won;
+}
+
+static size_t count_true(const bool *flags)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < N; i++)
+        n += flags[i];
+    return n;
+}
+
+static void claims_take_what_is_not_locked(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+    size_t seen, lost;
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        struct task_list won = {0};
+        uint64_t id = 0;
+        run(db, "DELETE FROM dq_task");
+        for (int i = 0; i < N; i++)
+            id = i == 5 ? add("t", NULL, -1000) : (add("t", NULL, -1000), id);
+        ask.global_limit = round % 2 ? 1000 : 0;
+        ask.careful = round / 2 == 1;
+        ask.skip_locked = round / 2 == 2 && db_skips_locked(db);
+        lock_row(id);
+        bool singly = ask.global_limit && !db_skips_locked(db); /* in a transaction: the first alone */
+        ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+        if (!ask.skip_locked && !singly)
+            expect_fault(id, ERR_LOCKED);
+        assert_int_equal(lost, 0);
+        run(stranger, "ROLLBACK");
+        assert_int_equal(faults.count, 0);
+        assert_int_equal(won.count, singly ? 1 : N - 1);
+        assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, id), 0);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), won.count);
+        row_faults_done(&faults);
+        task_list_done(&won);
+    }
+}
+
+static void what_was_put_aside_is_left_out(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    uint64_t ids[2] = {add("t", NULL, -9000), add("t", NULL, -8000)}, behind = add("t", NULL, -1000);
+    struct claim_ask ask = {
+        .tag = "t", .limit = 2, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .aside = ids, .aside_count = 2};
+    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+    assert_int_equal(won.count, 1);
+    assert_int_equal(won.items[0].id, behind);
+    task_list_done(&won);
+}
+
+static void a_locked_limit_is_told_from_locked_rows(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = {.tag = "t", .limit = 10, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .global_limit = 5};
+    struct task_list won = {0};
+    size_t seen, lost;
+    (void)state;
+    add("t", NULL, -1000);
+    run(db, "REPLACE INTO dq_tag (tag) VALUES ('t')");
+    run(stranger, "START TRANSACTION");
+    run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
+    for (int careful = 0; careful <= 1; careful++) {
+        ask.careful = careful;
+        assert_int_equal(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err), ERR_LOCKED);
+        assert_non_null(strstr(err.text, "dq_tag"));
+        assert_int_equal(faults.count, 0);
+    }
+    run(stranger, "ROLLBACK");
+    task_list_done(&won);
+}
+
+static void leases_of_the_others_are_renewed(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = running(&a);
+    struct claim_ref refs[N];
+    bool lost[N];
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+    for (int careful = 0; careful <= 1; careful++) {
+        run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
+        lock_row(refs[7].id);
+        ok(claim_store_renew(db, &a, refs, N, 60000, careful == 1, lost, &faults, &err));
+        run(stranger, "ROLLBACK");
+        expect_fault(refs[7].id, ERR_LOCKED);
+        assert_int_equal(count_true(lost), 0);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND"),
+                         N - 1);
+    }
+    task_list_done(&won);
+}
+
+static void settle_all(const struct claim_owner *a, const struct task_list *won, enum task_event event, bool history_all,
+                       bool applied[N])
+{
+    struct settlement s[N];
+
+    for (size_t i = 0; i < N; i++)
+        s[i] = (struct settlement){.id = won->items[i].id,
+                                   .version = won->items[i].version,
+                                   .event = event,
+                                   .outcome = event == TASK_SUCCEED ? OUTCOME_DONE : OUTCOME_EXIT,
+                                   .exit_code = event != TASK_SUCCEED,
+                                   .start_at = INT64_C(1790000000000),
+                                   .finish_at = INT64_C(1790000000000)};
+    ok(claim_store_settle(db, a, s, N, history_all, false, applied, &faults, &err));
+}
+
+static void results_of_the_others_are_settled(void **state)
+{
+    static const struct {
+        enum task_event event;
+        bool history_all;
+    } cases[] = {{TASK_SUCCEED, false}, {TASK_SUCCEED, true}, {TASK_TRY_LATER, false}};
+    struct claim_owner a = owner('a');
+    bool applied[N];
+    (void)state;
+    for (size_t c = 0; c < 3; c++) {
+        run(db, "DELETE FROM dq_task");
+        run(db, "DELETE FROM dq_attempt");
+        struct task_list won = running(&a);
+        uint64_t id = won.items[3].id;
+        lock_row(id);
+        settle_all(&a, &won, cases[c].event, cases[c].history_all, applied);
+        run(stranger, "ROLLBACK");
+        assert_int_equal(faults.items[0].at, 3);
+        expect_fault(id, ERR_LOCKED);
+        assert_int_equal(count_true(applied), N - 1);
+        assert_false(applied[3]);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 1);
+        settle_all(&a, &won, cases[c].event, cases[c].history_all, applied); /* as the poller does, when the lock is gone */
+        assert_int_equal(count_true(applied), N);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), c ? N : 0);
+        task_list_done(&won);
+    }
+}
+
+static void the_others_are_taken_back(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_list won = running(&a), expired = {0};
+    bool give_up[N] = {false}, taken[N];
+    uint64_t id = won.items[4].id;
+    (void)state;
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
+    give_up[6] = true;
+    lock_row(id);
+    ok(claim_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+    run(stranger, "ROLLBACK");
+    expect_fault(id, ERR_LOCKED);
+    assert_int_equal(count_true(taken), N - 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), N - 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 2"), 1);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(taken[i], expired.items[i].id != id);
+    task_list_done(&expired);
+    ok(claim_store_expired(db, &id, 1, 100, &expired, &err));
+    assert_int_equal(expired.count, 0);
+    task_list_done(&expired);
+    task_list_done(&won);
+}
+
+static void the_others_are_deleted_and_cancelled(void **state)
+{
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct task_changed done;
+    uint64_t id = 0;
+    size_t deleted;
+    (void)state;
+    for (int i = 0; i < N; i++)
+        id = add("t", NULL, 60000);
+    lock_row(id);
+    ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+    run(stranger, "ROLLBACK");
+    expect_fault(id, ERR_LOCKED);
+    assert_int_equal(done.matched, N);
+    assert_int_equal(done.changed, N - 1);
+    run(db, "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
+    lock_row(id);
+    ok(claim_store_expire_finished(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
+    expect_fault(id, ERR_LOCKED);
+    assert_int_equal(deleted, N - 1);
+    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
+    expect_fault(id, ERR_LOCKED);
+    run(stranger, "ROLLBACK");
+    assert_int_equal(done.changed, 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
+}
+
+static void a_stale_attempt_gives_way(void **state)
+{
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct claim_owner a = owner('a');
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct task_list expired = {0};
+        struct task_changed done;
+        bool flags[N], give_up[N] = {false};
+        run(db, "DELETE FROM dq_task");
+        run(db, "DELETE FROM dq_attempt");
+        struct task_list won = running(&a);
+        run(db,
+            "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
+            " VALUES (%" PRIu64 ", %" PRIu64 ", 9, '2020-01-01', 'stale')",
+            won.items[2].id, won.items[2].version);
+        if (how == 0) {
+            settle_all(&a, &won, TASK_TRY_LATER, false, flags);
+            assert_int_equal(count_true(flags), N);
+        } else if (how == 1) {
+            run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+            ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
+            ok(claim_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
+            assert_int_equal(count_true(flags), N);
+        } else {
+            ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+            assert_int_equal(done.changed, N);
+        }
+        assert_int_equal(faults.count, 0);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE attempt = 1"), N);
+        task_list_done(&expired);
+        task_list_done(&won);
+    }
+}
+
+static void what_cannot_be_counted_up_costs_itself(void **state)
+{
+    static const char *const odd[] = {"version = 18446744073709551615", "version = 18446744073709551614", "attempt = 4294967295"};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct claim_ask ask = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+    struct claim_owner a = owner('a');
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct task_list won = {0}, expired = {0};
+        struct task_changed done;
+        bool taken[N], give_up[N] = {false};
+        size_t seen, lost;
+        uint64_t id = 0;
+        run(db, "DELETE FROM dq_task");
+        for (int k = 0; k < N; k++)
+            id = add("t", NULL, -1000);
+        run(db, "UPDATE dq_task SET %s WHERE id = %" PRIu64, odd[i], id);
+        ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+        expect_fault(id, ERR_DATA);
+        assert_int_equal(won.count, N - 1);
+        assert_int_equal(lost, 0);
+        task_list_done(&won);
+        if (i > 0)
+            continue;
+        run(db, "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+        ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
+        ok(claim_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+        expect_fault(id, ERR_DATA);
+        assert_int_equal(count_true(taken), N - 1);
+        task_list_done(&expired);
+        ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+        expect_fault(id, ERR_DATA);
+        assert_int_equal(done.changed, N - 1);
+    }
+}
+
+static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
+{
+    struct claim_owner a = owner('a');
+    (void)state;
+    uint64_t id = add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16385), body_size = 1 WHERE id = %" PRIu64, id);
+    struct task_list won = claim(db, &a, "t", 1);
+    assert_null(won.items[0].body);
+    assert_int_equal(won.items[0].body_size, SIZE_MAX);
+    assert_true(won.lies);
+    struct task *t = &won.items[0];
+    ok(claim_store_measure(db, &t, 1, &err));
+    assert_int_equal(t->body_size, 16385);
+    task_list_done(&won);
+    id = add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16384), body_size = 1 WHERE id = %" PRIu64, id);
+    won = claim(db, &a, "t", 1);
+    assert_int_equal(won.items[0].body_size, 16384);
+    assert_false(won.lies);
+    task_list_done(&won);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(claims_take_what_is_not_locked, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_put_aside_is_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_locked_limit_is_told_from_locked_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(leases_of_the_others_are_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(results_of_the_others_are_settled, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_others_are_taken_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_others_are_deleted_and_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_counted_up_costs_itself, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}
