@@ -19,7 +19,6 @@ struct db {
     char *password;
     bool password_loaded, in_tx;
     struct db_session session;
-    bool clock_fixed;  /* the server lets no session set its clock */
     size_t max_packet; /* 0: not asked yet */
     enum db_cluster cluster;
     bool mariadb;

@@ -34,7 +34,6 @@ static unsigned idle_within(const struct db *db)
 }
 
 #define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
-#define ER_PREVENTED 1290 /* of `timestamp`, with secure_timestamp: then nobody else can have set the clock either */
 #define ER_NO_RIGHT 1227
 #define NO_LIMIT "18446744073709551615"
 
@@ -60,7 +59,7 @@ static const struct setting {
     {ALL, "sql_big_selects", "1", NULL}, /* after max_join_size, which changes it */
     {ALL, "group_concat_max_len", "1048576", NULL},
     {ALL, "lc_messages", "'en_US'", NULL},         /* db_duplicates reads a message */
-    {ALL, "timestamp", "DEFAULT", NULL},           /* the clock goes on */
+    {ALL, "timestamp", "DEFAULT", NULL},           /* the clock goes on; secure_timestamp allows this value */
     {ON_MARIADB, "max_statement_time", "0", NULL}, /* read_timeout is the limit */
     {ON_MYSQL, "max_execution_time", "0", NULL},
     {ALL, "innodb_lock_wait_timeout", NULL, lock_wait},
@@ -77,8 +76,6 @@ static bool has(const struct db *db, const struct setting *s)
 {
     bool new_names = db->version >= (db->mariadb ? 110101u : 80000u);
 
-    if (db->clock_fixed && !strcmp(s->name, "timestamp"))
-        return false;
     switch (s->servers) {
     case ALL:
         return true;
@@ -129,7 +126,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
 
     snprintf(text, sizeof text, "%s", mysql_error(db->my));
     int rc = db_fail(db, err);
-    if (number != ER_PREVENTED && number != ER_NO_RIGHT && rc != ERR_FATAL)
+    if (number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
     return err_set(err, ERR_CONFIG, "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)", db->at,
                    setting, text, number);
@@ -157,13 +154,8 @@ static int set_singly(struct db *db, struct err *err)
 
 int db_session_set_up(struct db *db, struct err *err)
 {
-    bool done = set_all(db);
+    int rc = set_all(db) ? 0 : set_singly(db, err);
 
-    if (!done && !db->clock_fixed && mysql_errno(db->my) == ER_PREVENTED) {
-        db->clock_fixed = true;
-        done = set_all(db);
-    }
-    int rc = done ? 0 : set_singly(db, err);
     /* A flag of the answer just read: whatever ran before may have begun one. */
     if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)
         rc = db_run(db, "COMMIT", err);

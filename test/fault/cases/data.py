@@ -25,7 +25,7 @@ def bodies(t):
     try:
         rng = t.rng
         every = bytes(range(256))
-        bodies_ = [b"", b"x", b"\0", every, every * 64, b"'\\\"\n\r\x1a%_;--", rng.randbytes(16383), rng.randbytes(16384),
+        bodies_ = [b"", b"x", b"\0", b"it's", b"\\", every, every * 64, b"'\\\"\n\r\x1a%_;--", rng.randbytes(16383), rng.randbytes(16384),
                    rng.randbytes(16385), rng.randbytes(200_000), "ünï\u202e".encode(), b"\xff\xfe\xc0\x80"]
         bodies_ += [bytes([b]) for b in range(256) if t.full]
         expected = {}
