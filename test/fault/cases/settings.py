@@ -136,7 +136,9 @@ def settings_refused(t):
 def small_packets(t):
     """Outputs as long as output_limit allows, at packet limits that are no longer: each result is recorded at once, with as much of the
     end of its output as fits, and no connection breaks."""
-    t.handlers({"t": "", "long": {"run": f"'head -c 1048576 {t.bin}/dqd; exit 1'", "output_limit": "1m", "retry": "[]"}})
+    with open(t.dir + "/output", "wb") as f:
+        f.write(t.rng.randbytes(1 << 20))
+    t.handlers({"t": "", "long": {"run": f"'cat {t.dir}/output; exit 1'", "output_limit": "1m", "retry": "[]"}})
     for limit in (2 << 20, 1 << 20, 512 << 10):
         t.sql(f"SET GLOBAL max_allowed_packet = {limit}")
         try:
