@@ -26,7 +26,10 @@ static int look_for_cluster(struct db *db, struct err *err)
     buf_str(&sql, "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
     int rc = db_query(db, &sql, 2, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        found = strcmp(db_string(rows, 0), "wsrep_sync_wait") ? DB_CLUSTER_GROUP : DB_CLUSTER_GALERA;
+        if (!strcmp(db_string(rows, 0), "wsrep_sync_wait"))
+            found = DB_CLUSTER_GALERA;
+        else if (!strcmp(db_string(rows, 0), "group_replication_consistency"))
+            found = DB_CLUSTER_GROUP;
         rc = 0;
     }
     db_rows_free(rows);

@@ -94,6 +94,8 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
             struct tag_info *i = tags_get(t, tag);
             int64_t until = db_time(rows, 2);
             i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
+            free(i->paused_by);
+            free(i->pause_reason);
             i->paused_by = sql_dup(rows, 3, NULL);
             i->pause_reason = sql_dup(rows, 4, NULL);
         }

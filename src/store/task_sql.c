@@ -311,7 +311,9 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
     int rc = db_query(db, &sql, 2, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
-    if (rc == 1) {
+    if (rc == 1 && db_u64(rows, 0) < id) {
+        rc = sql_odd_row(db, err);
+    } else if (rc == 1) {
         *ret_id = db_u64(rows, 0);
         *ret_create_at = db_time(rows, 1);
     }

@@ -415,3 +415,30 @@ def long_outage(t):
     oracle = Oracle(t)
     oracle.check()
     t.expect(oracle.repeats == 0, "an attempt was repeated")
+
+
+VERBS = [("list",), ("list", "--status", "all", "--sort", "id", "-o", "json"), ("list", "--key", "k1", "-o", "tsv"), ("show", "1", "2"),
+         ("tags",), ("stats",), ("stats", "-o", "json"), ("pollers",), ("cancel", "--tag", "t", "-y"), ("retry", "--tag", "t", "-y"),
+         ("reschedule", "1", "--in", "1h", "-y"), ("delete", "--tag", "t", "-y"), ("purge", "--older-than", "1d"), ("add", "t", "x"),
+         ("add", "t", "x", "--key", "k1"), ("wait", "1", "--timeout", "10ms"), ("pause", "t*")]
+LIES = ["fewer", "more", "none", None, b"", b"1", b"5", b"99999999999", b"-1", b"18446744073709551616", b"t" * 70000, b"\0\xff'\\", b"0000-00-00"]
+
+
+@case("lying-server", 41, 20)
+def lying_server(t):
+    """A server answers with other columns, NULLs, and values out of any range: dq and dqd refuse it or go on, and no value is an index."""
+    proxy = t.proxy()
+    ini = t.configure(proxy.settings())
+    t.handlers({"t": ""})
+    for lie in LIES:
+        t.add(3, in_ms=3_600_000)
+        proxy.rules = [Rule("^SELECT|^SHOW|RETURNING", "lie", lie=lie)]
+        for verb in VERBS + [("init",)] * isinstance(lie, str):  # it waits a minute for a lock that it is refused
+            done = t.dq(*verb, ini=ini, status=None)
+            words = f"dq {' '.join(verb)} on {lie if isinstance(lie, str) or lie is None else lie[:20]}: status {done.returncode}"
+            t.expect(done.returncode >= 0 and b"Sanitizer" not in done.stderr, f"{words}: {done.stderr.decode(errors='replace')[-300:]}")
+            t.expect(not isinstance(lie, str) or done.returncode, f"{words}: it was believed")
+        done = t.run("dqd", "--config", ini, "--for", "300ms")
+        t.expect(done.returncode >= 0, f"dqd on {lie}: status {done.returncode}: {done.stderr[-300:]}")
+        proxy.rules = []
+    t.note(f"{t.faults.count('lie')} lies")

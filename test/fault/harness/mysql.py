@@ -22,6 +22,22 @@ def error_packet(sequence, number, text="injected"):
     return packet(sequence, b"\xff" + struct.pack("<H", number) + b"#HY000" + text.encode())
 
 
+def _text(data):
+    if data is None:
+        return b"\xfb"
+    size = len(data)
+    head = bytes([size]) if size < 0xFB else b"\xfc" + struct.pack("<H", size) if size < 1 << 16 else b"\xfd" + struct.pack("<I", size)[:3]
+    return head + data
+
+
+def result_packets(columns, rows):
+    """A result of so many columns; rows of bytes or None."""
+    eof = b"\xfe\0\0\2\0"
+    column = b"".join(_text(name) for name in (b"def", b"", b"", b"", b"c", b"c")) + b"\x0c" + struct.pack("<HIBHB2x", 45, 1024, 253, 0, 0)
+    payloads = [bytes([columns])] + [column] * columns + [eof] + [b"".join(map(_text, row)) for row in rows] + [eof]
+    return b"".join(packet((1 + at) % 256, payload) for at, payload in enumerate(payloads))
+
+
 def split_packets(data):
     """The complete packets at the front of data as (sequence, payload), and how many bytes they take."""
     found, at = [], 0

@@ -28,19 +28,21 @@ STATEMENTS = {
 }
 
 
-CLIENT_SSL, CLIENT_QUERY_ATTRIBUTES = 1 << 11, 1 << 27
+CLIENT_SSL, CLIENT_DEPRECATE_EOF, CLIENT_QUERY_ATTRIBUTES = 1 << 11, 1 << 24, 1 << 27
+NOT_OFFERED = CLIENT_SSL | CLIENT_DEPRECATE_EOF | CLIENT_QUERY_ATTRIBUTES
 
 
 class Rule:
     """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection), delay (before it is
     sent), hold (its answer), vanish (the client gets no answer, the server no more statements, and neither learns of it),
-    vanish-before (the same, and the statement is not sent), error (`number` instead of sending it). chance: of acting at each; most: acts so often; skip: not on
+    vanish-before (the same, and the statement is not sent), error (`number` instead of sending it), lie (sends it and answers as `lie`
+    says, if it has a result). chance: of acting at each; most: acts so often; skip: not on
     the first so many."""
 
-    def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0):
+    def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0, lie=None):
         self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
         self.action, self.chance, self.most, self.skip = action, chance, most, skip
-        self.number, self.seconds = number, seconds
+        self.number, self.seconds, self.lie = number, seconds, lie
         self.hits = 0
 
     def takes(self, sql, rng):
@@ -221,7 +223,7 @@ class _Session:
                 self.client, shift = self.proxy.tls.wrap_socket(self.client, server_side=True), 1
                 continue
             if sequence == 1 + shift:
-                flags = struct.unpack_from("<I", payload)[0] & ~(CLIENT_SSL | CLIENT_QUERY_ATTRIBUTES)
+                flags = struct.unpack_from("<I", payload)[0] & ~NOT_OFFERED
                 payload = struct.pack("<I", flags) + payload[4:]
             self.upstream.sendall(mysql.packet(sequence - shift, payload))
             while True:
@@ -233,11 +235,12 @@ class _Session:
                     break
 
     def _offer(self, greeting):
-        """What the client may ask for: TLS if that is ours to give, and nothing that changes how a statement looks."""
+        """What the client may ask for: TLS if that is ours to give, and nothing that changes how a statement or a result looks."""
         low = greeting.index(0, 1) + 14
         flags = int.from_bytes(greeting[low:low + 2] + greeting[low + 5:low + 7], "little")
-        flags = (flags & ~(CLIENT_SSL | CLIENT_QUERY_ATTRIBUTES)) | (CLIENT_SSL if self.proxy.tls else 0)
+        flags = (flags & ~NOT_OFFERED) | (CLIENT_SSL if self.proxy.tls else 0)
         greeting[low:low + 2], greeting[low + 5:low + 7] = struct.pack("<H", flags & 0xFFFF), struct.pack("<H", flags >> 16)
+        greeting[low + 14:low + 18] = bytes(4)  # of MariaDB: longer descriptions of columns
         return bytes(greeting)
 
     def _packet(self, source):
@@ -289,6 +292,9 @@ class _Session:
             self.owes_rollback = rule.number == 1205
             self.client.sendall(mysql.error_packet(1, rule.number))
             return rule.number == 1040
+        if rule.action == "lie":
+            self.client.sendall(self._lie(rule.lie, sql))
+            return False
         if rule.action == "cut-late":
             _shut(self.client)
             time.sleep(rule.seconds)
@@ -307,6 +313,25 @@ class _Session:
             time.sleep(rule.seconds)
         entry["until"] = time.monotonic()
         return False
+
+    def _lie(self, lie, sql):
+        """What the client gets for the server's answer. lie: "fewer" or "more" columns, "none", or bytes or None for each cell."""
+        self.upstream.sendall(mysql.packet(0, bytes([mysql.COM_QUERY]) + sql))
+        _, head = self._packet(self.upstream)
+        if head[:1] in (b"\0", b"\xff"):
+            return mysql.packet(1, head)
+        ends = 0
+        while ends < 2:
+            _, payload = self._packet(self.upstream)
+            if payload[:1] == b"\xff":  # of a row that was to be returned
+                return mysql.packet(1, payload)
+            ends += payload[:1] == b"\xfe" and len(payload) < 9
+        if lie == "none":
+            return mysql.packet(1, b"\0\0\0\2\0\0\0")
+        columns = head[0] + {"fewer": -1, "more": 1}.get(lie, 0)
+        if not columns:
+            return mysql.packet(1, b"\0\0\0\2\0\0\0")
+        return mysql.result_packets(columns, [[b"1" if isinstance(lie, str) else lie] * columns] * 3)
 
     def _ask(self, sql):
         self.upstream.sendall(mysql.packet(0, bytes([mysql.COM_QUERY]) + sql))
