@@ -51,6 +51,16 @@ void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us)
     r->until_us = now_us + r->hold_us;
 }
 
+void aside_forget(struct aside *a, uint64_t id)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        if (a->rows[i].id == id) {
+            a->rows[i] = a->rows[--a->count];
+            return;
+        }
+    }
+}
+
 void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us)
 {
     for (size_t i = 0; i < f->count; i++)

@@ -31,6 +31,7 @@ void aside_done(struct aside *a);
  * server refuses. Of more than ASIDE_MOST the rest is not noted. */
 void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us);
 void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us);
+void aside_forget(struct aside *a, uint64_t id); /* it was changed */
 /* Those that are not to be tried yet; *ret_ids is heap memory (NULL: none). Rows of which nothing was heard since their time came
  * are forgotten: they were changed by now, or are gone. */
 size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids);

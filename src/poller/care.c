@@ -17,15 +17,27 @@
 #define CAREFUL_US INT64_C(60000000)
 #define BARE_US INT64_C(600000000)
 
+static void say(const struct tag_state *t)
+{
+    log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
+              "due tasks cannot be claimed, the others of their tag go on", "tag=%s tasks=%zu id=%" PRIu64 " error=%s",
+              log_quote(t->name), t->aside.count, t->aside.last.id, log_quote(t->aside.last.err.text));
+}
+
+void care_say_left(const struct poller *p)
+{
+    for (size_t i = 0; i < p->tag_count; i++)
+        if (p->tags[i]->aside.count && !p->tags[i]->aside.said_us)
+            say(p->tags[i]);
+}
+
 void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us)
 {
     aside_put_all(&t->aside, f, now_us);
     if (f->count)
         t->careful_us = now_us + CAREFUL_US;
     if (aside_news(&t->aside, now_us))
-        log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
-                  "due tasks cannot be claimed, the others of their tag go on", "tag=%s tasks=%zu id=%" PRIu64 " error=%s",
-                  log_quote(t->name), t->aside.count, t->aside.last.id, log_quote(t->aside.last.err.text));
+        say(t);
     else if (aside_over(&t->aside))
         log_event(LOG_INFO, "no due task is left that cannot be claimed", "tag=%s", log_quote(t->name));
 }

@@ -19,7 +19,7 @@
 #define PEEK_LIMIT_MOST_MS 2000
 #define PEEK_RARE_US INT64_C(10000000)
 #define NEWS_TURN_US INT64_C(1000000) /* ids are looked at again for so long: they are not committed in their order */
-#define LOOK_GUESS_US 100 /* what it takes to ask one tag, before one was asked */
+#define LOOK_GUESS_US 100             /* what it takes to ask one tag, before one was asked */
 #define WOKEN_TAGS 2
 
 static int64_t poll_us(const struct poller *p)
@@ -284,12 +284,15 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     }
     care_limit_free(t);
     *ret_seen = seen - faults.count;
+    for (size_t i = 0; i < won.count; i++)
+        aside_forget(&t->aside, won.items[i].id);
     care_put_aside(t, &faults, when_steady_us());
     row_faults_done(&faults);
     learn(p, t, seen == want, *ret_seen, &won);
     if (won.lies)
         care_long_bodies(t, p->claim_sent_us);
-    if (ask.shares == 1 && won.count && won.count == seen && !t->aside.count) /* all that was due before the last of them is taken */
+    if (ask.shares == 1 && won.count && won.count == seen &&
+        !t->aside.count) /* all that was due before the last of them is taken */
         tags_set_floor(p, t, (struct claim_floor){won.items[won.count - 1].expected_at, won.items[won.count - 1].id});
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);

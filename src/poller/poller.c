@@ -386,6 +386,7 @@ static void finish(struct poller *p)
     registry_leave(p);
     if (p->link)
         runner_stop(p->link, STOP_MS);
+    care_say_left(p);
     flight_free(p);
     settle_free(p);
     tags_free(p);

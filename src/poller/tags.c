@@ -239,6 +239,7 @@ void tags_free(struct poller *p)
         free(p->tags[i]->name);
         free(p->tags[i]);
     }
+    aside_done(&p->reap_aside);
     free(p->tags);
     free(p->handled);
 }

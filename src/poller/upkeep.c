@@ -110,6 +110,9 @@ int upkeep_reap(struct poller *p, struct err *err)
     if (expired.count) {
         rc = claim_store_take_back(p->db, &expired, give_up, careful, taken, &faults, err);
         log_taken(&expired, give_up, taken);
+        for (size_t i = 0; i < expired.count; i++)
+            if (taken[i])
+                aside_forget(&p->reap_aside, expired.items[i].id);
         aside_put_all(&p->reap_aside, &faults, when_steady_us());
         if (faults.count < expired.count) {
             p->peek_us = 0;

@@ -224,20 +224,6 @@ END
     [ "$rc" -eq 64 ]
 }
 
-# lock_task ID: an open transaction of somebody else holds its row until lock_release.
-lock_task()
-{
-    mkfifo "$BATS_TEST_TMPDIR/lock"
-    mariadb --no-defaults --unbuffered --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
-        --database=dq \
-        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
-    exec 9>"$BATS_TEST_TMPDIR/lock"
-    echo "START TRANSACTION; SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = $1 FOR UPDATE;" >&9
-    wait_until grep -qx "$1" "$BATS_TEST_TMPDIR/locked"
-}
-
-lock_release() { exec 9>&-; wait; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
-
 @test 'a row that somebody has locked is named, and the others are changed' {
     for i in $(seq 1000); do echo "{\"tag\":\"t\",\"body\":\"$i\",\"in\":\"1h\"}"; done | dq -q add --from -
     id=$(sql 'SELECT id FROM dq_task ORDER BY id LIMIT 617, 1')

@@ -346,3 +346,19 @@ END
     long=$(sql "SELECT status, error_stack FROM dq_task WHERE id = $long")
     [[ $long == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
 }
+
+@test 'a pass leaves a task that somebody has locked, and says so' {
+    write_handlers <<'END'
+handlers:
+  t: {run: ':'}
+END
+    for i in 1 2 3; do dq -q add t body; done
+    id=$(sql 'SELECT MIN(id) + 1 FROM dq_task')
+    lock_task "$id"
+    dqd --once 2>"$BATS_TEST_TMPDIR/log"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1')" = 2 ]
+    grep "due tasks cannot be claimed.* tag=t tasks=1 id=$id " "$BATS_TEST_TMPDIR/log"
+    lock_release
+    dqd --once
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1')" = 3 ]
+}

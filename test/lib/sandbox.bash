@@ -8,6 +8,7 @@
 #   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
 #   write_handlers      stdin becomes the handlers file
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
+#   lock_task ID        locks its row in a transaction that stays open until lock_release
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
 #   refute CMD...       fails if CMD succeeds; bats ignores the result of `! CMD` in the middle of a test
@@ -48,6 +49,19 @@ own_ini()
     sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; $1" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"
     chmod 600 "$BATS_TEST_TMPDIR/own.ini"
 }
+
+lock_task()
+{
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
+        --database=dq \
+        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo "START TRANSACTION; SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = $1 FOR UPDATE;" >&9
+    wait_until grep -qx "$1" "$BATS_TEST_TMPDIR/locked"
+}
+
+lock_release() { exec 9>&-; wait; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
 
 write_handlers() { cat >"$DQ_HANDLERS"; }
 

@@ -39,7 +39,7 @@ def process_groups(t):
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "another dqd is there")
     entry = t.faults.add("stop-poller", lasting=True)
     first.send("poller", signal.SIGSTOP)
-    t.wait(lambda: t.one("SELECT MIN(attempt) FROM dq_task WHERE status = 3") >= 2, "the other has taken them over", 20)
+    t.wait(lambda: t.one("SELECT COALESCE(MIN(attempt), 0) FROM dq_task WHERE status = 3") >= 2, "the other has taken them over", 20)
     first.send("poller", signal.SIGCONT)
     entry["until"] = time.monotonic()
     t.sleep(0.5)
