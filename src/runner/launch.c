@@ -1,8 +1,9 @@
 /*
  * launch.c - starts processes, and hands the loop on when a start hangs.
  *
- * Invariants: exactly one thread owns the loop and all that belongs to it; it is handed on in one step (`state`). What a thread reads
- * of a job it has read before the process is there (`note`), so that the job may go while the thread is stuck.
+ * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts something, `now` is that; whoever sets it
+ * to NULL, the owner when the start is over or another thread that takes over, owns the loop. What a thread reads of a job it has read
+ * before the process is there (`note`), so that the job may go while the thread is stuck.
  */
 #include "runner/launch.h"
 
@@ -24,16 +25,13 @@
 #define SLOW_MS 50
 #define STACK_SIZE ((size_t)512 << 10) /* the account database has its own ideas of what it needs */
 
-enum state { LOOPS, STARTS, TAKEN };
-
 struct launcher {
     int null_fd, nice;
     struct rlimit files;
     launch_loop *loop;
     void *ctx;
-    atomic_int state;
-    atomic_llong began_at; /* the last start: its launch may be gone already when another thread asks */
-    struct launch *now;    /* while it STARTS */
+    _Atomic(struct launch *) now; /* what the loop's owner starts; NULL: nothing, or the loop was taken over from that */
+    atomic_llong began_at;        /* the last start: its launch may be gone already when another thread asks */
     int timer_fd; /* wakes a thread that stands by */
     atomic_int armed;
     atomic_int standing_by;
@@ -92,15 +90,14 @@ static void hand_in(struct launcher *l, struct launch *a)
 bool launch_run(struct launcher *l, struct launch *a)
 {
     static _Thread_local struct env_room room;
-    int starts = STARTS;
+    struct launch *mine = a;
 
     a->begun_at = when_steady();
     atomic_store(&l->began_at, a->begun_at);
-    l->now = a;
-    atomic_store(&l->state, STARTS);
+    atomic_store(&l->now, a);
     arm(l);
     start(l, a, &room);
-    if (atomic_compare_exchange_strong(&l->state, &starts, LOOPS))
+    if (atomic_compare_exchange_strong(&l->now, &mine, NULL))
         return true;
     hand_in(l, a);
     return false;
@@ -128,16 +125,13 @@ static int add_thread(struct launcher *l)
     return rc;
 }
 
-/* Whether the loop is ours now. */
-static bool take_over(struct launcher *l)
+/* Whether the loop is ours now. The launch is not touched before: its owner may be about to free it. */
+static bool take_over(struct launcher *l, struct launch *a)
 {
-    int starts = STARTS;
-
-    if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 || !atomic_compare_exchange_strong(&l->state, &starts, TAKEN))
+    if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 || !atomic_compare_exchange_strong(&l->now, &a, NULL))
         return false;
-    l->now->slow = true;
-    l->now->plan->hanging++;
-    atomic_store(&l->state, LOOPS);
+    a->slow = true;
+    a->plan->hanging++;
     return true;
 }
 
@@ -149,10 +143,11 @@ static void stand_by(struct launcher *l)
         if (read(l->timer_fd, &times, sizeof times) < 0)
             continue;
         atomic_store(&l->armed, 0);
-        if (atomic_load(&l->state) != STARTS)
+        struct launch *a = atomic_load(&l->now);
+        if (!a)
             continue;
         /* The last one that stands by must stay, or nobody could help the next time. */
-        if ((atomic_load(&l->standing_by) > 1 || add_thread(l) == 0) && take_over(l))
+        if ((atomic_load(&l->standing_by) > 1 || add_thread(l) == 0) && take_over(l, a))
             return;
         arm(l);
     }

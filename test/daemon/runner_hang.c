@@ -27,6 +27,8 @@ static pid_t test;
 
 static void hang(const char *name)
 {
+    if (name && strstr(name, "slow") && (pid_t)syscall(SYS_getpid) != test) /* about as long as a start may take */
+        syscall(SYS_nanosleep, &(struct timespec){0, 30000000 + syscall(SYS_getpid) % 8 * 8000000}, NULL);
     if (name && strstr(name, "hangs") && (pid_t)syscall(SYS_getpid) != test)
         while (syscall(SYS_faccessat, AT_FDCWD, gate, F_OK) != 0)
             syscall(SYS_nanosleep, &(struct timespec){0, 5000000}, NULL);
@@ -62,6 +64,7 @@ static const char handlers[] = "defaults: {kill_grace: 100ms, max_running: 4}\n"
                                "  exec: {run: [@DIR@/hangs]}\n"
                                "  cwd: {run: ':', cwd: @DIR@/hangs.d}\n"
                                "  user: {run: ':', user: hangs-account}\n"
+                               "  'slow-*': {run: echo fine, cwd: @DIR@/slow.d, max_running: 1}\n"
                                "  t: {run: echo fine}\n"
                                "  busy: {run: 'sleep 1000 & wait'}\n";
 static const char *const hanging[] = {"exec", "cwd", "user"};
@@ -78,6 +81,7 @@ static void open_gated(struct rig *r)
     fclose(f);
     assert_int_equal(chmod(rig_path(r, "hangs"), 0755), 0);
     assert_int_equal(mkdir(rig_path(r, "hangs.d"), 0755), 0);
+    assert_int_equal(mkdir(rig_path(r, "slow.d"), 0755), 0);
 }
 
 static void open_gate(void)
@@ -137,6 +141,26 @@ static void start_that_hung_goes_on(void **state)
         assert_int_equal(rig_end(&r, jobs[i])->e.outcome, OUTCOME_DONE);
     for (size_t i = 0; i < 3; i++) /* and the tag is as good as before */
         assert_int_equal(rig_end(&r, rig_send(&r, hanging[i]))->e.outcome, OUTCOME_DONE);
+    close_gated(&r);
+}
+
+/* The loop is handed on again and again, also while the one it is handed on from comes back. */
+static void starts_that_take_a_while_are_each_made_once(void **state)
+{
+    (void)state;
+    enum { JOBS = 160 };
+    char tag[16];
+    struct rig r;
+
+    open_gated(&r);
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(tag, sizeof tag, i % 4 ? "slow-%d" : "t", i % 10);
+        rig_send(&r, tag);
+    }
+    for (uint32_t job = 1; job <= JOBS; job++)
+        assert_string_equal(rig_end(&r, job)->output, "fine\n");
+    assert_int_equal(rig_count(&r, RUNNER_STARTED), JOBS);
+    assert_int_equal(rig_count(&r, RUNNER_RESULT), JOBS);
     close_gated(&r);
 }
 
@@ -217,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hanging_start_costs_its_tag_only),
         cmocka_unit_test(start_that_hung_goes_on),
+        cmocka_unit_test(starts_that_take_a_while_are_each_made_once),
         cmocka_unit_test(hanging_start_can_be_cancelled),
         cmocka_unit_test(runner_that_dies_takes_hanging_starts_along),
         cmocka_unit_test(poller_that_goes_is_not_held_up),

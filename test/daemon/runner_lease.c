@@ -10,10 +10,13 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,6 +233,46 @@ static void killed_runner_takes_the_leaders_along(void **state)
     rig_close(&r);
 }
 
+/* For this process and those it starts. */
+static void drop_right_to_kill(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    assert_int_equal(syscall(SYS_capget, &header, data), 0);
+    data[0].effective &= ~(1u << CAP_KILL);
+    data[0].permitted &= ~(1u << CAP_KILL);
+    data[0].inheritable &= ~(1u << CAP_KILL);
+    assert_int_equal(prctl(PR_CAPBSET_DROP, CAP_KILL), 0);
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+/* Must be the last test: the right does not come back. */
+static void what_may_not_be_killed_is_waited_for(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    if (geteuid() != 0)
+        skip();
+    drop_right_to_kill();
+    rig_open(&r,
+             "defaults: {kill_grace: 100ms, timeout: 300ms}\n"
+             "handlers:\n"
+             "  t: {run: 'setpriv --reuid=65534 --clear-groups sleep 2 & echo $! >@DIR@/other; sleep 1000'}\n"
+             "  ends: {run: 'setpriv --reuid=65534 --clear-groups sleep 30 & echo $! >@DIR@/left; sleep 0.2'}\n",
+             4);
+    uint32_t job = rig_send(&r, "t"), ends = rig_send(&r, "ends");
+    char *other = rig_read_file(&r, "other"), *left = rig_read_file(&r, "left");
+    assert_int_equal(rig_end(&r, ends)->e.outcome, OUTCOME_DONE); /* an end of its own is one */
+    assert_true(rig_alive(atoi(left)));
+    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_TIMEOUT);
+    assert_false(rig_alive(atoi(other)));
+    free(other);
+    free(left);
+    rig_close(&r);
+}
+
 static void signals_leave_the_runner_alone(void **state)
 {
     (void)state;
@@ -258,6 +301,7 @@ int main(void)
         cmocka_unit_test(poller_that_dies_takes_its_handlers_along),
         cmocka_unit_test(killed_runner_takes_the_leaders_along),
         cmocka_unit_test(signals_leave_the_runner_alone),
+        cmocka_unit_test(what_may_not_be_killed_is_waited_for),
     };
 
     return cmocka_run_group_tests_name("runner: lease", tests, NULL, NULL);
