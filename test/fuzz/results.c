@@ -9,6 +9,7 @@
 #include "store/claim_store.h"
 #include "store/db_private.h"
 #include "store/poller_store.h"
+#include "store/rows.h"
 #include "store/schema.h"
 #include "store/tag_store.h"
 #include "store/task_store.h"
@@ -18,6 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef MARIADB_PACKAGE_VERSION
+typedef my_bool client_bool;
+#else
+typedef bool client_bool;
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -263,6 +270,70 @@ void mysql_close(MYSQL *my)
     connected = false;
 }
 
+/* Only long values are prepared, and none of these is long. */
+MYSQL_STMT *mysql_stmt_init(MYSQL *my)
+{
+    (void)my;
+    abort();
+}
+
+my_ulonglong mysql_stmt_affected_rows(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+client_bool mysql_stmt_bind_param(MYSQL_STMT *s, MYSQL_BIND *b)
+{
+    (void)s;
+    (void)b;
+    return 0;
+}
+
+client_bool mysql_stmt_close(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+unsigned mysql_stmt_errno(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+const char *mysql_stmt_error(MYSQL_STMT *s)
+{
+    (void)s;
+    return "";
+}
+
+int mysql_stmt_execute(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+my_ulonglong mysql_stmt_insert_id(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+unsigned long mysql_stmt_param_count(MYSQL_STMT *s)
+{
+    (void)s;
+    return 0;
+}
+
+int mysql_stmt_prepare(MYSQL_STMT *s, const char *sql, unsigned long len)
+{
+    (void)s;
+    (void)sql;
+    (void)len;
+    return 0;
+}
+
 int db_connect(struct db *db, struct err *err)
 {
     if (db->my)
@@ -327,12 +398,14 @@ static void change(struct db *db)
     struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
     struct task_change change = {.event = how % 2 ? TASK_CANCEL : TASK_RETRY, .expected_at = TASK_TIME_NONE};
     struct task_changed changed;
+    struct row_faults faults = {0};
     struct err err;
 
     if (how & 4)
-        (void)!task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &err);
+        (void)!task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &faults, &err);
     else
-        (void)!task_store_change(db, &f, &change, false, NULL, NULL, &changed, &err);
+        (void)!task_store_change(db, &f, &change, false, NULL, NULL, &changed, &faults, &err);
+    row_faults_done(&faults);
 }
 
 static void show(struct db *db)
@@ -373,17 +446,22 @@ static void claim(struct db *db)
     struct claim_ask ask = {
         .tag = "mail", .limit = 5, .shares = 1 + next() % 3, .max_attempts = 3, .lease_ms = 1000, .global_limit = next() % 3};
     struct task_list won = {0};
+    struct row_faults faults = {0};
+    unsigned how = next();
     size_t seen, lost, loaded;
     int64_t now_us, next_at;
     struct err err;
 
+    ask.careful = how & 2;
+    ask.skip_locked = how & 4;
+    ask.without_bodies = how & 8;
     if (claim_store_peek(db, 1000, &peek, &err) == 0)
         for (size_t i = 0; i < peek.count; i++)
             check_text(peek.tags[i].tag);
     uint64_t newest = next();
     (void)!claim_store_news(db, &newest, &peek, &err);
     (void)!claim_store_next(db, "mail", &floor, &now_us, &next_at, &err);
-    (void)!claim_store_claim(db, &owner, &ask, &won, &seen, &lost, &err);
+    (void)!claim_store_claim(db, &owner, &ask, &won, &seen, &lost, how & 1 ? &faults : NULL, &err);
     (void)!claim_store_recover(db, &owner, NULL, 0, &won, &err);
     struct task **tasks = mem_alloc((won.count + 1) * sizeof *tasks);
     for (size_t i = 0; i < won.count; i++) {
@@ -391,8 +469,11 @@ static void claim(struct db *db)
         check_task(tasks[i], NULL);
     }
     if (won.count)
+        (void)!claim_store_measure(db, tasks, won.count, &err);
+    if (won.count)
         (void)!claim_store_load_bodies(db, tasks, won.count, 1000, &loaded, &err);
     free(tasks);
+    row_faults_done(&faults);
     task_list_done(&won);
     claim_peek_done(&peek);
 }
@@ -403,18 +484,20 @@ static void keep(struct db *db)
     struct settlement s[3] = {{.id = 1, .version = 1, .event = TASK_SUCCEED, .exit_code = 0},
                               {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
                               {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
-    bool lost[3], applied[3], give_up[600] = {false};
+    bool lost[3], applied[3], give_up[600] = {false}, taken[600], careful = next() % 2;
+    struct row_faults faults = {0};
     struct task_list expired = {0};
     size_t n;
     struct err err;
 
     (void)!claim_store_check(db, &owner, refs, 3, lost, &err);
-    (void)!claim_store_renew(db, &owner, refs, 3, 1000, lost, &err);
-    (void)!claim_store_settle(db, &owner, s, 3, false, applied, &err);
-    if (claim_store_expired(db, 500, &expired, &err) == 0 && expired.count <= 500)
-        (void)!claim_store_take_back(db, &expired, give_up, &n, &err);
+    (void)!claim_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
+    (void)!claim_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
+    if (claim_store_expired(db, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
+        (void)!claim_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
     task_list_done(&expired);
-    (void)!claim_store_expire_finished(db, TASK_DONE, 1000, 100, &n, &err);
+    (void)!claim_store_expire_finished(db, TASK_DONE, 1000, 100, &n, &faults, &err);
+    row_faults_done(&faults);
 }
 
 static void look(struct db *db)
@@ -433,7 +516,7 @@ static void look(struct db *db)
         tag_lateness_free(late, count);
     if (poller_store_list(db, &pollers, &count, &err) == 0)
         poller_infos_free(pollers, count);
-    (void)!poller_store_beat(db, &owner, "once", 1, 1, 1000, &share, &err);
+    (void)!poller_store_beat(db, &owner, "once", 1, 1, 1000, next() % 2, &share, &err);
 }
 
 static void verify(struct db *db)
