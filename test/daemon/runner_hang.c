@@ -236,6 +236,27 @@ static void poller_that_goes_is_not_held_up(void **state)
     close_gated(&r);
 }
 
+static void reload_that_hangs_holds_up_nothing(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    open_gated(&r);
+    rig_write_handlers(&r, "handlers:\n  t: {run: echo new, user: hangs-account}\n");
+    for (int i = 0; i < 5; i++) /* the first, and one more for the others */
+        runner_send_reload(r.link, r.handlers->digest);
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    assert_int_equal(rig_count(&r, RUNNER_RELOADED), 0);
+    open_gate();
+    while (rig_count(&r, RUNNER_RELOADED) < 2)
+        rig_ping(&r);
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n"); /* by the table that its jobs name */
+    assert_int_equal(rig_count(&r, RUNNER_RELOADED), 2);
+    close_gated(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +266,7 @@ int main(void)
         cmocka_unit_test(hanging_start_can_be_cancelled),
         cmocka_unit_test(runner_that_dies_takes_hanging_starts_along),
         cmocka_unit_test(poller_that_goes_is_not_held_up),
+        cmocka_unit_test(reload_that_hangs_holds_up_nothing),
     };
 
     return cmocka_run_group_tests_name("runner: hang", tests, NULL, NULL);
