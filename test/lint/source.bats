@@ -1,4 +1,4 @@
-# The house rules that a machine can hold: layers, third-party headers, SQL, sizes, scripts. HACKING says why.
+# The house rules that a machine can check: layers, third-party headers, SQL, sizes, scripts. HACKING says why.
 # LINT_TOP: another tree to look at, for trying the rules on a tree that breaks them.
 
 setup()
