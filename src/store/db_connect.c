@@ -229,17 +229,20 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     return len > 0;
 }
 
-/* Whether a host that others could stand in for is as good as any. */
-static int check_fit(struct db *db, struct err *err)
+/* Whether a host that others could stand in for is as good as any; if not, *ret_spare: whether it is better than none. */
+static int check_fit(struct db *db, bool *ret_spare, struct err *err)
 {
     unsigned long long read_only = 0;
     int64_t since = when_steady();
-    int rc = db_ask(db, "SELECT @@global.read_only", &read_only, err);
+    /* From a table of a kind: a node of Galera without its cluster refuses to read one, and answers all else. */
+    int rc = db_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
 
+    const bool stalled = !strcmp(db->at, db->stalled_at);
     db->read_only = rc == 0 && read_only;
+    *ret_spare = rc == 0 && (read_only ? db->reader : stalled);
     if (db->read_only)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
-    else if (rc == 0 && !strcmp(db->at, db->stalled_at))
+    else if (rc == 0 && stalled)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: the server let a statement time out", db->at);
     else if (rc == ERR_LOST)
         rc = not_made(db, since, err);
@@ -248,7 +251,7 @@ static int check_fit(struct db *db, struct err *err)
     return rc;
 }
 
-/* One more host and why it cannot be used, without the advice that the end of the list gives once. */
+/* One more host and why it cannot be used, without advice: it would come once a host. */
 static void add_reason(struct buf *reasons, const struct err *err)
 {
     const char *advice = strstr(err->text, "; " DB_ERROR_WHERE);
@@ -271,10 +274,12 @@ static int connect_list(struct db *db, const char *database, struct err *err)
     int rc = ERR_UNAVAILABLE;
 
     while (rc == ERR_UNAVAILABLE && next_host(&list, c->port, host, sizeof host, &port)) {
+        bool serves = false;
         db->read_only = false;
         rc = connect_host(db, host, port, database, &why);
-        if (rc == 0 && (rc = check_fit(db, &why)) == ERR_UNAVAILABLE && (!*spare || spare_reads_only) &&
-            (!db->read_only || db->reader)) {
+        if (rc == 0)
+            rc = check_fit(db, &serves, &why);
+        if (serves && (!*spare || spare_reads_only)) {
             memcpy(spare, host, sizeof spare);
             spare_port = port;
             spare_reads_only = db->read_only;

@@ -327,6 +327,23 @@ def only_a_replica(t):
         t.sql("SET GLOBAL read_only = 0")
 
 
+@case("host-without-cluster", 17, 5)
+def host_without_cluster(t):
+    """The first host is a node of Galera that has lost its cluster: it takes connections and settings, and refuses all that needs a
+    table. The next host is used, by dq and by dqd."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    first.rules = [Rule(r"\bFROM\b|^INSERT|^UPDATE|^DELETE|^COMMIT", "error", number=1047)]
+    t.dq("add", "t")
+    t.dqd()
+    t.wait_finished(30)
+    t.expect(t.count("status = 1 AND attempt = 1") == 1, "the task is not done")
+    Oracle(t).check()
+    second.close()
+    said = t.dq("list", status=(69,)).stderr
+    t.expect(all(b"127.0.0.1:%d" % proxy.port in said for proxy in (first, second)), f"not each host is named: {said}")
+
+
 @case("stalled-primary", 17, 15)
 def stalled_primary(t):
     """The first host takes connections and answers questions, but no write ends, as in a group without majority: after one time-out the
