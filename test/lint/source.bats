@@ -132,9 +132,11 @@ scripts()
     done | none
 }
 
-@test 'every document and sample is in Makefile.am, and so in make dist' {
+@test 'every document, sample and file that tests read is in Makefile.am, and so in make dist' {
     for file in $(find . -maxdepth 1 -type f -name '[A-Z]*' ! -name 'Makefile*' -printf '%P\n') \
-        $(find doc etc sql -type f ! -name '*~'); do
+        $(find doc etc sql -type f ! -name '*~') \
+        $(find test -type f \( -name '*.py' -o -name '*.tbl' -o -name '*.bash' \)) \
+        $(find test/fuzz test/fault -name '*.c'); do
         grep -qE "[[:space:]=]$file(\$|[[:space:]])" Makefile.am || echo "$file"
     done | none
 }
