@@ -149,7 +149,7 @@ static void on_reloaded(struct poller *p, const struct runner_event *e)
     p->reload_us = 0;
     if (e->error)
         err_set(&err, ERR_CONFIG, "%s", e->error);
-    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && fresh->digest != e->n)
+    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && (!fresh || fresh->digest != e->n))
         err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
     if (err.code) {
         log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s", log_quote(err.text));
