@@ -24,11 +24,18 @@ static void say(const struct tag_state *t)
               log_quote(t->name), t->aside.count, t->aside.last.id, log_quote(t->aside.last.err.text));
 }
 
+static void say_limit(const struct tag_state *t, const char *why)
+{
+    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s", log_quote(t->name), log_quote(why));
+}
+
 void care_say_left(const struct poller *p)
 {
     for (size_t i = 0; i < p->tag_count; i++)
         if (p->tags[i]->aside.count && !p->tags[i]->aside.said_us)
             say(p->tags[i]);
+        else if (p->tags[i]->limit_hold_us && !p->tags[i]->limit_said_us)
+            say_limit(p->tags[i], "its row of dq_tag, which guards global_max_running, is locked");
 }
 
 void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us)
@@ -56,7 +63,7 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
     if (now_us - t->limit_since_us < SAY_AFTER_US || (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
         return;
     t->limit_said_us = now_us;
-    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s", log_quote(t->name), log_quote(err->text));
+    say_limit(t, err->text);
 }
 
 void care_limit_free(struct tag_state *t)
@@ -64,6 +71,20 @@ void care_limit_free(struct tag_state *t)
     if (t->limit_said_us)
         log_event(LOG_INFO, "the tag can be claimed again", "tag=%s", log_quote(t->name));
     t->limit_hold_us = t->limit_said_us = 0;
+}
+
+void care_make_room(struct poller *p)
+{
+    for (size_t i = 0; p->any_full && i < p->handled_count; i++) {
+        struct tag_state *t = p->handled[i];
+
+        if (t->full) {
+            t->full = false;
+            t->hold_until_us = 0;
+            t->look = true;
+        }
+    }
+    p->any_full = false;
 }
 
 void care_long_bodies(struct tag_state *t, int64_t now_us)

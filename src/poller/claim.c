@@ -213,6 +213,8 @@ static void learn(struct poller *p, struct tag_state *t, bool full, size_t seen,
     int64_t now_us = when_steady_us();
     bool had_more = t->more;
 
+    t->full = seen == 0 && p->table->handlers->items[t->handler].global_max_running > 0;
+    p->any_full |= t->full;
     t->more = full;
     t->wary = started_before(won);
     if (!t->more)
@@ -261,27 +263,32 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     struct row_faults faults = {0};
     uint64_t *aside;
     size_t seen = 0, lost = 0;
+    int64_t sent_us = when_steady_us();
     int rc;
 
-    p->claim_sent_us = when_steady_us();
-    ask.aside_count = aside_ids(&t->aside, p->claim_sent_us, &aside);
+    ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
-    ask.careful = p->claim_sent_us < t->careful_us;
-    ask.without_bodies = p->claim_sent_us < t->bare_us;
+    ask.careful = sent_us < t->careful_us;
+    ask.without_bodies = sent_us < t->bare_us;
     *ret_seen = 0;
     rc = claim_store_claim(p->db, &p->owner, &ask, &won, &seen, &lost, &faults, err);
     free(aside);
     if (rc < 0) {
         row_faults_done(&faults);
         task_list_done(&won);
+        if (!t->put_off_us && (rc == ERR_LOCKED || rc == ERR_TRANSIENT))
+            t->put_off_us = sent_us;
         if (rc == ERR_LOCKED && t->handler >= 0 && ask.global_limit) {
             care_limit_locked(t, err);
             return 0;
         }
+        if (!p->recover) /* of several, the first one's leases end first */
+            p->claim_sent_us = sent_us;
         p->recover = true; /* its UPDATE may have been done, whatever came after it */
         return rc;
     }
+    t->put_off_us = 0;
     care_limit_free(t);
     *ret_seen = seen - faults.count;
     for (size_t i = 0; i < won.count; i++)
@@ -290,13 +297,13 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     row_faults_done(&faults);
     learn(p, t, seen == want, *ret_seen, &won);
     if (won.lies)
-        care_long_bodies(t, p->claim_sent_us);
+        care_long_bodies(t, sent_us);
     if (ask.shares == 1 && won.count && won.count == seen &&
         !t->aside.count) /* all that was due before the last of them is taken */
         tags_set_floor(p, t, (struct claim_floor){won.items[won.count - 1].expected_at, won.items[won.count - 1].id});
     if (won.count || lost)
         log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
-    take(p, t, &won, p->claim_sent_us);
+    take(p, t, &won, sent_us);
     return 0;
 }
 
@@ -368,6 +375,20 @@ static int find_due(struct poller *p, bool *ret_peeked, bool *ret_seen_any, stru
     return rc;
 }
 
+/* Whether something is due that somebody's lock or a deadlock has put off. A pass waits for it, for a lease at most. */
+static bool puts_off(const struct poller *p)
+{
+    int64_t now_us = when_steady_us(), lease_us = p->conf->dqd.lease_ms * 1000;
+
+    for (size_t i = 0; i < p->handled_count; i++) {
+        const struct tag_state *t = p->handled[i];
+
+        if (t->put_off_us && now_us - t->put_off_us < lease_us && due_us(p, t) <= now_us)
+            return true;
+    }
+    return false;
+}
+
 int claim_run(struct poller *p, struct err *err)
 {
     bool peeked = false, seen_any = false;
@@ -379,7 +400,7 @@ int claim_run(struct poller *p, struct err *err)
         p->woken_runs--;
     if (rc < 0)
         return rc;
-    p->pass_empty = peeked && !seen_any;
+    p->pass_empty = peeked && !seen_any && p->o->mode == POLLER_ONCE && !puts_off(p);
     if (seen_any)
         hand_over(p);
     return look_at_tags(p, err);

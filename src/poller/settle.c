@@ -198,6 +198,7 @@ int settle_flush(struct poller *p, struct err *err)
         if (!stays[i])
             count(p, &s[i], applied[i]);
     remove_settled(p, at, stays, n);
+    care_make_room(p);
     if (p->o->mode == POLLER_ONCE && (put_back || p->job_count == 0)) { /* due again at once, or added by the last handler */
         p->pass_empty = false;
         p->peek_us = 0;

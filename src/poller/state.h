@@ -48,6 +48,8 @@ struct tag_state {
     uint32_t running;      /* jobs started */
     int64_t mean_us;       /* moving average of a job's duration; 0: not known */
     int64_t hold_until_us; /* no claim before: the last one brought nothing */
+    bool full;             /* it brought nothing of a tag with global_max_running: our own tasks may fill that */
+    int64_t put_off_us;    /* since when claims failed for somebody's lock or a deadlock; 0: the last one did not */
     int64_t rest_until_us; /* no claim before: its handler could not be started */
     int64_t rest_us;       /* length of the last rest */
     int64_t seen_us;       /* last peek that had it */
@@ -194,7 +196,8 @@ struct poller {
     int64_t renew_again_us;  /* leases that could not be renewed are tried again then; 0: none */
     struct aside reap_aside; /* tasks that could not be taken back */
     bool renew_faulty;       /* there were some at the last renewal */
-    bool pass_empty;         /* the last full pass won nothing */
+    bool pass_empty;         /* the last full pass won nothing, and nothing that was due was put off */
+    bool any_full;           /* of the tags */
     struct wake wake;
     unsigned woken_runs; /* so many more runs of claim_run are due to a wake; before the last there is no peek */
     unsigned share, shares;
@@ -263,6 +266,7 @@ void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now
 /* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);
 void care_limit_free(struct tag_state *t);
+void care_make_room(struct poller *p); /* tasks of ours have ended: tags that were full are asked again at once */
 void care_say_left(const struct poller *p); /* at the end: the tags with tasks that could not be claimed, if that was not logged */
 void care_long_bodies(struct tag_state *t, int64_t now_us); /* some body_size was a lie: claims of the tag bring no bodies for a while */
 

@@ -179,6 +179,25 @@ END
     awk '/[+]/ { n++ } /-/ { n-- } n > 2 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/log"
 }
 
+@test "global_max_running does not end a pass, nor does somebody who holds it for a moment" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: 'true'
+    global_max_running: 2
+END
+    for i in $(seq 50); do echo '{"tag":"t"}'; done | dq -q add --from -
+    dqd
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t50' ]
+    dq add t; dq add t
+    sql 'START TRANSACTION; SELECT "locked" FROM dq_tag FOR UPDATE; DO SLEEP(1)' >"$BATS_TEST_TMPDIR/lock" 3>&- &
+    wait_until locked
+    dqd
+    wait
+    [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t52' ]
+}
+locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'DO SLEEP(1)%'")" ]; }
+
 @test "a paused tag waits" {
     write_handlers <<'END'
 handlers:
