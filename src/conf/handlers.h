@@ -58,7 +58,8 @@ struct handlers {
 int handlers_load(const char *path, struct handlers **ret, struct err *err) __attribute__((warn_unused_result));
 int handlers_load_text(const char *path, struct buf *ret_text, struct handlers **ret, struct err *err)
     __attribute__((warn_unused_result)); /* ret_text gets what was read, also on failure */
-/* The same table once more, of the text that handlers_load_text got from that path. Asks neither the file system nor for accounts. */
+/* The same table once more, of the text that handlers_load_text got from that path. Asks neither the file system nor for
+ * accounts. */
 int handlers_parse(const char *path, const char *text, size_t len, struct handlers **ret, struct err *err)
     __attribute__((warn_unused_result));
 void handlers_free(struct handlers *h);

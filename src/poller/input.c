@@ -36,7 +36,8 @@ int input_body(const void *body, size_t size, struct err *err)
         return fd;
 fail:
     if (errno == EFBIG)
-        err_set(err, ERR_DATA, "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, LimitFSIZE)",
+        err_set(err, ERR_DATA, "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, "
+                "LimitFSIZE)",
                 size);
     else
         err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));

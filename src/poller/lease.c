@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A task that is claimed and waits in the runner is started only so long after it was last known to be ours. More often than that it
- * is asked. */
+/* A task that is claimed and waits in the runner is started only so long after it was last known to be ours. More often than that
+ * it is asked. */
 #define VOUCH_MIN_US INT64_C(500000)
 
 /* Work younger than this is not looked after yet: most of it is gone before it would be our turn. */
@@ -149,8 +149,8 @@ int64_t lease_check_next(const struct poller *p)
     return p->runner_gone ? NEVER_US : next_after(p, p->check_us, check_age_us(p));
 }
 
-/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow database must not keep it waiting for
- * ever. */
+/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow database must not keep it waiting
+ * for ever. */
 static void vouch(struct poller *p, int64_t sent_us)
 {
     int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(p);

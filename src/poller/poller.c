@@ -183,7 +183,8 @@ static void watch_runner(struct poller *p, int64_t now_us)
     } else if (silent_us > limit_us) {
         pid_t pid = runner_pid(p->link);
         bool killed = runner_kill(p->link);
-        log_event(LOG_ERROR, killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed",
+        log_event(LOG_ERROR,
+                  killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed",
                   "pid=%d", (int)pid);
         if (!killed)
             runner_give_up(p->link);

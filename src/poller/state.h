@@ -247,8 +247,9 @@ void flight_free(struct poller *p);
 
 /* body.c */
 bool body_loaded(const struct job *j); /* all of its bodies */
-/* One statement for the first of the held long jobs: asks how long its bodies are, or loads some. Tasks whose body is gone or cannot be
- * read leave the job, which may be empty afterwards; what is too much for one process becomes jobs of their own behind it. */
+/* One statement for the first of the held long jobs: asks how long its bodies are, or loads some. Tasks whose body is gone or
+ * cannot be read leave the job, which may be empty afterwards; what is too much for one process becomes jobs of their own behind
+ * it. */
 int body_step(struct poller *p, struct job *j, struct err *err);
 
 /* report.c */
@@ -268,7 +269,8 @@ void care_limit_locked(struct tag_state *t, const struct err *err);
 void care_limit_free(struct tag_state *t);
 void care_make_room(struct poller *p); /* tasks of ours have ended: tags that were full are asked again at once */
 void care_say_left(const struct poller *p); /* at the end: the tags with tasks that could not be claimed, if that was not logged */
-void care_long_bodies(struct tag_state *t, int64_t now_us); /* some body_size was a lie: claims of the tag bring no bodies for a while */
+/* Some body_size was a lie: claims of the tag bring no bodies for a while. */
+void care_long_bodies(struct tag_state *t, int64_t now_us);
 
 /* Makes claim_run look at all tags now; the caller sees to it that this is not too often. Returns what it will take, microseconds,
  * as far as is known. */

@@ -1,6 +1,6 @@
 /*
- * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, an entry with jobs
- * is never removed, and poller.handled has those of the others.
+ * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, an entry with
+ * jobs is never removed, and poller.handled has those of the others.
  */
 #include "poller/state.h"
 

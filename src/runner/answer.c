@@ -2,8 +2,8 @@
  * answer.c - reads what a batch handler says about its tasks.
  *
  * Invariant: a task is called done only because a verdict says so to the letter, or because its process ended with status 0 and
- * nothing it printed could have been meant as another verdict on that task. Unreadable lines decide only at the end: a proper verdict
- * that follows one counts.
+ * nothing it printed could have been meant as another verdict on that task. Unreadable lines decide only at the end: a proper
+ * verdict that follows one counts.
  */
 #include "runner/answer.h"
 

@@ -2,7 +2,8 @@
  * child.c - starts, signals and reaps handler processes.
  *
  * Invariant: between vfork and exec the child runs on this process's memory, so it makes system calls only and writes nothing but
- * `failure`, `note` and the errno of the thread that waits for it; a group is signalled only while its leader has not been reaped, so that its number cannot belong to somebody else.
+ * `failure`, `note` and the errno of the thread that waits for it; a group is signalled only while its leader has not been reaped,
+ * so that its number cannot belong to somebody else.
  */
 #include "runner/child.h"
 
@@ -61,7 +62,8 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
         return STEP_NICE;
     if (s->account && !switch_account(s->account))
         return STEP_ACCOUNT;
-    /* After the change of account, which clears it, and before whatever may hang; the parent may have died before it was in force. */
+    /* After the change of account, which clears it, and before whatever may hang; the parent may have died before it was in
+     * force. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         return STEP_ORPHAN;
     if (chdir(s->cwd) != 0)

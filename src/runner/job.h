@@ -84,11 +84,11 @@ struct job *job_receive(struct proto_in *in, int64_t now);
 void job_free(struct job *j); /* of one that does not run; NULL is fine */
 bool job_is_batch(const struct job *j);
 
-/* Prepares its launch, which is to be run then. note: see struct launch, NULL: nobody looks; it is set to PROCESS_STARTS. ERR_SYSTEM:
- * it cannot be started. */
+/* Prepares its launch, which is to be run then. note: see struct launch, NULL: nobody looks; it is set to PROCESS_STARTS.
+ * ERR_SYSTEM: it cannot be started. */
 int job_start(struct job *j, struct job_context *c, volatile pid_t *note, struct err *err) __attribute__((warn_unused_result));
-/* Takes what became of it; frees the launch. 0: it runs, or has run: STARTED is to be reported unless it is `unsure`. ERR_SYSTEM: it
- * could not be started. */
+/* Takes what became of it; frees the launch. 0: it runs, or has run: STARTED is to be reported unless it is `unsure`. ERR_SYSTEM:
+ * it could not be started. */
 int job_launched(struct job *j, pid_t *ret_pid, struct err *err) __attribute__((warn_unused_result));
 /* Frees what became of a start that nobody waits for. */
 void job_launch_free(struct launch *a);

@@ -1,9 +1,9 @@
 /*
  * launch.c - starts processes, and hands the loop on when a start hangs.
  *
- * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts something, `now` is that; whoever sets it
- * to NULL, the owner when the start is over or another thread that takes over, owns the loop. What a thread reads of a job it has read
- * before the process is there (`note`), so that the job may go while the thread is stuck.
+ * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts something, `now` is that; whoever sets
+ * it to NULL, the owner when the start is over or another thread that takes over, owns the loop. What a thread reads of a job it
+ * has read before the process is there (`note`), so that the job may go while the thread is stuck.
  */
 #include "runner/launch.h"
 

@@ -57,8 +57,8 @@ int launcher_fd(const struct launcher *l); /* to poll(2): readable when launcher
 bool launch_run(struct launcher *l, struct launch *a) __attribute__((warn_unused_result));
 /* Those that took long and are over, whatever came of them; NULL: none. */
 struct launch *launcher_take(struct launcher *l);
-/* Gives up one that took long. True: nothing of the handler will be executed. False: it is not known yet whether something was; it is
- * killed, and over in a moment unless it is stuck in the kernel. */
+/* Gives up one that took long. True: nothing of the handler will be executed. False: it is not known yet whether something was; it
+ * is killed, and over in a moment unless it is stuck in the kernel. */
 bool launch_drop(struct launch *a);
 
 #endif

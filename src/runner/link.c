@@ -1,7 +1,8 @@
 /*
  * link.c - the poller's side of the link to the runner.
  *
- * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner; what the runner says is checked as if it came from a stranger.
+ * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner; what the runner says is checked as
+ * if it came from a stranger.
  */
 #include "runner/runner.h"
 

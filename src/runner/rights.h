@@ -1,8 +1,8 @@
 /*
  * rights.h - what is left of root's rights in a process that takes on another account: to signal any process.
  *
- * The poller needs it: the runner and its handlers belong to root and to other accounts, and a task is given back only when they are
- * known to be dead.
+ * The poller needs it: the runner and its handlers belong to root and to other accounts, and a task is given back only when they
+ * are known to be dead.
  */
 #ifndef DQ_RUNNER_RIGHTS_H
 #define DQ_RUNNER_RIGHTS_H

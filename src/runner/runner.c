@@ -134,7 +134,8 @@ static void take_job(struct runner *r)
     if (!j)
         return;
     struct table *t = find_table(r, j->digest);
-    if (jobs_find(&r->crew.jobs, j->number) || (t && (j->handler >= t->handlers->count || (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
+    if (jobs_find(&r->crew.jobs, j->number) ||
+        (t && (j->handler >= t->handlers->count || (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
         r->in.bad = true;
         job_free(j);
     } else if (!t) {

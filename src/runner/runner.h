@@ -74,7 +74,8 @@ enum runner_kill { RUNNER_KILL_CANCELLED, RUNNER_KILL_LOST, RUNNER_KILL_SHUTDOWN
  */
 void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why);
 void runner_send_return(struct runner_link *l); /* give back every job that has not started */
-/* Reads the handlers file again (once more if it is being read already). Jobs name the table by digest: that of the caller's stays known.
+/* Reads the handlers file again (once more if it is being read already). Jobs name the table by digest: that of the caller's stays
+ * known.
  */
 void runner_send_reload(struct runner_link *l, uint64_t digest);
 void runner_send_ping(struct runner_link *l, uint64_t n);
@@ -87,7 +88,8 @@ enum runner_event_type {
     RUNNER_ENDED,    /* job: the process is gone and reaped, every task of it was reported by RESULT */
     RUNNER_RETURNED, /* job: given back as a whole, no task of it has run. error says why where it is a fault. Comes after STARTED
                         where the process ended with 126 or 127 */
-    RUNNER_RELOADED, /* digest of the table now in use and the text that it was made of; error where the file was refused (old one kept) */
+    RUNNER_RELOADED, /* digest of the table now in use and the text that it was made of; error if the file was refused (old one
+                        kept) */
     RUNNER_PONG,     /* n */
     RUNNER_GONE, /* end of file: the runner died; see runner_cleared for what it had started */
 };
@@ -119,12 +121,12 @@ int runner_next(struct runner_link *l, struct runner_event *ret);
  * the runner died before it could say so. */
 bool runner_job_begun(const struct runner_link *l, uint32_t job);
 
-/* Also after RUNNER_GONE: whether everything that belonged to the sessions of its handlers has been found and killed, so that nothing
- * of them runs beside the next attempt. If not, only the end of the lease may give their tasks to others. */
+/* Also after RUNNER_GONE: whether everything that belonged to the sessions of its handlers has been found and killed, so that
+ * nothing of them runs beside the next attempt. If not, only the end of the lease may give their tasks to others. */
 bool runner_cleared(const struct runner_link *l);
 
-/* Makes the calling process, root's, one of that account with all its groups, for good; all it keeps is the right to kill its runner
- * and what that has started, if the system lets it. Asks the account database. */
+/* Makes the calling process, root's, one of that account with all its groups, for good; all it keeps is the right to kill its
+ * runner and what that has started, if the system lets it. Asks the account database. */
 int runner_drop_root(const char *user, struct err *err) __attribute__((warn_unused_result));
 
 /* Kills the runner. False: this account has no right to. */

@@ -31,10 +31,11 @@ struct claim_peek {
     size_t count, cap; /* kept between calls: init with {0}, claim_peek_done at the end */
 };
 /* One statement: a loose index scan of `due` for the pending tasks. For seconds after a bulk insert, until the server renews its
- * statistics, it reads every pending entry instead. limit_ms: the server gives it up after that, which is ERR_TRANSIENT; 0: never. */
+ * statistics, it reads every pending entry instead. limit_ms: the server gives it up after that, which is ERR_TRANSIENT; 0:
+ * never. */
 int claim_store_peek(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
-/* The same of what was inserted last, at most CLAIM_NEWS_MOST rows with an id above *id, whatever else there is: tags, and when the earliest
- * of these tasks is due. *id becomes the greatest id of them. */
+/* The same of what was inserted last, at most CLAIM_NEWS_MOST rows with an id above *id, whatever else there is: tags, and when the
+ * earliest of these tasks is due. *id becomes the greatest id of them. */
 #define CLAIM_NEWS_MOST 5000
 int claim_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err) __attribute__((warn_unused_result));
 void claim_peek_done(struct claim_peek *p);

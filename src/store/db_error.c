@@ -80,9 +80,9 @@ static const struct fault faults[] = {
     {1161, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_WRITE_INTERRUPTED */
     {1176, ERR_CONFIG, SERVER_TEXT, INIT},                        /* ER_KEY_DOES_NOT_EXITS */
     {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
+    /* ER_NEW_ABORTING_CONNECTION */
     {1184, ERR_CONFIG, DROP,
-     "the server breaks new connections off: a statement of its init_connect failed, see its error log"}, /* ER_NEW_ABORTING_CONNECTION
-                                                                                                           */
+     "the server breaks new connections off: a statement of its init_connect failed, see its error log"},
     {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise that, or send less"}, /* ER_TRANS_CACHE_FULL */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
     {1205, ERR_LOCKED, KEEP, LOCKED},                                      /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
@@ -172,14 +172,14 @@ static const struct fault faults[] = {
     {4082, ERR_UNAVAILABLE, DROP | SERVER_TEXT, NULL},                        /* ER_DA_CONN_LIMIT */
     {4150, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_USER_IS_BLOCKED, MariaDB */
     {4151, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                           /* ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB */
+    /* CR_PLUGIN_NOT_ALLOWED */
     {5010, ERR_CONFIG, DROP,
-     "the server asks for the password in the clear: set tls in [mysql] to required or verify-identity"}, /* CR_PLUGIN_NOT_ALLOWED
-                                                                                                           */
+     "the server asks for the password in the clear: set tls in [mysql] to required or verify-identity"},
     {6400, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_REASON */
     {6401, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_USER */
+    /* ER_EXCEEDED_MAX_REGULAR_STATEMENT_HANDLE_LIMIT */
     {6411, ERR_UNAVAILABLE, KEEP,
-     "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_EXCEEDED_MAX_REGULAR_STATEMENT_HANDLE_LIMIT
-                                                                                       */
+     "the server has no prepared statement left: raise its max_prepared_stmt_count"},
     {6444, ERR_DENIED, SERVER_TEXT,
      "the server's firewall knows no such statement of this account"}, /* ER_ACCESS_DENIED_FIREWALL */
 };

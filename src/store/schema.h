@@ -20,7 +20,8 @@ void schema_put_record(struct buf *sql, const struct schema_migration *m);
 /* Appends the next statement of a migration's text, with its line ends but without ";" and comments. 1, or 0 at the end. */
 int schema_next_statement(const char **text, struct buf *sql);
 
-/* The version the database has: 0 when it has no dq_meta, or one of others. ERR_CONFIG when newer than schema_latest ("made by a newer dq"). */
+/* The version the database has: 0 when it has no dq_meta, or one of others. ERR_CONFIG when newer than schema_latest ("made by a
+ * newer dq"). */
 int schema_version(struct db *db, int *ret_version, struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG "run dq init" unless the version is schema_latest. Cheap: one read of one row. */
 int schema_check(struct db *db, struct err *err) __attribute__((warn_unused_result));

@@ -81,7 +81,8 @@ static void send_job(struct runner_link *link, uint32_t number)
     if (fd < 0 || pwrite(fd, body, sizeof body - 1, 0) < 0)
         die("memfd");
     const struct runner_job j = {
-        .job = number, .digest = 1, .tag = "bench", .vouched_us = INT64_MAX, .deadline_at = when_steady() + 60000, .stdin_fd = fd, .ids = &id, .count = 1};
+        .job = number, .digest = 1, .tag = "bench", .vouched_us = INT64_MAX,
+        .deadline_at = when_steady() + 60000, .stdin_fd = fd, .ids = &id, .count = 1};
     runner_send_job(link, &j);
 }
 

@@ -99,7 +99,8 @@ static void close_gated(struct rig *r)
 static void hanging_start_costs_its_tag_only(void **state)
 {
     (void)state;
-    static const char *const why[] = {"the start of ", "the start of ", "user hangs-account: the account database has not answered for 10s"};
+    static const char *const why[] = {"the start of ", "the start of ",
+                                      "user hangs-account: the account database has not answered for 10s"};
     uint32_t jobs[3][3], busy;
     struct rig r;
 

@@ -269,7 +269,8 @@ static void job_that_makes_no_sense_drops_the_link(void **state)
     (void)state;
     static const uint64_t two[] = {7, 8};
     const struct runner_job fine = {
-        .job = 1, .digest = 5, .tag = "t", .vouched_us = INT64_MAX, .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
+        .job = 1, .digest = 5, .tag = "t", .vouched_us = INT64_MAX,
+        .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
     struct runner_link l = {.fd = -1, .notes = notes};
     struct runner_job j = fine;
 

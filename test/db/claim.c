@@ -296,8 +296,9 @@ static void peek_is_given_up_in_time(void **state)
 {
     struct claim_peek p = {0};
     (void)state;
-    run(db, "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) WITH RECURSIVE n AS (SELECT 1 i UNION ALL"
-            " SELECT i + 1 FROM n WHERE i < 900) SELECT CONCAT('t', a.i * 1000 + b.i), '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
+    run(db, "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)"
+            " WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
+            " SELECT CONCAT('t', a.i * 1000 + b.i), '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
             " FROM n a, n b WHERE b.i <= 60");
     assert_int_equal(claim_store_peek(db, 1, &p, &err), ERR_TRANSIENT);
     ok(claim_store_peek(db, 600000, &p, &err));

@@ -70,8 +70,8 @@ static void put_all(char kind, const char *rest, bool sync)
             n = snprintf(lines + len, room, "S %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %" PRId64 " %" PRId64 " %s\n", r->id,
                          r->attempt, r->token, (int)getpid(), (int)getppid(), at, wall, rest);
         else
-            n = snprintf(lines + len, room, "%c %" PRIu64 " %" PRIu64 " %d %" PRId64 " %s\n", kind, r->id, r->token, (int)getpid(), at,
-                         rest);
+            n = snprintf(lines + len, room, "%c %" PRIu64 " %" PRIu64 " %d %" PRId64 " %s\n", kind, r->id, r->token,
+                         (int)getpid(), at, rest);
         len += (size_t)n;
     }
     put(lines, len, sync);

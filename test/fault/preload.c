@@ -1,12 +1,13 @@
 /*
  * preload.c - a library for LD_PRELOAD that makes one call of a process fail, or kills the process at it, or shifts its clock.
  *
- *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of CALL (any: of all of these together)
+ *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of CALL (any: of all of these)
  *                               fails with the error number WHAT, or kills the process (WHAT = kill; late-kill: 50 ms later)
  *   DQ_FAULT_LOG=FILE           gets one line when that has happened
  *   DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
  *
- * Memory is refused to the program only: the client library, and the C library in its rarer corners, do not look whether they got it.
+ * Memory is refused to the program only: the client library, and the C library in its rarer corners, do not look whether they
+ * got it.
  *
  * Invariant: without a match every call does what it always does.
  */

@@ -234,7 +234,8 @@ static void check_unread(int reader, int writer)
     all[n] = '\0';
     assert_int_equal(sscanf(strstr(all, "lines="), "lines=%lu", &lost), 1);
     assert_int_equal(written_lines + lost, 20000);
-    assert_true(matches("^[^\n]* warn dqd msg=\"log lines were lost because nobody read them\" lines=[0-9]+\n[^\n]* msg=\"again\"\n$", all));
+    assert_true(matches("^[^\n]* warn dqd msg=\"log lines were lost because nobody read them\" lines=[0-9]+\n"
+                        "[^\n]* msg=\"again\"\n$", all));
     close(reader);
     close(writer);
 }
