@@ -228,7 +228,6 @@ void crew_reap(struct crew *w)
     pid_t pid;
 
     take_launches(w);
-    orphans_look(&w->orphans, when_steady());
     while (!w->ending && (pid = child_ended()) > 0) {
         struct job *j = jobs_led_by(&w->jobs, pid);
         if (j)

@@ -14,6 +14,7 @@
 #include "runner/job.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -179,6 +180,9 @@ struct launcher *launcher_new(int null_fd, int nice, const struct rlimit *files)
 {
     struct launcher *l = mem_zero(1, sizeof *l);
 
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1); /* threads take turns: a heap for each would be a waste */
+#endif
     l->null_fd = null_fd;
     l->nice = nice;
     l->files = *files;
