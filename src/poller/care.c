@@ -31,11 +31,15 @@ static void say_limit(const struct tag_state *t, const char *why)
 
 void care_say_left(const struct poller *p)
 {
-    for (size_t i = 0; i < p->tag_count; i++)
-        if (p->tags[i]->aside.count && !p->tags[i]->aside.said_us)
-            say(p->tags[i]);
-        else if (p->tags[i]->limit_hold_us && !p->tags[i]->limit_said_us)
-            say_limit(p->tags[i], "its row of dq_tag, which guards global_max_running, is locked");
+    for (size_t i = 0; i < p->tag_count; i++) {
+        const struct tag_state *t = p->tags[i];
+        bool due = t->next_at != TASK_TIME_NONE && t->next_at <= p->peek.now_us / 1000;
+
+        if (t->aside.count && !t->aside.said_us)
+            say(t);
+        else if (t->limit_hold_us && !t->limit_said_us && due) /* others may have taken all of it since */
+            say_limit(t, "its row of dq_tag, which guards global_max_running, is locked");
+    }
 }
 
 void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us)
