@@ -210,11 +210,13 @@ static void note_faults(struct poller *p, const struct row_faults *f, int64_t no
     p->renew_faulty = f->count > 0;
 }
 
+/* Takes along what is half as old as it has to be: what just missed a renewal would be two thirds through its lease at the next,
+ * and a third of the lease would have to do for all that may go wrong. */
 int lease_renew(struct poller *p, struct err *err)
 {
-    int64_t sent_us = when_steady_us();
+    int64_t sent_us = when_steady_us(), age_us = renew_age_us(p) / 2;
     size_t n, jobs = 0;
-    struct claim_ref *refs = refs_of(p, sent_us, renew_age_us(p), true, &n);
+    struct claim_ref *refs = refs_of(p, sent_us, age_us, true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     uint32_t *numbers = mem_alloc((p->job_cap + 1) * sizeof *numbers);
     struct row_faults faults = {0};
@@ -231,7 +233,7 @@ int lease_renew(struct poller *p, struct err *err)
     for (size_t i = 0; i < p->job_cap; i++) {
         struct job *j = p->jobs[i];
 
-        if (!j || sent_us - j->leased_us < renew_age_us(p) || any_fault(&faults, j))
+        if (!j || sent_us - j->leased_us < age_us || any_fault(&faults, j))
             continue;
         j->leased_us = sent_us;
         j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
@@ -239,7 +241,7 @@ int lease_renew(struct poller *p, struct err *err)
             numbers[jobs++] = j->number;
     }
     for (size_t i = 0; i < p->result_count; i++)
-        if (sent_us - p->results[i].leased_us >= renew_age_us(p) && !row_faults_find(&faults, p->results[i].s.id))
+        if (sent_us - p->results[i].leased_us >= age_us && !row_faults_find(&faults, p->results[i].s.id))
             p->results[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);

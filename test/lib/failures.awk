@@ -28,5 +28,6 @@ FNR == 1 {
         section = ""
 }
 { all = all $0 "\n" }
+!failed && /^#/ { next } # of the test before
 !/^(ok|PASS:) / { section = section $0 "\n" }
 END { print_log() }

@@ -126,7 +126,7 @@ def cut_every_settlement(t):
 def cut_renew(t):
     """The connection is cut at renewals, three times running: leases are kept, no handler is killed."""
     # so many that one dqd meets three before the statement was sent, whichever way they fall
-    _cut_daemon(t, "renew", t.often(18), lambda: t.add(8, words="ms=7000"), spare=4, chance=1.0, lease="4s")
+    _cut_daemon(t, "renew", t.often(18), lambda: t.add(8, words="ms=9000"), spare=4, chance=1.0, lease="6s")
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome <> 'released'") == 0, "an attempt was lost")
     t.expect(t.overdue_ms == 0, f"a lease had ended for {t.overdue_ms:.0f} ms")
 
