@@ -105,7 +105,7 @@ void rig_fill(struct rig *r, struct runner_job *j, const char *tag)
                              .handler = (uint32_t)handler,
                              .tag = tag,
                              .vouched_us = INT64_MAX,
-                             .deadline_at = when_steady() + 60000,
+                             .deadline_at = when_steady() + 3600000,
                              .stdin_fd = -1,
                              .ids = &id,
                              .count = 1,
