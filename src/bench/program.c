@@ -9,6 +9,7 @@
 #include "bench/statement.h"
 #include "bench/stop.h"
 #include "store/poller_store.h"
+#include "store/tag_lateness.h"
 #include "store/tag_store.h"
 
 #include <stdio.h>
@@ -87,7 +88,7 @@ static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err 
 
     if (rc == 0)
         *ret = count ? tags[0].count[TASK_DONE] : 0;
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     return rc;
 }
 
@@ -160,7 +161,7 @@ static int wait_for_poller(struct db *db, pid_t pid, struct err *err)
             return rc;
         while (at < count && pollers[at].pid != (uint32_t)pid)
             at++;
-        poller_infos_free(pollers, count);
+        poller_store_free(pollers, count);
         if (at < count)
             return 1;
         nap();
@@ -189,7 +190,7 @@ static int read_lateness(struct db *db, struct figure *ret, struct err *err)
 {
     struct tag_lateness *late = NULL;
     size_t count = 0;
-    int rc = tag_store_lateness(db, RIG_TAG_LATE, WHEN_HOUR, &late, &count, err);
+    int rc = tag_lateness_list(db, RIG_TAG_LATE, WHEN_HOUR, &late, &count, err);
 
     if (rc == 0 && count && late[0].started)
         *ret = (struct figure){.known = true, .has_p99 = true, .value = (double)late[0].p50_ms, .p99 = (double)late[0].p99_ms};

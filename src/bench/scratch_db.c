@@ -26,7 +26,7 @@ struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *giv
     struct scratch_db *s = mem_zero(1, sizeof *s);
 
     s->given = given;
-    scratch_name_new(s->name);
+    scratch_store_new_name(s->name);
     s->server = *conf;
     s->server.database = no_database;
     s->conf = *conf;

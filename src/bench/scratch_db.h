@@ -16,7 +16,8 @@ struct scratch_db;
 struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *given);
 /* Connects, without a database. */
 int scratch_db_connect(struct scratch_db *s, struct err *err) __attribute__((warn_unused_result));
-/* Databases that a killed dq bench left, of those that this account sees. Free with scratch_names_free (store/scratch_store.h). */
+/* Databases that a killed dq bench left, of those that this account sees. Free with scratch_store_free_names
+ * (store/scratch_store.h). */
 int scratch_db_leftovers(struct scratch_db *s, char ***ret, size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 /* Drops one of these. */
 int scratch_db_drop_leftover(struct scratch_db *s, const char *name, struct err *err) __attribute__((warn_unused_result));

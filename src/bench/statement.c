@@ -6,9 +6,13 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "bench/stop.h"
+#include "store/claim_ref.h"
 #include "store/claim_store.h"
+#include "store/peek_store.h"
 #include "store/scratch_store.h"
-#include "store/task_store.h"
+#include "store/settle_store.h"
+#include "store/task_add.h"
+#include "store/task_array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +95,7 @@ int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err
     int rc = 0;
 
     while (rc >= 0 && count < ADDS_MAX && stop_not_yet(count, end_us)) {
-        rc = task_store_add(db, &task, KEY_ERROR, &added, err);
+        rc = task_add(db, &task, KEY_ERROR, &added, err);
         count++;
     }
     figure_set_rate(ret, (double)count, when_steady_us() - start);
@@ -109,7 +113,7 @@ int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, i
         size_t count = 0;
         for (; count < TASK_CHUNK_ROWS && at < n; count++, at++)
             tasks[count] = new_task(tag, delay_ms + spread_ms * (int64_t)at / (int64_t)n);
-        rc = task_store_add_many(db, tasks, count, KEY_ERROR, &kept, &bad, err);
+        rc = task_add_many(db, tasks, count, KEY_ERROR, &kept, &bad, err);
     }
     if (ret_us)
         *ret_us = when_steady_us() - start;
@@ -142,15 +146,15 @@ int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *er
 
     while (rc == 0 && stop_not_yet(t.count, end_us)) {
         int64_t start = when_steady_us();
-        rc = claim_store_peek(db, 0, &peek, err);
+        rc = peek_store_all(db, 0, &peek, err);
         figure_times_add(&t, when_steady_us() - start);
     }
-    claim_peek_done(&peek);
+    peek_store_done(&peek);
     figure_set_times(ret, &t);
     return rc;
 }
 
-static int settle(struct db *db, bool history, const struct claim_owner *owner, const struct task_list *won, int64_t *us,
+static int settle(struct db *db, bool history, const struct claim_owner *owner, const struct task_array *won, int64_t *us,
                   struct err *err)
 {
     struct settlement s[STATEMENT_CLAIM_ROWS];
@@ -164,7 +168,7 @@ static int settle(struct db *db, bool history, const struct claim_owner *owner, 
                                    .start_at = won->items[i].expected_at + (int64_t)i,
                                    .finish_at = won->items[i].expected_at + (int64_t)i + 1};
     int64_t start = when_steady_us();
-    int rc = claim_store_settle(db, owner, s, won->count, history, false, applied, NULL, err);
+    int rc = settle_store_settle(db, owner, s, won->count, history, false, applied, NULL, err);
     *us += when_steady_us() - start;
     return rc;
 }
@@ -182,14 +186,14 @@ int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_
     if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
         return err_set(err, ERR_SYSTEM, "no random bytes");
     for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
-        struct task_list won = {0};
+        struct task_array won = {0};
         int64_t start = when_steady_us();
         rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, NULL, err);
         claim_us += when_steady_us() - start;
         if (rc == 0 && won.count)
             rc = settle(db, history, &owner, &won, &settle_us, err);
         count += won.count;
-        task_list_done(&won);
+        task_array_done(&won);
     }
     figure_set_rate(ret_claim, (double)count, claim_us);
     figure_set_rate(ret_settle, (double)count, settle_us);

@@ -96,7 +96,7 @@ static void *send_chunk(void *arg)
     struct bulk *b = arg;
     struct chunk *k = b->sending;
     for (int try = 1; try <= TRANSIENT_TRIES; try++) { /* a deadlock was rolled back whole: once more */
-        k->rc = task_store_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept, &k->bad, &k->err);
+        k->rc = task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept, &k->bad, &k->err);
         if (k->rc != ERR_TRANSIENT && k->rc != ERR_LOCKED)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);

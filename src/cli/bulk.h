@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "cli/cmd.h"
-#include "store/task_store.h"
+#include "store/task_add.h"
 
 enum bulk_format { BULK_NDJSON, BULK_TSV };
 extern const char *const bulk_format_names[]; /* index = format, NULL-terminated */

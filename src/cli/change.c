@@ -4,6 +4,10 @@
  * Invariant: nothing is changed that was not named by id, or counted and agreed to.
  */
 #include "cli/change.h"
+#include "store/rows.h"
+#include "store/targets.h"
+#include "store/task_change.h"
+#include "store/task_delete.h"
 
 #include "base/when.h"
 #include "cli/progress.h"
@@ -36,8 +40,8 @@ static int apply(struct change *ch, const struct task_filter *f, bool dry_run, s
 {
     *ret = (struct task_changed){0};
     if (ch->request->change == NULL)
-        return task_store_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret, &ch->faults, err);
-    return task_store_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret, &ch->faults, err);
+        return task_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret, &ch->faults, err);
+    return task_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret, &ch->faults, err);
 }
 
 static void add_up(struct change *ch, const struct task_changed *part)
@@ -97,7 +101,7 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
                             .sort = SORT_ID};
     struct task_changed part;
     size_t faults = ch->faults.count;
-    int rc = task_store_list(ch->c->db, &f, false, each_found, &found, err);
+    int rc = task_list(ch->c->db, &f, false, each_found, &found, err);
     if (rc < 0)
         return rc;
     refuse_missing(&found, UINT64_MAX);

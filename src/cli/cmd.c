@@ -12,7 +12,7 @@
 #include "base/when.h"
 #include "cli/verbs.h"
 #include "store/schema.h"
-#include "store/task_store.h"
+#include "store/task_get.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -115,7 +115,7 @@ void cmd_wake(const struct cmd_context *c, int64_t in_ms)
 int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
 {
     if (c->now_at == TASK_TIME_NONE) {
-        int rc = task_store_now(c->db, &c->now_at, err);
+        int rc = task_get_now(c->db, &c->now_at, err);
         if (rc < 0)
             return rc;
     }

@@ -151,7 +151,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         goto out;
     t.body = body.data ? body.data : "";
     t.body_size = body.len;
-    rc = task_store_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
+    rc = task_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)

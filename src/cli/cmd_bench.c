@@ -171,7 +171,7 @@ static int note_leftovers(struct cmd_context *c, struct scratch_db *s, struct er
 
     for (size_t i = 0; i < count; i++)
         cmd_note(c, "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it", names[i]);
-    scratch_names_free(names, count);
+    scratch_store_free_names(names, count);
     return rc;
 }
 
@@ -188,7 +188,7 @@ static int clean(struct cmd_context *c, struct scratch_db *s, struct err *err)
     }
     if (rc == 0)
         put_dropped(c, dropped);
-    scratch_names_free(names, count);
+    scratch_store_free_names(names, count);
     return rc;
 }
 

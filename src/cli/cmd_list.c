@@ -91,7 +91,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     rc = begin_output(c, v, &l.out, err);
     if (rc < 0)
         return rc;
-    rc = task_store_list(c->db, &f, names_body(v->columns), each_task, &l, err);
+    rc = task_list(c->db, &f, names_body(v->columns), each_task, &l, err);
     out_free(l.out);
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);

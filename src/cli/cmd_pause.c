@@ -45,7 +45,7 @@ static int check(struct cmd_context *c, const char *tag, struct err *err)
         return ERR_DATA;
     for (size_t i = 0; i < count; i++)
         known = known || (strlen(tags[i].tag) == len && memcmp(tags[i].tag, tag, len) == 0);
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     if (!known && strpbrk(tag, "*?"))
         return err_set(err, ERR_USAGE, "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
                        tag);

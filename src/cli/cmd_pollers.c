@@ -73,7 +73,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
         out_row(out, &pollers[i]);
     if (rc == 0)
         out_free(out);
-    poller_infos_free(pollers, count);
+    poller_store_free(pollers, count);
     return rc;
 }
 

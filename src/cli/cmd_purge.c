@@ -4,6 +4,9 @@
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/verbs.h"
+#include "store/rows.h"
+#include "store/targets.h"
+#include "store/task_delete.h"
 
 #include <inttypes.h>
 
@@ -46,7 +49,7 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
         return 0;
     int rc = cmd_now(c, &now_at, err);
     if (rc == 0)
-        rc = task_store_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, &p->faults, err);
+        rc = task_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, &p->faults, err);
     p->deleted += v->dry_run ? changed.matched : changed.changed;
     return rc;
 }

@@ -3,6 +3,7 @@
  */
 #include "cli/change.h"
 #include "cli/verbs.h"
+#include "store/task_change.h"
 
 struct retry_values {
     struct change_values change;

@@ -3,6 +3,7 @@
  */
 #include "cli/change.h"
 #include "cli/verbs.h"
+#include "store/task_change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {

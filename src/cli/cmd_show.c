@@ -8,8 +8,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "store/attempt_store.h"
 #include "store/tag_store.h"
-#include "store/task_store.h"
+#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,7 +121,7 @@ static const struct out_column attempt_columns[] = {
 static void shown_done(struct shown *s)
 {
     task_done(&s->task);
-    task_attempts_free(s->attempts, s->attempt_count);
+    attempt_store_free(s->attempts, s->attempt_count);
     free(s->pause_text);
 }
 
@@ -151,15 +152,15 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
                    t->pause_reason ? t->pause_reason : "");
         s->pause_text = buf_take(&b);
     }
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     return 0;
 }
 
 static int shown_load(struct cmd_context *c, uint64_t id, struct shown *s, struct err *err)
 {
-    int rc = task_store_get(c->db, id, &s->task, err);
+    int rc = task_get(c->db, id, &s->task, err);
     if (rc == 0)
-        rc = task_store_attempts(c->db, id, &s->attempts, &s->attempt_count, err);
+        rc = attempt_store_list(c->db, id, &s->attempts, &s->attempt_count, err);
     if (rc < 0 || s->task.status != TASK_PENDING)
         return rc;
     const struct handlers *h = cmd_handlers(c);

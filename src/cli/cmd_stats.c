@@ -5,6 +5,7 @@
  */
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
+#include "store/tag_lateness.h"
 #include "store/tag_store.h"
 
 #include "base/mem.h"
@@ -176,7 +177,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     size_t count = 0, late_count = 0;
     int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
     if (rc == 0)
-        rc = tag_store_lateness(c->db, v->tag, window_ms, &late, &late_count, err);
+        rc = tag_lateness_list(c->db, v->tag, window_ms, &late, &late_count, err);
     if (rc < 0)
         goto out;
     rows = mem_zero(count + 1, sizeof(*rows));
@@ -191,7 +192,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 out:
     free(rows);
     tag_lateness_free(late, late_count);
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     return rc;
 }
 

@@ -132,7 +132,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         out_row(out, &tags[i]);
     if (rc == 0)
         out_free(out);
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     return rc;
 }
 

@@ -6,7 +6,7 @@
  */
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
-#include "store/task_store.h"
+#include "store/task_list.h"
 
 #include "base/when.h"
 
@@ -78,7 +78,7 @@ static int look(struct waiting *w, struct err *err)
                             .since_at = TASK_TIME_NONE,
                             .sort = SORT_ID};
     w->next = w->kept = 0;
-    int rc = task_store_list(w->c->db, &f, false, each_task, w, err);
+    int rc = task_list(w->c->db, &f, false, each_task, w, err);
     if (rc == 0)
         complain_missing(w, UINT64_MAX);
     memmove(w->ids + w->kept, w->ids + w->next, (w->count - w->next) * sizeof(*w->ids));

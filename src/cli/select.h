@@ -5,7 +5,7 @@
 #define DQ_CLI_SELECT_H
 
 #include "cli/cmd.h"
-#include "store/task_store.h"
+#include "store/task_list.h"
 
 struct select_values {
     const char *tag, *key;

@@ -4,6 +4,7 @@
 #include "poller/aside.h"
 
 #include "base/mem.h"
+#include "store/rows.h"
 
 #include <stdlib.h>
 

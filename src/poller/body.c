@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/body_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static int measure(struct poller *p, struct job *j, struct err *err)
     for (uint32_t i = 0; i < j->count; i++)
         if (!j->tasks[i].body)
             missing[n++] = &j->tasks[i];
-    int rc = claim_store_measure(p->db, missing, n, err);
+    int rc = body_store_measure(p->db, missing, n, err);
     free(missing);
     if (rc < 0)
         return rc;
@@ -135,7 +136,7 @@ static int load_some(struct poller *p, struct job *j, struct err *err)
             first = i;
         missing[n++] = &j->tasks[i];
     }
-    int rc = n ? claim_store_load_bodies(p->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
+    int rc = n ? body_store_load(p->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
     free(missing);
     if (row_error(p->db, rc) && !j->singly) {
         j->singly = true;

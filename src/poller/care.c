@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/when.h"
+#include "store/rows.h"
 
 #include <inttypes.h>
 

@@ -8,6 +8,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/claim_store.h"
+#include "store/peek_store.h"
+#include "store/rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,7 +125,7 @@ static int64_t peek_limit_ms(const struct poller *p)
 static int peek(struct poller *p, bool *ret_done, struct err *err)
 {
     int64_t sent_us = when_steady_us(), limit_ms = peek_limit_ms(p), now_us;
-    int rc = claim_store_peek(p->db, limit_ms, &p->peek, err);
+    int rc = peek_store_all(p->db, limit_ms, &p->peek, err);
 
     now_us = when_steady_us();
     if (rc == ERR_TRANSIENT && limit_ms && now_us - sent_us >= limit_ms * 1000) {
@@ -147,7 +150,7 @@ static int news(struct poller *p, struct err *err)
 {
     int64_t sent_us = when_steady_us();
     uint64_t id = p->news_from[1];
-    int rc = claim_store_news(p->db, &id, &p->peek, err);
+    int rc = peek_store_news(p->db, &id, &p->peek, err);
 
     if (rc < 0)
         return rc;
@@ -168,7 +171,7 @@ static int news(struct poller *p, struct err *err)
 static int look(struct poller *p, struct tag_state *t, struct err *err)
 {
     int64_t sent_us = when_steady_us(), db_now_us = 0, next_at = TASK_TIME_NONE;
-    int rc = claim_store_next(p->db, t->name, &t->floor, &db_now_us, &next_at, err);
+    int rc = peek_store_next(p->db, t->name, &t->floor, &db_now_us, &next_at, err);
 
     if (rc < 0)
         return rc;
@@ -198,7 +201,7 @@ static int look_at_tags(struct poller *p, struct err *err)
     return rc;
 }
 
-static bool started_before(const struct task_list *l)
+static bool started_before(const struct task_array *l)
 {
     for (size_t i = 0; i < l->count; i++)
         if (l->items[i].attempt > 1)
@@ -208,7 +211,7 @@ static bool started_before(const struct task_list *l)
 
 /* What the claim's outcome says about the next one. seen: without the rows that could not be changed; full: with them it found all
  * that it asked for. */
-static void learn(struct poller *p, struct tag_state *t, bool full, size_t seen, const struct task_list *won)
+static void learn(struct poller *p, struct tag_state *t, bool full, size_t seen, const struct task_array *won)
 {
     int64_t now_us = when_steady_us();
     bool had_more = t->more;
@@ -230,7 +233,7 @@ static void learn(struct poller *p, struct tag_state *t, bool full, size_t seen,
 }
 
 /* Claimed tasks whose lease was eaten up by a slow statement are not begun. */
-static void take(struct poller *p, struct tag_state *t, struct task_list *won, int64_t sent_us)
+static void take(struct poller *p, struct tag_state *t, struct task_array *won, int64_t sent_us)
 {
     if (when_steady_us() - sent_us > p->conf->dqd.lease_ms * 1000 / 3) {
         log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu", log_quote(t->name), won->count);
@@ -246,7 +249,7 @@ static void take(struct poller *p, struct tag_state *t, struct task_list *won, i
 static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool all, size_t *ret_seen, struct err *err)
 {
     const struct handler *h = &p->table->handlers->items[t->handler];
-    struct task_list won = {0};
+    struct task_array won = {0};
     struct claim_ask ask = {.tag = t->name,
                             .limit = want,
                             .early_ms = tags_early_ms(p, t),
@@ -276,7 +279,7 @@ static int claim_tag(struct poller *p, struct tag_state *t, size_t want, bool al
     free(aside);
     if (rc < 0) {
         row_faults_done(&faults);
-        task_list_done(&won);
+        task_array_done(&won);
         if (!t->put_off_us && (rc == ERR_LOCKED || rc == ERR_TRANSIENT))
             t->put_off_us = sent_us;
         if (rc == ERR_LOCKED && t->handler >= 0 && ask.global_limit) {
@@ -439,7 +442,7 @@ static uint64_t *known_ids(const struct poller *p, size_t *ret_count)
 
 int claim_recover(struct poller *p, struct err *err)
 {
-    struct task_list found = {0};
+    struct task_array found = {0};
     size_t n;
     uint64_t *known = known_ids(p, &n);
     int rc = claim_store_recover(p->db, &p->owner, known, n, &found, err);
@@ -451,7 +454,7 @@ int claim_recover(struct poller *p, struct err *err)
     if (found.count)
         log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu", found.count);
     for (size_t i = 0; i < found.count; i++) {
-        struct task_list one = {0};
+        struct task_array one = {0};
         struct tag_state *t = tags_get(p, found.items[i].tag);
 
         one.items = mem_alloc(sizeof *one.items);
@@ -461,7 +464,7 @@ int claim_recover(struct poller *p, struct err *err)
         take(p, t, &one, p->claim_sent_us);
     }
 out:
-    task_list_done(&found);
+    task_array_done(&found);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "store/schema.h"
+#include "store/settle_fit.h"
 
 #include <string.h>
 
@@ -165,7 +166,7 @@ static bool database_ready(struct poller *p)
     if (db_connected(p->db))
         return true;
     rc = db_connect(p->db, &err);
-    if (rc == 0 && (rc = claim_store_max_packet(p->db, &packet, &err)) < 0)
+    if (rc == 0 && (rc = settle_fit_max_packet(p->db, &packet, &err)) < 0)
         db_close(p->db);
     if (rc == 0 && !p->schema_known)
         rc = schema_check(p->db, &err);

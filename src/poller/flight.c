@@ -105,7 +105,7 @@ void flight_release_job(struct poller *p, struct job *j, const char *why)
     flight_job_free(p, j);
 }
 
-void flight_release(struct poller *p, struct task_list *won, const char *why)
+void flight_release(struct poller *p, struct task_array *won, const char *why)
 {
     struct settlement s = {
         .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1, .start_at = TASK_TIME_NONE, .error = why};
@@ -116,7 +116,7 @@ void flight_release(struct poller *p, struct task_list *won, const char *why)
         s.version = won->items[i].version;
         settle_queue(p, &s, p->claim_sent_us);
     }
-    task_list_done(won);
+    task_array_done(won);
 }
 
 /* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others go on. */
@@ -235,7 +235,7 @@ static size_t body_bytes(const struct task *t)
 }
 
 /* How many of the tasks from `from` on make one job. */
-static uint32_t job_length(const struct handler *h, const struct task_list *won, size_t from)
+static uint32_t job_length(const struct handler *h, const struct task_array *won, size_t from)
 {
     size_t bytes = 0;
     uint32_t n = 0;
@@ -249,7 +249,7 @@ static uint32_t job_length(const struct handler *h, const struct task_list *won,
     return n;
 }
 
-void flight_take(struct poller *p, struct tag_state *t, struct task_list *won, int64_t sent_us)
+void flight_take(struct poller *p, struct tag_state *t, struct task_array *won, int64_t sent_us)
 {
     const struct handler *h = &p->table->handlers->items[t->handler];
 
@@ -278,7 +278,7 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_list *won, i
         else
             flight_hold(p, j, p->held[j->kind].count);
     }
-    task_list_done(won);
+    task_array_done(won);
 }
 
 static bool ready(const struct poller *p, enum job_kind kind)

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/lease_store.h"
+#include "store/rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -168,7 +170,7 @@ int lease_check(struct poller *p, struct err *err)
 
     p->check_us = now_us;
     if (n)
-        rc = claim_store_check(p->db, &p->owner, refs, n, lost, err);
+        rc = lease_store_check(p->db, &p->owner, refs, n, lost, err);
     if (rc >= 0 && any(lost, n))
         drop_lost(p, refs, lost, n);
     if (rc >= 0)
@@ -223,7 +225,7 @@ int lease_renew(struct poller *p, struct err *err)
     int rc = 0;
 
     if (n)
-        rc = claim_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->renew_faulty, lost, &faults, err);
+        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->renew_faulty, lost, &faults, err);
     if (rc < 0)
         goto out;
     p->renew_us = sent_us;

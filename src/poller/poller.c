@@ -9,6 +9,7 @@
 #include "base/when.h"
 #include "poller/notify.h"
 #include "poller/state.h"
+#include "store/peek_store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -391,7 +392,7 @@ static void finish(struct poller *p)
     flight_free(p);
     settle_free(p);
     tags_free(p);
-    claim_peek_done(&p->peek);
+    peek_store_done(&p->peek);
     db_free(p->db);
     handlers_free(p->table->handlers);
     free(p->table);

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/rows.h"
+#include "store/settle_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -113,7 +115,7 @@ static bool settle_bare(struct poller *p, const struct settlement *s, const stru
     bare.output = NULL;
     bare.output_size = 0;
     bare.error = s->error ? "(the text could not be stored)" : NULL;
-    if (claim_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL, &err) < 0)
+    if (settle_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL, &err) < 0)
         return false;
     log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id, log_quote(f->err.text));
     return true;
@@ -184,7 +186,7 @@ int settle_flush(struct poller *p, struct err *err)
         s[i] = p->results[at[i]].s;
         put_back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
-    rc = claim_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept, applied, &faults, err);
+    rc = settle_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept, applied, &faults, err);
     if (rc < 0)
         goto out;
     for (size_t i = 0; i < faults.count; i++) {

@@ -13,8 +13,12 @@
 #include "poller/poller.h"
 #include "runner/runner.h"
 
-#include "store/claim_store.h"
+#include "store/claim_ref.h"
 #include "store/db.h"
+#include "store/peek_store.h"
+#include "store/rows.h"
+#include "store/settle_store.h"
+#include "store/task_array.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -228,9 +232,10 @@ size_t tags_want(const struct poller *p, const struct tag_state *t);
 int64_t tags_early_ms(const struct poller *p, const struct tag_state *t);
 
 /* flight.c */
-void flight_take(struct poller *p, struct tag_state *t, struct task_list *won,
-                 int64_t sent_us);                                             /* tasks become jobs; empties won */
-void flight_release(struct poller *p, struct task_list *won, const char *why); /* gives claimed tasks back unstarted; empties won */
+void flight_take(struct poller *p, struct tag_state *t, struct task_array *won,
+                 int64_t sent_us); /* tasks become jobs; empties won */
+void flight_release(struct poller *p, struct task_array *won,
+                    const char *why); /* gives claimed tasks back unstarted; empties won */
 int64_t flight_next(const struct poller *p);
 int flight_load(struct poller *p,
                 struct err *err);          /* duty: hands held jobs over; bodies of the first long one, a statement a time */

@@ -6,6 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/lease_store.h"
+#include "store/retention_store.h"
+#include "store/rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,7 +53,7 @@ static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
 }
 
 /* Keeps those that are ours to take back; give_up[] is by their new place. */
-static void keep_judged(struct poller *p, struct task_list *l, bool *give_up, int64_t now_at)
+static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, int64_t now_at)
 {
     size_t kept = 0;
 
@@ -69,7 +72,7 @@ static void keep_judged(struct poller *p, struct task_list *l, bool *give_up, in
     l->count = kept;
 }
 
-static void log_taken(const struct task_list *l, const bool *give_up, const bool *taken)
+static void log_taken(const struct task_array *l, const bool *give_up, const bool *taken)
 {
     for (size_t i = 0; i < l->count; i++) {
         const struct task *t = &l->items[i];
@@ -94,13 +97,13 @@ static void log_left(struct poller *p, int64_t now_us)
 
 int upkeep_reap(struct poller *p, struct err *err)
 {
-    struct task_list expired = {0};
+    struct task_array expired = {0};
     struct row_faults faults = {0};
     bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->reap_aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&p->reap_aside, now_us, &aside);
-    int rc = claim_store_expired(p->db, aside, aside_count, REAP_MOST, &expired, err);
+    int rc = lease_store_expired(p->db, aside, aside_count, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
@@ -108,7 +111,7 @@ int upkeep_reap(struct poller *p, struct err *err)
     plan_reap(p, now_us, when_steady_us() - now_us);
     keep_judged(p, &expired, give_up, dbclock_at(&p->clock, now_us));
     if (expired.count) {
-        rc = claim_store_take_back(p->db, &expired, give_up, careful, taken, &faults, err);
+        rc = lease_store_take_back(p->db, &expired, give_up, careful, taken, &faults, err);
         log_taken(&expired, give_up, taken);
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
@@ -121,7 +124,7 @@ int upkeep_reap(struct poller *p, struct err *err)
     }
     log_left(p, when_steady_us());
     row_faults_done(&faults);
-    task_list_done(&expired);
+    task_array_done(&expired);
     return rc;
 }
 
@@ -133,7 +136,7 @@ int64_t upkeep_retention_next(const struct poller *p)
 static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted, struct err *err)
 {
     struct row_faults faults = {0};
-    int rc = claim_store_expire_finished(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
+    int rc = retention_store_expire(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
 
     if (faults.count)
         log_event(LOG_WARN, "old tasks cannot be deleted, the others are", "tasks=%zu id=%" PRIu64 " error=%s", faults.count,

@@ -1,5 +1,5 @@
 /*
- * claim_store.c - what is due, and taking it.
+ * claim_store.c - taking what is due.
  *
  * Invariant: a task counts as won only when the server has said that our UPDATE matched its row at the version that we read.
  * Candidates are read without locks through the index `due`; rows are then changed through the primary key only, in the order of
@@ -7,7 +7,8 @@
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
+#include "store/task_read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,27 +16,6 @@
 
 #define SMALL_BODY 16384 /* comes along with the claim */
 #define SMALL_BODY_TEXT "16384"
-
-void task_list_done(struct task_list *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        task_done(&l->items[i]);
-    free(l->items);
-    *l = (struct task_list){NULL, 0, 0, false};
-}
-
-static struct task *task_list_add(struct task_list *l)
-{
-    if (l->count == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 64;
-        l->items = mem_resize(l->items, l->cap, sizeof *l->items);
-    }
-    struct task *t = &l->items[l->count++];
-    task_init(t);
-    return t;
-}
-
-/* ---- claim */
 
 #define CLAIM_COLUMNS                                                                                                              \
     "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"    \
@@ -49,9 +29,9 @@ static struct task *task_list_add(struct task_list *l)
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
-static void read_claimed(const struct db_rows *r, bool with_body, struct task_list *ret)
+static void read_claimed(const struct db_rows *r, bool with_body, struct task_array *ret)
 {
-    struct task *t = task_list_add(ret);
+    struct task *t = task_array_add(ret);
 
     t->id = db_u64(r, 0);
     t->version = db_u64(r, 1);
@@ -70,7 +50,7 @@ static void read_claimed(const struct db_rows *r, bool with_body, struct task_li
     }
 }
 
-static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_list *ret, struct err *err)
+static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret, struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -85,7 +65,7 @@ static int read_list(struct db *db, const struct buf *sql, bool with_bodies, str
 
 /* Those of a share that have been due for so long (negative: will be so soon): the longest first, or last. */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, bool far_end,
-                           size_t limit, struct task_list *ret, struct err *err)
+                           size_t limit, struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     const char *order = far_end ? " DESC" : "";
@@ -101,7 +81,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     db_put_text(&sql, ask->tag);
     buf_chr(&sql, ')');
     if (share == ask->share)
-        sql_put_floor(&sql, &ask->floor);
+        peek_store_put_floor(&sql, &ask->floor);
     if (ask->shares > 1) {
         buf_str(&sql, " AND ");
         sql_put_share(&sql, "c.", ask->shares);
@@ -135,7 +115,7 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
                   "NULL, output = NULL WHERE ");
     sql_put_from(&sql, "", TASK_CLAIM);
     buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", refs, n);
+    claim_ref_put(&sql, "", refs, n);
     int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
     return rc;
@@ -149,11 +129,9 @@ static int read_back(struct db *db, const struct claim_owner *owner, const struc
 
     for (size_t i = 0; i < n; i++)
         held[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND claim_token = ", TASK_RUNNING);
-    sql_put_token(&sql, owner->token);
-    buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", held, n);
-    int rc = sql_read_refs(db, &sql, held, n, ret_held, err);
+    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    claim_ref_put_ours(&sql, owner, held, n);
+    int rc = claim_ref_read(db, &sql, held, n, ret_held, err);
     buf_done(&sql);
     return rc;
 }
@@ -167,8 +145,8 @@ static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
 }
 
 /* Moves the candidates that are ours (held NULL: all) to `won`; the others stay behind to be freed. */
-static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *found,
-                     const struct claim_ref *held, size_t held_count, struct task_list *won)
+static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_array *found,
+                     const struct claim_ref *held, size_t held_count, struct task_array *won)
 {
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i];
@@ -181,7 +159,7 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
             t->max_attempts = ask->max_attempts;
         memcpy(t->claim_token, owner->token, TASK_TOKEN_SIZE);
         t->claimed = true;
-        *task_list_add(won) = *t;
+        *task_array_add(won) = *t;
         task_init(t);
     }
     won->lies |= found->lies;
@@ -235,7 +213,7 @@ struct claiming {
     struct db *db;
     const struct claim_owner *owner;
     const struct claim_ask *ask;
-    struct task_list found;
+    struct task_array found;
     struct claim_ref *refs, *held; /* of found; of those that we know to be ours, where not all that was tried is */
     size_t held_count;
     uint64_t rows; /* ours */
@@ -245,7 +223,7 @@ static void claiming_done(struct claiming *w)
 {
     free(w->refs);
     free(w->held);
-    task_list_done(&w->found);
+    task_array_done(&w->found);
 }
 
 static uint64_t claiming_id(const void *arg, size_t i)
@@ -268,7 +246,7 @@ static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
 }
 
 /* Rows that nobody could count up go aside before the server refuses the statement for them. */
-static void refuse_extremes(struct task_list *found, struct row_faults *faults)
+static void refuse_extremes(struct task_array *found, struct row_faults *faults)
 {
     size_t kept = 0;
 
@@ -293,7 +271,7 @@ static void refuse_extremes(struct task_list *found, struct row_faults *faults)
 static int find_some(struct claiming *w, size_t limit, struct row_faults *faults, size_t *ret_seen, struct err *err)
 {
     const struct claim_ask *ask = w->ask;
-    struct task_list *found = &w->found;
+    struct task_array *found = &w->found;
 
     int rc = limit ? find_candidates(w->db, ask, ask->share, -ask->early_ms, false, limit, found, err) : 0;
     if (rc == 0 && ask->shares > 1 && found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
@@ -359,7 +337,7 @@ static int claim_limited(struct claiming *w, enum care care, struct row_faults *
     return rc;
 }
 
-int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_list *won,
+int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_array *won,
                       size_t *ret_seen, size_t *ret_lost, struct row_faults *faults, struct err *err)
 {
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
@@ -400,11 +378,11 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_list *ret,
+int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_array *ret,
                         struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct task_list found = {NULL, 0, 0, false};
+    struct task_array found = {NULL, 0, 0, false};
 
     buf_printf(&sql,
                "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
@@ -422,70 +400,10 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
         t->status = TASK_RUNNING;
         memcpy(t->claim_token, owner->token, TASK_TOKEN_SIZE);
         t->claimed = true;
-        *task_list_add(ret) = *t;
+        *task_array_add(ret) = *t;
         task_init(t);
     }
-    task_list_done(&found);
+    task_array_done(&found);
     buf_done(&sql);
     return rc;
-}
-
-/* ---- bodies */
-
-int claim_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-
-    buf_str(&sql, "SELECT id, LENGTH(message_body) FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            buf_chr(&sql, ',');
-        buf_u64(&sql, tasks[i]->id);
-    }
-    buf_chr(&sql, ')');
-    int rc = count ? db_query(db, &sql, 2, false, &rows, err) : 0;
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        tasks[i]->body_size = SIZE_MAX;
-    while (count && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        for (size_t i = 0; i < count; i++)
-            if (tasks[i]->id == db_u64(rows, 0))
-                tasks[i]->body_size = (size_t)db_u64(rows, 1);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    buf_done(&sql);
-    return rc;
-}
-
-int claim_store_load_bodies(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded,
-                            struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    size_t n = 0, bytes = 0, loaded = 0;
-
-    buf_str(&sql, "SELECT id, message_body FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
-    for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes && bytes + tasks[n]->body_size <= max_bytes)); n++) {
-        if (n)
-            buf_chr(&sql, ',');
-        buf_u64(&sql, tasks[n]->id);
-        bytes += tasks[n]->body_size;
-    }
-    buf_chr(&sql, ')');
-    int rc = n ? db_query(db, &sql, 2, true, &rows, err) : 0;
-    while (n && rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        for (size_t i = 0; i < n; i++)
-            if (tasks[i]->id == db_u64(rows, 0) && !tasks[i]->body)
-                task_read_body(rows, 1, tasks[i]);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    while (loaded < n && tasks[loaded]->body)
-        loaded++;
-    *ret_loaded = loaded;
-    return 0;
 }

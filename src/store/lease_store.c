@@ -1,25 +1,18 @@
 /*
- * lease_store.c - what is still ours, whose lease has ended, what has been finished long enough.
+ * lease_store.c - what is still ours, and whose lease has ended.
  *
  * Invariant: a row is ours only while it is running, at our version, and carries our token. A lease that has ended is taken back by
  * (id, version) under the row's lock. A row that cannot be changed costs itself (rows.h).
  */
-#include "base/mem.h"
-#include "store/claim_store.h"
-#include "store/task_sql.h"
+#include "store/lease_store.h"
+#include "store/attempt_store.h"
+#include "store/sql.h"
+#include "store/task_read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #define TAKE_BACK_STEP 100 /* a host that vanishes within that transaction keeps no more rows locked for the others */
-
-static void put_ours(struct buf *sql, const struct claim_owner *owner, const struct claim_ref *refs, size_t n)
-{
-    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
-    sql_put_token(sql, owner->token);
-    buf_str(sql, " AND ");
-    sql_put_refs(sql, "", refs, n);
-}
 
 static int compare_refs(const void *a, const void *b)
 {
@@ -38,8 +31,8 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     size_t count = 0;
 
     buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    put_ours(&sql, owner, refs, n);
-    int rc = sql_read_refs(db, &sql, ours, n, &count, err);
+    claim_ref_put_ours(&sql, owner, refs, n);
+    int rc = claim_ref_read(db, &sql, ours, n, &count, err);
     qsort(ours, count, sizeof *ours, compare_refs);
     for (size_t i = 0; rc == 0 && i < n; i++)
         lost[i] = !bsearch(&refs[i], ours, count, sizeof *ours, compare_refs);
@@ -47,7 +40,7 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int claim_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
+int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
                       struct err *err)
 {
     int rc = 0;
@@ -84,14 +77,14 @@ static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ");
     sql_put_from_now(&sql, w->lease_ms);
     buf_str(&sql, " WHERE ");
-    put_ours(&sql, w->owner, refs, n);
+    claim_ref_put_ours(&sql, w->owner, refs, n);
     int rc = db_exec(w->db, &sql, &rows, err);
     w->rows += rows;
     buf_done(&sql);
     return rc;
 }
 
-int claim_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
+int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
                       bool careful, bool *lost, struct row_faults *faults, struct err *err)
 {
     int rc = 0;
@@ -108,7 +101,7 @@ int claim_store_renew(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int claim_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_list *ret, struct err *err)
+int lease_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -124,11 +117,7 @@ int claim_store_expired(struct db *db, const uint64_t *but, size_t but_count, si
     buf_printf(&sql, " LIMIT %zu", limit);
     int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        if (ret->count == ret->cap) {
-            ret->cap = ret->cap ? 2 * ret->cap : 16;
-            ret->items = mem_resize(ret->items, ret->cap, sizeof *ret->items);
-        }
-        task_read(rows, &ret->items[ret->count++]);
+        task_read(rows, task_array_add(ret));
         rc = 0;
     }
     db_rows_free(rows);
@@ -149,7 +138,7 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
                "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    sql_put_refs(&sql, "", refs, n);
+    claim_ref_put(&sql, "", refs, n);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -168,13 +157,13 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    sql_put_refs(&sql, "", refs, n);
+    claim_ref_put(&sql, "", refs, n);
     buf_str(&sql, " FOR UPDATE");
-    rc = sql_read_refs(db, &sql, taken, n, &count, err);
+    rc = claim_ref_read(db, &sql, taken, n, &count, err);
     if (rc == 0 && count && drop_stale)
-        rc = attempt_drop_stale(db, taken, count, err);
+        rc = attempt_store_drop_stale(db, taken, count, err);
     if (rc == 0 && count)
-        rc = attempt_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
+        rc = attempt_store_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
     if (rc == 0 && count)
         rc = take_event(db, event, taken, count, err);
     if (rc == 0)
@@ -218,7 +207,7 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int claim_store_take_back(struct db *db, const struct task_list *expired, const bool *give_up, bool careful, bool *taken,
+int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up, bool careful, bool *taken,
                           struct row_faults *faults, struct err *err)
 {
     struct claim_ref refs[TAKE_BACK_STEP];
@@ -243,77 +232,5 @@ int claim_store_take_back(struct db *db, const struct task_list *expired, const 
             n = 0;
         }
     }
-    return rc;
-}
-
-/* ---- retention */
-
-/* The tags that have a finished task that was due before the limit: a loose index scan, as in claim_store_peek. */
-static int old_tags(struct db *db, enum task_status status, int64_t age_ms, char ***ret, size_t *ret_count, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    char **tags = NULL;
-    size_t count = 0;
-
-    buf_printf(&sql,
-               "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
-               " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
-               (int)status - 1, (int)status + 1);
-    sql_put_from_now(&sql, -age_ms);
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        tags = mem_resize(tags, count + 1, sizeof *tags);
-        tags[count++] = sql_dup_tag(rows, 0);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    buf_done(&sql);
-    *ret = tags;
-    *ret_count = count;
-    return rc;
-}
-
-/* What is due early is finished early: the index leads to nearly the right rows, and finish_time decides. */
-static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms, struct claim_ref *refs, size_t limit,
-                    size_t *ret_count, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
-    sql_put_tag(&sql, tag);
-    buf_str(&sql, " AND expected_time < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_printf(&sql, " ORDER BY expected_time, id LIMIT %zu", limit);
-    int rc = sql_read_refs(db, &sql, refs, limit, ret_count, err);
-    buf_done(&sql);
-    return rc;
-}
-
-int claim_store_expire_finished(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
-                                struct row_faults *faults, struct err *err)
-{
-    struct claim_ref refs[TASK_STEP];
-    char **tags = NULL;
-    size_t tag_count = 0, total = 0, n = 0, deleted = 0;
-
-    int rc = old_tags(db, status, age_ms, &tags, &tag_count, err);
-    for (size_t i = 0; rc == 0 && i < tag_count && total < limit;) {
-        size_t most = limit - total < TASK_STEP ? limit - total : TASK_STEP;
-        rc = old_rows(db, status, tags[i], age_ms, refs, most, &n, err);
-        if (rc == 0 && n)
-            rc = task_delete_refs(db, refs, n, &deleted, faults, err);
-        if (rc == 0 && n)
-            total += deleted;
-        if (n < most || !deleted)
-            i++;
-    }
-    for (size_t i = 0; i < tag_count; i++)
-        free(tags[i]);
-    free(tags);
-    if (rc == 0)
-        *ret_deleted = total;
     return rc;
 }

@@ -3,9 +3,9 @@
  *
  * Invariant: nothing here locks a row.
  */
+#include "store/peek_store.h"
 #include "base/mem.h"
-#include "store/claim_store.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void peek_reset(struct claim_peek *p)
     p->now_us = 0;
 }
 
-void claim_peek_done(struct claim_peek *p)
+void peek_store_done(struct claim_peek *p)
 {
     peek_reset(p);
     free(p->tags);
@@ -55,7 +55,7 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
 /* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
  * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. MariaDB
  * takes the limit as a setting, MySQL as a hint; each reads the other's as a comment. */
-int claim_store_peek(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
+int peek_store_all(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -74,7 +74,7 @@ int claim_store_peek(struct db *db, int64_t limit_ms, struct claim_peek *p, stru
     return rc;
 }
 
-int claim_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err)
+int peek_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -88,7 +88,7 @@ int claim_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct e
 }
 
 /* Two ranges of the index, which has the id behind its last column. */
-void sql_put_floor(struct buf *sql, const struct claim_floor *floor)
+void peek_store_put_floor(struct buf *sql, const struct claim_floor *floor)
 {
     if (floor->at <= 0) /* not known, or below all that dq stores: applications store zero dates */
         return;
@@ -101,8 +101,8 @@ void sql_put_floor(struct buf *sql, const struct claim_floor *floor)
     }
 }
 
-int claim_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
-                     struct err *err)
+int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
+                    struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -111,7 +111,7 @@ int claim_store_next(struct db *db, const char *tag, const struct claim_floor *f
     buf_printf(&sql, "SELECT " SQL_NOW ", c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
                TASK_PENDING);
     db_put_text(&sql, tag);
-    sql_put_floor(&sql, floor);
+    peek_store_put_floor(&sql, floor);
     buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
     int rc = db_query(db, &sql, 3, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {

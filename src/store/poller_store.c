@@ -5,7 +5,7 @@
  */
 #include "store/poller_store.h"
 #include "base/mem.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     db_rows_free(rows);
     buf_done(&sql);
     if (rc < 0) {
-        poller_infos_free(list, count);
+        poller_store_free(list, count);
         return rc;
     }
     *ret = list;
@@ -141,7 +141,7 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     return 0;
 }
 
-void poller_infos_free(struct poller_info *p, size_t count)
+void poller_store_free(struct poller_info *p, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(p[i].host);

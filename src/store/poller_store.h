@@ -5,7 +5,7 @@
 #define DQ_STORE_POLLER_STORE_H
 
 #include "base/task.h"
-#include "store/claim_store.h"
+#include "store/claim_ref.h"
 #include "store/db.h"
 
 struct poller_info {
@@ -30,9 +30,9 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const char
     __attribute__((warn_unused_result));
 /* The poller leaves. Rows of pollers silent for a day are swept out too. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err) __attribute__((warn_unused_result));
-/* All known pollers, by host and pid. poller_infos_free(*ret, count). */
+/* All known pollers, by host and pid. poller_store_free(*ret, count). */
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
-void poller_infos_free(struct poller_info *p, size_t count);
+void poller_store_free(struct poller_info *p, size_t count);
 
 #endif

@@ -4,7 +4,7 @@
 #include "store/rows.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <stdlib.h>
 

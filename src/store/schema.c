@@ -6,6 +6,7 @@
  */
 #include "store/schema.h"
 #include "base/when.h"
+#include "store/schema_verify.h"
 
 #include <string.h>
 

@@ -25,9 +25,6 @@ int schema_next_statement(const char **text, struct buf *sql);
 int schema_version(struct db *db, int *ret_version, struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG "run dq init" unless the version is schema_latest. Cheap: one read of one row. */
 int schema_check(struct db *db, struct err *err) __attribute__((warn_unused_result));
-/* Compares the tables with what the migrations up to that version make: columns (type, NULL, collation, default), indexes, engine.
- * partly: tables may be missing. ERR_CONFIG names the first differences. Three reads of information_schema. */
-int schema_verify(struct db *db, int version, bool partly, struct err *err) __attribute__((warn_unused_result));
 /* Applies what is missing, in order, telling `done` after each. Concurrent callers wait for each other (GET_LOCK, 60 s, plus
  * idempotent statements, as that lock is per node in a cluster). Creates the database when it is missing and the account may. A
  * migration that broke off is taken up again by the next call. Tables that are there are verified first and all of them at the end:

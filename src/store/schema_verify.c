@@ -6,6 +6,7 @@
  * (`int(10) unsigned`) are no difference; neither is what others may have added, as long as it cannot make a statement of dq fail:
  * columns with a default, indexes that are not unique.
  */
+#include "store/schema_verify.h"
 #include "base/mem.h"
 #include "store/schema.h"
 

@@ -16,9 +16,9 @@
 
 #define PREFIX "dq_bench_"
 #define DIGITS 12
-#define LOCK "CONCAT('dq-scratch-', CRC32("
+#define NAME_LOCK "CONCAT('dq-scratch-', CRC32("
 
-void scratch_name_new(char ret[SCRATCH_NAME_SIZE])
+void scratch_store_new_name(char ret[SCRATCH_NAME_SIZE])
 {
     uint64_t random;
 
@@ -53,7 +53,7 @@ int scratch_store_hold(struct db *db, const char *name, struct err *err)
     struct buf sql = BUF_INIT;
     char *got = NULL;
 
-    buf_str(&sql, "SELECT GET_LOCK(" LOCK);
+    buf_str(&sql, "SELECT GET_LOCK(" NAME_LOCK);
     db_put_text(&sql, name);
     buf_str(&sql, ")), 0)");
     int rc = query_text(db, &sql, &got, err);
@@ -72,7 +72,7 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
     size_t count = 0;
 
     buf_str(&sql, "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
-                  " AND IS_FREE_LOCK(" LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
+                  " AND IS_FREE_LOCK(" NAME_LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
                   " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
     int rc = db_query(db, &sql, 1, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
@@ -86,7 +86,7 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
     db_rows_free(rows);
     buf_done(&sql);
     if (rc < 0) {
-        scratch_names_free(names, count);
+        scratch_store_free_names(names, count);
         return rc;
     }
     *ret = names;
@@ -94,7 +94,7 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
     return 0;
 }
 
-void scratch_names_free(char **names, size_t count)
+void scratch_store_free_names(char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(names[i]);

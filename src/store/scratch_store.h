@@ -14,15 +14,15 @@
 #define SCRATCH_PATTERN "dq_bench_%" /* of the names, as a GRANT wants it */
 
 /* A new name. */
-void scratch_name_new(char ret[SCRATCH_NAME_SIZE]);
+void scratch_store_new_name(char ret[SCRATCH_NAME_SIZE]);
 
 /* Takes the lock of a database's name. ERR_BUSY: somebody else has it. */
 int scratch_store_hold(struct db *db, const char *name, struct err *err) __attribute__((warn_unused_result));
 /* Scratch databases that this account sees and nobody holds: left behind by somebody who was killed. Only such as have nothing but
- * dq's tables. *ret is heap memory: scratch_names_free(*ret, count). */
+ * dq's tables. *ret is heap memory: scratch_store_free_names(*ret, count). */
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
-void scratch_names_free(char **names, size_t count);
-/* Drops one of these, if it is there. ERR_FATAL, before anything is asked, for a name that scratch_name_new does not make. */
+void scratch_store_free_names(char **names, size_t count);
+/* Drops one of these, if it is there. ERR_FATAL, before anything is asked, for a name that scratch_store_new_name does not make. */
 int scratch_store_drop(struct db *db, const char *name, struct err *err) __attribute__((warn_unused_result));
 /* The account as a GRANT names it: 'dq'@'%'. Heap memory. */
 int scratch_store_account(struct db *db, char **ret, struct err *err) __attribute__((warn_unused_result));

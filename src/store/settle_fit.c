@@ -8,7 +8,7 @@
 
 #define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
 
-int claim_store_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
+int settle_fit_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 {
     size_t packet;
 

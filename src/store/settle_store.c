@@ -7,16 +7,16 @@
  * stays in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
  * A row that cannot be changed costs itself (rows.h).
  */
+#include "store/settle_store.h"
 #include "base/mem.h"
-#include "store/claim_store.h"
+#include "store/attempt_store.h"
 #include "store/settle_fit.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STATEMENT_BYTES ((size_t)1 << 20)
 #define STATEMENT_FIXED 4096 /* all but the values, and the ids of one row */
 #define ROW_TEXT 512         /* of a row's values other than error and output, each with its id */
 #define ERROR_BYTES 60000    /* error_stack is a TEXT */
@@ -181,15 +181,12 @@ static void put_value(struct db_statement *st, const struct batch *b,
     db_statement_done(&values);
 }
 
-static void put_ours(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
+static void put_batch(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
 {
     struct claim_ref refs[TASK_STEP];
 
     batch_refs(b, 0, refs);
-    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
-    sql_put_token(sql, owner->token);
-    buf_str(sql, " AND ");
-    sql_put_refs(sql, "", refs, b->count);
+    claim_ref_put_ours(sql, owner, refs, b->count);
 }
 
 /* ---- results */
@@ -238,7 +235,7 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
         buf_str(sql, ") MICROSECOND");
     }
     buf_str(sql, " WHERE ");
-    put_ours(sql, owner, &b);
+    put_batch(sql, owner, &b);
     int rc = db_exec_statement(db, &st, ret_rows, err);
     db_statement_done(&finish);
     db_statement_done(&st);
@@ -258,7 +255,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     if (!b.count)
         return 0;
     batch_refs(&b, 0, refs);
-    int rc = drop_stale ? attempt_drop_stale(db, refs, b.count, err) : 0;
+    int rc = drop_stale ? attempt_store_drop_stale(db, refs, b.count, err) : 0;
     if (rc < 0)
         return rc;
     buf_str(&st.sql,
@@ -269,7 +266,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
         put_value(&st, &b, columns[i]);
     }
     buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    put_ours(&st.sql, owner, &b);
+    put_batch(&st.sql, owner, &b);
     rc = db_exec_statement(db, &st, NULL, err);
     db_statement_done(&st);
     return rc;
@@ -288,7 +285,7 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     buf_str(&sql, "SELECT id, status FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", next, b->count);
+    claim_ref_put(&sql, "", next, b->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
         rc = db_query(db, &sql, 2, false, &rows, err);
@@ -333,9 +330,9 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     if (rc < 0)
         return rc;
     buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    put_ours(&sql, owner, b);
+    put_batch(&sql, owner, b);
     buf_str(&sql, " FOR UPDATE");
-    rc = sql_read_refs(db, &sql, ours, b->count, &count, err);
+    rc = claim_ref_read(db, &sql, ours, b->count, &count, err);
     buf_done(&sql);
     if (rc == 0 && count)
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
@@ -401,19 +398,19 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int claim_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                       bool careful, bool *applied, struct row_faults *faults, struct err *err)
+int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
+                        bool careful, bool *applied, struct row_faults *faults, struct err *err)
 {
     size_t packet = 0;
 
     for (size_t i = 0; i < count; i++)
         applied[i] = false;
-    int rc = claim_store_max_packet(db, &packet, err);
+    int rc = settle_fit_max_packet(db, &packet, err);
     if (rc < 0)
         return rc;
     struct settlement *fit = settle_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
-                    (packet < STATEMENT_BYTES ? packet : STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults, err);
+                    (packet < SQL_STATEMENT_BYTES ? packet : SQL_STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults, err);
     settle_fit_free(fit, s, count);
     return rc;
 }

@@ -4,16 +4,17 @@
  * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless the table is small for its
  * number of tags; what was left out is said.
  */
+#include "store/tag_lateness.h"
 #include "base/mem.h"
+#include "store/sql.h"
 #include "store/tag_store.h"
-#include "store/task_sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PART_MIN 100 /* rows of a (status, tag), however many there are of these */
-#define PARTS 50     /* (status, tag) in one statement */
+#define PAIRS_AT_ONCE 50 /* (status, tag) in one statement */
 
 /* The tasks of a tag that have been measured. */
 struct sample {
@@ -201,8 +202,8 @@ static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs
 
     if (rc == 0 && small)
         return measure_all(db, all, window_ms, err);
-    for (size_t i = 0; rc == 0 && i < pairs->count; i += PARTS)
-        rc = measure(db, &pairs->items[i], pairs->count - i < PARTS ? pairs->count - i : PARTS, window_ms,
+    for (size_t i = 0; rc == 0 && i < pairs->count; i += PAIRS_AT_ONCE)
+        rc = measure(db, &pairs->items[i], pairs->count - i < PAIRS_AT_ONCE ? pairs->count - i : PAIRS_AT_ONCE, window_ms,
                      limit < PART_MIN ? PART_MIN : limit, err);
     return rc;
 }
@@ -257,8 +258,8 @@ static void summarize_all(const struct samples *all, int64_t window_ms, struct t
     *ret_count = count;
 }
 
-int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
-                       struct err *err)
+int tag_lateness_list(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
+                      struct err *err)
 {
     struct samples all = {0};
     struct pairs pairs = {0};

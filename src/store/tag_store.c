@@ -7,26 +7,26 @@
 #include "store/tag_store.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS 100 /* counts in one statement */
+#define COUNTS_AT_ONCE 100 /* counts in one statement */
 /* A count costs the server as much as so many entries of the index that are read in a row. */
 #define ENTRIES_A_COUNT 300
 #define ENTRIES_MOST 3000000
 #define MANY_PARTS 200 /* fewer are not worth the question */
 
-struct tags {
+struct infos {
     struct tag_info *items;
     size_t count, cap;
     size_t *slots; /* a hash table: the index of an item + 1; 0: free */
     size_t slot_count;
 };
 
-static size_t *find_slot(const struct tags *t, const char *tag)
+static size_t *find_slot(const struct infos *t, const char *tag)
 {
     size_t at = (size_t)text_hash(TEXT_HASH_INIT, tag) & (t->slot_count - 1);
 
@@ -36,7 +36,7 @@ static size_t *find_slot(const struct tags *t, const char *tag)
 }
 
 /* At most half of it is ever used. */
-static void grow_slots(struct tags *t)
+static void grow_slots(struct infos *t)
 {
     free(t->slots);
     t->slot_count = t->slot_count ? 2 * t->slot_count : 64;
@@ -46,7 +46,7 @@ static void grow_slots(struct tags *t)
 }
 
 /* NULL: it is not there. */
-static struct tag_info *tags_find(const struct tags *t, const char *tag)
+static struct tag_info *infos_find(const struct infos *t, const char *tag)
 {
     const size_t *slot = t->count ? find_slot(t, tag) : NULL;
 
@@ -54,9 +54,9 @@ static struct tag_info *tags_find(const struct tags *t, const char *tag)
 }
 
 /* The entry of a tag, made when new. */
-static struct tag_info *tags_get(struct tags *t, const char *tag)
+static struct tag_info *infos_get(struct infos *t, const char *tag)
 {
-    struct tag_info *found = tags_find(t, tag);
+    struct tag_info *found = infos_find(t, tag);
 
     if (found)
         return found;
@@ -79,7 +79,7 @@ static int compare_infos(const void *a, const void *b)
 }
 
 /* The first column is the clock, in every row. */
-static int read_switches(struct db *db, const char *glob, struct tags *t, int64_t *ret_now_at, struct err *err)
+static int read_switches(struct db *db, const char *glob, struct infos *t, int64_t *ret_now_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -91,7 +91,7 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
         char *tag = db_is_null(rows, 1) ? NULL : sql_dup_tag(rows, 1);
         *ret_now_at = db_time(rows, 0);
         if (tag && (!glob || task_tag_glob(glob, tag))) {
-            struct tag_info *i = tags_get(t, tag);
+            struct tag_info *i = infos_get(t, tag);
             int64_t until = db_time(rows, 2);
             i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
             free(i->paused_by);
@@ -109,7 +109,7 @@ static int read_switches(struct db *db, const char *glob, struct tags *t, int64_
 
 /* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending. count is 1 where there is a task.
  */
-static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t now_at, struct err *err)
+static int read_pairs(struct db *db, const char *glob, struct infos *t, int64_t now_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -120,7 +120,7 @@ static int read_pairs(struct db *db, const char *glob, struct tags *t, int64_t n
         int status = sql_status(rows, 0);
         char *tag = sql_dup_tag(rows, 1);
         if (status != TASK_STATUS_UNKNOWN && (!glob || task_tag_glob(glob, tag))) {
-            struct tag_info *i = tags_get(t, tag);
+            struct tag_info *i = infos_get(t, tag);
             i->count[status] = 1;
             if (status == TASK_PENDING) {
                 i->next_at = sql_due(rows, 2);
@@ -150,7 +150,7 @@ static void put_count(struct buf *sql, const struct tag_info *i, size_t index, u
     buf_str(sql, ") x");
 }
 
-static int run_counts(struct db *db, struct buf *sql, struct tags *t, bool exact, struct err *err)
+static int run_counts(struct db *db, struct buf *sql, struct infos *t, bool exact, struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -179,7 +179,7 @@ static int run_counts(struct db *db, struct buf *sql, struct tags *t, bool exact
     return rc;
 }
 
-static size_t count_parts(const struct tags *t)
+static size_t count_parts(const struct infos *t)
 {
     size_t n = 0;
 
@@ -226,7 +226,7 @@ static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, 
 }
 
 /* All counts in one statement that reads the whole index. Tags that came since are left out. */
-static int read_all_counts(struct db *db, struct tags *t, bool exact, struct err *err)
+static int read_all_counts(struct db *db, struct infos *t, bool exact, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -239,7 +239,7 @@ static int read_all_counts(struct db *db, struct tags *t, bool exact, struct err
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         int status = sql_status(rows, 0);
         char *tag = sql_dup_tag(rows, 1);
-        struct tag_info *i = tags_find(t, tag);
+        struct tag_info *i = infos_find(t, tag);
 
         if (i && status != TASK_STATUS_UNKNOWN)
             set_count(i, status, db_u64(rows, 2), db_u64(rows, 3), exact);
@@ -251,7 +251,7 @@ static int read_all_counts(struct db *db, struct tags *t, bool exact, struct err
     return rc;
 }
 
-static int read_counts(struct db *db, struct tags *t, bool exact, struct err *err)
+static int read_counts(struct db *db, struct infos *t, bool exact, struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t parts = 0;
@@ -265,7 +265,7 @@ static int read_counts(struct db *db, struct tags *t, bool exact, struct err *er
             if (parts)
                 buf_str(&sql, " UNION ALL ");
             put_count(&sql, &t->items[k], k, status, exact);
-            if (++parts == PARTS) {
+            if (++parts == COUNTS_AT_ONCE) {
                 rc = run_counts(db, &sql, t, exact, err);
                 parts = 0;
             }
@@ -280,7 +280,7 @@ static int read_counts(struct db *db, struct tags *t, bool exact, struct err *er
 int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
                    struct err *err)
 {
-    struct tags t = {0};
+    struct infos t = {0};
     int64_t now_at = 0;
     bool small = false;
 
@@ -293,7 +293,7 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
         rc = small ? read_all_counts(db, &t, exact, err) : read_counts(db, &t, exact, err);
     free(t.slots);
     if (rc < 0) {
-        tag_infos_free(t.items, t.count);
+        tag_store_free(t.items, t.count);
         return rc;
     }
     if (t.count)
@@ -304,7 +304,7 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
     return 0;
 }
 
-void tag_infos_free(struct tag_info *t, size_t count)
+void tag_store_free(struct tag_info *t, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         free(t[i].tag);

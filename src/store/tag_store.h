@@ -20,10 +20,10 @@ struct tag_info {
     int64_t paused_until_at;        /* as in claim_peek_tag */
     char *paused_by, *pause_reason; /* NULL: none */
 };
-/* Every tag that has tasks or a switch, by name. tag_infos_free(*ret, count). */
+/* Every tag that has tasks or a switch, by name. tag_store_free(*ret, count). */
 int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
                    struct err *err) __attribute__((warn_unused_result));
-void tag_infos_free(struct tag_info *t, size_t count);
+void tag_store_free(struct tag_info *t, size_t count);
 
 /* Whether there are many parts, and dq_task is so small that one statement which reads all of the index costs less than `parts`
  * that read a tag each. */
@@ -34,21 +34,5 @@ int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t fo
                     struct err *err) __attribute__((warn_unused_result));
 /* 1: it was paused, 0: it was not. */
 int tag_store_resume(struct db *db, const char *tag, struct err *err) __attribute__((warn_unused_result));
-
-/* Lateness and throughput of the tasks of a tag glob that were due within the last window_ms: how late their last attempt started.
- */
-struct tag_lateness {
-    char *tag;        /* NULL: all tags together */
-    uint64_t started; /* tasks measured */
-    bool sampled;     /* only the latest TAG_SAMPLE_CAP were measured */
-    int64_t p50_ms, p95_ms, p99_ms, max_ms;
-    uint64_t done, failed; /* finished within the window, of those measured */
-    double done_per_second;
-};
-#define TAG_SAMPLE_CAP 100000
-/* One entry per tag with started tasks, by name (strcmp), and first the one for all. tag_lateness_free(*ret, count). */
-int tag_store_lateness(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
-                       struct err *err) __attribute__((warn_unused_result));
-void tag_lateness_free(struct tag_lateness *t, size_t count);
 
 #endif

@@ -4,12 +4,12 @@
  * Invariant: success is reported only for what the server has committed, and a statement whose answer was lost is looked up by its
  * add_token before it is tried again, so that no task is stored twice.
  */
-#include "base/mem.h"
+#include "store/task_add.h"
 #include "base/when.h"
+#include "store/claim_ref.h"
 #include "store/schema.h"
+#include "store/sql.h"
 #include "store/task_row.h"
-#include "store/task_sql.h"
-#include "store/task_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,10 +17,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define STATEMENT_BYTES (1u << 20)
 #define STATEMENT_ROWS 2000
 #define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
-#define TRIES 3
+#define ADD_TRIES 3
 
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
 
@@ -177,7 +176,7 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
 {
     struct live old = {{0, 0}, 0, 0};
 
-    for (int tries = 0; tries < TRIES; tries++) {
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = insert_one(db, t, token, ret, err);
         if (rc != ERR_DUPLICATE)
             return rc;
@@ -277,14 +276,14 @@ static int give_up(enum key_conflict on_conflict, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 
-int task_store_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
+int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added added = {0};
     uint64_t floor = UINT64_MAX;
 
     new_token(token);
-    for (int tries = 0; tries < TRIES; tries++) {
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = lower_floor(db, &floor, err);
         if (rc == 0)
             rc = add_once(db, t, token, on_conflict, &added, err);
@@ -366,7 +365,7 @@ static int add_all(struct db *db, const struct task_new *t, size_t n, const unsi
         rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    most = (most < STATEMENT_BYTES ? most : STATEMENT_BYTES) - sizeof KEEP_TAIL;
+    most = (most < SQL_STATEMENT_BYTES ? most : SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
         rows = on_conflict == KEY_REPLACE ? 1 : 0;
         rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
@@ -381,8 +380,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n, const unsi
     return rc;
 }
 
-int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
-                        size_t *ret_bad, struct err *err)
+int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
+                  size_t *ret_bad, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added any;
@@ -391,7 +390,7 @@ int task_store_add_many(struct db *db, const struct task_new *t, size_t n, enum 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
     new_token(token);
-    for (int tries = 0; tries < TRIES; tries++) {
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = lower_floor(db, &floor, err);
         if (rc == 0)
             rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);

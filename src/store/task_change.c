@@ -1,64 +1,19 @@
 /*
- * task_change.c - operators' transitions and deletion, in steps of a few hundred rows.
+ * task_change.c - operators' transitions, in steps of a few hundred rows.
  *
- * A row that cannot be changed costs itself (rows.h). The matching tasks are listed first, as (id, version), so that a change that
- * moves a task in the order cannot meet it twice. Invariant: a row is changed only while it is at the version that was listed, and
- * a running task that is cancelled leaves its attempt in dq_attempt in the same transaction.
+ * A row that cannot be changed costs itself (rows.h). Invariant: a row is changed only while it is at the version that was listed,
+ * and a running task that is cancelled leaves its attempt in dq_attempt in the same transaction.
  */
-#include "base/mem.h"
-#include "store/task_sql.h"
-#include "store/task_store.h"
+#include "store/task_change.h"
+#include "store/attempt_store.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define TRIES 3
-
-/* The tasks to be worked on. Those that run come first within a step. */
-struct targets {
-    struct claim_ref *refs;
-    unsigned char *running;
-    size_t count, cap;
-    int64_t finished_before_at;
-};
 
 /* What a step did. */
 struct step {
     uint64_t rows, running; /* changed, and how many of these ran */
 };
-
-static int target_add(const struct task *t, void *arg)
-{
-    struct targets *x = arg;
-
-    if (x->finished_before_at != TASK_TIME_NONE && t->finish_at >= x->finished_before_at)
-        return 0;
-    if (x->count == x->cap) {
-        x->cap = x->cap ? 2 * x->cap : 64;
-        x->refs = mem_resize(x->refs, x->cap, sizeof *x->refs);
-        x->running = mem_resize(x->running, x->cap, sizeof *x->running);
-    }
-    x->refs[x->count] = (struct claim_ref){t->id, t->version};
-    x->running[x->count++] = t->status == TASK_RUNNING;
-    return 0;
-}
-
-static void targets_done(struct targets *x)
-{
-    free(x->refs);
-    free(x->running);
-}
-
-static int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x, struct err *err)
-{
-    struct task_filter allowing = *f;
-
-    allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
-    return allowing.statuses ? task_store_list(db, &allowing, false, target_add, x, err) : 0;
-}
-
-/* ---- transitions */
 
 static int change_rows(struct db *db, const struct task_change *change, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
                        struct err *err)
@@ -77,7 +32,7 @@ static int change_rows(struct db *db, const struct task_change *change, const st
     buf_str(&sql, " WHERE ");
     sql_put_from(&sql, "", change->event);
     buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", refs, n);
+    claim_ref_put(&sql, "", refs, n);
     int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
     return rc;
@@ -98,13 +53,13 @@ static int change_running(struct db *db, const struct task_change *change, const
     if (rc < 0)
         return rc;
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", TASK_RUNNING);
-    sql_put_refs(&sql, "", refs, count);
+    claim_ref_put(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
-    rc = sql_read_refs(db, &sql, refs, count, &locked, err);
+    rc = claim_ref_read(db, &sql, refs, count, &locked, err);
     if (rc == 0 && locked && drop_stale)
-        rc = attempt_drop_stale(db, refs, locked, err);
+        rc = attempt_store_drop_stale(db, refs, locked, err);
     if (rc == 0 && locked)
-        rc = attempt_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
+        rc = attempt_store_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
     if (rc == 0)
         rc = change_rows(db, change, x->refs, x->count, &ret->rows, err);
     if (rc == 0)
@@ -115,15 +70,6 @@ static int change_running(struct db *db, const struct task_change *change, const
         ret->running = locked;
     buf_done(&sql);
     return rc;
-}
-
-/* After every try was lost. */
-static int unsure(size_t n, struct err *err)
-{
-    char text[sizeof err->text];
-
-    memcpy(text, err->text, sizeof text);
-    return err_set(err, ERR_LOST, "%s; whether it was done to these %zu tasks is not known: doing it again does no harm", text, n);
 }
 
 /* After an answer was lost: how many of them are now as the change would have left them. */
@@ -137,10 +83,10 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
         next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
     buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
-    sql_put_refs(&sql, "", next, x->count);
+    claim_ref_put(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = sql_read_refs(db, &sql, next, x->count, &count, err);
+        rc = claim_ref_read(db, &sql, next, x->count, &count, err);
     db_latest_end(db);
     *ret = (struct step){.rows = count};
     for (size_t i = 0; i < x->count; i++)
@@ -190,7 +136,7 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
         refs[i] = w->x->refs[w->from + at[i]];
         running[i] = w->x->running[w->from + at[i]];
     }
-    for (int tries = 0; tries < TRIES; tries++) {
+    for (int tries = 0; tries < TARGETS_TRIES; tries++) {
         rc = change_once(w->db, w->change, &part, &step, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
@@ -200,7 +146,7 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
         rc = count_changed(w->db, w->change->event, &part, &step, err);
     w->sum.rows += step.rows;
     w->sum.running += step.running;
-    return rc == ERR_LOST ? unsure(n, err) : rc;
+    return rc == ERR_LOST ? targets_unsure(n, err) : rc;
 }
 
 /* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's text. */
@@ -218,9 +164,9 @@ static bool has_duplicates(const struct row_faults *f, size_t from, struct err *
     return any;
 }
 
-int task_store_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct row_faults *faults, struct err *err)
+int task_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
+                void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                struct row_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
     struct task_changed so_far = {0};
@@ -244,127 +190,4 @@ int task_store_change(struct db *db, const struct task_filter *f, const struct t
     if (rc == 0 || so_far.changed)
         *ret = so_far;
     return rc == 0 && has_duplicates(faults, before, err) && !so_far.changed ? ERR_DUPLICATE : rc;
-}
-
-/* ---- deletion */
-
-static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    uint64_t rows = 0;
-
-    int rc = db_begin(db, err);
-    if (rc < 0)
-        return rc;
-    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE "); /* else all rows may be read, and met with their locks */
-    sql_put_statuses(&sql, "", TASK_FINISHED);
-    buf_str(&sql, " AND ");
-    sql_put_refs(&sql, "", refs, count);
-    rc = db_exec(db, &sql, &rows, err);
-    if (rc == 0 && rows) { /* of those that are gone: a task that was retried meanwhile keeps its history */
-        buf_reset(&sql);
-        buf_str(&sql, "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
-        sql_put_ref_ids(&sql, "a.task_", refs, count);
-        rc = db_exec(db, &sql, NULL, err);
-    }
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    else
-        *ret_deleted = (size_t)rows;
-    buf_done(&sql);
-    return rc;
-}
-
-struct deleting {
-    struct db *db;
-    const struct claim_ref *refs;
-    int tries;
-    size_t deleted;
-};
-
-static uint64_t deleting_id(const void *arg, size_t i)
-{
-    return ((const struct deleting *)arg)->refs[i].id;
-}
-
-/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
-static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
-{
-    struct deleting *w = arg;
-    struct buf sql = BUF_INIT;
-    struct claim_ref refs[TASK_STEP], left[TASK_STEP];
-    size_t count = 0, deleted = 0;
-    bool lost = false;
-    int rc = 0;
-
-    for (size_t i = 0; i < n; i++)
-        refs[i] = w->refs[at[i]];
-    for (int tries = 0; tries < w->tries; tries++) {
-        rc = delete_rows(w->db, refs, n, &deleted, err);
-        lost |= rc == ERR_LOST;
-        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
-            break;
-    }
-    if (rc == 0 && lost) {
-        buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ref_ids(&sql, "", refs, n);
-        rc = db_latest_begin(w->db, err);
-        if (rc == 0)
-            rc = sql_read_refs(w->db, &sql, left, n, &count, err);
-        db_latest_end(w->db);
-        deleted = n - count;
-        buf_done(&sql);
-    }
-    w->deleted += deleted;
-    return rc;
-}
-
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct row_faults *faults,
-                     struct err *err)
-{
-    struct deleting w = {db, refs, 1, 0};
-
-    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
-    if (rc == 0)
-        *ret_deleted = w.deleted;
-    return rc;
-}
-
-static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct row_faults *faults,
-                       struct err *err)
-{
-    struct deleting w = {db, refs, TRIES, 0};
-
-    int rc = rows_run(db, &(struct rows_work){n, &w, deleting_id, delete_some}, false, faults, err);
-    *ret_deleted = w.deleted;
-    return rc == ERR_LOST ? unsure(n, err) : rc;
-}
-
-int task_store_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
-                      void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                      struct row_faults *faults, struct err *err)
-{
-    struct targets x = {.finished_before_at = finished_before_at};
-    struct task_changed so_far = {0};
-    size_t n, deleted;
-
-    int rc = targets_list(db, f, TASK_FINISHED, &x, err);
-    so_far.matched = x.count;
-    if (dry_run)
-        so_far.changed = x.count;
-    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
-        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
-        deleted = 0;
-        rc = delete_step(db, x.refs + from, n, &deleted, faults, err);
-        so_far.changed += deleted;
-        so_far.lost += n - deleted;
-        if (rc == 0 && progress)
-            progress(&so_far, arg);
-    }
-    targets_done(&x);
-    if (rc == 0 || so_far.changed)
-        *ret = so_far;
-    return rc;
 }

@@ -6,9 +6,11 @@
  * loaded and sorted at once (by id, by key, since). The rows themselves are then read by primary key.
  * Invariant: keys come out strictly ascending in the chosen order, so no task is shown twice where others change them meanwhile.
  */
+#include "store/task_list.h"
 #include "base/mem.h"
-#include "store/task_sql.h"
-#include "store/task_store.h"
+#include "store/sql.h"
+#include "store/task_floor.h"
+#include "store/task_read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -445,8 +447,8 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     return rc;
 }
 
-int task_store_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg),
-                    void *arg, struct err *err)
+int task_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
+              struct err *err)
 {
     struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
     struct key last = {0, 0};

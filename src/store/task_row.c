@@ -4,7 +4,7 @@
  * Invariant: a batch of rows fits into the packets that its caller names, unless it is a single row.
  */
 #include "store/task_row.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #define PACKET_ASSUMED 65536 /* every server takes this much */
 

@@ -5,7 +5,7 @@
 #define DQ_STORE_TASK_ROW_H
 
 #include "store/db.h"
-#include "store/task_store.h"
+#include "store/task_add.h"
 
 void task_row_put_expected(struct buf *sql, const struct task_new *t);
 void task_row_put_max_attempts(struct buf *sql, const struct task_new *t);

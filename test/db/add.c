@@ -11,7 +11,7 @@ static int add_key(const char *key, const char *body, enum key_conflict conflict
 {
     struct task_new t = {
         .tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
-    return task_store_add(db, &t, conflict, &added, &err);
+    return task_add(db, &t, conflict, &added, &err);
 }
 
 static void add_any_bytes(void **state)
@@ -27,9 +27,9 @@ static void add_any_bytes(void **state)
                          .body_size = sizeof body,
                          .expected_at = INT64_C(1795000000123),
                          .max_attempts = 4};
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
+    assert_int_equal(task_add(db, &t, KEY_ERROR, &added, &err), 1);
     assert_true(added.expected_at == t.expected_at);
-    ok(task_store_get(db, added.id, &got, &err));
+    ok(task_get(db, added.id, &got, &err));
     assert_string_equal(got.tag, t.tag);
     assert_string_equal(got.key, t.key);
     assert_int_equal(got.body_size, sizeof body);
@@ -41,8 +41,8 @@ static void add_any_bytes(void **state)
     t.body_size = 0;
     t.body = NULL;
     t.key = NULL;
-    assert_int_equal(task_store_add(db, &t, KEY_ERROR, &added, &err), 1);
-    ok(task_store_get(db, added.id, &got, &err));
+    assert_int_equal(task_add(db, &t, KEY_ERROR, &added, &err), 1);
+    ok(task_get(db, added.id, &got, &err));
     assert_int_equal(got.body_size, 0);
     assert_non_null(got.body);
     task_done(&got);
@@ -52,7 +52,7 @@ static void the_delay_counts_from_the_databases_clock(void **state)
 {
     int64_t now_at;
     (void)state;
-    ok(task_store_now(db, &now_at, &err));
+    ok(task_get_now(db, &now_at, &err));
     ok(add_key(NULL, "x", KEY_ERROR));
     assert_in_range(added.expected_at - now_at, 60000, 90000);
     assert_int_equal(number(db, "SELECT delay_time FROM dq_task"), 60000);
@@ -77,7 +77,7 @@ static void a_live_key_is_kept_refused_or_replaced(void **state)
     assert_int_equal(add_key("k", "three", KEY_REPLACE), 0);
     assert_int_equal(added.id, first);
     assert_true(added.replaced);
-    ok(task_store_get(db, first, &got, &err));
+    ok(task_get(db, first, &got, &err));
     assert_memory_equal(got.body, "three", 5);
     assert_int_equal(got.body_size, 5);
     assert_int_equal(got.version, 1);
@@ -105,30 +105,30 @@ static void many_are_added_all_or_none(void **state)
     size_t kept, bad, n = 5000;
     struct task_new *t = many(n);
     (void)state;
-    ok(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err));
+    ok(task_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n);
     assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"), n);
     harness_setup(NULL);
     t[4000].key = "same";
     t[4321].key = "same";
-    assert_int_equal(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DUPLICATE);
+    assert_int_equal(task_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DUPLICATE);
     assert_int_equal(bad, 4321);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
-    ok(task_store_add_many(db, t, n, KEY_KEEP, &kept, &bad, &err));
+    ok(task_add_many(db, t, n, KEY_KEEP, &kept, &bad, &err));
     assert_int_equal(kept, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n - 1);
-    ok(task_store_add_many(db, &t[4000], 1, KEY_KEEP, &kept, &bad, &err));
+    ok(task_add_many(db, &t[4000], 1, KEY_KEEP, &kept, &bad, &err));
     assert_int_equal(kept, 1);
     t[4321].body = "replaced";
     t[4321].body_size = 8;
-    ok(task_store_add_many(db, &t[4321], 1, KEY_REPLACE, &kept, &bad, &err));
+    ok(task_add_many(db, &t[4321], 1, KEY_REPLACE, &kept, &bad, &err));
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"), 1);
     /* A row that the server refuses is found in the middle of its statement. */
     harness_setup(NULL);
     t[4000].key = t[4321].key = NULL;
     t[77].delay_ms = INT64_C(400000000000000);
-    assert_int_equal(task_store_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
+    assert_int_equal(task_add_many(db, t, n, KEY_ERROR, &kept, &bad, &err), ERR_DATA);
     assert_int_equal(bad, 77);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
     free(t);
@@ -142,10 +142,10 @@ static int store(struct db *d, int way, struct task_new *t)
 
     t->key = way == 2 ? "k" : NULL;
     if (way == 1)
-        return task_store_add_many(d, t, 1, KEY_ERROR, &kept, &bad, &err);
+        return task_add_many(d, t, 1, KEY_ERROR, &kept, &bad, &err);
     if (way == 2)
-        ok(task_store_add(d, &old, KEY_KEEP, &added, &err));
-    return task_store_add(d, t, KEY_REPLACE, &added, &err);
+        ok(task_add(d, &old, KEY_KEEP, &added, &err));
+    return task_add(d, t, KEY_REPLACE, &added, &err);
 }
 
 /* Bytes that would double as literals. */
@@ -196,8 +196,8 @@ static void a_batch_fits_into_small_packets(void **state)
         t[i] = (struct task_new){
             .tag = i % 2 ? "t" : "\xc3\xa9", .body = bytes, .body_size = sizes[i % 10], .expected_at = TASK_TIME_NONE};
     t[50].key = "\xf0\x9f\x90\x8c";
-    ok(task_store_add_many(d, t, n, KEY_ERROR, &kept, &bad, &err));
-    ok(task_store_add_many(d, t, n, KEY_KEEP, &kept, &bad, &err));
+    ok(task_add_many(d, t, n, KEY_ERROR, &kept, &bad, &err));
+    ok(task_add_many(d, t, n, KEY_KEEP, &kept, &bad, &err));
     assert_int_equal(kept, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 2 * n - 1);
     assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"), 2 * n - 1);
@@ -249,7 +249,7 @@ static void a_lost_answer_stores_one_long_task(void **state)
         struct proxy *p = proxy_new();
         harness_setup(NULL);
         proxy_cut(p, cuts[i].pattern, cuts[i].deliver);
-        assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
+        assert_int_equal(task_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
         assert_int_equal(proxy_cuts(p), 1);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
         assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)added.id);
@@ -266,7 +266,7 @@ static void a_lost_answer_stores_one_task(void **state)
         struct proxy *p = proxy_new();
         harness_setup(NULL);
         proxy_cut(p, cut[i], i == 0);
-        assert_int_equal(task_store_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
+        assert_int_equal(task_add(proxy_db(p), &t, KEY_ERROR, &added, &err), 1);
         assert_int_equal(proxy_cuts(p), 1);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
         assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)added.id);
@@ -285,7 +285,7 @@ static void a_lost_commit_stores_the_batch_once(void **state)
         harness_setup(NULL);
         ok(db_connect(proxy_db(p), &err)); /* its set-up says READ COMMITTED */
         proxy_cut(p, cut[i], i != 1);
-        ok(task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err));
+        ok(task_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err));
         assert_int_equal(proxy_cuts(p), 1);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), n);
         proxy_free(p);
@@ -303,15 +303,15 @@ static void an_add_whose_every_try_is_lost(void **state)
         struct proxy *p = proxy_new();
         harness_setup(NULL);
         proxy_cut_all(p, "INSERT INTO dq_task", false);
-        int rc = bulk ? task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
-                      : task_store_add(proxy_db(p), t, KEY_ERROR, &added, &err);
+        int rc = bulk ? task_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
+                      : task_add(proxy_db(p), t, KEY_ERROR, &added, &err);
         assert_int_equal(rc, ERR_UNAVAILABLE);
         assert_non_null(strstr(err.text, "nothing was stored"));
         assert_in_range(proxy_cuts(p), 2, 5);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
         proxy_cut_all(p, "add_token", true); /* the answers of the INSERT and of what looks it up */
-        rc = bulk ? task_store_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
-                  : task_store_add(proxy_db(p), t, KEY_ERROR, &added, &err);
+        rc = bulk ? task_add_many(proxy_db(p), t, n, KEY_ERROR, &kept, &bad, &err)
+                  : task_add(proxy_db(p), t, KEY_ERROR, &added, &err);
         assert_int_equal(rc, ERR_LOST);
         assert_non_null(strstr(err.text, "is not known"));
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), bulk ? 0 : 1);

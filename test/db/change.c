@@ -18,7 +18,7 @@ static int change(struct db *d, const char *glob, enum task_event event, int64_t
     struct task_filter f = by_tag(glob);
     struct task_change c = {.event = event, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
     done = (struct task_changed){0};
-    return task_store_change(d, &f, &c, false, NULL, NULL, &done, &faults, &err);
+    return task_change(d, &f, &c, false, NULL, NULL, &done, &faults, &err);
 }
 
 static void cancel_takes_live_tasks_and_records_the_running(void **state)
@@ -30,7 +30,7 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
         add("t", i == 4 ? "key" : NULL, -1000);
     uint64_t finished = add("t", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE id = %" PRIu64, finished);
-    struct task_list won = claim(db, &a, "t", 2);
+    struct task_array won = claim(db, &a, "t", 2);
     struct claim_ref ref = {won.items[0].id, won.items[0].version};
     ok(change(db, "t", TASK_CANCEL, 0));
     assert_int_equal(done.matched, 5);
@@ -44,16 +44,16 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
         5);
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled' AND version = 1 AND attempt = 1 AND pid = 97"), 2);
-    ok(claim_store_check(db, &a, &ref, 1, &lost, &err)); /* the owner notices */
+    ok(lease_store_check(db, &a, &ref, 1, &lost, &err)); /* the owner notices */
     assert_true(lost);
     /* And its result comes too late. */
     struct settlement s = {
         .id = ref.id, .version = ref.version, .event = TASK_SUCCEED, .start_at = TASK_TIME_NONE, .finish_at = TASK_TIME_NONE};
     bool applied;
-    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_false(applied);
     assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id), TASK_CANCELLED);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 /* The row moves on between the look and the change: what was cancelled is not started, what was claimed first is not cancelled. */
@@ -67,16 +67,16 @@ static void cancel_against_claim_has_one_winner(void **state)
     run(late, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     run(late, "SET SESSION autocommit = 0");
     assert_int_equal(number(late, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 6); /* its view of the past */
-    struct task_list won = claim(db, &a, "t", 2);
+    struct task_array won = claim(db, &a, "t", 2);
     ok(change(late, "t", TASK_CANCEL, 0));
     run(late, "COMMIT");
     assert_int_equal(done.matched, 6);
     assert_int_equal(done.changed, 4);
     assert_int_equal(done.lost, 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1"), 2);
-    struct task_list none = claim(db, &a, "t", 10);
+    struct task_array none = claim(db, &a, "t", 10);
     assert_int_equal(none.count, 0);
-    task_list_done(&won);
+    task_array_done(&won);
     db_free(late);
 }
 
@@ -90,7 +90,7 @@ static void a_lost_answer_is_counted(void **state)
         harness_setup(NULL);
         for (int k = 0; k < 4; k++)
             add("t", NULL, -1000);
-        struct task_list won = claim(db, &a, "t", 2);
+        struct task_array won = claim(db, &a, "t", 2);
         ok(db_connect(proxy_db(p), &err)); /* its set-up says READ COMMITTED */
         proxy_cut(p, cut[i / 2], i % 2);
         ok(change(proxy_db(p), "t", TASK_CANCEL, 0));
@@ -100,7 +100,7 @@ static void a_lost_answer_is_counted(void **state)
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND version = IF(claim_token IS NULL, 1, 2)"),
                          4);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
-        task_list_done(&won);
+        task_array_done(&won);
         proxy_free(p);
     }
 }
@@ -183,8 +183,8 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
             " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_3000");
     run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
             "FROM dq_task");
-    ok(task_store_now(db, &now_at, &err));
-    ok(task_store_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &faults, &err));
+    ok(task_get_now(db, &now_at, &err));
+    ok(task_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &faults, &err));
     assert_int_equal(done.changed, 1500);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3000);
     run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > "
@@ -192,16 +192,16 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
             " ORDER BY id LIMIT 200");
     f.statuses = 0;
     steps = 0;
-    ok(task_store_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &faults, &err));
+    ok(task_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &faults, &err));
     assert_int_equal(done.changed, 1600);
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
+    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1200);
     run(db, "UPDATE dq_task SET status = 1");
     run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
             "UTC_TIMESTAMP(3) FROM seq_1_to_500");
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
+    ok(task_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
     assert_int_equal(steps, 4);
 }
 

@@ -1,7 +1,7 @@
 /* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
 #include "harness.h"
 #include "store/poller_store.h"
-#include "store/task_sql.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void claim_takes_what_is_due_in_order(void **state)
     add("t", NULL, 60000);
     add("other", NULL, -1000);
 
-    struct task_list won = claim(db, &a, "t", 10);
+    struct task_array won = claim(db, &a, "t", 10);
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, later);
     assert_int_equal(won.items[1].id, late);
@@ -34,10 +34,10 @@ static void claim_takes_what_is_due_in_order(void **state)
                             " FROM dq_task WHERE id = %" PRIu64,
                             t->id),
                      1);
-    task_list_done(&won);
+    task_array_done(&won);
     won = claim(db, &a, "t", 10);
     assert_int_equal(won.count, 0);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 /* A rival takes some of the candidates between our two statements. A transaction that began before the rival still sees them as
@@ -46,7 +46,7 @@ static void claim_lost_race(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
     struct db *other = harness_db();
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -54,7 +54,7 @@ static void claim_lost_race(void **state)
     run(other, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     run(other, "SET SESSION autocommit = 0");
     assert_int_equal(number(other, "SELECT COUNT(*) FROM dq_task"), 10);
-    struct task_list first = claim(db, &a, "t", 4);
+    struct task_array first = claim(db, &a, "t", 4);
     assert_int_equal(first.count, 4);
     ok(claim_store_claim(other, &b, &plain, &won, &seen, &lost, NULL, &err));
     run(other, "COMMIT");
@@ -66,8 +66,8 @@ static void claim_lost_race(void **state)
             assert_int_not_equal(won.items[i].id, first.items[k].id);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1 AND attempt = 1"), 10);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE claim_token = REPEAT('a', 16)"), 4);
-    task_list_done(&first);
-    task_list_done(&won);
+    task_array_done(&first);
+    task_array_done(&won);
     db_free(other);
 }
 
@@ -75,11 +75,11 @@ static void claim_recovers_after_lost_answer(void **state)
 {
     struct claim_owner a = owner('a');
     struct proxy *p = proxy_new();
-    struct task_list won = {0}, found = {0};
+    struct task_array won = {0}, found = {0};
     size_t seen, lost;
     (void)state;
     uint64_t mine = add("t", NULL, -1000);
-    struct task_list had = claim(db, &a, "t", 1);
+    struct task_array had = claim(db, &a, "t", 1);
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
@@ -94,8 +94,8 @@ static void claim_recovers_after_lost_answer(void **state)
         assert_int_equal(found.items[i].version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, found.items[i].id));
         assert_memory_equal(found.items[i].body, "body", 4);
     }
-    task_list_done(&found);
-    task_list_done(&had);
+    task_array_done(&found);
+    task_array_done(&had);
     /* And when the statement itself got lost, nothing was taken. */
     add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", false);
@@ -114,7 +114,7 @@ static void long_bodies_stay_behind_until_asked_for(void **state)
     uint64_t small = add("t", NULL, -3000), big = add("t", NULL, -2000), unknown = add("t", NULL, -1000);
     run(db, "UPDATE dq_task SET message_body = REPEAT('x', 100000), body_size = 100000 WHERE id = %" PRIu64, big);
     run(db, "UPDATE dq_task SET message_body = REPEAT('y', 50000), body_size = NULL WHERE id = %" PRIu64, unknown);
-    struct task_list won = claim(db, &a, "t", 10);
+    struct task_array won = claim(db, &a, "t", 10);
     assert_int_equal(won.count, 3);
     for (int i = 0; i < 3; i++)
         tasks[i] = &won.items[i];
@@ -124,30 +124,30 @@ static void long_bodies_stay_behind_until_asked_for(void **state)
     assert_int_equal(tasks[1]->body_size, 100000);
     assert_null(tasks[2]->body);
     assert_int_equal(tasks[2]->body_size, SIZE_MAX);
-    ok(claim_store_measure(db, tasks + 1, 2, &err));
+    ok(body_store_measure(db, tasks + 1, 2, &err));
     assert_int_equal(tasks[1]->body_size, 100000);
     assert_int_equal(tasks[2]->body_size, 50000);
-    ok(claim_store_load_bodies(db, tasks + 1, 2, 120000, &loaded, &err));
+    ok(body_store_load(db, tasks + 1, 2, 120000, &loaded, &err));
     assert_int_equal(loaded, 1);
     assert_int_equal(((char *)tasks[1]->body)[99999], 'x');
-    ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err)); /* at least one, however long */
+    ok(body_store_load(db, tasks + 2, 1, 10, &loaded, &err)); /* at least one, however long */
     assert_int_equal(loaded, 1);
     assert_int_equal(((char *)tasks[2]->body)[0], 'y');
     free(tasks[2]->body);
     tasks[2]->body = NULL;
     run(db, "DELETE FROM dq_task WHERE id = %" PRIu64, unknown);
-    ok(claim_store_measure(db, tasks + 2, 1, &err));
+    ok(body_store_measure(db, tasks + 2, 1, &err));
     assert_int_equal(tasks[2]->body_size, SIZE_MAX);
-    ok(claim_store_load_bodies(db, tasks + 2, 1, 10, &loaded, &err));
+    ok(body_store_load(db, tasks + 2, 1, 10, &loaded, &err));
     assert_int_equal(loaded, 0);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void shares_are_preferred_and_overdue_ones_stolen(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     int64_t of[4];
     (void)state;
@@ -173,7 +173,7 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
     ask.steal_share = 0;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 40);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 /* A cluster hands out ids in steps of its size: nobody may get all of them, or none. */
@@ -214,7 +214,7 @@ static void global_limit_holds(void **state)
     struct claim_owner a = owner('a'), b = owner('b');
     struct db *other = harness_db();
     struct claim_ask ask = plain;
-    struct task_list won = {0}, more = {0};
+    struct task_array won = {0}, more = {0};
     size_t seen, lost;
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -235,8 +235,8 @@ static void global_limit_holds(void **state)
     assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err), ERR_LOCKED);
     run(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
-    task_list_done(&won);
-    task_list_done(&more);
+    task_array_done(&won);
+    task_array_done(&more);
     db_free(other);
 }
 
@@ -244,7 +244,7 @@ static void peek_tells_next_time_and_clock(void **state)
 {
     struct claim_peek p = {0};
     (void)state;
-    ok(claim_store_peek(db, 0, &p, &err));
+    ok(peek_store_all(db, 0, &p, &err));
     assert_int_equal(p.count, 0);
     assert_int_equal(p.now_us, 0);
     add("a", NULL, -5000);
@@ -253,10 +253,10 @@ static void peek_tells_next_time_and_clock(void **state)
     add("gone", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
     run(db, "SET timestamp = 1900000000.123456");
-    ok(claim_store_peek(db, 0, &p, &err));
+    ok(peek_store_all(db, 0, &p, &err));
     assert_true(p.now_us == INT64_C(1900000000123456));
     run(db, "SET timestamp = DEFAULT");
-    ok(claim_store_peek(db, 0, &p, &err));
+    ok(peek_store_all(db, 0, &p, &err));
     assert_int_equal(p.count, 2);
     for (size_t i = 0; i < p.count; i++) {
         const struct claim_peek_tag *t = &p.tags[i];
@@ -265,7 +265,7 @@ static void peek_tells_next_time_and_clock(void **state)
         else
             assert_in_range(t->next_at - p.now_us / 1000, 1, 60000);
     }
-    claim_peek_done(&p);
+    peek_store_done(&p);
 }
 
 static void news_are_what_was_inserted_since(void **state)
@@ -275,21 +275,21 @@ static void news_are_what_was_inserted_since(void **state)
     (void)state;
     add("a", NULL, -5000);
     add("b", NULL, 60000);
-    ok(claim_store_news(db, &id, &p, &err));
+    ok(peek_store_news(db, &id, &p, &err));
     assert_int_equal(p.count, 2);
     last = id;
-    ok(claim_store_news(db, &id, &p, &err));
+    ok(peek_store_news(db, &id, &p, &err));
     assert_int_equal(p.count, 0);
     assert_int_equal(id, last);
     add("a", NULL, -1000);
     add("gone", NULL, -1000);
     run(db, "UPDATE dq_task SET status = 1 WHERE tag = 'gone'");
-    ok(claim_store_news(db, &id, &p, &err));
+    ok(peek_store_news(db, &id, &p, &err));
     assert_int_equal(p.count, 1);
     assert_string_equal(p.tags[0].tag, "a");
     assert_in_range(p.now_us / 1000 - p.tags[0].next_at, 1000, 60000);
     assert_int_equal(id, last + 1);
-    claim_peek_done(&p);
+    peek_store_done(&p);
 }
 
 static void peek_is_given_up_in_time(void **state)
@@ -300,17 +300,17 @@ static void peek_is_given_up_in_time(void **state)
             " WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
             " SELECT CONCAT('t', a.i * 1000 + b.i), '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
             " FROM n a, n b WHERE b.i <= 60");
-    assert_int_equal(claim_store_peek(db, 1, &p, &err), ERR_TRANSIENT);
-    ok(claim_store_peek(db, 600000, &p, &err));
+    assert_int_equal(peek_store_all(db, 1, &p, &err), ERR_TRANSIENT);
+    ok(peek_store_all(db, 600000, &p, &err));
     assert_int_equal(p.count, 54000);
-    claim_peek_done(&p);
+    peek_store_done(&p);
 }
 
 static void paused_tags_are_not_claimed(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     add("t", NULL, -1000);
@@ -320,14 +320,14 @@ static void paused_tags_are_not_claimed(void **state)
     run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void what_is_due_soon_is_claimed_when_asked(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     add("t", NULL, 60000);
@@ -337,14 +337,14 @@ static void what_is_due_soon_is_claimed_when_asked(void **state)
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void floor_spares_what_is_older(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     int64_t now_us, next_at;
     (void)state;
@@ -352,18 +352,18 @@ static void floor_spares_what_is_older(void **state)
     uint64_t young = add("t", NULL, -1000);
     add("t", NULL, 60000);
     add("other", NULL, -2000);
-    ok(claim_store_next(db, "t", &(struct claim_floor){0}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "t", &(struct claim_floor){0}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 60000, 90000);
-    ok(claim_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor.at = next_at;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
-    task_list_done(&won);
-    ok(claim_store_next(db, "t", &ask.floor, &now_us, &next_at, &err));
+    task_array_done(&won);
+    ok(peek_store_next(db, "t", &ask.floor, &now_us, &next_at, &err));
     assert_in_range(next_at - now_us / 1000, 1, 60000);
-    ok(claim_store_next(db, "none", &(struct claim_floor){0}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "none", &(struct claim_floor){0}, &now_us, &next_at, &err));
     assert_true(next_at == TASK_TIME_NONE);
     assert_int_equal(now_us, 0);
 }
@@ -372,7 +372,7 @@ static void floor_within_an_instant(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     uint64_t ids[4];
     (void)state;
@@ -385,7 +385,7 @@ static void floor_within_an_instant(void **state)
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, ids[3]);
     assert_int_equal(won.items[1].id, ids[0]);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void check_and_renew_tell_what_was_lost(void **state)
@@ -396,25 +396,25 @@ static void check_and_renew_tell_what_was_lost(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         add("t", NULL, -1000);
-    struct task_list won = claim(db, &a, "t", 4);
+    struct task_array won = claim(db, &a, "t", 4);
     for (int i = 0; i < 4; i++)
         refs[3 - i] = (struct claim_ref){won.items[i].id, won.items[i].version};
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
-    ok(claim_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
+    ok(lease_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
     for (int i = 0; i < 4; i++)
         assert_false(lost[i]);
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"), 4);
     run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
     run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64, refs[2].id);
-    ok(claim_store_check(db, &a, refs, 4, lost, &err));
+    ok(lease_store_check(db, &a, refs, 4, lost, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
     memset(lost, 0, sizeof lost);
-    ok(claim_store_renew(db, &a, refs, 4, 1000, false, lost, NULL, &err));
+    ok(lease_store_renew(db, &a, refs, 4, 1000, false, lost, NULL, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
-    ok(claim_store_check(db, &b, refs, 4, lost, &err));
+    ok(lease_store_check(db, &b, refs, 4, lost, &err));
     assert_true(lost[0] && lost[1] && lost[2] && lost[3]);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void pollers_know_their_share(void **state)
@@ -441,7 +441,7 @@ static void pollers_know_their_share(void **state)
     assert_true(list[1].alive);
     assert_string_equal(list[1].mode, "once");
     assert_int_equal(list[1].running, 3);
-    poller_infos_free(list, count);
+    poller_store_free(list, count);
     ok(poller_store_leave(db, &b, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
 }

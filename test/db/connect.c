@@ -115,9 +115,9 @@ static void expect_stored(struct db *d)
     struct task_added added;
     struct task got;
 
-    assert_int_equal(task_store_add(d, &t, KEY_ERROR, &added, &err), 1);
+    assert_int_equal(task_add(d, &t, KEY_ERROR, &added, &err), 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
-    ok(task_store_get(db, added.id, &got, &err));
+    ok(task_get(db, added.id, &got, &err));
     assert_string_equal(got.tag, t.tag);
     assert_string_equal(got.key, t.key);
     assert_int_equal(got.body_size, t.body_size);

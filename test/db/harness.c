@@ -131,7 +131,7 @@ uint64_t add(const char *tag, const char *key, int64_t delay_ms)
 
     if (delay_ms >= 0)
         t.delay_ms = delay_ms;
-    ok(task_store_add(db, &t, KEY_ERROR, &added, &err));
+    ok(task_add(db, &t, KEY_ERROR, &added, &err));
     if (delay_ms < 0)
         run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64,
             -delay_ms * 1000, added.id);
@@ -145,10 +145,10 @@ struct claim_owner owner(unsigned char seed)
     return o;
 }
 
-struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
+struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
 {
     struct claim_ask ask = {.tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
 
     ok(claim_store_claim(d, o, &ask, &won, &seen, &lost, NULL, &err));

@@ -9,10 +9,21 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "conf/conf.h"
+#include "store/attempt_store.h"
+#include "store/body_store.h"
 #include "store/claim_store.h"
 #include "store/db.h"
+#include "store/lease_store.h"
+#include "store/peek_store.h"
+#include "store/retention_store.h"
 #include "store/schema.h"
-#include "store/task_store.h"
+#include "store/settle_fit.h"
+#include "store/settle_store.h"
+#include "store/task_add.h"
+#include "store/task_change.h"
+#include "store/task_delete.h"
+#include "store/task_get.h"
+#include "store/task_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +60,7 @@ int64_t reads(struct db *d);
 uint64_t add(const char *tag, const char *key, int64_t delay_ms);
 struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
-struct task_list claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
+struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
 /* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer
  * thrown away with the connection; deliver false: it is thrown away itself. The proxy then works on; with proxy_cut_all every

@@ -28,7 +28,7 @@ static size_t list(const struct task_filter *f)
 {
     seen.count = 0;
     seen.stop_after = 0;
-    ok(task_store_list(db, f, false, note, &seen, &err));
+    ok(task_list(db, f, false, note, &seen, &err));
     return seen.count;
 }
 
@@ -101,7 +101,7 @@ static void filters_select_what_they_say(void **state)
     (void)state;
     fill(1000);
     run(db, "UPDATE dq_task SET task_key = CONCAT('k', id %% 10)");
-    ok(task_store_now(db, &now_at, &err));
+    ok(task_get_now(db, &now_at, &err));
 
     f.tag_glob = "tag.3";
     assert_int_equal(list(&f), number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.3'"));
@@ -163,7 +163,7 @@ static void the_caller_can_stop(void **state)
     fill(100);
     seen.count = 0;
     seen.stop_after = 13;
-    assert_int_equal(task_store_list(db, &f, false, note, &seen, &err), 7);
+    assert_int_equal(task_list(db, &f, false, note, &seen, &err), 7);
     assert_int_equal(seen.count, 13);
 }
 
@@ -179,9 +179,9 @@ static void bodies_come_on_request(void **state)
     bool body;
     (void)state;
     fill(100);
-    ok(task_store_list(db, &f, false, has_body, &body, &err));
+    ok(task_list(db, &f, false, has_body, &body, &err));
     assert_false(body);
-    assert_int_equal(task_store_list(db, &f, true, has_body, &body, &err), 0);
+    assert_int_equal(task_list(db, &f, true, has_body, &body, &err), 0);
     assert_true(body);
 }
 
@@ -202,7 +202,7 @@ static void nothing_is_shown_twice_while_tasks_move(void **state)
     (void)state;
     fill(3000);
     seen.count = 0;
-    ok(task_store_list(db, &f, false, mover, &seen, &err));
+    ok(task_list(db, &f, false, mover, &seen, &err));
     assert_in_range(seen.count, 2000, 3000);
     assert_order(SORT_EXPECTED);
 }

@@ -3,6 +3,7 @@
  * by the session's Handler_read counters: index entries and rows touched, whatever plan the optimizer has chosen.
  */
 #include "harness.h"
+#include "store/tag_lateness.h"
 #include "store/tag_store.h"
 
 #include <inttypes.h>
@@ -60,13 +61,13 @@ static void peek(void **state)
     struct claim_peek p = {0};
     (void)state;
     begin("peek");
-    ok(claim_store_peek(db, 0, &p, &err));
+    ok(peek_store_all(db, 0, &p, &err));
     end_within(TAGS * 8);
     assert_int_equal(p.count, TAGS);
     begin("news");
-    ok(claim_store_news(db, &(uint64_t){0}, &p, &err));
+    ok(peek_store_news(db, &(uint64_t){0}, &p, &err));
     end_within(CLAIM_NEWS_MOST * 4);
-    claim_peek_done(&p);
+    peek_store_done(&p);
 }
 
 static void claim_check_renew_settle(void **state)
@@ -74,7 +75,7 @@ static void claim_check_renew_settle(void **state)
     enum { N = 100 };
     struct claim_owner a = owner('a');
     struct claim_ask ask = {.tag = "tag7", .limit = N, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
-    struct task_list won = {0}, expired = {0};
+    struct task_array won = {0}, expired = {0};
     struct claim_ref refs[N];
     struct settlement s[N];
     bool flags[N], give_up[N] = {false};
@@ -89,10 +90,10 @@ static void claim_check_renew_settle(void **state)
         assert_non_null(won.items[i].body);
     }
     begin("check of 100");
-    ok(claim_store_check(db, &a, refs, N, flags, &err));
+    ok(lease_store_check(db, &a, refs, N, flags, &err));
     end_within(N * 2);
     begin("renewal of 100");
-    ok(claim_store_renew(db, &a, refs, N, 60000, false, flags, NULL, &err));
+    ok(lease_store_renew(db, &a, refs, N, 60000, false, flags, NULL, &err));
     end_within(N * 2);
     for (size_t i = 0; i < N; i++)
         s[i] = (struct settlement){.id = refs[i].id,
@@ -102,35 +103,35 @@ static void claim_check_renew_settle(void **state)
                                    .start_at = INT64_C(1790000000000),
                                    .finish_at = INT64_C(1790000000000)};
     begin("settlement of 50 done, 25 to be retried");
-    ok(claim_store_settle(db, &a, s, 75, false, false, flags, NULL, &err));
+    ok(settle_store_settle(db, &a, s, 75, false, false, flags, NULL, &err));
     end_within(75 * 12);
     run(db, "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
     begin("25 expired leases");
-    ok(claim_store_expired(db, NULL, 0, 500, &expired, &err));
+    ok(lease_store_expired(db, NULL, 0, 500, &expired, &err));
     end_within(25 * 3);
     assert_int_equal(expired.count, 25);
     begin("taking 25 back");
-    ok(claim_store_take_back(db, &expired, give_up, false, flags, NULL, &err));
+    ok(lease_store_take_back(db, &expired, give_up, false, flags, NULL, &err));
     end_within(25 * 8);
     begin("nothing expired");
-    task_list_done(&expired);
-    ok(claim_store_expired(db, NULL, 0, 500, &expired, &err));
+    task_array_done(&expired);
+    ok(lease_store_expired(db, NULL, 0, 500, &expired, &err));
     end_within(3);
-    task_list_done(&won);
+    task_array_done(&won);
     ask = (struct claim_ask){.tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     ask.limit = 10;
     ask.floor = (struct claim_floor){won.items[0].expected_at, won.items[0].id};
-    task_list_done(&won);
+    task_array_done(&won);
     begin("claim of 10 above a floor");
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     end_within(10 * 4);
     assert_int_equal(won.count, 10);
     begin("when the next one above a floor is due");
     int64_t now_us, next_at;
-    ok(claim_store_next(db, "tag8", &ask.floor, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "tag8", &ask.floor, &now_us, &next_at, &err));
     end_within(4);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void shares_and_limits(void **state)
@@ -144,14 +145,14 @@ static void shares_and_limits(void **state)
                             .max_attempts = 3,
                             .lease_ms = 60000,
                             .global_limit = 20};
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     begin("claim of 20 in one of 4 shares, with a limit");
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     end_within(20 * 4 * 4);
     assert_in_range(won.count, 1, 20);
-    task_list_done(&won);
+    task_array_done(&won);
     begin("claim when the limit is reached");
     ask.global_limit = 1;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
@@ -164,11 +165,11 @@ static void retention(void **state)
     size_t deleted;
     (void)state;
     begin("retention, 100 of 160,000");
-    ok(claim_store_expire_finished(db, TASK_DONE, 7200000, 100, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 7200000, 100, &deleted, NULL, &err));
     end_within(TAGS * 8 + 100 * 12);
     assert_int_equal(deleted, 100);
     begin("retention, nothing old enough");
-    ok(claim_store_expire_finished(db, TASK_DONE, INT64_C(90) * 86400000, 100, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, INT64_C(90) * 86400000, 100, &deleted, NULL, &err));
     end_within(TAGS * 8);
     assert_int_equal(deleted, 0);
 }
@@ -180,19 +181,19 @@ static void lists(void **state)
     int64_t now_at;
     uint64_t ids[3] = {500, 100000, 150000};
     (void)state;
-    ok(task_store_now(db, &now_at, &err));
+    ok(task_get_now(db, &now_at, &err));
     begin("list -n 20");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(PAIRS * 40);
     f.statuses = TASK_BIT(TASK_PENDING);
     f.due_after_at = now_at;
     begin("list -n 20 of pending tasks due after now");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(PAIRS * 8 + TAGS * 40);
     f.tag_glob = "tag9";
     f.sort = SORT_EXPECTED_DESC;
     begin("list -n 20 of one tag, latest first");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(200);
     f = (struct task_filter){.due_before_at = TASK_TIME_NONE,
                              .due_after_at = TASK_TIME_NONE,
@@ -200,29 +201,29 @@ static void lists(void **state)
                              .limit = 20,
                              .sort = SORT_ID_DESC};
     begin("list -n 20, newest first");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(200);
     f.key = "key12345";
     begin("list by key");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(20);
     f.key = NULL;
     f.ids = ids;
     f.id_count = 3;
     begin("list by id");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(20);
     f.tag_glob = "tag*";
     f.statuses = TASK_BIT(TASK_DONE);
     begin("list by id, done tasks of some tags");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(20);
     f.tag_glob = NULL;
     f.statuses = 0;
     f.ids = NULL;
     f.since_at = now_at - 1000000; /* 10 tasks */
     begin("list since, 10 tasks and an hour of slack (36 tasks)");
-    ok(task_store_list(db, &f, false, none, NULL, &err));
+    ok(task_list(db, &f, false, none, NULL, &err));
     end_within(300);
 }
 
@@ -236,14 +237,14 @@ static void keys_and_statistics(void **state)
     int64_t at;
     (void)state;
     begin("add with a live key");
-    assert_int_equal(task_store_add(db, &t, KEY_KEEP, &added, &err), 0);
+    assert_int_equal(task_add(db, &t, KEY_KEEP, &added, &err), 0);
     end_within(10);
     begin("tags, exact to 10,000 each");
     ok(tag_store_list(db, "tag1*", false, &tags, &count, &at, &err));
     end_within(PAIRS * 8 + 11 * 4300 * 2);
-    tag_infos_free(tags, count);
+    tag_store_free(tags, count);
     begin("lateness of a window without tasks");
-    ok(tag_store_lateness(db, NULL, 60000, &late, &count, &err));
+    ok(tag_lateness_list(db, NULL, 60000, &late, &count, &err));
     end_within(PAIRS * 12);
     tag_lateness_free(late, count);
 }
@@ -260,11 +261,11 @@ static void changes(void **state)
     for (size_t i = 0; i < 10; i++)
         ids[i] = 100001 + 20 * i;
     begin("cancel 10 by id");
-    ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+    ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
     end_within(100);
     assert_int_equal(done.changed, 10);
     begin("delete 10 by id");
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, NULL, &err));
+    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, NULL, &err));
     end_within(200);
     assert_int_equal(done.changed, 10);
 }

@@ -45,11 +45,11 @@ static void expect_fault(uint64_t id, int code)
     row_faults_done(&faults);
 }
 
-static struct task_list running(struct claim_owner *a)
+static struct task_array running(struct claim_owner *a)
 {
     for (int i = 0; i < N; i++)
         add("t", NULL, -1000);
-    struct task_list won = claim(db, a, "t", N);
+    struct task_array won = claim(db, a, "t", N);
     assert_int_equal(won.count, N);
     return won;
 }
@@ -70,7 +70,7 @@ static void claims_take_what_is_not_locked(void **state)
     size_t seen, lost;
     (void)state;
     for (int round = 0; round < 6; round++) {
-        struct task_list won = {0};
+        struct task_array won = {0};
         uint64_t id = 0;
         run(db, "DELETE FROM dq_task");
         for (int i = 0; i < N; i++)
@@ -90,14 +90,14 @@ static void claims_take_what_is_not_locked(void **state)
         assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, id), 0);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), won.count);
         row_faults_done(&faults);
-        task_list_done(&won);
+        task_array_done(&won);
     }
 }
 
 static void what_was_put_aside_is_left_out(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     uint64_t ids[2] = {add("t", NULL, -9000), add("t", NULL, -8000)}, behind = add("t", NULL, -1000);
@@ -106,14 +106,14 @@ static void what_was_put_aside_is_left_out(void **state)
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, behind);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void a_locked_limit_is_told_from_locked_rows(void **state)
 {
     struct claim_owner a = owner('a');
     struct claim_ask ask = {.tag = "t", .limit = 10, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .global_limit = 5};
-    struct task_list won = {0};
+    struct task_array won = {0};
     size_t seen, lost;
     (void)state;
     add("t", NULL, -1000);
@@ -127,13 +127,13 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
         assert_int_equal(faults.count, 0);
     }
     run(stranger, "ROLLBACK");
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void leases_of_the_others_are_renewed(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = running(&a);
+    struct task_array won = running(&a);
     struct claim_ref refs[N];
     bool lost[N];
     (void)state;
@@ -142,17 +142,17 @@ static void leases_of_the_others_are_renewed(void **state)
     for (int careful = 0; careful <= 1; careful++) {
         run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
         lock_row(refs[7].id);
-        ok(claim_store_renew(db, &a, refs, N, 60000, careful == 1, lost, &faults, &err));
+        ok(lease_store_renew(db, &a, refs, N, 60000, careful == 1, lost, &faults, &err));
         run(stranger, "ROLLBACK");
         expect_fault(refs[7].id, ERR_LOCKED);
         assert_int_equal(count_true(lost), 0);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND"),
                          N - 1);
     }
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
-static void settle_all(const struct claim_owner *a, const struct task_list *won, enum task_event event, bool history_all,
+static void settle_all(const struct claim_owner *a, const struct task_array *won, enum task_event event, bool history_all,
                        bool applied[N])
 {
     struct settlement s[N];
@@ -165,7 +165,7 @@ static void settle_all(const struct claim_owner *a, const struct task_list *won,
                                    .exit_code = event != TASK_SUCCEED,
                                    .start_at = INT64_C(1790000000000),
                                    .finish_at = INT64_C(1790000000000)};
-    ok(claim_store_settle(db, a, s, N, history_all, false, applied, &faults, &err));
+    ok(settle_store_settle(db, a, s, N, history_all, false, applied, &faults, &err));
 }
 
 static void results_of_the_others_are_settled(void **state)
@@ -180,7 +180,7 @@ static void results_of_the_others_are_settled(void **state)
     for (size_t c = 0; c < 3; c++) {
         run(db, "DELETE FROM dq_task");
         run(db, "DELETE FROM dq_attempt");
-        struct task_list won = running(&a);
+        struct task_array won = running(&a);
         uint64_t id = won.items[3].id;
         lock_row(id);
         settle_all(&a, &won, cases[c].event, cases[c].history_all, applied);
@@ -193,22 +193,22 @@ static void results_of_the_others_are_settled(void **state)
         settle_all(&a, &won, cases[c].event, cases[c].history_all, applied); /* as the poller does, when the lock is gone */
         assert_int_equal(count_true(applied), N);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), c ? N : 0);
-        task_list_done(&won);
+        task_array_done(&won);
     }
 }
 
 static void the_others_are_taken_back(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = running(&a), expired = {0};
+    struct task_array won = running(&a), expired = {0};
     bool give_up[N] = {false}, taken[N];
     uint64_t id = won.items[4].id;
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
+    ok(lease_store_expired(db, NULL, 0, 100, &expired, &err));
     give_up[6] = true;
     lock_row(id);
-    ok(claim_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+    ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
     run(stranger, "ROLLBACK");
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(count_true(taken), N - 1);
@@ -216,11 +216,11 @@ static void the_others_are_taken_back(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 2"), 1);
     for (size_t i = 0; i < N; i++)
         assert_int_equal(taken[i], expired.items[i].id != id);
-    task_list_done(&expired);
-    ok(claim_store_expired(db, &id, 1, 100, &expired, &err));
+    task_array_done(&expired);
+    ok(lease_store_expired(db, &id, 1, 100, &expired, &err));
     assert_int_equal(expired.count, 0);
-    task_list_done(&expired);
-    task_list_done(&won);
+    task_array_done(&expired);
+    task_array_done(&won);
 }
 
 static void the_others_are_deleted_and_cancelled(void **state)
@@ -234,17 +234,17 @@ static void the_others_are_deleted_and_cancelled(void **state)
     for (int i = 0; i < N; i++)
         id = add("t", NULL, 60000);
     lock_row(id);
-    ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+    ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
     run(stranger, "ROLLBACK");
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(done.matched, N);
     assert_int_equal(done.changed, N - 1);
     run(db, "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
     lock_row(id);
-    ok(claim_store_expire_finished(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
+    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(deleted, N - 1);
-    ok(task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
+    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
     expect_fault(id, ERR_LOCKED);
     run(stranger, "ROLLBACK");
     assert_int_equal(done.changed, 0);
@@ -258,12 +258,12 @@ static void a_stale_attempt_gives_way(void **state)
     struct claim_owner a = owner('a');
     (void)state;
     for (int how = 0; how < 3; how++) {
-        struct task_list expired = {0};
+        struct task_array expired = {0};
         struct task_changed done;
         bool flags[N], give_up[N] = {false};
         run(db, "DELETE FROM dq_task");
         run(db, "DELETE FROM dq_attempt");
-        struct task_list won = running(&a);
+        struct task_array won = running(&a);
         run(db,
             "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
             " VALUES (%" PRIu64 ", %" PRIu64 ", 9, '2020-01-01', 'stale')",
@@ -273,17 +273,17 @@ static void a_stale_attempt_gives_way(void **state)
             assert_int_equal(count_true(flags), N);
         } else if (how == 1) {
             run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-            ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
-            ok(claim_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
+            ok(lease_store_expired(db, NULL, 0, 100, &expired, &err));
+            ok(lease_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
             assert_int_equal(count_true(flags), N);
         } else {
-            ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+            ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
             assert_int_equal(done.changed, N);
         }
         assert_int_equal(faults.count, 0);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE attempt = 1"), N);
-        task_list_done(&expired);
-        task_list_done(&won);
+        task_array_done(&expired);
+        task_array_done(&won);
     }
 }
 
@@ -296,7 +296,7 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
     struct claim_owner a = owner('a');
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        struct task_list won = {0}, expired = {0};
+        struct task_array won = {0}, expired = {0};
         struct task_changed done;
         bool taken[N], give_up[N] = {false};
         size_t seen, lost;
@@ -309,16 +309,16 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
         expect_fault(id, ERR_DATA);
         assert_int_equal(won.count, N - 1);
         assert_int_equal(lost, 0);
-        task_list_done(&won);
+        task_array_done(&won);
         if (i > 0)
             continue;
         run(db, "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-        ok(claim_store_expired(db, NULL, 0, 100, &expired, &err));
-        ok(claim_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+        ok(lease_store_expired(db, NULL, 0, 100, &expired, &err));
+        ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(count_true(taken), N - 1);
-        task_list_done(&expired);
-        ok(task_store_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+        task_array_done(&expired);
+        ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(done.changed, N - 1);
     }
@@ -330,20 +330,20 @@ static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
     (void)state;
     uint64_t id = add("t", NULL, -1000);
     run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16385), body_size = 1 WHERE id = %" PRIu64, id);
-    struct task_list won = claim(db, &a, "t", 1);
+    struct task_array won = claim(db, &a, "t", 1);
     assert_null(won.items[0].body);
     assert_int_equal(won.items[0].body_size, SIZE_MAX);
     assert_true(won.lies);
     struct task *t = &won.items[0];
-    ok(claim_store_measure(db, &t, 1, &err));
+    ok(body_store_measure(db, &t, 1, &err));
     assert_int_equal(t->body_size, 16385);
-    task_list_done(&won);
+    task_array_done(&won);
     id = add("t", NULL, -1000);
     run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16384), body_size = 1 WHERE id = %" PRIu64, id);
     won = claim(db, &a, "t", 1);
     assert_int_equal(won.items[0].body_size, 16384);
     assert_false(won.lies);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 int main(void)

@@ -14,7 +14,7 @@ static bool is_listed(const char *name)
     ok(scratch_store_list(db, &names, &count, &err));
     for (size_t i = 0; i < count; i++)
         listed |= strcmp(names[i], name) == 0;
-    scratch_names_free(names, count);
+    scratch_store_free_names(names, count);
     return listed;
 }
 
@@ -31,8 +31,8 @@ static void only_names_made_here_are_dropped(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_int_equal(scratch_store_drop(db, others[i], &err), ERR_FATAL);
-    scratch_name_new(name);
-    scratch_name_new(another);
+    scratch_store_new_name(name);
+    scratch_store_new_name(another);
     assert_string_not_equal(name, another);
     run(db, "CREATE DATABASE %s", name);
     ok(scratch_store_drop(db, name, &err));
@@ -45,7 +45,7 @@ static void one_that_is_held_is_no_leftover(void **state)
     char name[SCRATCH_NAME_SIZE];
     struct db *other = harness_db();
     (void)state;
-    scratch_name_new(name);
+    scratch_store_new_name(name);
     run(db, "CREATE DATABASE %s", name);
     ok(scratch_store_hold(other, name, &err));
     assert_false(is_listed(name));

@@ -16,11 +16,11 @@ static struct settlement result(const struct task *t, enum task_event event, enu
                                .exit_code = event == TASK_SUCCEED ? 0 : 1};
 }
 
-static struct task_list claimed(const struct claim_owner *o, int n)
+static struct task_array claimed(const struct claim_owner *o, int n)
 {
     for (int i = 0; i < n; i++)
         add("t", NULL, -1000 - (n - i));
-    struct task_list won = claim(db, o, "t", (size_t)n);
+    struct task_array won = claim(db, o, "t", (size_t)n);
     assert_int_equal(won.count, n);
     return won;
 }
@@ -28,7 +28,7 @@ static struct task_list claimed(const struct claim_owner *o, int n)
 static void each_event_leaves_its_state(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, 5);
+    struct task_array won = claimed(&a, 5);
     struct settlement s[5];
     bool applied[5];
     struct task t;
@@ -46,11 +46,11 @@ static void each_event_leaves_its_state(void **state)
     s[3].start_at = s[3].finish_at = TASK_TIME_NONE;
     s[3].exit_code = -1;
     s[4] = result(&won.items[4], TASK_TAKE_BACK, OUTCOME_RUNNER_DIED);
-    ok(claim_store_settle(db, &a, s, 5, false, false, applied, NULL, &err));
+    ok(settle_store_settle(db, &a, s, 5, false, false, applied, NULL, &err));
     for (int i = 0; i < 5; i++)
         assert_true(applied[i]);
 
-    ok(task_store_get(db, s[0].id, &t, &err));
+    ok(task_get(db, s[0].id, &t, &err));
     assert_int_equal(t.status, TASK_DONE);
     assert_int_equal(t.version, 2);
     assert_true(t.execution_at == s[0].start_at && t.finish_at == s[0].finish_at);
@@ -59,25 +59,25 @@ static void each_event_leaves_its_state(void **state)
     assert_memory_equal(t.output, "a\0b'\\\xff", 6);
     assert_true(t.lease_until_at == TASK_TIME_NONE);
     task_done(&t);
-    ok(task_store_get(db, s[1].id, &t, &err));
+    ok(task_get(db, s[1].id, &t, &err));
     assert_int_equal(t.status, TASK_PENDING);
     assert_int_equal(t.attempt, 1);
     assert_string_equal(t.error, "it's ? bad\nthing");
     assert_true(t.finish_at == TASK_TIME_NONE);
     assert_int_equal(t.expected_at - t.update_at, 30250);
     task_done(&t);
-    ok(task_store_get(db, s[2].id, &t, &err));
+    ok(task_get(db, s[2].id, &t, &err));
     assert_int_equal(t.status, TASK_FAILED);
     assert_int_equal(t.signal, 9);
     assert_int_equal(t.exit_code, -1);
     task_done(&t);
-    ok(task_store_get(db, s[3].id, &t, &err));
+    ok(task_get(db, s[3].id, &t, &err));
     assert_int_equal(t.status, TASK_PENDING);
     assert_int_equal(t.attempt, 0);
     assert_true(t.execution_at == TASK_TIME_NONE);
     assert_true(t.expected_at == won.items[3].expected_at);
     task_done(&t);
-    ok(task_store_get(db, s[4].id, &t, &err));
+    ok(task_get(db, s[4].id, &t, &err));
     assert_int_equal(t.status, TASK_PENDING);
     assert_int_equal(t.attempt, 1);
     task_done(&t);
@@ -85,15 +85,15 @@ static void each_event_leaves_its_state(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
     struct task_attempt *list;
     size_t count;
-    ok(task_store_attempts(db, s[1].id, &list, &count, &err));
+    ok(attempt_store_list(db, s[1].id, &list, &count, &err));
     assert_int_equal(count, 1);
     assert_int_equal(list[0].outcome, OUTCOME_EXIT);
     assert_int_equal(list[0].attempt, 1);
     assert_int_equal(list[0].exit_code, 1);
     assert_int_equal(list[0].pid, 'a');
     assert_true(list[0].start_at == s[1].start_at);
-    task_attempts_free(list, count);
-    task_list_done(&won);
+    attempt_store_free(list, count);
+    task_array_done(&won);
 }
 
 /* Values are looked up by id within one statement: each row gets its own, whatever order they come in. */
@@ -101,7 +101,7 @@ static void every_row_gets_its_own_values(void **state)
 {
     enum { N = 60 };
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, N);
+    struct task_array won = claimed(&a, N);
     struct settlement s[N];
     bool applied[N];
     char text[N][16];
@@ -119,11 +119,11 @@ static void every_row_gets_its_own_values(void **state)
         if (i % 7 == 0)
             s[i].start_at = s[i].finish_at = TASK_TIME_NONE;
     }
-    ok(claim_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
+    ok(settle_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
     for (int i = 0; i < N; i++) {
         struct task t;
         assert_true(applied[i]);
-        ok(task_store_get(db, s[i].id, &t, &err));
+        ok(task_get(db, s[i].id, &t, &err));
         assert_int_equal(t.exit_code, s[i].exit_code);
         assert_true(s[i].error ? t.error && !strcmp(t.error, s[i].error) : !t.error);
         assert_int_equal(t.output_size, s[i].output_size);
@@ -140,13 +140,13 @@ static void every_row_gets_its_own_values(void **state)
                             "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
                             " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"),
                      N * 2 / 3);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void settling_twice_applies_once(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, 3);
+    struct task_array won = claimed(&a, 3);
     struct settlement s[3];
     bool applied[3];
     (void)state;
@@ -154,12 +154,12 @@ static void settling_twice_applies_once(void **state)
     s[1] = result(&won.items[1], TASK_TRY_LATER, OUTCOME_EXIT);
     s[2] = result(&won.items[2], TASK_GIVE_UP, OUTCOME_EXIT);
     for (int i = 0; i < 2; i++) {
-        ok(claim_store_settle(db, &a, s, 3, false, false, applied, NULL, &err));
+        ok(settle_store_settle(db, &a, s, 3, false, false, applied, NULL, &err));
         assert_true(applied[0] && applied[1] && applied[2]);
         assert_int_equal(number(db, "SELECT SUM(version) FROM dq_task"), 6);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
     }
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void a_lost_answer_is_settled_once(void **state)
@@ -169,21 +169,21 @@ static void a_lost_answer_is_settled_once(void **state)
     for (size_t i = 0; i < 2 * sizeof cut / sizeof *cut; i++) {
         struct claim_owner a = owner('a');
         struct proxy *p = proxy_new();
-        struct task_list won = claimed(&a, 4);
+        struct task_array won = claimed(&a, 4);
         struct settlement s[4];
         bool applied[4];
         for (int k = 0; k < 4; k++)
             s[k] = k < 2 ? result(&won.items[k], TASK_SUCCEED, OUTCOME_DONE) : result(&won.items[k], TASK_GIVE_UP, OUTCOME_EXIT);
         ok(db_connect(proxy_db(p), &err));
         proxy_cut(p, cut[i / 2], i % 2);
-        assert_int_equal(claim_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err), ERR_LOST);
-        ok(claim_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err));
+        assert_int_equal(settle_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err), ERR_LOST);
+        ok(settle_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err));
         for (int k = 0; k < 4; k++)
             assert_true(applied[k]);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 1"), 2);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 2"), 2);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
-        task_list_done(&won);
+        task_array_done(&won);
         proxy_free(p);
         harness_setup(NULL);
     }
@@ -192,18 +192,18 @@ static void a_lost_answer_is_settled_once(void **state)
 static void a_stale_owner_changes_nothing(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
-    struct task_list won = claimed(&a, 4), expired = {0};
+    struct task_array won = claimed(&a, 4), expired = {0};
     struct settlement s[4];
     bool applied[4], give_up[4] = {false}, lost[4];
     struct claim_ref refs[4];
     bool taken[4];
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
-    ok(claim_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
     assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
-    struct task_list again = claim(db, &b, "t", 3); /* one stays pending */
+    struct task_array again = claim(db, &b, "t", 3); /* one stays pending */
     assert_int_equal(again.count, 3);
     int64_t before = number(
         db,
@@ -212,8 +212,8 @@ static void a_stale_owner_changes_nothing(void **state)
         s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
     }
-    ok(claim_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
-    ok(claim_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
+    ok(settle_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
+    ok(lease_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
     for (int i = 0; i < 4; i++) {
         assert_false(applied[i]);
         assert_true(lost[i]);
@@ -222,24 +222,24 @@ static void a_stale_owner_changes_nothing(void **state)
                                 "HEX(claim_token)))) FROM dq_task"),
                      before);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
-    task_list_done(&won);
-    task_list_done(&again);
-    task_list_done(&expired);
+    task_array_done(&won);
+    task_array_done(&again);
+    task_array_done(&expired);
 }
 
 static void expired_leases_are_taken_back(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, 4), expired = {0};
+    struct task_array won = claimed(&a, 4), expired = {0};
     struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
     bool give_up[4] = {false, true, false, false}, applied;
     struct claim_ref renewed = {won.items[2].id, won.items[2].version};
     bool taken[4];
     (void)state;
-    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 0);
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
     assert_string_equal(expired.items[0].tag, "t");
     assert_string_equal(expired.items[0].host, "test.example");
@@ -247,10 +247,10 @@ static void expired_leases_are_taken_back(void **state)
     for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
         give_up[i] = expired.items[i].id == won.items[1].id;
     /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
-    ok(claim_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
-    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
+    ok(lease_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(applied);
-    ok(claim_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
     assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
     assert_int_equal(
         number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
@@ -261,31 +261,31 @@ static void expired_leases_are_taken_back(void **state)
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
         2);
-    task_list_done(&won);
-    task_list_done(&expired);
+    task_array_done(&won);
+    task_array_done(&expired);
 }
 
 static void history_of_all_attempts_on_request(void **state)
 {
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, 2);
+    struct task_array won = claimed(&a, 2);
     struct settlement s[2];
     bool applied[2];
     (void)state;
     for (int i = 0; i < 2; i++)
         s[i] = result(&won.items[i], TASK_SUCCEED, OUTCOME_DONE);
-    ok(claim_store_settle(db, &a, s, 2, true, false, applied, NULL, &err));
+    ok(settle_store_settle(db, &a, s, 2, true, false, applied, NULL, &err));
     assert_true(applied[0] && applied[1]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'done'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 1"), 2);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void large_outputs_are_cut_into_statements(void **state)
 {
     enum { N = 12 };
     struct claim_owner a = owner('a');
-    struct task_list won = claimed(&a, N);
+    struct task_array won = claimed(&a, N);
     struct settlement s[N];
     bool applied[N];
     char *output = mem_alloc(300000), *error = mem_zero(1, 100001);
@@ -298,7 +298,7 @@ static void large_outputs_are_cut_into_statements(void **state)
         s[i].output_size = 300000;
         s[i].error = i % 2 ? NULL : error;
     }
-    ok(claim_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
+    ok(settle_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
     for (int i = 0; i < N; i++)
         assert_true(applied[i]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
@@ -306,7 +306,7 @@ static void large_outputs_are_cut_into_statements(void **state)
                      N / 2);
     free(output);
     free(error);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void a_finished_task_frees_its_key(void **state)
@@ -315,18 +315,18 @@ static void a_finished_task_frees_its_key(void **state)
     bool applied;
     (void)state;
     add("t", "k", -1000);
-    struct task_list won = claim(db, &a, "t", 1);
+    struct task_array won = claim(db, &a, "t", 1);
     struct settlement s = result(&won.items[0], TASK_TRY_LATER, OUTCOME_EXIT);
-    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_int_equal(number(db, "SELECT live FROM dq_task"), 1);
     run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3)");
-    task_list_done(&won);
+    task_array_done(&won);
     won = claim(db, &a, "t", 1);
     s = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
-    ok(claim_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(number(db, "SELECT live FROM dq_task") == INT64_MIN);
     add("t", "k", 0);
-    task_list_done(&won);
+    task_array_done(&won);
 }
 
 static void retention_deletes_old_finished_tasks_with_their_history(void **state)
@@ -339,13 +339,13 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1"); /* due long ago, finished just now */
     run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
             "FROM dq_task");
-    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 2, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 3600000, 2, &deleted, NULL, &err));
     assert_int_equal(deleted, 2);
-    ok(claim_store_expire_finished(db, TASK_DONE, 3600000, 500, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 3600000, 500, &deleted, NULL, &err));
     assert_int_equal(deleted, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
-    ok(claim_store_expire_finished(db, TASK_FAILED, 3600000, 500, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_FAILED, 3600000, 500, &deleted, NULL, &err));
     assert_int_equal(deleted, 0);
 }
 
@@ -370,19 +370,19 @@ static void results_fit_into_small_packets(void **state)
         harness_setup(NULL);
         as_root("SET GLOBAL max_allowed_packet = %zu", limits[l]);
         struct db *d = harness_db();
-        ok(claim_store_max_packet(d, &packet, &err));
+        ok(settle_fit_max_packet(d, &packet, &err));
         int64_t connection = number(d, "SELECT CONNECTION_ID()");
-        struct task_list won = claimed(&a, COUNT);
+        struct task_array won = claimed(&a, COUNT);
         for (size_t i = 0; i < COUNT; i++) {
             s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
             s[i].output = bytes;
             s[i].output_size = sizes[i];
             s[i].error = i % 2 ? NULL : error;
         }
-        ok(claim_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
+        ok(settle_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
         for (size_t i = 0; i < COUNT; i++) {
             assert_true(applied[i]);
-            ok(task_store_get(db, s[i].id, &t, &err));
+            ok(task_get(db, s[i].id, &t, &err));
             assert_int_equal(t.status, i % 2 ? TASK_DONE : TASK_FAILED);
             assert_true(i % 2 || strlen(t.error) == 60000);
             if (sizes[i] + 5000 < limits[l]) {
@@ -404,7 +404,7 @@ static void results_fit_into_small_packets(void **state)
                              1);
             task_done(&t);
         }
-        task_list_done(&won);
+        task_array_done(&won);
         won = claimed(&a, COUNT); /* long errors, and outputs that are short enough for literals */
         for (size_t i = 0; i < COUNT; i++) {
             s[i] = result(&won.items[i], TASK_GIVE_UP, OUTCOME_EXIT);
@@ -412,16 +412,16 @@ static void results_fit_into_small_packets(void **state)
             s[i].output_size = 1024;
             s[i].error = error;
         }
-        ok(claim_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
+        ok(settle_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
                          COUNT);
         assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
         db_free(d);
-        task_list_done(&won);
+        task_array_done(&won);
     }
     as_root("SET GLOBAL max_allowed_packet = 262144");
     struct db *d = harness_db();
-    assert_int_equal(claim_store_max_packet(d, &packet, &err), ERR_CONFIG);
+    assert_int_equal(settle_fit_max_packet(d, &packet, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "max_allowed_packet"));
     db_free(d);
     as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
@@ -439,18 +439,18 @@ static void bodies_longer_than_a_packet_are_loaded(void **state)
     struct task_new t = {.tag = "t", .body = body, .body_size = size, .expected_at = TASK_TIME_NONE};
     (void)state;
     body[size - 1] = 'z';
-    ok(task_store_add(db, &t, KEY_ERROR, &added, &err));
+    ok(task_add(db, &t, KEY_ERROR, &added, &err));
     as_root("SET GLOBAL max_allowed_packet = 524288");
     struct db *d = harness_db();
-    struct task_list won = claim(d, &a, "t", 1);
+    struct task_array won = claim(d, &a, "t", 1);
     assert_int_equal(won.count, 1);
     struct task *tasks[] = {&won.items[0]};
-    ok(claim_store_load_bodies(d, tasks, 1, 16 << 20, &loaded, &err));
+    ok(body_store_load(d, tasks, 1, 16 << 20, &loaded, &err));
     assert_int_equal(loaded, 1);
     assert_int_equal(won.items[0].body_size, size);
     assert_memory_equal(won.items[0].body, body, size);
     as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
-    task_list_done(&won);
+    task_array_done(&won);
     db_free(d);
     free(body);
 }

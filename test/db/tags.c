@@ -1,5 +1,6 @@
 /* Tags: counts, switches, lateness. */
 #include "harness.h"
+#include "store/tag_lateness.h"
 #include "store/tag_store.h"
 
 #include <stdlib.h>
@@ -31,12 +32,12 @@ static void counts_are_capped_unless_exact(void **state)
     assert_false(list[1].capped[TASK_PENDING]);
     assert_int_equal(list[1].due, 2);
     assert_in_range(now_at - list[1].oldest_due_at, 9000, 60000);
-    tag_infos_free(list, count);
+    tag_store_free(list, count);
     ok(tag_store_list(db, "b*", true, &list, &count, &now_at, &err));
     assert_int_equal(count, 1);
     assert_int_equal(list[0].count[TASK_DONE], 10500);
     assert_false(list[0].capped[TASK_DONE]);
-    tag_infos_free(list, count);
+    tag_store_free(list, count);
 }
 
 static void a_pause_is_seen_until_it_ends(void **state)
@@ -55,14 +56,14 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_string_equal(list[0].pause_reason, "it's broken");
     assert_in_range(list[1].paused_until_at - now_at, 3500000, 3600000);
     assert_null(list[1].pause_reason);
-    tag_infos_free(list, count);
+    tag_store_free(list, count);
     assert_int_equal(tag_store_pause(db, "q", TASK_TIME_NONE, 0, "me", NULL, &err), 1);
     assert_int_equal(tag_store_resume(db, "p", &err), 1);
     assert_int_equal(tag_store_resume(db, "p", &err), 0);
     assert_int_equal(tag_store_resume(db, "absent", &err), 0);
     ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
     assert_int_equal(count, 0);
-    tag_infos_free(list, count);
+    tag_store_free(list, count);
 }
 
 static void lateness_is_by_nearest_rank(void **state)
@@ -70,7 +71,7 @@ static void lateness_is_by_nearest_rank(void **state)
     struct tag_lateness *list;
     size_t count;
     (void)state;
-    ok(tag_store_lateness(db, NULL, 3600000, &list, &count, &err));
+    ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
     assert_int_equal(count, 0);
     tag_lateness_free(list, count);
     /* a: 1 .. 100 ms late; b: one task, 5 s late, failed; out of the window or not started: not measured. */
@@ -83,7 +84,7 @@ static void lateness_is_by_nearest_rank(void **state)
     run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
             " SELECT 'a', '', 1, n, n + INTERVAL 1 HOUR, n, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 2 HOUR AS n) x");
     add("a", NULL, -1000);
-    ok(tag_store_lateness(db, NULL, 3600000, &list, &count, &err));
+    ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
     assert_int_equal(count, 3);
     assert_null(list[0].tag);
     assert_int_equal(list[0].started, 101);
@@ -101,7 +102,7 @@ static void lateness_is_by_nearest_rank(void **state)
     assert_string_equal(list[2].tag, "b");
     assert_int_equal(list[2].p50_ms, 5000);
     tag_lateness_free(list, count);
-    ok(tag_store_lateness(db, "b", 3600000, &list, &count, &err));
+    ok(tag_lateness_list(db, "b", 3600000, &list, &count, &err));
     assert_int_equal(count, 2);
     assert_int_equal(list[0].started, 1);
     tag_lateness_free(list, count);

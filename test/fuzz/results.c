@@ -6,12 +6,26 @@
 #include "results.h"
 
 #include "base/mem.h"
+#include "store/attempt_store.h"
+#include "store/body_store.h"
+#include "store/claim_ref.h"
 #include "store/claim_store.h"
+#include "store/lease_store.h"
+#include "store/peek_store.h"
 #include "store/poller_store.h"
+#include "store/retention_store.h"
 #include "store/rows.h"
 #include "store/schema.h"
+#include "store/settle_store.h"
+#include "store/tag_lateness.h"
 #include "store/tag_store.h"
-#include "store/task_store.h"
+#include "store/targets.h"
+#include "store/task_add.h"
+#include "store/task_array.h"
+#include "store/task_change.h"
+#include "store/task_delete.h"
+#include "store/task_get.h"
+#include "store/task_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +67,7 @@ static void list(struct db *db)
     else if (how & 64)
         f.since_at = 1;
     f.statuses = how & 128 ? TASK_ANY : 0;
-    (void)!task_store_list(db, &f, how & 1, check_task, NULL, &err);
+    (void)!task_list(db, &f, how & 1, check_task, NULL, &err);
 }
 
 static void change(struct db *db)
@@ -66,9 +80,9 @@ static void change(struct db *db)
     struct err err;
 
     if (how & 4)
-        (void)!task_store_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &faults, &err);
+        (void)!task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &faults, &err);
     else
-        (void)!task_store_change(db, &f, &change, false, NULL, NULL, &changed, &faults, &err);
+        (void)!task_change(db, &f, &change, false, NULL, NULL, &changed, &faults, &err);
     row_faults_done(&faults);
 }
 
@@ -79,12 +93,12 @@ static void show(struct db *db)
     size_t count;
     struct err err;
 
-    if (task_store_get(db, 7, &t, &err) == 0) {
+    if (task_get(db, 7, &t, &err) == 0) {
         check_task(&t, NULL);
         task_done(&t);
     }
-    if (task_store_attempts(db, 7, &attempts, &count, &err) == 0)
-        task_attempts_free(attempts, count);
+    if (attempt_store_list(db, 7, &attempts, &count, &err) == 0)
+        attempt_store_free(attempts, count);
 }
 
 static void add(struct db *db)
@@ -98,9 +112,9 @@ static void add(struct db *db)
     unsigned how = results_next();
 
     if (how & 1)
-        (void)!task_store_add_many(db, t, 3, (enum key_conflict)(how / 2 % 3), &kept, &bad, &err);
+        (void)!task_add_many(db, t, 3, (enum key_conflict)(how / 2 % 3), &kept, &bad, &err);
     else
-        (void)!task_store_add(db, &t[how & 1], (enum key_conflict)(how / 2 % 3), &added, &err);
+        (void)!task_add(db, &t[how & 1], (enum key_conflict)(how / 2 % 3), &added, &err);
 }
 
 static void claim(struct db *db)
@@ -113,7 +127,7 @@ static void claim(struct db *db)
                             .max_attempts = 3,
                             .lease_ms = 1000,
                             .global_limit = results_next() % 3};
-    struct task_list won = {0};
+    struct task_array won = {0};
     struct row_faults faults = {0};
     unsigned how = results_next();
     size_t seen, lost, loaded;
@@ -123,12 +137,12 @@ static void claim(struct db *db)
     ask.careful = how & 2;
     ask.skip_locked = how & 4;
     ask.without_bodies = how & 8;
-    if (claim_store_peek(db, 1000, &peek, &err) == 0)
+    if (peek_store_all(db, 1000, &peek, &err) == 0)
         for (size_t i = 0; i < peek.count; i++)
             check_text(peek.tags[i].tag);
     uint64_t newest = results_next();
-    (void)!claim_store_news(db, &newest, &peek, &err);
-    (void)!claim_store_next(db, "mail", &floor, &now_us, &next_at, &err);
+    (void)!peek_store_news(db, &newest, &peek, &err);
+    (void)!peek_store_next(db, "mail", &floor, &now_us, &next_at, &err);
     (void)!claim_store_claim(db, &owner, &ask, &won, &seen, &lost, how & 1 ? &faults : NULL, &err);
     (void)!claim_store_recover(db, &owner, NULL, 0, &won, &err);
     struct task **tasks = mem_alloc((won.count + 1) * sizeof *tasks);
@@ -137,13 +151,13 @@ static void claim(struct db *db)
         check_task(tasks[i], NULL);
     }
     if (won.count)
-        (void)!claim_store_measure(db, tasks, won.count, &err);
+        (void)!body_store_measure(db, tasks, won.count, &err);
     if (won.count)
-        (void)!claim_store_load_bodies(db, tasks, won.count, 1000, &loaded, &err);
+        (void)!body_store_load(db, tasks, won.count, 1000, &loaded, &err);
     free(tasks);
     row_faults_done(&faults);
-    task_list_done(&won);
-    claim_peek_done(&peek);
+    task_array_done(&won);
+    peek_store_done(&peek);
 }
 
 static void keep(struct db *db)
@@ -154,17 +168,17 @@ static void keep(struct db *db)
                               {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
     bool lost[3], applied[3], give_up[600] = {false}, taken[600], careful = results_next() % 2;
     struct row_faults faults = {0};
-    struct task_list expired = {0};
+    struct task_array expired = {0};
     size_t n;
     struct err err;
 
-    (void)!claim_store_check(db, &owner, refs, 3, lost, &err);
-    (void)!claim_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
-    (void)!claim_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
-    if (claim_store_expired(db, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
-        (void)!claim_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
-    task_list_done(&expired);
-    (void)!claim_store_expire_finished(db, TASK_DONE, 1000, 100, &n, &faults, &err);
+    (void)!lease_store_check(db, &owner, refs, 3, lost, &err);
+    (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
+    (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
+    if (lease_store_expired(db, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
+        (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
+    task_array_done(&expired);
+    (void)!retention_store_expire(db, TASK_DONE, 1000, 100, &n, &faults, &err);
     row_faults_done(&faults);
 }
 
@@ -179,11 +193,11 @@ static void look(struct db *db)
     struct err err;
 
     if (tag_store_list(db, results_next() % 2 ? "m*" : NULL, results_next() % 2, &tags, &count, &now_at, &err) == 0)
-        tag_infos_free(tags, count);
-    if (tag_store_lateness(db, NULL, 1000, &late, &count, &err) == 0)
+        tag_store_free(tags, count);
+    if (tag_lateness_list(db, NULL, 1000, &late, &count, &err) == 0)
         tag_lateness_free(late, count);
     if (poller_store_list(db, &pollers, &count, &err) == 0)
-        poller_infos_free(pollers, count);
+        poller_store_free(pollers, count);
     (void)!poller_store_beat(db, &owner, "once", 1, 1, 1000, results_next() % 2, &share, &err);
 }
 

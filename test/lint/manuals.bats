@@ -72,7 +72,7 @@ none()
 with_commas() { sed -E ':a; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; ta' <<<"$1"; }
 
 @test 'dq(1) and the help of add name the chunk that the code uses' {
-    rows=$(sed -n 's/^#define TASK_CHUNK_ROWS \([0-9]*\).*/\1/p' "$DQ_TOP/src/store/task_store.h")
+    rows=$(sed -n 's/^#define TASK_CHUNK_ROWS \([0-9]*\).*/\1/p' "$DQ_TOP/src/store/task_add.h")
     [ "$rows" -gt 0 ]
     grep -q "chunks of up to $(with_commas "$rows") lines" "$doc/dq.1"
     "$DQ_BIN/dq" help add | tr -s ' \n' ' ' | grep -q "chunks of up to $rows lines"

@@ -1,0 +1,93 @@
+/*
+ * attempt_store.c - the attempts that have ended. Invariant: a row is named by the task and the version of its claim.
+ */
+#include "store/attempt_store.h"
+#include "base/mem.h"
+#include "store/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void attempt_read(const struct db_rows *r, struct task_attempt *a)
+{
+    *a = (struct task_attempt){
+        .attempt = db_u32(r, 0),
+        .host = sql_dup(r, 1, NULL),
+        .pid = db_u32(r, 2),
+        .start_at = db_time(r, 3),
+        .finish_at = db_time(r, 4),
+        .outcome = task_outcome_parse(db_string(r, 5)),
+        .exit_code = db_int(r, 6, -1),
+        .signal = db_int(r, 7, 0),
+        .error = sql_dup(r, 8, NULL),
+    };
+    a->output = sql_dup(r, 9, &a->output_size);
+}
+
+int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    struct task_attempt *list = NULL;
+    size_t count = 0, cap = 0;
+
+    buf_printf(&sql,
+               "SELECT attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`, error_stack, output"
+               " FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
+               id);
+    int rc = db_query(db, &sql, 10, true, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        if (count == cap) {
+            cap = cap ? 2 * cap : 16;
+            list = mem_resize(list, cap, sizeof *list);
+        }
+        attempt_read(rows, &list[count++]);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    if (rc < 0) {
+        attempt_store_free(list, count);
+        return rc;
+    }
+    *ret = list;
+    *ret_count = count;
+    return 0;
+}
+
+void attempt_store_free(struct task_attempt *a, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(a[i].host);
+        free(a[i].error);
+        free(a[i].output);
+    }
+    free(a);
+}
+
+int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count, enum task_outcome outcome, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)"
+               " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
+               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               task_outcome_name((int)outcome), TASK_RUNNING);
+    claim_ref_put(&sql, "", refs, count);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "DELETE FROM dq_attempt WHERE");
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "", refs[i].id, refs[i].version);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/*
+ * claim_ref.c - claims in statements. Invariant: a task is looked for by its primary key, and never without its version.
+ */
+#include "store/claim_ref.h"
+#include "base/mem.h"
+#include "store/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
+{
+    buf_str(sql, alias);
+    buf_str(sql, "id IN (");
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_chr(sql, ',');
+        buf_u64(sql, refs[i].id);
+    }
+    buf_chr(sql, ')');
+}
+
+static int by_version(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+
+    if (x->version != y->version)
+        return x->version < y->version ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
+{
+    struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
+
+    qsort(sorted, count, sizeof *sorted, by_version);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || sorted[i].version != sorted[i - 1].version)
+            buf_printf(sql, "%s%sversion = %" PRIu64 " AND %sid IN (", i ? ")) OR (" : "((", alias, sorted[i].version, alias);
+        else
+            buf_chr(sql, ',');
+        buf_u64(sql, sorted[i].id);
+    }
+    buf_str(sql, ")))");
+    free(sorted);
+}
+
+int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
+{
+    struct db_rows *rows = NULL;
+    size_t n = 0;
+
+    int rc = db_query(db, sql, 2, false, &rows, err);
+    while (rc == 0 && n < count && (rc = db_rows_next(rows, err)) == 1) {
+        refs[n++] = (struct claim_ref){db_u64(rows, 0), db_u64(rows, 1)};
+        rc = 0;
+    }
+    db_rows_free(rows);
+    if (rc == 0)
+        *ret_count = n;
+    return rc;
+}
+
+void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner, const struct claim_ref *refs, size_t count)
+{
+    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
+    sql_put_token(sql, owner->token);
+    buf_str(sql, " AND ");
+    claim_ref_put(sql, "", refs, count);
+}

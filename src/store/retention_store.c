@@ -1,0 +1,79 @@
+/*
+ * retention_store.c - what has been finished long enough. Invariant: a task that is retried meanwhile stays.
+ */
+#include "store/retention_store.h"
+#include "base/mem.h"
+#include "store/sql.h"
+#include "store/task_delete.h"
+
+#include <stdlib.h>
+
+/* The tags that have a finished task that was due before the limit: a loose index scan, as in peek_store_all. */
+static int old_tags(struct db *db, enum task_status status, int64_t age_ms, char ***ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows *rows = NULL;
+    char **tags = NULL;
+    size_t count = 0;
+
+    buf_printf(&sql,
+               "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
+               " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
+               (int)status - 1, (int)status + 1);
+    sql_put_from_now(&sql, -age_ms);
+    int rc = db_query(db, &sql, 1, false, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        tags = mem_resize(tags, count + 1, sizeof *tags);
+        tags[count++] = sql_dup_tag(rows, 0);
+        rc = 0;
+    }
+    db_rows_free(rows);
+    buf_done(&sql);
+    *ret = tags;
+    *ret_count = count;
+    return rc;
+}
+
+/* What is due early is finished early: the index leads to nearly the right rows, and finish_time decides. */
+static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms, struct claim_ref *refs, size_t limit,
+                    size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
+    sql_put_tag(&sql, tag);
+    buf_str(&sql, " AND expected_time < ");
+    sql_put_from_now(&sql, -age_ms);
+    buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
+    sql_put_from_now(&sql, -age_ms);
+    buf_printf(&sql, " ORDER BY expected_time, id LIMIT %zu", limit);
+    int rc = claim_ref_read(db, &sql, refs, limit, ret_count, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
+                           struct row_faults *faults, struct err *err)
+{
+    struct claim_ref refs[TASK_STEP];
+    char **tags = NULL;
+    size_t tag_count = 0, total = 0, n = 0, deleted = 0;
+
+    int rc = old_tags(db, status, age_ms, &tags, &tag_count, err);
+    for (size_t i = 0; rc == 0 && i < tag_count && total < limit;) {
+        size_t most = limit - total < TASK_STEP ? limit - total : TASK_STEP;
+        rc = old_rows(db, status, tags[i], age_ms, refs, most, &n, err);
+        if (rc == 0 && n)
+            rc = task_delete_refs(db, refs, n, &deleted, faults, err);
+        if (rc == 0 && n)
+            total += deleted;
+        if (n < most || !deleted)
+            i++;
+    }
+    for (size_t i = 0; i < tag_count; i++)
+        free(tags[i]);
+    free(tags);
+    if (rc == 0)
+        *ret_deleted = total;
+    return rc;
+}

@@ -1,0 +1,13 @@
+/*
+ * schema_verify.h - whether the tables of a database are those that the migrations make.
+ */
+#ifndef DQ_STORE_SCHEMA_VERIFY_H
+#define DQ_STORE_SCHEMA_VERIFY_H
+
+#include "store/db.h"
+
+/* Compares the tables with what the migrations up to that version make: columns (type, NULL, collation, default), indexes, engine.
+ * partly: tables may be missing. ERR_CONFIG names the first differences. Three reads of information_schema. */
+int schema_verify(struct db *db, int version, bool partly, struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * targets.c - the tasks that a change or a deletion is about. Invariant: each is in the list once, at one version.
+ */
+#include "store/targets.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int add_target(const struct task *t, void *arg)
+{
+    struct targets *x = arg;
+
+    if (x->finished_before_at != TASK_TIME_NONE && t->finish_at >= x->finished_before_at)
+        return 0;
+    if (x->count == x->cap) {
+        x->cap = x->cap ? 2 * x->cap : 64;
+        x->refs = mem_resize(x->refs, x->cap, sizeof *x->refs);
+        x->running = mem_resize(x->running, x->cap, sizeof *x->running);
+    }
+    x->refs[x->count] = (struct claim_ref){t->id, t->version};
+    x->running[x->count++] = t->status == TASK_RUNNING;
+    return 0;
+}
+
+void targets_done(struct targets *x)
+{
+    free(x->refs);
+    free(x->running);
+}
+
+int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x, struct err *err)
+{
+    struct task_filter allowing = *f;
+
+    allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
+    return allowing.statuses ? task_list(db, &allowing, false, add_target, x, err) : 0;
+}
+
+int targets_unsure(size_t n, struct err *err)
+{
+    char text[sizeof err->text];
+
+    memcpy(text, err->text, sizeof text);
+    return err_set(err, ERR_LOST, "%s; whether it was done to these %zu tasks is not known: doing it again does no harm", text, n);
+}

@@ -1,0 +1,129 @@
+/*
+ * task_delete.c - deleting finished tasks, in steps of a few hundred rows.
+ *
+ * Invariant: a task is deleted only while it is finished and at the version that was listed, and its attempts go with it. A row
+ * that cannot be deleted costs itself (rows.h).
+ */
+#include "store/task_delete.h"
+#include "store/sql.h"
+
+static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE "); /* else all rows may be read, and met with their locks */
+    sql_put_statuses(&sql, "", TASK_FINISHED);
+    buf_str(&sql, " AND ");
+    claim_ref_put(&sql, "", refs, count);
+    rc = db_exec(db, &sql, &rows, err);
+    if (rc == 0 && rows) { /* of those that are gone: a task that was retried meanwhile keeps its history */
+        buf_reset(&sql);
+        buf_str(&sql, "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
+        claim_ref_put_ids(&sql, "a.task_", refs, count);
+        rc = db_exec(db, &sql, NULL, err);
+    }
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    else
+        *ret_deleted = (size_t)rows;
+    buf_done(&sql);
+    return rc;
+}
+
+struct deleting {
+    struct db *db;
+    const struct claim_ref *refs;
+    int tries;
+    size_t deleted;
+};
+
+static uint64_t deleting_id(const void *arg, size_t i)
+{
+    return ((const struct deleting *)arg)->refs[i].id;
+}
+
+/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
+static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct deleting *w = arg;
+    struct buf sql = BUF_INIT;
+    struct claim_ref refs[TASK_STEP], left[TASK_STEP];
+    size_t count = 0, deleted = 0;
+    bool lost = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    for (int tries = 0; tries < w->tries; tries++) {
+        rc = delete_rows(w->db, refs, n, &deleted, err);
+        lost |= rc == ERR_LOST;
+        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
+            break;
+    }
+    if (rc == 0 && lost) {
+        buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+        claim_ref_put_ids(&sql, "", refs, n);
+        rc = db_latest_begin(w->db, err);
+        if (rc == 0)
+            rc = claim_ref_read(w->db, &sql, left, n, &count, err);
+        db_latest_end(w->db);
+        deleted = n - count;
+        buf_done(&sql);
+    }
+    w->deleted += deleted;
+    return rc;
+}
+
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct row_faults *faults,
+                     struct err *err)
+{
+    struct deleting w = {db, refs, 1, 0};
+
+    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
+    if (rc == 0)
+        *ret_deleted = w.deleted;
+    return rc;
+}
+
+static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct row_faults *faults,
+                       struct err *err)
+{
+    struct deleting w = {db, refs, TARGETS_TRIES, 0};
+
+    int rc = rows_run(db, &(struct rows_work){n, &w, deleting_id, delete_some}, false, faults, err);
+    *ret_deleted = w.deleted;
+    return rc == ERR_LOST ? targets_unsure(n, err) : rc;
+}
+
+int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
+                void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
+                struct row_faults *faults, struct err *err)
+{
+    struct targets x = {.finished_before_at = finished_before_at};
+    struct task_changed so_far = {0};
+    size_t n, deleted;
+
+    int rc = targets_list(db, f, TASK_FINISHED, &x, err);
+    so_far.matched = x.count;
+    if (dry_run)
+        so_far.changed = x.count;
+    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
+        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
+        deleted = 0;
+        rc = delete_step(db, x.refs + from, n, &deleted, faults, err);
+        so_far.changed += deleted;
+        so_far.lost += n - deleted;
+        if (rc == 0 && progress)
+            progress(&so_far, arg);
+    }
+    targets_done(&x);
+    if (rc == 0 || so_far.changed)
+        *ret = so_far;
+    return rc;
+}
