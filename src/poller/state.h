@@ -199,6 +199,7 @@ struct poller {
     int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     int64_t renew_again_us;  /* leases that could not be renewed are tried again then; 0: none */
     struct aside reap_aside; /* tasks that could not be taken back */
+    char *reap_after;        /* the next look for ended leases begins behind this tag; NULL: with the first */
     bool renew_faulty;       /* there were some at the last renewal */
     bool pass_empty;         /* the last full pass won nothing, and nothing that was due was put off */
     bool any_full;           /* of the tags */

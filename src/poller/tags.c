@@ -240,6 +240,7 @@ void tags_free(struct poller *p)
         free(p->tags[i]);
     }
     aside_done(&p->reap_aside);
+    free(p->reap_after);
     free(p->tags);
     free(p->handled);
 }

@@ -52,9 +52,11 @@ static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
                  (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
 }
 
-/* Keeps those that are ours to take back; give_up[] is by their new place. */
+/* Keeps those that are ours to take back; give_up[] is by their new place. Of many that are not, the next look begins behind the
+ * last one's tag: all of that tag would only be in the way of others. */
 static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, int64_t now_at)
 {
+    const char *left = NULL;
     size_t kept = 0;
 
     for (size_t i = 0; i < l->count; i++) {
@@ -65,8 +67,12 @@ static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, i
 
             l->items[kept++] = *t;
             *t = swap;
+        } else {
+            left = t->tag;
         }
     }
+    free(p->reap_after);
+    p->reap_after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
     for (size_t i = kept; i < l->count; i++)
         task_done(&l->items[i]);
     l->count = kept;
@@ -103,7 +109,7 @@ int upkeep_reap(struct poller *p, struct err *err)
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&p->reap_aside, now_us, &aside);
-    int rc = lease_store_expired(p->db, aside, aside_count, REAP_MOST, &expired, err);
+    int rc = lease_store_expired(p->db, p->reap_after, aside, aside_count, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)

@@ -101,7 +101,8 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int lease_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_array *ret, struct err *err)
+int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count, size_t limit,
+                        struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows = NULL;
@@ -110,11 +111,15 @@ int lease_store_expired(struct db *db, const uint64_t *but, size_t but_count, si
                "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
                " WHERE t.status = %d AND " SQL_LEASE_ENDED,
                TASK_RUNNING);
+    if (after_tag) {
+        buf_str(&sql, " AND t.tag > ");
+        sql_put_tag(&sql, after_tag);
+    }
     if (but_count) {
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "t.", but, but_count);
     }
-    buf_printf(&sql, " LIMIT %zu", limit);
+    buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu", limit);
     int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
     while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
         task_read(rows, task_array_add(ret));

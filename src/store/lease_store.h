@@ -19,9 +19,9 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
                       bool careful, bool *lost, struct row_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 /* Running tasks whose lease has ended, whoever owned them, but for those of but[]: id, tag, version, attempt, max_attempts, host,
- * pid, execution_at. At most limit. */
-int lease_store_expired(struct db *db, const uint64_t *but, size_t but_count, size_t limit, struct task_array *ret, struct err *err)
-    __attribute__((warn_unused_result));
+ * pid, execution_at. By their tags, from the one behind after_tag on (NULL: from the first), at most limit. */
+int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count, size_t limit,
+                        struct task_array *ret, struct err *err) __attribute__((warn_unused_result));
 /* Takes them back: TASK_TAKE_BACK (due at once, or soon when it is not the first time) or TASK_GIVE_UP (give_up[i]), each with its
  * row of dq_attempt (lease-expired), only where status, version and the ended lease still hold: taken[i]. In transactions of at
  * most 100 tasks. faults, careful: as rows_run. */

@@ -233,6 +233,22 @@ END
     dqd_stop
 }
 
+@test "tasks that a dead dqd held are taken back behind very many whose tag has no handler here" {
+    write_handlers <<'END'
+handlers:
+  zzz:
+    run: 'true'
+END
+    sql "INSERT INTO dq_task (tag, message_body, status, version, attempt, claim_token, lease_until, expected_time,
+                              create_time, execution_time)
+         SELECT IF(seq = 601, 'zzz', 'aaa'), '', 3, 1, 1, RANDOM_BYTES(16), UTC_TIMESTAMP(3) - INTERVAL 5 SECOND,
+                UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_601"
+    dqd_start --resident
+    wait_until is "tag = 'zzz' AND status = 1" 1
+    is "tag = 'aaa' AND status = 3" 600
+    dqd_stop
+}
+
 @test "on_lease_expiry: fail" {
     write_handlers <<'END'
 handlers:

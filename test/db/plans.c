@@ -107,7 +107,7 @@ static void claim_check_renew_settle(void **state)
     end_within(75 * 12);
     run(db, "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
     begin("25 expired leases");
-    ok(lease_store_expired(db, NULL, 0, 500, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err));
     end_within(25 * 3);
     assert_int_equal(expired.count, 25);
     begin("taking 25 back");
@@ -115,7 +115,7 @@ static void claim_check_renew_settle(void **state)
     end_within(25 * 8);
     begin("nothing expired");
     task_array_done(&expired);
-    ok(lease_store_expired(db, NULL, 0, 500, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err));
     end_within(3);
     task_array_done(&won);
     ask = (struct claim_ask){.tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};

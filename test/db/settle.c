@@ -199,7 +199,7 @@ static void a_stale_owner_changes_nothing(void **state)
     bool taken[4];
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
     ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
     assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
@@ -236,10 +236,10 @@ static void expired_leases_are_taken_back(void **state)
     struct claim_ref renewed = {won.items[2].id, won.items[2].version};
     bool taken[4];
     (void)state;
-    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 0);
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, 0, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
     assert_string_equal(expired.items[0].tag, "t");
     assert_string_equal(expired.items[0].host, "test.example");

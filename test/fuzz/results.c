@@ -175,7 +175,7 @@ static void keep(struct db *db)
     (void)!lease_store_check(db, &owner, refs, 3, lost, &err);
     (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
-    if (lease_store_expired(db, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
+    if (lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
         (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
     task_array_done(&expired);
     (void)!retention_store_expire(db, TASK_DONE, 1000, 100, &n, &faults, &err);
