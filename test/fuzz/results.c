@@ -16,6 +16,7 @@
 #include "store/retention_store.h"
 #include "store/rows.h"
 #include "store/schema.h"
+#include "store/schema_verify.h"
 #include "store/settle_store.h"
 #include "store/tag_lateness.h"
 #include "store/tag_store.h"
