@@ -18,6 +18,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,12 +354,23 @@ static int act(struct command_line *c, struct err *err)
     return 0;
 }
 
+/* One that comes before the poller takes signals waits for it, and is a reload like any other. */
+static void hold_hup(void)
+{
+    sigset_t hup;
+
+    sigemptyset(&hup);
+    sigaddset(&hup, SIGHUP);
+    sigprocmask(SIG_BLOCK, &hup, NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct command_line c = {.o = {.lock_fd = -1}};
     struct err err = {0};
     int rc;
 
+    hold_hup();
     log_fill_descriptors();
     log_open("dqd", LOG_INFO);
     rc = parse(&c, argc, argv, &err);

@@ -129,6 +129,7 @@ handlers:
   t: {run: ':'}
 END
     dqd_start --resident
+    wait_until logged connected # before it has begun it is bash, which a HUP ends
     python3 - "$DQ_HANDLERS" 3>&- <<'END' &
 import os, sys
 n = 0

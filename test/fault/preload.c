@@ -2,7 +2,8 @@
  * preload.c - a library for LD_PRELOAD that makes one call of a process fail, or kills the process at it, or shifts its clock.
  *
  *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of CALL (any: of all of these)
- *                               fails with the error number WHAT, or kills the process (WHAT = kill; late-kill: 50 ms later)
+ *                               fails with the error number WHAT, or kills the process (WHAT = kill; late-kill: 50 ms later),
+ *                               or sends it a HUP and works (WHAT = hup)
  *   DQ_FAULT_LOG=FILE           gets one line when that has happened
  *   DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
  *
@@ -37,7 +38,7 @@ void *__libc_realloc(void *p, size_t size);
 static char fault_name[32], fault_call[32];
 static long fault_at, fault_seen, clock_ms;
 static int fault_error; /* 0: kill */
-static bool armed, late;
+static bool armed, late, hup;
 static uintptr_t program_first, program_end; /* where the program itself lies */
 
 static int note_program(struct dl_phdr_info *info, size_t size, void *arg)
@@ -62,6 +63,7 @@ __attribute__((constructor)) static void read_orders(void)
     if (!order || sscanf(order, "%31[^:]:%31[^:]:%ld:%15s", fault_name, fault_call, &fault_at, what) != 4)
         return;
     late = strcmp(what, "late-kill") == 0;
+    hup = strcmp(what, "hup") == 0;
     fault_error = atoi(what);
     dl_iterate_phdr(note_program, NULL);
     armed = true;
@@ -94,7 +96,9 @@ static bool hit(const char *call)
     if (late) /* what it has begun goes on meanwhile */
         syscall(SYS_nanosleep, &(struct timespec){0, 50000000}, NULL);
     if (fault_error == 0)
-        syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+        syscall(SYS_kill, syscall(SYS_getpid), hup ? SIGHUP : SIGKILL);
+    if (hup)
+        return false;
     errno = fault_error;
     return true;
 }

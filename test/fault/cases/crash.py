@@ -1,4 +1,4 @@
-"""Every step once: the process is killed at it, or the call fails (scenarios 8, 18, 30)."""
+"""Every step once: the process is killed at it, or the call fails (scenarios 8, 18, 30, 42)."""
 import errno
 import os
 
@@ -74,6 +74,24 @@ def crash_poller(t):
 def crash_runner(t):
     """The same for the runner."""
     _crash(t, "dqd-runner")
+
+
+@case("hup-at-any-step", 42, 15)
+def hup_at_any_step(t):
+    """A HUP at any step of dqd, from its first call on, ends nothing: the files are read again, the pass goes on."""
+    n = 0
+    for n in (range(1, 2000) if t.full else (*range(1, 25), *range(30, 200, 30))):
+        t.add(1)
+        environment, log = _fault(t, "dqd", "any", n, "hup")
+        d = t.dqd("--once", environment=environment)
+        t.wait(lambda d=d: not d.alive(), f"dqd ends after HUP at call {n}", 30, 0.005)
+        t.dqds.remove(d)
+        t.expect(d.process.returncode == 0, f"HUP at call {n}: dqd ended with {d.process.returncode}")
+        t.expect(t.count("status <> 1") == 0, f"HUP at call {n}: the task is not done")
+        if not _struck(log):
+            break
+    t.note(f"{n} passes")
+    Oracle(t).check()
 
 
 @case("calls-fail", 30, 60)
