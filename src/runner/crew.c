@@ -214,12 +214,19 @@ static bool is_launching(const struct crew *w, pid_t pid)
 /* A leader that has to stay a zombie hides others from child_ended: each is asked. */
 static void reap_one_by_one(struct crew *w)
 {
-    bool due = when_steady() >= w->ending_at;
+    int64_t now = when_steady();
+    bool due = now >= w->ending_at;
 
     for (size_t i = w->jobs.running_count; i-- > 0;) {
         struct job *j = w->jobs.running[i];
         if (j->pid && (j->ending ? due : child_has_ended(j->pid)))
             end(w, j);
+    }
+    orphans_look(&w->orphans, now);
+    for (size_t i = 0; i < w->orphans.count; i++) {
+        pid_t pid = w->orphans.items[i].pid;
+        if (!jobs_led_by(&w->jobs, pid) && !is_launching(w, pid) && child_has_ended(pid))
+            child_reap(pid);
     }
 }
 
@@ -228,6 +235,8 @@ void crew_reap(struct crew *w)
     pid_t pid;
 
     take_launches(w);
+    if (w->ending)
+        reap_one_by_one(w);
     while (!w->ending && (pid = child_ended()) > 0) {
         struct job *j = jobs_led_by(&w->jobs, pid);
         if (j)

@@ -10,12 +10,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,6 +250,27 @@ static void drop_right_to_kill(void)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
+/* A handler that starts `other` as another account, with its pid in a file, and then does `then`. */
+#define BESIDE_OTHER(tag, file, other, then)                                                                                       \
+    "  " tag ": {run: 'setpriv --reuid=65534 --clear-groups sh -c \"echo \\$\\$ >&3; " other "\" 3>@DIR@/" file " <@DIR@/hold & "  \
+    "while ! test -s @DIR@/" file "; do sleep 0.01; done; " then "'}\n"
+
+static pid_t read_pid(struct rig *r, const char *name)
+{
+    char *text = rig_read_file(r, name);
+    pid_t pid = (pid_t)atoi(text);
+
+    free(text);
+    return pid;
+}
+
+/* Until it is not even a zombie. */
+static void until_reaped(struct rig *r, pid_t pid)
+{
+    while (kill(pid, 0) == 0 || errno != ESRCH)
+        rig_ping(r);
+}
+
 /* Must be the last test: the right does not come back. */
 static void what_may_not_be_killed_is_waited_for(void **state)
 {
@@ -257,19 +281,30 @@ static void what_may_not_be_killed_is_waited_for(void **state)
         skip();
     drop_right_to_kill();
     rig_open(&r,
-             "defaults: {kill_grace: 100ms, timeout: 300ms}\n"
+             "defaults: {kill_grace: 100ms}\n"
              "handlers:\n"
-             "  t: {run: 'setpriv --reuid=65534 --clear-groups sleep 2 & echo $! >@DIR@/other; sleep 1000'}\n"
-             "  ends: {run: 'setpriv --reuid=65534 --clear-groups sleep 30 & echo $! >@DIR@/left; sleep 0.2'}\n",
+             BESIDE_OTHER("t", "other", "read x", "sleep 1000") BESIDE_OTHER("ends", "left", "exec sleep 30", ":")
+             "  orphan: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/orphan; sleep 0.1\" & "
+             "while ! test -s @DIR@/orphan; do sleep 0.01; done'}\n",
              4);
+    assert_int_equal(mkfifo(rig_path(&r, "hold"), 0600), 0);
+    int hold = open(rig_path(&r, "hold"), O_RDWR | O_CLOEXEC);
+    assert_true(hold >= 0);
     uint32_t job = rig_send(&r, "t"), ends = rig_send(&r, "ends");
-    char *other = rig_read_file(&r, "other"), *left = rig_read_file(&r, "left");
+    pid_t other = read_pid(&r, "other"), left = read_pid(&r, "left");
     assert_int_equal(rig_end(&r, ends)->e.outcome, OUTCOME_DONE); /* an end of its own is one */
-    assert_true(rig_alive(atoi(left)));
-    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_TIMEOUT);
-    assert_false(rig_alive(atoi(other)));
-    free(other);
-    free(left);
+    assert_true(rig_alive(left));
+    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
+    rig_until_gone(&r, rig_wait(&r, RUNNER_STARTED, job)->e.pid);
+    rig_end(&r, rig_send(&r, "orphan"));
+    until_reaped(&r, read_pid(&r, "orphan")); /* meanwhile others are no zombies for longer than needed */
+    assert_null(rig_find(&r, RUNNER_ENDED, job));
+    assert_true(rig_alive(other));
+    assert_int_equal(write(hold, "\n", 1), 1);
+    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_CANCELLED);
+    until_reaped(&r, other);
+    assert_true(rig_alive(left)); /* its end would have had the others reaped */
+    close(hold);
     rig_close(&r);
 }
 
