@@ -61,49 +61,56 @@ def bodies(t):
         t.sql("SET GLOBAL max_allowed_packet = 16777216")
 
 
-EVIL = ["$(touch {0})", "`touch {0}`", "; touch {0} #", "' ; touch {0} ; '", "\" ; touch {0} ; \"", "a\" OR 1=1 --", "x'; DROP TABLE dq_task; --",
-        "%s%n%p", "*", "?[!a]", "a\u202eb", "a\u2066b", "\u200b", "é\u0301", "..", "../../x", "a b", "a|touch {0}", "a&touch {0}", "\\", "\\'", "a=b",
-        "x" * 128]
+# Tags, keys and bodies. What the alphabet of tags forbids is inserted as an application would.
+EVIL = ["$(touch${{IFS}}{0})", ";touch${{IFS}}{0};#", "a|touch${{IFS}}{0}", "a&touch${{IFS}}{0}&", "a;touch<>{0}", "%s%n%p", "[!a]", "a\u202eb", "a\u2066b",
+        "\u200b", "e\u0301", "..", "../../x", "a=b", "~root", "x;DROP(dq_task);--", "x" * 128]
+EVIL_ROWS = ["$(touch {0})", "`touch {0}`", "; touch {0} #", "' ; touch {0} ; '", "\" ; touch {0} ; \"", "a\" OR 1=1 --", "x'; DROP TABLE dq_task; --",
+             "*", "?[!a]", "a b", "\\", "\\'", "-rf", "--help", "a\nb", "a\ntouch {0}\n", "a\x1b[2J", "\x1b]0;title\x07", "a\x7f", "a\x9bb"]
+
+
+def _hex(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return f"X'{data.hex()}'" if data else "''"
 
 
 @case("evil-text", 22, 15)
 def evil_text(t):
-    """Tags, keys and bodies full of shell, SQL and terminal tricks are inert everywhere."""
+    """Tags, keys and bodies full of shell, SQL and terminal tricks, from dq and from applications, are inert everywhere."""
     mark = t.dir + "/touched"
     t.handlers({"*": {"run": "'true \"$DQ_TAG\" $DQ_KEY; cat; echo \"$DQ_TAG $DQ_KEY\"'"}})
-    texts = [e.format(mark)[:128] for e in EVIL]
-    bodies_ = [e.format(mark).encode() for e in EVIL] + [b"\x1b]0;title\x07\x1b[2J", b"line\r\nline\0"]
-    refused = 0
+    texts, rows = ([e.format(mark)[:128] for e in some] for some in (EVIL, EVIL_ROWS))
+    keys = texts + [text for text in rows if all(c.isprintable() for c in text)]
+    bodies_ = [text.encode() for text in texts + rows] + [b"\x1b]0;title\x07\x1b[2J", b"line\r\nline\0"]
     for n, text in enumerate(texts):
-        # What is no tag to dq may still come from an application.
-        if t.dq("add", text, "-", "--key", text + str(n), body=bodies_[n % len(bodies_)], status=(0, 65)).returncode:
-            t.sql("INSERT INTO dq_task (tag, task_key, live, message_body, expected_time, create_time) VALUES"
-                  f" (X'{text.encode().hex()}', X'{(text + str(n)).encode().hex()}', 1, X'{bodies_[n % len(bodies_)].hex()}',"
-                  " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
-            refused += 1
-        t.dq("add", "plain", "-", "--key", text, body=bodies_[-1 - n % 2])
-    t.expect(5 < refused < len(texts) - 5, f"{refused} of {len(texts)} tags were refused")
-    for bad in ("", "-rf", "a\nb", "a\x1b[2J", "a\x7f", "x" * 129, "\x9b"):
+        t.dq("add", text, "-", "--key", text + str(n), body=bodies_[n])
+    for n, key in enumerate(keys):
+        t.dq("add", "plain", "-", "--key", key, body=bodies_[-1 - n])
+    stored = t.count()
+    for bad in ("", "x" * 129, *[text for text in rows if text != "--help"]):
         t.dq("add", bad, "x", status=(64, 65))
-    t.expect(t.count() == 2 * len(texts), "not every task is stored, or one that was refused")
+    t.expect(stored == len(texts + keys) and t.count() == stored, "not every task is stored, or one that was refused")
+    for text in rows:
+        t.sql("INSERT INTO dq_task (tag, task_key, live, message_body, expected_time, create_time)"
+              f" VALUES ({_hex(text)}, {_hex(text)}, 1, {_hex(text)}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+    stored = t.count()
     t.dqd()
     t.wait_finished(30)
     t.expect(not os.path.exists(mark), "something was executed")
-    t.expect(t.count(f"status = {DONE}") == 2 * len(texts), "not every task is done")
+    t.expect(t.count(f"status = {DONE}") == stored, "not every task is done")
     # What is shown on a terminal: nothing that moves its cursor or turns its text round.
     forbidden = [chr(c) for c in range(32) if chr(c) != "\n"] + ["\x7f", "\u202e", "\u2066", "\u200b"] + [chr(c) for c in range(0x80, 0xA0)]
     for arguments in (["list", "--status", "all"], ["tags"], ["show", *[r[0] for r in t.sql("SELECT id FROM dq_task")]], ["stats"]):
         done = t.dq(*arguments)
         text = done.stdout.decode()
         t.expect(not [c for c in forbidden if c in text], f"dq {arguments[0]} prints {[c for c in forbidden if c in text]}")
-    rows = json.loads(t.dq("list", "-o", "json", "--status", "all").stdout)
-    tags = {r["tag"] for r in rows}
-    t.expect(tags == {*texts, "plain"}, f"tags came out changed: {tags ^ {*texts, 'plain'}}")
+    tags = {r["tag"] for r in json.loads(t.dq("list", "-o", "json", "--status", "all", "-n", "0").stdout)}
+    t.expect(tags == {*texts, *rows, "plain"}, f"tags came out changed: {tags ^ {*texts, *rows, 'plain'}}")
     log = t.dqds[0].log()
     t.expect(not [c for c in forbidden if c in log], "the log has control characters")
-    t.dq("cancel", "--tag", "$(touch " + mark + ")", "-y", status=(0, 1))
-    t.dq("pause", "'; DELETE FROM dq_task; --", status=(0, 1, 65))
-    t.expect(t.count() == 2 * len(texts), "SQL was executed")
+    for text in rows:  # as an operator has them from a list
+        t.dq("cancel", "--tag", text, "-y", status=(0, 1, 64, 65))
+        t.dq("pause", text, status=(0, 1, 64, 65))
+    t.expect(t.count() == stored and not os.path.exists(mark), "a tag was executed")
 
 
 @case("clocks", 23, 25)

@@ -9,7 +9,7 @@ from cases import case
 from harness.oracle import CANCELLED, DONE, FAILED, Oracle
 
 # How a handler puts what it starts into a group of its own.
-GROUPS = {"timeout": "timeout 90 {}", "job-control": "set -m; {} & wait", "timeout-below": "(timeout 90 {}) & wait"}
+GROUPS = {"timeout": "timeout 97 {}", "job-control": "set -m; {} & wait", "timeout-below": "(timeout 97 {}) & wait"}
 
 
 def _in_groups(t, words):
@@ -56,14 +56,18 @@ def _started(t):
         return sum(line.startswith("S") for line in f)
 
 
-def _as_root(t, **keys):
+def _handle_in_groups(t, ms):
+    t.handlers(_in_groups(t, f"ignore ms={ms}"), timeout="5m", retry="[10ms, 10ms, 10ms, 10ms]")
+
+
+def _as_root(t, ms, **keys):
     """dqd as its manual has it: started as root, the poller gives up its rights."""
     if os.geteuid() != 0:
         t.note("not root: nothing to see")
         return False
     os.chmod(t.journal, 0o666)
     t.configure(user="nobody", slots=12, **keys)
-    t.handlers(_in_groups(t, "ignore ms=4000"), retry="[10ms, 10ms, 10ms, 10ms]")
+    _handle_in_groups(t, ms)
     return True
 
 
@@ -71,9 +75,10 @@ def _as_root(t, **keys):
 def root_runner(t):
     """Started as root, with `user`: the poller, which is nobody, kills a runner that is stopped, and all that a runner which was killed
     has left behind; no attempt runs beside the one before."""
-    if not _as_root(t, lease="6s"):
+    if not _as_root(t, 100, lease="6s"):
         return
     for who, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
+        _handle_in_groups(t, 80_000)  # longer than is waited for their end
         d = t.dqd()
         for name in GROUPS:
             t.add(2, name, max_attempts=50)
@@ -85,9 +90,10 @@ def root_runner(t):
         os.kill(runner, number)
         t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended", 20)
         t.expect("its handlers are killed and their tasks taken back" in d.log(), f"{who}: the tasks were not taken back")
-        t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 5)
-        t.expect(not _left(t), f"{who}: something of a handler is left")
+        t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 20)
+        t.wait(lambda: not _left(t), f"{who}: nothing of a handler is left", 20)
         t.expect(t.count("status = 3") == 0, f"{who}: a task is still running")
+        _handle_in_groups(t, 100)
         t.dqd(keep=True)
         t.wait_finished(60)
         t.dqds[-1].stop()
@@ -99,7 +105,7 @@ def root_runner(t):
 @case("unkillable-runner", 39, 20)
 def unkillable_runner(t):
     """The poller has no right to kill its runner, which is stopped: it says so, renews no lease, and gives no task back."""
-    if not _as_root(t, lease="4s"):
+    if not _as_root(t, 4000, lease="4s"):
         return
     wrapper = t.dir + "/dqd"
     with open(wrapper, "w", encoding="utf-8") as f:

@@ -156,7 +156,8 @@ class Trial:
         done = subprocess.run([self.bin + "/dq", "--config", ini or self.ini, *arguments], input=body, capture_output=True,
                               timeout=timeout, check=False, env={**self.environment, **(environment or {})})
         if status is not None and done.returncode not in status:
-            raise Failed(f"dq {' '.join(arguments)[:80]}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
+            shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(arguments)[:80])
+            raise Failed(f"dq {shown}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
         return done
 
     def run(self, program, *arguments):
