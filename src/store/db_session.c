@@ -55,8 +55,7 @@ static const struct setting {
     {ALL, "sql_safe_updates", "0", NULL},
     {ALL, "sql_auto_is_null", "0", NULL}, /* id IS NULL would find the last row that was added */
     {ALL, "sql_select_limit", NO_LIMIT, NULL},
-    {ALL, "max_join_size", NO_LIMIT, NULL},
-    {ALL, "sql_big_selects", "1", NULL}, /* after max_join_size, which changes it */
+    {ALL, "max_join_size", NO_LIMIT, NULL}, /* and with it sql_big_selects */
     {ALL, "group_concat_max_len", "1048576", NULL},
     {ALL, "lc_messages", "'en_US'", NULL},         /* db_duplicates reads a message */
     {ALL, "timestamp", "DEFAULT", NULL},           /* the clock goes on; secure_timestamp allows this value */
