@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static void every_event_has_its_row(void **state)
@@ -117,6 +118,7 @@ static void a_bad_tag_is_refused_with_its_rule(void **state)
     tag_is("z\xe3\x80\x80", 4, "a tag must not contain white space: byte 2 is U+3000" RULE);
     tag_is("bob's", 5, "a tag must not contain quotes: byte 4 is U+0027" RULE);
     tag_is("a\"", 2, "a tag must not contain quotes: byte 2 is U+0022" RULE);
+    tag_is("`a", 2, "a tag must not contain quotes: byte 1 is U+0060" RULE);
     tag_is("a\\b", 3, "a tag must not contain backslashes: byte 2 is U+005C" RULE);
     tag_is("a*", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002A" RULE);
     tag_is("a?", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+003F" RULE);
@@ -134,6 +136,26 @@ static void a_bad_tag_is_refused_with_its_rule(void **state)
     tag_is(tag, TASK_TAG_MAX * 4, NULL); /* characters count, not bytes */
     tag[TASK_TAG_MAX * 4] = 'x';
     tag_is(tag, TASK_TAG_MAX * 4 + 1, "a tag may have at most 128 characters, this one has 129");
+}
+
+static void every_white_space_of_unicode_is_one(void **state)
+{
+    static const char *const spaces[] = {"\x20",         "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x8a",
+                                         "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+    struct err err;
+    char text[8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+        int len = snprintf(text, sizeof text, "a%s", spaces[i]);
+        assert_int_equal(task_check_tag(text, (size_t)len, &err), ERR_DATA);
+        assert_non_null(strstr(err.text, "a tag must not contain white space: byte 2"));
+        assert_int_equal(task_check_key(text, (size_t)len, &err), ERR_DATA);
+        assert_non_null(strstr(err.text, "a key must not end with white space: byte 2"));
+        len = snprintf(text, sizeof text, "%sa", spaces[i]);
+        assert_int_equal(task_check_key(text, (size_t)len, &err), ERR_DATA);
+    }
+    tag_is("a\xe2\x80\x8b", 4, NULL); /* U+200B takes no space, and is shown escaped */
 }
 
 static void a_key_may_begin_with_a_dash_and_be_longer(void **state)
@@ -166,6 +188,9 @@ static void a_handlers_name_may_have_wildcards(void **state)
     assert_string_equal(err.text,
                         "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control characters,"
                         " quotes, backslashes or commas");
+    static const char *const bad[] = {"a\\*", "a,b", "'a'", "\"a\"", "`a`", "-*", "a\x7f"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(task_check_tag_glob(bad[i], strlen(bad[i]), &err), ERR_DATA);
 }
 
 static void trailing_blanks_of_a_tag_do_not_count(void **state)
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(names_and_numbers_go_both_ways),
         cmocka_unit_test(a_task_owns_its_memory_and_can_be_done_twice),
         cmocka_unit_test(a_bad_tag_is_refused_with_its_rule),
+        cmocka_unit_test(every_white_space_of_unicode_is_one),
         cmocka_unit_test(a_key_may_begin_with_a_dash_and_be_longer),
         cmocka_unit_test(a_handlers_name_may_have_wildcards),
         cmocka_unit_test(trailing_blanks_of_a_tag_do_not_count),

@@ -27,9 +27,15 @@ static const struct row rows[] = {
     {LINE("{\"id\":7.0,\"result\":\"done\"}"), true, {7}},
     {LINE("{'id': 7, 'result': 'done'}"), true, {7}},
     {LINE("{id:7,result:\"done\"}"), true, {0}},
+    {LINE("{'id':'7','result':'done'}"), true, {7}},
+    {LINE("{\"id\":0,\"result\":\"done\"}"), true, {0}},
+    {LINE("{\"result\":\"done\"}"), true, {0}},
     {LINE("{\"id\":-7,\"result\":\"done\"}"), true, {0}},
     {LINE("{\"id\":18446744073709551615}"), true, {UINT64_MAX}},
     {LINE("{\"id\":18446744073709551616}"), true, {0}},
+    {LINE("{\"id\":18446744073709551617}"), true, {0}},
+    {LINE("{\"id\":3,\"result\":\"done\",\"after\":\"1s\"}"), true, {3}},
+    {LINE("{\"id\":3,\"result\":\"fail\",\"after\":\"1s\"}"), true, {3}},
     {LINE("{\"result\":\"retry\",\"id\":3,\"after\":\"4000d\"}"), true, {3}},
     {LINE("{\"id\":3,\"result\":\"fail\",\"error\":\"\\u0000\"}"), true, {3}},
     {LINE("{\"id\":3,\"result\":\"fail\",\"error\":\"\\ud800\"}"), true, {3}},
@@ -40,11 +46,16 @@ static const struct row rows[] = {
     {LINE("INFO {\"id\":5,\"result\":\"done\"}"), false, {5}},
     {LINE("\xef\xbb\xbf{\"id\":1,\"result\":\"done\"}"), true, {1}},
     {LINE("\xff\xfe{\0\"\0i\0d\0\"\0"), true, {0}},
+    {LINE("\xfe\xff\0{\0\"\0i\0d\0\""), true, {0}},
+    {LINE("\r{\"id\"\r:\t1}"), true, {1}},
     {LINE("{"), true, {0}},
     {LINE(""), false, {0}},
     {LINE("sent 12 mails, id: 5"), false, {0}},
     {LINE("\"id\""), false, {0}},
     {LINE("\"id\":"), false, {0}},
+    {LINE("\"id\"=5"), false, {0}},
+    {LINE("\"id':5"), false, {0}},
+    {LINE("the id : 5"), false, {0}},
     {LINE("\"idx\":5 \"id'\":6"), false, {0}},
 };
 
@@ -77,11 +88,29 @@ static void none_of_them_is_a_verdict(void **state)
     json_reader_free(r);
 }
 
+static void verdicts_are_taken_to_the_letter(void **state)
+{
+    struct json_reader *r = json_reader_new();
+    struct verdict v;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(verdict_parse(r, LINE("{\"id\":9223372036854775807,\"result\":\"done\"}"), &v, &err), 0);
+    assert_true(v.id == INT64_MAX && v.result == VERDICT_DONE && v.after_ms == -1 && !v.error);
+    assert_int_equal(verdict_parse(r, LINE(" {\"error\":\"no\",\"result\":\"fail\",\"id\":1}\r"), &v, &err), 0);
+    assert_true(v.id == 1 && v.result == VERDICT_FAIL && v.after_ms == -1);
+    assert_string_equal(v.error, "no");
+    assert_int_equal(verdict_parse(r, LINE("{\"id\":2,\"result\":\"retry\",\"after\":\"10m\"}"), &v, &err), 0);
+    assert_true(v.id == 2 && v.result == VERDICT_RETRY && v.after_ms == 600000 && !v.error);
+    json_reader_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unreadable_lines_are_known_by_their_looks),
         cmocka_unit_test(none_of_them_is_a_verdict),
+        cmocka_unit_test(verdicts_are_taken_to_the_letter),
     };
 
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
