@@ -218,6 +218,14 @@ class Trial:
         self._able_since = self._able_since or now
         self.overdue_ms = max(self.overdue_ms, min((late or 0) / 1000, (now - self._able_since) * 1000))
 
+    @staticmethod
+    def slowness():
+        """How many times longer than with a processor of its own a process takes now, 1.0 or more: bounds of time are multiplied by it."""
+        began, used = time.monotonic(), time.thread_time()
+        while time.thread_time() - used < 0.1:
+            pass
+        return max(1.0, (time.monotonic() - began) / 0.1)
+
     def sleep(self, seconds):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
