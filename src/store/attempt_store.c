@@ -8,8 +8,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void attempt_read(const struct db_rows *r, struct task_attempt *a)
+struct attempts {
+    struct task_attempt *items;
+    size_t count, cap;
+};
+
+static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct attempts *list = arg;
+
+    (void)err;
+    if (list->count == list->cap) {
+        list->cap = list->cap ? 2 * list->cap : 16;
+        list->items = mem_resize(list->items, list->cap, sizeof *list->items);
+    }
+    struct task_attempt *a = &list->items[list->count++];
     *a = (struct task_attempt){
         .attempt = db_u32(r, 0),
         .host = sql_dup(r, 1, NULL),
@@ -22,36 +35,26 @@ static void attempt_read(const struct db_rows *r, struct task_attempt *a)
         .error = sql_dup(r, 8, NULL),
     };
     a->output = sql_dup(r, 9, &a->output_size);
+    return 0;
 }
 
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    struct task_attempt *list = NULL;
-    size_t count = 0, cap = 0;
+    struct attempts list = {0};
 
     buf_printf(&sql,
                "SELECT attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`, error_stack, output"
                " FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
                id);
-    int rc = db_query(db, &sql, 10, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        if (count == cap) {
-            cap = cap ? 2 * cap : 16;
-            list = mem_resize(list, cap, sizeof *list);
-        }
-        attempt_read(rows, &list[count++]);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(db, &sql, 10, add_attempt, &list, err);
     buf_done(&sql);
     if (rc < 0) {
-        attempt_store_free(list, count);
+        attempt_store_free(list.items, list.count);
         return rc;
     }
-    *ret = list;
-    *ret_count = count;
+    *ret = list.items;
+    *ret_count = list.count;
     return 0;
 }
 

@@ -45,19 +45,29 @@ void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *r
     free(sorted);
 }
 
+struct refs {
+    struct claim_ref *items;
+    size_t count, most;
+};
+
+static int add_ref(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct refs *x = arg;
+
+    (void)err;
+    if (x->count == x->most)
+        return 1;
+    x->items[x->count++] = (struct claim_ref){db_u64(r, 0), db_u64(r, 1)};
+    return 0;
+}
+
 int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
 {
-    struct db_rows *rows = NULL;
-    size_t n = 0;
+    struct refs x = {refs, 0, count};
 
-    int rc = db_query(db, sql, 2, false, &rows, err);
-    while (rc == 0 && n < count && (rc = db_rows_next(rows, err)) == 1) {
-        refs[n++] = (struct claim_ref){db_u64(rows, 0), db_u64(rows, 1)};
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, sql, 2, add_ref, &x, err);
     if (rc == 0)
-        *ret_count = n;
+        *ret_count = x.count;
     return rc;
 }
 

@@ -29,10 +29,17 @@
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
-static void read_claimed(const struct db_rows *r, bool with_body, struct task_array *ret)
-{
-    struct task *t = task_array_add(ret);
+struct claimed {
+    struct task_array *to;
+    bool with_bodies;
+};
 
+static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct claimed *x = arg;
+    struct task *t = task_array_add(x->to);
+
+    (void)err;
     t->id = db_u64(r, 0);
     t->version = db_u64(r, 1);
     t->tag = sql_dup_tag(r, 2);
@@ -44,23 +51,16 @@ static void read_claimed(const struct db_rows *r, bool with_body, struct task_ar
     t->expected_at = sql_due(r, 8);
     t->create_at = db_time(r, 9);
     task_read_body(r, 10, t);
-    if (with_body && !t->body && t->body_size <= SMALL_BODY) {
+    if (x->with_bodies && !t->body && t->body_size <= SMALL_BODY) {
         t->body_size = SIZE_MAX;
-        ret->lies = true;
+        x->to->lies = true;
     }
+    return 0;
 }
 
 static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret, struct err *err)
 {
-    struct db_rows *rows = NULL;
-
-    int rc = db_query(db, sql, CLAIM_COLUMN_COUNT, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        read_claimed(rows, with_bodies, ret);
-        rc = 0;
-    }
-    db_rows_free(rows);
-    return rc;
+    return db_each(db, sql, CLAIM_COLUMN_COUNT, read_claimed, &(struct claimed){ret, with_bodies}, err);
 }
 
 /* Those of a share that have been due for so long (negative: will be so soon): the longest first, or last. */
@@ -170,7 +170,6 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
 static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
     uint64_t running = 0;
     int rc = 0;
 
@@ -178,15 +177,13 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
         buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
         db_put_text(&sql, ask->tag);
         buf_str(&sql, " FOR UPDATE NOWAIT");
-        rc = db_query(db, &sql, 1, false, &rows, err);
-        db_rows_free(rows);
-        rows = NULL;
+        rc = db_first(db, &sql, 1, NULL, NULL, err);
         buf_reset(&sql);
     }
     buf_str(&sql, "INSERT INTO dq_tag (tag) VALUES (");
     db_put_text(&sql, ask->tag);
     buf_str(&sql, ") ON DUPLICATE KEY UPDATE tag = tag");
-    if (rc == 0)
+    if (rc >= 0)
         rc = db_exec(db, &sql, NULL, err);
     if (rc < 0) {
         if (rc == ERR_LOCKED)
@@ -196,10 +193,7 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
     buf_reset(&sql);
     buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", TASK_RUNNING);
     db_put_text(&sql, ask->tag);
-    rc = db_query(db, &sql, 1, false, &rows, err);
-    if (rc == 0 && (rc = db_rows_next(rows, err)) == 1)
-        running = db_u64(rows, 0);
-    db_rows_free(rows);
+    rc = db_first(db, &sql, 1, sql_take_u64, &running, err);
     uint64_t room = running < ask->global_limit ? ask->global_limit - running : 0;
     if (*limit > room)
         *limit = (size_t)room;

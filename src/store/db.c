@@ -267,6 +267,45 @@ void db_rows_free(struct db_rows *r)
     free(r);
 }
 
+static int each_row(struct db *db, const struct buf *sql, unsigned columns, bool stream,
+                    int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg, struct err *err)
+{
+    struct db_rows *rows = NULL;
+
+    int rc = db_query(db, sql, columns, stream, &rows, err);
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1)
+        if ((rc = fn(rows, arg, err)) != 0)
+            break;
+    db_rows_free(rows);
+    return rc < 0 ? rc : 0;
+}
+
+int db_each(struct db *db, const struct buf *sql, unsigned columns, int (*fn)(const struct db_rows *r, void *arg, struct err *err),
+            void *arg, struct err *err)
+{
+    return each_row(db, sql, columns, false, fn, arg, err);
+}
+
+int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns,
+                     int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg, struct err *err)
+{
+    return each_row(db, sql, columns, true, fn, arg, err);
+}
+
+int db_first(struct db *db, const struct buf *sql, unsigned columns, void (*fn)(const struct db_rows *r, void *arg), void *arg,
+             struct err *err)
+{
+    struct db_rows *rows = NULL;
+
+    int rc = db_query(db, sql, columns, false, &rows, err);
+    if (rc == 0)
+        rc = db_rows_next(rows, err);
+    if (rc == 1 && fn)
+        fn(rows, arg);
+    db_rows_free(rows);
+    return rc;
+}
+
 bool db_is_null(const struct db_rows *r, unsigned col)
 {
     return !r->row[col];

@@ -73,6 +73,19 @@ int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream
 /* The next row: 1, 0 at the end, negative on error. Cells are valid until the next call. */
 int db_rows_next(struct db_rows *r, struct err *err) __attribute__((warn_unused_result));
 void db_rows_free(struct db_rows *r); /* drains what is left; NULL is fine */
+
+/* What most statements need of these: runs one and calls fn for each row; r is valid until fn returns, which goes on with 0, ends
+ * it with 1, and ends it with an error that is negative. 0 or the error. db_each_streamed: as `stream`. db_first: for the first row
+ * alone (fn NULL: none); 1, or 0 without a row. */
+int db_each(struct db *db, const struct buf *sql, unsigned columns, int (*fn)(const struct db_rows *r, void *arg, struct err *err),
+            void *arg, struct err *err) __attribute__((warn_unused_result));
+int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns,
+                     int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg, struct err *err)
+    __attribute__((warn_unused_result));
+int db_first(struct db *db, const struct buf *sql, unsigned columns, void (*fn)(const struct db_rows *r, void *arg), void *arg,
+             struct err *err) __attribute__((warn_unused_result));
+
+/* Cells of a row. */
 bool db_is_null(const struct db_rows *r, unsigned col);
 const char *db_text(const struct db_rows *r, unsigned col, size_t *ret_len); /* NULL for SQL NULL; NUL-terminated */
 const char *db_string(const struct db_rows *r, unsigned col);                /* "" for NULL */

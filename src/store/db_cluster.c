@@ -17,22 +17,25 @@
     "SET @dq_consistency = @@SESSION.group_replication_consistency, SESSION group_replication_consistency = 'BEFORE'"
 #define GROUP_END "SET SESSION group_replication_consistency = @dq_consistency"
 
+static int see_setting(const struct db_rows *r, void *arg, struct err *err)
+{
+    enum db_cluster *found = arg;
+
+    (void)err;
+    if (!strcmp(db_string(r, 0), "wsrep_sync_wait"))
+        *found = DB_CLUSTER_GALERA;
+    else if (!strcmp(db_string(r, 0), "group_replication_consistency"))
+        *found = DB_CLUSTER_GROUP;
+    return 0;
+}
+
 static int look_for_cluster(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
     enum db_cluster found = DB_CLUSTER_NONE;
 
     buf_str(&sql, "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
-    int rc = db_query(db, &sql, 2, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        if (!strcmp(db_string(rows, 0), "wsrep_sync_wait"))
-            found = DB_CLUSTER_GALERA;
-        else if (!strcmp(db_string(rows, 0), "group_replication_consistency"))
-            found = DB_CLUSTER_GROUP;
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 2, see_setting, &found, err);
     buf_done(&sql);
     if (rc == 0)
         db->cluster = found;

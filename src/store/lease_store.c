@@ -101,11 +101,17 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
+static int add_task(const struct db_rows *r, void *arg, struct err *err)
+{
+    (void)err;
+    task_read(r, task_array_add(arg));
+    return 0;
+}
+
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count, size_t limit,
                         struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_printf(&sql,
                "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
@@ -120,12 +126,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
         sql_put_ids(&sql, "t.", but, but_count);
     }
     buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu", limit);
-    int rc = db_query(db, &sql, TASK_COLUMN_COUNT, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        task_read(rows, task_array_add(ret));
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, TASK_COLUMN_COUNT, add_task, ret, err);
     buf_done(&sql);
     return rc;
 }

@@ -10,46 +10,53 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void peek_reset(struct claim_peek *p)
+void peek_store_done(struct claim_peek *p)
 {
     for (size_t i = 0; i < p->count; i++)
         free(p->tags[i].tag);
-    p->count = 0;
-    p->now_us = 0;
-}
-
-void peek_store_done(struct claim_peek *p)
-{
-    peek_reset(p);
     free(p->tags);
     *p = (struct claim_peek){.now_us = 0};
 }
 
-static void peek_add(struct claim_peek *p, const struct db_rows *r)
+/* What an answer says. with_id: its rows have a greatest id. */
+struct answer {
+    struct claim_peek peek;
+    bool with_id;
+    uint64_t id;
+};
+
+static int take_tag(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct answer *a = arg;
+    struct claim_peek *p = &a->peek;
+
+    (void)err;
     if (p->count == p->cap) {
         p->cap = p->cap ? 2 * p->cap : 16;
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
+    p->now_us = sql_now_us(r);
     p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), sql_due(r, 3)};
+    if (a->with_id && db_u64(r, 4) > a->id)
+        a->id = db_u64(r, 4);
+    return 0;
 }
 
+/* id NULL: the answer has none. */
 static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p, uint64_t *id, struct err *err)
 {
-    struct db_rows *rows = NULL;
+    struct answer a = {.with_id = id != NULL, .id = id ? *id : 0};
 
-    int rc = db_query(db, sql, columns, false, &rows, err);
-    if (rc == 0)
-        peek_reset(p);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        p->now_us = sql_now_us(rows);
-        peek_add(p, rows);
-        if (id && db_u64(rows, 4) > *id)
-            *id = db_u64(rows, 4);
-        rc = 0;
+    int rc = db_each(db, sql, columns, take_tag, &a, err);
+    if (rc < 0) {
+        peek_store_done(&a.peek);
+        return rc;
     }
-    db_rows_free(rows);
-    return rc;
+    peek_store_done(p);
+    *p = a.peek;
+    if (id)
+        *id = a.id;
+    return 0;
 }
 
 /* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
@@ -101,29 +108,31 @@ void peek_store_put_floor(struct buf *sql, const struct claim_floor *floor)
     }
 }
 
+struct next {
+    int64_t now_us, at;
+};
+
+static void take_next(const struct db_rows *r, void *arg)
+{
+    *(struct next *)arg = (struct next){sql_now_us(r), sql_due(r, 2)};
+}
+
 int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
                     struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    int64_t now_us = 0, next_at = TASK_TIME_NONE;
+    struct next next = {0, TASK_TIME_NONE};
 
     buf_printf(&sql, "SELECT " SQL_NOW ", c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
                TASK_PENDING);
     db_put_text(&sql, tag);
     peek_store_put_floor(&sql, floor);
     buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
-    int rc = db_query(db, &sql, 3, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        now_us = sql_now_us(rows);
-        next_at = sql_due(rows, 2);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, 3, take_next, &next, err);
     buf_done(&sql);
-    if (rc == 0) {
-        *ret_now_us = now_us;
-        *ret_next_at = next_at;
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    *ret_now_us = next.now_us;
+    *ret_next_at = next.at;
+    return 0;
 }

@@ -15,7 +15,7 @@ struct claim_peek_tag {
 struct claim_peek {
     int64_t now_us; /* the database's clock, microseconds, read by the same statement; 0: nothing waits, no row told it */
     struct claim_peek_tag *tags;
-    size_t count, cap; /* kept between calls: init with {0}, peek_store_done at the end */
+    size_t count, cap; /* init with {0}, peek_store_done at the end; a look that fails leaves all as it was */
 };
 /* One statement: a loose index scan of `due` for the pending tasks. For seconds after a bulk insert, until the server renews its
  * statistics, it reads every pending entry instead. limit_ms: the server gives it up after that, which is ERR_TRANSIENT; 0:

@@ -37,22 +37,30 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
 static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FOR UPDATE NOWAIT");
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, 1, NULL, NULL, err);
     buf_done(&sql);
-    return rc;
+    return rc < 0 ? rc : 0;
+}
+
+static int count_poller(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct poller_share *found = arg;
+
+    (void)err;
+    found->now_us = sql_now_us(r);
+    found->share += db_u64(r, 2) == 1;
+    found->shares++;
+    return 0;
 }
 
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
                       int64_t stale_after_ms, bool careful, struct poller_share *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
     struct poller_share found = {0};
 
     int rc = careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
@@ -66,14 +74,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const char
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)
-        rc = db_query(db, &sql, 3, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        found.now_us = sql_now_us(rows);
-        found.share += db_u64(rows, 2) == 1;
-        found.shares++;
-        rc = 0;
-    }
-    db_rows_free(rows);
+        rc = db_each(db, &sql, 3, count_poller, &found, err);
     buf_done(&sql);
     if (rc == 0)
         *ret = found;
@@ -95,9 +96,19 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     return rc;
 }
 
-static void read_info(const struct db_rows *r, struct poller_info *p)
+struct infos {
+    struct poller_info *items;
+    size_t count;
+};
+
+static int add_info(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct infos *list = arg;
     size_t len;
+
+    (void)err;
+    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
+    struct poller_info *p = &list->items[list->count++];
     const char *token = db_text(r, 0, &len);
 
     *p = (struct poller_info){
@@ -113,31 +124,24 @@ static void read_info(const struct db_rows *r, struct poller_info *p)
     if (token)
         memcpy(p->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
     snprintf(p->mode, sizeof p->mode, "%s", db_string(r, 3));
+    return 0;
 }
 
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    struct poller_info *list = NULL;
-    size_t count = 0;
+    struct infos list = {0};
 
     buf_str(&sql, "SELECT token, host, pid, mode, slots, running, start_time, last_seen, stale_after, " ALIVE
                   " FROM dq_poller ORDER BY host, pid, token");
-    int rc = db_query(db, &sql, 10, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        list = mem_resize(list, count + 1, sizeof *list);
-        read_info(rows, &list[count++]);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 10, add_info, &list, err);
     buf_done(&sql);
     if (rc < 0) {
-        poller_store_free(list, count);
+        poller_store_free(list.items, list.count);
         return rc;
     }
-    *ret = list;
-    *ret_count = count;
+    *ret = list.items;
+    *ret_count = list.count;
     return 0;
 }
 

@@ -8,29 +8,33 @@
 
 #include <stdlib.h>
 
+struct old_tags {
+    char **items;
+    size_t count;
+};
+
+static int add_tag(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct old_tags *tags = arg;
+
+    (void)err;
+    tags->items = mem_resize(tags->items, tags->count + 1, sizeof *tags->items);
+    tags->items[tags->count++] = sql_dup_tag(r, 0);
+    return 0;
+}
+
 /* The tags that have a finished task that was due before the limit: a loose index scan, as in peek_store_all. */
-static int old_tags(struct db *db, enum task_status status, int64_t age_ms, char ***ret, size_t *ret_count, struct err *err)
+static int find_tags(struct db *db, enum task_status status, int64_t age_ms, struct old_tags *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    char **tags = NULL;
-    size_t count = 0;
 
     buf_printf(&sql,
                "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
                " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
                (int)status - 1, (int)status + 1);
     sql_put_from_now(&sql, -age_ms);
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        tags = mem_resize(tags, count + 1, sizeof *tags);
-        tags[count++] = sql_dup_tag(rows, 0);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 1, add_tag, ret, err);
     buf_done(&sql);
-    *ret = tags;
-    *ret_count = count;
     return rc;
 }
 
@@ -56,13 +60,13 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
                            struct row_faults *faults, struct err *err)
 {
     struct claim_ref refs[TASK_STEP];
-    char **tags = NULL;
-    size_t tag_count = 0, total = 0, n = 0, deleted = 0;
+    struct old_tags tags = {0};
+    size_t total = 0, n = 0, deleted = 0;
 
-    int rc = old_tags(db, status, age_ms, &tags, &tag_count, err);
-    for (size_t i = 0; rc == 0 && i < tag_count && total < limit;) {
+    int rc = find_tags(db, status, age_ms, &tags, err);
+    for (size_t i = 0; rc == 0 && i < tags.count && total < limit;) {
         size_t most = limit - total < TASK_STEP ? limit - total : TASK_STEP;
-        rc = old_rows(db, status, tags[i], age_ms, refs, most, &n, err);
+        rc = old_rows(db, status, tags.items[i], age_ms, refs, most, &n, err);
         if (rc == 0 && n)
             rc = task_delete_refs(db, refs, n, &deleted, faults, err);
         if (rc == 0 && n)
@@ -70,9 +74,9 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
         if (n < most || !deleted)
             i++;
     }
-    for (size_t i = 0; i < tag_count; i++)
-        free(tags[i]);
-    free(tags);
+    for (size_t i = 0; i < tags.count; i++)
+        free(tags.items[i]);
+    free(tags.items);
     if (rc == 0)
         *ret_deleted = total;
     return rc;

@@ -70,10 +70,24 @@ static int divide(struct division *d, const size_t *at, size_t n, struct err *er
     return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
 }
 
+struct seen {
+    const struct rows_work *w;
+    bool *found;
+};
+
+static int see_id(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct seen *s = arg;
+
+    (void)err;
+    for (size_t i = 0; i < s->w->count; i++)
+        s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, 0);
+    return 0;
+}
+
 static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
@@ -83,13 +97,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
         buf_u64(&sql, w->id(w->arg, i));
     }
     buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        for (size_t i = 0; i < w->count; i++)
-            found[i] |= w->id(w->arg, i) == db_u64(rows, 0);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 1, see_id, &(struct seen){w, found}, err);
     buf_done(&sql);
     return rc;
 }

@@ -14,19 +14,27 @@
 #define LOCK "GET_LOCK(CONCAT('dq-init-', CRC32(DATABASE())), 2)"
 #define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', CRC32(DATABASE())))"
 
+struct number {
+    int64_t if_null, value;
+};
+
+static void take_number(const struct db_rows *r, void *arg)
+{
+    struct number *n = arg;
+
+    n->value = db_i64(r, 0, n->if_null);
+}
+
 /* The first column of the first row as a number. 1: there was a row, 0: none. */
 static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
+    struct number number = {if_null, 0};
 
     buf_str(&sql, statement);
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
+    int rc = db_first(db, &sql, 1, take_number, &number, err);
     if (rc == 1)
-        *ret = db_i64(rows, 0, if_null);
-    db_rows_free(rows);
+        *ret = number.value;
     buf_done(&sql);
     return rc;
 }

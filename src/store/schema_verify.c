@@ -207,45 +207,49 @@ static char *plain_default(const char *text)
     return len > 1 && *text == '\'' ? mem_dup(text + 1, len - 2) : mem_strdup(text);
 }
 
-static void take_table(const struct db_rows *r, struct shape *s)
+static int take_table(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct shape *s = arg;
     bool view = db_is_null(r, 1);
+
+    (void)err;
     part_add(&s->tables, db_string(r, 0), "")->text = mem_strdup(view ? "none, as it is a view" : db_string(r, 1));
+    return 0;
 }
 
-static void take_column(const struct db_rows *r, struct shape *s)
+static int take_column(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct shape *s = arg;
     struct part *c = part_add(&s->columns, db_string(r, 0), db_string(r, 1));
     bool nullable = !strcmp(db_string(r, 3), "YES"), counted = strstr(db_string(r, 6), "auto_increment");
 
+    (void)err;
     c->text = describe(db_string(r, 2), db_string(r, 4), nullable, counted);
     c->fallback = plain_default(db_text(r, 5, NULL));
     c->optional = nullable || c->fallback || counted || strstr(db_string(r, 6), "GENERATED");
+    return 0;
 }
 
-static void take_index(const struct db_rows *r, struct shape *s)
+static int take_index(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct shape *s = arg;
     struct part *x = part_add(&s->indexes, db_string(r, 0), db_string(r, 1));
 
+    (void)err;
     x->text = mem_printf("(%s)", db_string(r, 3));
     x->optional = db_u64(r, 2) != 0;
+    return 0;
 }
 
 static int read_some(struct db *db, const char *select, const struct parts *tables, const char *tail, unsigned columns,
-                     void (*take)(const struct db_rows *r, struct shape *s), struct shape *s, struct err *err)
+                     int (*take)(const struct db_rows *r, void *arg, struct err *err), struct shape *s, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, select);
     put_names(&sql, tables);
     buf_str(&sql, tail);
-    int rc = db_query(db, &sql, columns, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        take(rows, s);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, columns, take, s, err);
     buf_done(&sql);
     return rc;
 }

@@ -34,18 +34,21 @@ static bool is_ours(const char *name)
     return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(digits) == DIGITS && strspn(digits, "0123456789abcdef") == DIGITS;
 }
 
+static void take_text(const struct db_rows *r, void *arg)
+{
+    *(char **)arg = mem_strdup(db_text(r, 0, NULL));
+}
+
 /* The first cell of the first row: *ret is heap memory, NULL for SQL NULL or no row. */
 static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
 {
-    struct db_rows *rows = NULL;
-    int rc = db_query(db, sql, 1, false, &rows, err);
+    char *text = NULL;
+    int rc = db_first(db, sql, 1, take_text, &text, err);
 
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
-    if (rc >= 0)
-        *ret = rc == 1 ? mem_strdup(db_text(rows, 0, NULL)) : NULL;
-    db_rows_free(rows);
-    return rc < 0 ? rc : 0;
+    if (rc < 0)
+        return rc;
+    *ret = text;
+    return 0;
 }
 
 int scratch_store_hold(struct db *db, const char *name, struct err *err)
@@ -64,33 +67,39 @@ int scratch_store_hold(struct db *db, const char *name, struct err *err)
     return rc;
 }
 
+struct names {
+    char **items;
+    size_t count;
+};
+
+static int add_name(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct names *names = arg;
+
+    (void)err;
+    if (!is_ours(db_string(r, 0)))
+        return 0;
+    names->items = mem_resize(names->items, names->count + 1, sizeof *names->items);
+    names->items[names->count++] = mem_strdup(db_string(r, 0));
+    return 0;
+}
+
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    char **names = NULL;
-    size_t count = 0;
+    struct names names = {0};
 
     buf_str(&sql, "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
                   " AND IS_FREE_LOCK(" NAME_LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
                   " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        const char *name = db_string(rows, 0);
-        rc = 0;
-        if (!is_ours(name))
-            continue;
-        names = mem_resize(names, count + 1, sizeof *names);
-        names[count++] = mem_strdup(name);
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 1, add_name, &names, err);
     buf_done(&sql);
     if (rc < 0) {
-        scratch_store_free_names(names, count);
+        scratch_store_free_names(names.items, names.count);
         return rc;
     }
-    *ret = names;
-    *ret_count = count;
+    *ret = names.items;
+    *ret_count = names.count;
     return 0;
 }
 
@@ -175,19 +184,22 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     return rc;
 }
 
+static int put_table(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct buf *drop = arg;
+
+    (void)err;
+    buf_printf(drop, "%s`%s`", drop->len ? ", " : "DROP TABLE IF EXISTS ", db_string(r, 0));
+    return 0;
+}
+
 int scratch_store_drop_tables(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT, drop = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
                   " AND table_name LIKE 'dq!_%' ESCAPE '!'");
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        buf_printf(&drop, "%s`%s`", drop.len ? ", " : "DROP TABLE IF EXISTS ", db_string(rows, 0));
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 1, put_table, &drop, err);
     if (rc == 0 && drop.len)
         rc = db_exec(db, &drop, NULL, err);
     buf_done(&drop);
@@ -201,13 +213,11 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
 static int query_any(struct db *db, const char *statement, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, statement);
-    int rc = db_query(db, &sql, DB_ANY_COLUMNS, false, &rows, err);
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, err);
     buf_done(&sql);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 int scratch_store_ping(struct db *db, struct err *err)
@@ -232,10 +242,13 @@ int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 
 /* ---- the server */
 
-static void take_setting(struct scratch_server *s, const char *name, const char *value)
+static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 {
+    struct scratch_server *s = arg;
+    const char *name = db_string(r, 0), *value = db_string(r, 1);
     int64_t number = strtoll(value, NULL, 10);
 
+    (void)err;
     if (strcmp(name, "log_bin") == 0)
         s->binlog = strcmp(value, "ON") == 0 || number == 1;
     else if (strcmp(name, "sync_binlog") == 0)
@@ -248,21 +261,16 @@ static void take_setting(struct scratch_server *s, const char *name, const char 
         s->max_connections = number;
     else if (strcmp(name, "Threads_connected") == 0)
         s->connections = number;
+    return 0;
 }
 
 /* Rows of (name, value). */
 static int read_settings(struct db *db, const char *statement, struct scratch_server *s, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, statement);
-    int rc = db_query(db, &sql, 2, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        take_setting(s, db_string(rows, 0), db_string(rows, 1));
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(db, &sql, 2, take_setting, s, err);
     buf_done(&sql);
     return rc;
 }

@@ -272,13 +272,29 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     return rc;
 }
 
+struct applying {
+    const struct batch *b;
+    const struct settlement *s;
+    bool *applied;
+};
+
+static int see_applied(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct applying *w = arg;
+
+    (void)err;
+    for (size_t i = 0; i < w->b->count; i++)
+        if (w->b->rows[i]->id == db_u64(r, 0) && (int)task_transition(w->b->rows[i]->event)->to == sql_status(r, 1))
+            w->applied[w->b->rows[i] - w->s] = true;
+    return 0;
+}
+
 /* Those of the batch that have been settled, now or by an earlier call: our token, one version on, in the state that the event
  * leads to. */
 static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s,
                         bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
     struct claim_ref next[TASK_STEP];
 
     batch_refs(b, 1, next);
@@ -288,14 +304,7 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     claim_ref_put(&sql, "", next, b->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = db_query(db, &sql, 2, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        for (size_t i = 0; i < b->count; i++)
-            if (b->rows[i]->id == db_u64(rows, 0) && (int)task_transition(b->rows[i]->event)->to == sql_status(rows, 1))
-                applied[b->rows[i] - s] = true;
-        rc = 0;
-    }
-    db_rows_free(rows);
+        rc = db_each(db, &sql, 2, see_applied, &(struct applying){b, s, applied}, err);
     db_latest_end(db);
     buf_done(&sql);
     return rc;

@@ -69,6 +69,11 @@ int64_t sql_due(const struct db_rows *r, unsigned col)
     return at == TASK_TIME_NONE ? TASK_TIME_ZERO : at;
 }
 
+void sql_take_u64(const struct db_rows *r, void *arg)
+{
+    *(uint64_t *)arg = db_u64(r, 0);
+}
+
 int sql_odd_row(const struct db *db, struct err *err)
 {
     return err_set(err, ERR_FATAL, "%s: the server's answer has a row that was not asked for: is something else listening there?",

@@ -26,6 +26,9 @@ int64_t sql_due(const struct db_rows *r, unsigned col);
 /* A running task without a lease was not claimed by any dqd: its lease has ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 
+/* For db_first: the first cell as a number, to *(uint64_t *)arg. */
+void sql_take_u64(const struct db_rows *r, void *arg);
+
 /* A row that the statement cannot have: ERR_FATAL. */
 int sql_odd_row(const struct db *db, struct err *err);
 

@@ -84,33 +84,43 @@ static void add_pair(struct pairs *pairs, int status, struct sample *s)
     pairs->items[pairs->count++] = (struct pair){status, s, 0};
 }
 
+struct finding {
+    const char *glob; /* NULL: all tags */
+    struct samples *all;
+    struct pairs *pairs;
+    struct sample *last;
+};
+
+static int take_pair(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct finding *w = arg;
+    char *tag = sql_dup_tag(r, 1);
+
+    (void)err;
+    if (w->glob && !task_tag_glob(w->glob, tag)) {
+        free(tag);
+        return 0;
+    }
+    if (!w->last || strcmp(w->last->tag, tag))
+        w->last = add_sample(w->all, tag);
+    else
+        free(tag);
+    add_pair(w->pairs, sql_status(r, 0), w->last);
+    return 0;
+}
+
 /* The (status, tag) that have been started: done, failed, running. */
 static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pairs *pairs, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    struct sample *last = NULL;
+    struct finding w = {glob, all, pairs, NULL};
 
     buf_str(&sql, "SELECT status, tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ");
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
     buf_str(&sql, " ORDER BY tag, status");
-    int rc = db_query(db, &sql, 2, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        char *tag = sql_dup_tag(rows, 1);
-        rc = 0;
-        if (glob && !task_tag_glob(glob, tag)) {
-            free(tag);
-            continue;
-        }
-        if (!last || strcmp(last->tag, tag))
-            last = add_sample(all, tag);
-        else
-            free(tag);
-        add_pair(pairs, sql_status(rows, 0), last);
-    }
+    int rc = db_each(db, &sql, 2, take_pair, &w, err);
     if (all->count)
         qsort(all->items, all->count, sizeof(struct sample *), compare_samples); /* the server's order may be another */
-    db_rows_free(rows);
     buf_done(&sql);
     return rc;
 }
@@ -135,11 +145,28 @@ static void take_row(struct sample *s, int status, const struct db_rows *r, unsi
         sample_add(s, db_i64(r, at, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
 }
 
+struct measuring {
+    struct db *db;
+    struct pair *pairs;
+    size_t count, limit;
+};
+
+static int take_measure(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct measuring *w = arg;
+    uint64_t i = db_u64(r, 0);
+
+    if (i >= w->count)
+        return sql_odd_row(w->db, err);
+    take_row(w->pairs[i].sample, w->pairs[i].status, r, 1);
+    w->pairs[i].sample->cut |= ++w->pairs[i].seen == w->limit;
+    return 0;
+}
+
 /* The latest of each pair. */
 static int measure(struct db *db, struct pair *pairs, size_t count, int64_t window_ms, size_t limit, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     for (size_t i = 0; i < count; i++) {
         buf_printf(&sql, "%s(SELECT %zu, ", i ? " UNION ALL " : "", i);
@@ -148,16 +175,7 @@ static int measure(struct db *db, struct pair *pairs, size_t count, int64_t wind
         sql_put_tag(&sql, pairs[i].sample->tag);
         buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
     }
-    int rc = db_query(db, &sql, 3, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        uint64_t i = db_u64(rows, 0);
-        rc = i < count ? 0 : sql_odd_row(db, err);
-        if (rc == 0) {
-            take_row(pairs[i].sample, pairs[i].status, rows, 1);
-            pairs[i].sample->cut |= ++pairs[i].seen == limit;
-        }
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(db, &sql, 3, take_measure, &(struct measuring){db, pairs, count, limit}, err);
     buf_done(&sql);
     return rc;
 }
@@ -167,29 +185,36 @@ static int compare_name(const void *key, const void *element)
     return strcmp(key, (*(struct sample *const *)element)->tag);
 }
 
+struct measuring_all {
+    struct samples *all;
+    struct sample *last;
+};
+
+static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct measuring_all *w = arg;
+    char *tag = sql_dup_tag(r, 1);
+
+    (void)err;
+    if (!w->last || strcmp(w->last->tag, tag) != 0) {
+        struct sample **found = bsearch(tag, w->all->items, w->all->count, sizeof(struct sample *), compare_name);
+        w->last = found ? *found : NULL;
+    }
+    if (w->last)
+        take_row(w->last, sql_status(r, 0), r, 2);
+    free(tag);
+    return 0;
+}
+
 /* Everything in one statement. Tags that came since are left out. */
 static int measure_all(struct db *db, struct samples *all, int64_t window_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    struct sample *s = NULL;
 
     buf_str(&sql, "SELECT status, tag, ");
     put_measure(&sql, window_ms);
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
-    int rc = db_query(db, &sql, 4, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        char *tag = sql_dup_tag(rows, 1);
-        if (!s || strcmp(s->tag, tag) != 0) {
-            struct sample **found = bsearch(tag, all->items, all->count, sizeof(struct sample *), compare_name);
-            s = found ? *found : NULL;
-        }
-        if (s)
-            take_row(s, sql_status(rows, 0), rows, 2);
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(db, &sql, 4, take_any_measure, &(struct measuring_all){all, NULL}, err);
     buf_done(&sql);
     return rc;
 }

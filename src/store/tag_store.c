@@ -78,60 +78,79 @@ static int compare_infos(const void *a, const void *b)
     return strcmp(x->tag, y->tag);
 }
 
+struct reading {
+    struct db *db;
+    struct infos *to;
+    const char *glob; /* NULL: all tags */
+    int64_t now_at;
+    bool exact;
+};
+
+static bool is_wanted(const struct reading *w, const char *tag)
+{
+    return !w->glob || task_tag_glob(w->glob, tag);
+}
+
+static int take_switch(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct reading *w = arg;
+    char *tag = db_is_null(r, 1) ? NULL : sql_dup_tag(r, 1);
+
+    (void)err;
+    w->now_at = db_time(r, 0);
+    if (tag && is_wanted(w, tag)) {
+        struct tag_info *i = infos_get(w->to, tag);
+        int64_t until = db_time(r, 2);
+        i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
+        free(i->paused_by);
+        free(i->pause_reason);
+        i->paused_by = sql_dup(r, 3, NULL);
+        i->pause_reason = sql_dup(r, 4, NULL);
+    }
+    free(tag);
+    return 0;
+}
+
 /* The first column is the clock, in every row. */
-static int read_switches(struct db *db, const char *glob, struct infos *t, int64_t *ret_now_at, struct err *err)
+static int read_switches(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3), g.tag, g.paused_until, g.paused_by, g.pause_reason FROM (SELECT 1) one"
                   " LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)");
-    int rc = db_query(db, &sql, 5, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        char *tag = db_is_null(rows, 1) ? NULL : sql_dup_tag(rows, 1);
-        *ret_now_at = db_time(rows, 0);
-        if (tag && (!glob || task_tag_glob(glob, tag))) {
-            struct tag_info *i = infos_get(t, tag);
-            int64_t until = db_time(rows, 2);
-            i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
-            free(i->paused_by);
-            free(i->pause_reason);
-            i->paused_by = sql_dup(rows, 3, NULL);
-            i->pause_reason = sql_dup(rows, 4, NULL);
-        }
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(w->db, &sql, 5, take_switch, w, err);
     buf_done(&sql);
     return rc;
 }
 
+static int take_pair(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    int status = sql_status(r, 0);
+    char *tag = sql_dup_tag(r, 1);
+
+    (void)err;
+    if (status != TASK_STATUS_UNKNOWN && is_wanted(w, tag)) {
+        struct tag_info *i = infos_get(w->to, tag);
+        i->count[status] = 1;
+        if (status == TASK_PENDING) {
+            i->next_at = sql_due(r, 2);
+            if (i->next_at <= w->now_at)
+                i->oldest_due_at = i->next_at;
+        }
+    }
+    free(tag);
+    return 0;
+}
+
 /* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending. count is 1 where there is a task.
  */
-static int read_pairs(struct db *db, const char *glob, struct infos *t, int64_t now_at, struct err *err)
+static int read_pairs(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT status, tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) GROUP BY status, tag");
-    int rc = db_query(db, &sql, 3, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        int status = sql_status(rows, 0);
-        char *tag = sql_dup_tag(rows, 1);
-        if (status != TASK_STATUS_UNKNOWN && (!glob || task_tag_glob(glob, tag))) {
-            struct tag_info *i = infos_get(t, tag);
-            i->count[status] = 1;
-            if (status == TASK_PENDING) {
-                i->next_at = sql_due(rows, 2);
-                if (i->next_at <= now_at)
-                    i->oldest_due_at = i->next_at;
-            }
-        }
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(w->db, &sql, 3, take_pair, w, err);
     buf_done(&sql);
     return rc;
 }
@@ -150,31 +169,32 @@ static void put_count(struct buf *sql, const struct tag_info *i, size_t index, u
     buf_str(sql, ") x");
 }
 
-static int run_counts(struct db *db, struct buf *sql, struct infos *t, bool exact, struct err *err)
+static int take_count(const struct db_rows *r, void *arg, struct err *err)
 {
-    struct db_rows *rows = NULL;
+    const struct reading *w = arg;
+    const struct infos *t = w->to;
+    uint64_t index = db_u64(r, 0), status = db_u64(r, 1), n = db_u64(r, 2);
 
-    int rc = db_query(db, sql, 3, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        uint64_t index = db_u64(rows, 0), status = db_u64(rows, 1), n = db_u64(rows, 2);
-        if (index >= t->count || status > TASK_STATUS_COUNT) {
-            rc = sql_odd_row(db, err);
-            break;
-        }
-        struct tag_info *i = &t->items[index];
-        bool capped = !exact && n > TAG_COUNT_CAP;
-        if (capped)
-            n = TAG_COUNT_CAP;
-        if (status == TASK_STATUS_COUNT) {
-            i->due = n;
-            i->due_capped = capped;
-        } else {
-            i->count[status] = n;
-            i->capped[status] = capped;
-        }
-        rc = 0;
+    if (index >= t->count || status > TASK_STATUS_COUNT)
+        return sql_odd_row(w->db, err);
+    struct tag_info *i = &t->items[index];
+    bool capped = !w->exact && n > TAG_COUNT_CAP;
+    if (capped)
+        n = TAG_COUNT_CAP;
+    if (status == TASK_STATUS_COUNT) {
+        i->due = n;
+        i->due_capped = capped;
+    } else {
+        i->count[status] = n;
+        i->capped[status] = capped;
     }
-    db_rows_free(rows);
+    return 0;
+}
+
+static int run_counts(struct reading *w, struct buf *sql, struct err *err)
+{
+    int rc = db_each(w->db, sql, 3, take_count, w, err);
+
     buf_reset(sql);
     return rc;
 }
@@ -194,25 +214,19 @@ static size_t count_parts(const struct infos *t)
 int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
     size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
-    bool small = false;
 
     if (parts < MANY_PARTS) {
         *ret = false;
         return 0;
     }
     buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    if (rc == 0 && (rc = db_rows_next(rows, err)) >= 0) {
-        small = rc == 0;
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, 1, NULL, NULL, err);
     buf_done(&sql);
-    if (rc == 0)
-        *ret = small;
-    return rc;
+    if (rc < 0)
+        return rc;
+    *ret = rc == 0;
+    return 0;
 }
 
 static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, bool exact)
@@ -225,34 +239,37 @@ static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, 
     i->due = i->due_capped ? TAG_COUNT_CAP : due;
 }
 
+static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    int status = sql_status(r, 0);
+    char *tag = sql_dup_tag(r, 1);
+    struct tag_info *i = infos_find(w->to, tag);
+
+    (void)err;
+    if (i && status != TASK_STATUS_UNKNOWN)
+        set_count(i, status, db_u64(r, 2), db_u64(r, 3), w->exact);
+    free(tag);
+    return 0;
+}
+
 /* All counts in one statement that reads the whole index. Tags that came since are left out. */
-static int read_all_counts(struct db *db, struct infos *t, bool exact, struct err *err)
+static int read_all_counts(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
-    for (size_t i = 0; i < t->count; i++)
-        memset(t->items[i].count, 0, sizeof t->items[i].count);
+    for (size_t i = 0; i < w->to->count; i++)
+        memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
     buf_str(&sql, "SELECT status, tag, COUNT(*), SUM(expected_time <= UTC_TIMESTAMP(3)) FROM dq_task FORCE INDEX (due)"
                   " GROUP BY status, tag");
-    int rc = db_query(db, &sql, 4, false, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        int status = sql_status(rows, 0);
-        char *tag = sql_dup_tag(rows, 1);
-        struct tag_info *i = infos_find(t, tag);
-
-        if (i && status != TASK_STATUS_UNKNOWN)
-            set_count(i, status, db_u64(rows, 2), db_u64(rows, 3), exact);
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(w->db, &sql, 4, take_all_counts, w, err);
     buf_done(&sql);
     return rc;
 }
 
-static int read_counts(struct db *db, struct infos *t, bool exact, struct err *err)
+static int read_counts(struct reading *w, struct err *err)
 {
+    const struct infos *t = w->to;
     struct buf sql = BUF_INIT;
     size_t parts = 0;
     int rc = 0;
@@ -264,15 +281,15 @@ static int read_counts(struct db *db, struct infos *t, bool exact, struct err *e
                 continue;
             if (parts)
                 buf_str(&sql, " UNION ALL ");
-            put_count(&sql, &t->items[k], k, status, exact);
+            put_count(&sql, &t->items[k], k, status, w->exact);
             if (++parts == COUNTS_AT_ONCE) {
-                rc = run_counts(db, &sql, t, exact, err);
+                rc = run_counts(w, &sql, err);
                 parts = 0;
             }
         }
     }
     if (rc == 0 && parts)
-        rc = run_counts(db, &sql, t, exact, err);
+        rc = run_counts(w, &sql, err);
     buf_done(&sql);
     return rc;
 }
@@ -281,16 +298,16 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
                    struct err *err)
 {
     struct infos t = {0};
-    int64_t now_at = 0;
+    struct reading w = {db, &t, tag_glob, 0, exact};
     bool small = false;
 
-    int rc = read_switches(db, tag_glob, &t, &now_at, err);
+    int rc = read_switches(&w, err);
     if (rc == 0)
-        rc = read_pairs(db, tag_glob, &t, now_at, err);
+        rc = read_pairs(&w, err);
     if (rc == 0)
         rc = tag_store_is_small(db, count_parts(&t), &small, err);
     if (rc == 0)
-        rc = small ? read_all_counts(db, &t, exact, err) : read_counts(db, &t, exact, err);
+        rc = small ? read_all_counts(&w, err) : read_counts(&w, err);
     free(t.slots);
     if (rc < 0) {
         tag_store_free(t.items, t.count);
@@ -300,7 +317,7 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
         qsort(t.items, t.count, sizeof *t.items, compare_infos);
     *ret = t.items;
     *ret_count = t.count;
-    *ret_now_at = now_at;
+    *ret_now_at = w.now_at;
     return 0;
 }
 

@@ -35,23 +35,22 @@ struct live {
     int64_t expected_at;
 };
 
+static void take_live(const struct db_rows *r, void *arg)
+{
+    *(struct live *)arg = (struct live){{db_u64(r, 0), db_u64(r, 1)}, sql_status(r, 2), sql_due(r, 3)};
+}
+
 /* The live task with that tag and key. 1, or 0 when there is none (any more). */
 static int find_live(struct db *db, const struct task_new *t, struct live *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT id, version, status, expected_time FROM dq_task WHERE task_key = ");
     db_put_text(&sql, t->key);
     buf_str(&sql, " AND tag = ");
     db_put_text(&sql, t->tag);
     buf_str(&sql, " AND live = 1");
-    int rc = db_query(db, &sql, 4, false, &rows, err);
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
-    if (rc == 1)
-        *ret = (struct live){{db_u64(rows, 0), db_u64(rows, 1)}, sql_status(rows, 2), sql_due(rows, 3)};
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, 4, take_live, ret, err);
     buf_done(&sql);
     return rc;
 }
@@ -59,21 +58,19 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
 #define ADDED_COLUMNS "id, expected_time, UTC_TIMESTAMP(3)"
 #define ADDED_COLUMN_COUNT 3
 
+static void take_added(const struct db_rows *r, void *arg)
+{
+    struct task_added *ret = arg;
+
+    ret->id = db_u64(r, 0);
+    ret->expected_at = sql_due(r, 1);
+    ret->now_at = db_time(r, 2);
+}
+
 /* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
 static int query_added(struct db *db, const struct buf *sql, struct task_added *ret, struct err *err)
 {
-    struct db_rows *rows = NULL;
-
-    int rc = db_query(db, sql, ADDED_COLUMN_COUNT, false, &rows, err);
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
-    if (rc == 1) {
-        ret->id = db_u64(rows, 0);
-        ret->expected_at = sql_due(rows, 1);
-        ret->now_at = db_time(rows, 2);
-    }
-    db_rows_free(rows);
-    return rc;
+    return db_first(db, sql, ADDED_COLUMN_COUNT, take_added, ret, err);
 }
 
 static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct err *err)
@@ -211,14 +208,10 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
 static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
+    uint64_t greatest = 0;
 
     buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
-    int rc = db_query(db, &sql, 1, false, &rows, err);
-    if (rc == 0)
-        rc = db_rows_next(rows, err);
-    uint64_t greatest = rc == 1 ? db_u64(rows, 0) : 0;
-    db_rows_free(rows);
+    int rc = db_first(db, &sql, 1, sql_take_u64, &greatest, err);
     buf_done(&sql);
     if (rc < 0 && rc != ERR_DENIED)
         return rc;

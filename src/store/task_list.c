@@ -163,11 +163,27 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
                l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
 }
 
+struct filling {
+    struct list *l;
+    size_t from, to;
+};
+
+static int take_key(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct filling *w = arg;
+    const struct list *l = w->l;
+    uint64_t number = db_u64(r, 0);
+
+    if (number < w->from || number >= w->to || (l->page && l->cursors[number].count >= l->page))
+        return sql_odd_row(l->db, err);
+    cursor_push(&l->cursors[number], (struct key){db_stamp(r, 2), db_u64(r, 1)});
+    return 0;
+}
+
 /* The next pages of cursors[from .. to-1], which have been used up. */
 static int fill(struct list *l, size_t from, size_t to, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     for (size_t i = from; i < to; i++) {
         if (i > from)
@@ -175,15 +191,7 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
         put_page(&sql, l, i, &l->cursors[i]);
         l->cursors[i].count = l->cursors[i].next = 0;
     }
-    int rc = db_query(l->db, &sql, 3, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        uint64_t number = db_u64(rows, 0);
-        bool asked = number >= from && number < to && (!l->page || l->cursors[number].count < l->page);
-        if (asked)
-            cursor_push(&l->cursors[number], (struct key){db_stamp(rows, 2), db_u64(rows, 1)});
-        rc = asked ? 0 : sql_odd_row(l->db, err);
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(l->db, &sql, 3, take_key, &(struct filling){l, from, to}, err);
     buf_done(&sql);
     for (size_t i = from; i < to; i++)
         l->cursors[i].end = !l->page || l->cursors[i].count < l->page;
@@ -221,23 +229,31 @@ static void put_filter(struct buf *sql, const struct list *l)
     }
 }
 
+struct loading {
+    const struct task_filter *f;
+    struct cursor *to;
+};
+
+static int take_match(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct loading *w = arg;
+    char *tag = w->f->tag_glob ? sql_dup_tag(r, 2) : NULL;
+
+    (void)err;
+    if (!tag || task_tag_glob(w->f->tag_glob, tag))
+        cursor_push(w->to, (struct key){db_stamp(r, 1), db_u64(r, 0)});
+    free(tag);
+    return 0;
+}
+
 static int load_where(struct list *l, struct cursor *c, const struct buf *where, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
 
     buf_str(&sql, "SELECT id, expected_time, tag FROM dq_task ");
     buf_add(&sql, where->data, where->len);
     put_filter(&sql, l);
-    int rc = db_query(l->db, &sql, 3, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        char *tag = l->f->tag_glob ? sql_dup_tag(rows, 2) : NULL;
-        if (!tag || task_tag_glob(l->f->tag_glob, tag))
-            cursor_push(c, (struct key){db_stamp(rows, 1), db_u64(rows, 0)});
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(l->db, &sql, 3, take_match, &(struct loading){l->f, c}, err);
     buf_done(&sql);
     return rc;
 }
@@ -274,12 +290,23 @@ static int load(struct list *l, struct err *err)
     return rc;
 }
 
+static int take_range(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct list *l = arg;
+    const char *glob = l->f->tag_glob;
+    char *tag = sql_dup_tag(r, 1);
+
+    (void)err;
+    if (l->statuses & TASK_BIT(sql_status(r, 0)) && (!glob || task_tag_glob(glob, tag)))
+        cursor_add(l, db_int(r, 0, 0), tag);
+    free(tag);
+    return 0;
+}
+
 static int add_ranges(struct list *l, struct err *err)
 {
     const char *glob = l->f->tag_glob;
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    int rc;
 
     const bool one = glob && !has_wildcard(glob);
     for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
@@ -291,15 +318,7 @@ static int add_ranges(struct list *l, struct err *err)
     if (one)
         buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
     buf_str(&sql, " GROUP BY status, tag"); /* a loose index scan */
-    rc = db_query(l->db, &sql, 2, true, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        char *tag = sql_dup_tag(rows, 1);
-        if (l->statuses & TASK_BIT(sql_status(rows, 0)) && (!glob || task_tag_glob(glob, tag)))
-            cursor_add(l, db_int(rows, 0, 0), tag);
-        free(tag);
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each_streamed(l->db, &sql, 2, take_range, l, err);
     buf_done(&sql);
     return rc;
 }
@@ -385,29 +404,40 @@ static int compare_tasks(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+struct reading {
+    struct task *items;
+    size_t count, most;
+    bool bodies;
+};
+
+static int take_task(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct reading *w = arg;
+
+    (void)err;
+    if (w->count == w->most)
+        return 1;
+    struct task *t = &w->items[w->count++];
+    task_read(r, t);
+    if (w->bodies)
+        task_read_body(r, TASK_COLUMN_COUNT, t);
+    return 0;
+}
+
 /* The tasks of keys[0..n-1] that still match, by id; *ret_count of them. */
 static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret, size_t *ret_count,
                       struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-    size_t count = 0;
+    struct reading read = {ret, 0, n, bodies};
 
     buf_printf(&sql, "SELECT " TASK_COLUMNS "%s FROM dq_task t FORCE INDEX (PRIMARY) WHERE ", bodies ? ", t.message_body" : "");
     sql_put_ids(&sql, "", ids, n);
     put_filter(&sql, l);
-    int rc = db_query(l->db, &sql, TASK_COLUMN_COUNT + bodies, false, &rows, err);
-    while (rc == 0 && count < n && (rc = db_rows_next(rows, err)) == 1) {
-        task_read(rows, &ret[count]);
-        if (bodies)
-            task_read_body(rows, TASK_COLUMN_COUNT, &ret[count]);
-        count++;
-        rc = 0;
-    }
-    db_rows_free(rows);
+    int rc = db_each(l->db, &sql, TASK_COLUMN_COUNT + bodies, take_task, &read, err);
     buf_done(&sql);
-    qsort(ret, count, sizeof *ret, compare_tasks);
-    *ret_count = count;
+    qsort(ret, read.count, sizeof *ret, compare_tasks);
+    *ret_count = read.count;
     return rc;
 }
 
