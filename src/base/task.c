@@ -30,17 +30,25 @@ static const char *const task_outcome_names[OUTCOME_COUNT] = {
 #define PENDING TASK_BIT(TASK_PENDING)
 #define RUNNING TASK_BIT(TASK_RUNNING)
 
+/* What is not said is kept: the attempt, the time at which it is due. */
+/* clang-format off */
 static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
-    [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, +1, false, "claim"},
-    [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, 0, true, "finish"},
-    [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, 0, true, "put off"},
-    [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, 0, true, "give up"},
-    [TASK_RELEASE] = {TASK_RELEASE, RUNNING, TASK_PENDING, -1, true, "release"},
-    [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, 0, false, "take back"},
-    [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, "cancel"},
-    [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, false, "retry"},
-    [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, 0, false, "reschedule"},
+    [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, .attempt_change = +1, .verb = "claim"},
+    [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL, .needs_owner = true,
+                      .verb = "finish"},
+    [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS,
+                        .needs_owner = true, .verb = "put off"},
+    [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS, .needs_owner = true,
+                      .verb = "give up"},
+    [TASK_RELEASE] = {TASK_RELEASE, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,
+                      .history = HISTORY_IF_ERROR, .needs_owner = true, .verb = "release"},
+    [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS,
+                        .verb = "take back"},
+    [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, .history = HISTORY_ALWAYS, .verb = "cancel"},
+    [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN, .verb = "retry"},
+    [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, .due = DUE_GIVEN, .verb = "reschedule"},
 };
+/* clang-format on */
 
 static int name_index(const char *const *names, int count, const char *name)
 {

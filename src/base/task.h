@@ -47,11 +47,31 @@ enum task_event {
     TASK_EVENT_COUNT
 };
 
+/* What a transition does to the time at which the task is due. */
+enum task_due {
+    DUE_KEPT,
+    DUE_GIVEN,   /* whoever makes it says when: an instant, or so long after the statement */
+    DUE_RETRIED, /* after the delay of the retry ladder */
+    DUE_APART,   /* kept the first time, then at random within seconds: apart from what was claimed together with it */
+};
+
+/* Whether the attempt that ends with a transition gets a row of dq_attempt. */
+enum task_history {
+    HISTORY_NONE,     /* none ends */
+    HISTORY_OPTIONAL, /* if [history] asks for it */
+    HISTORY_IF_ERROR, /* only one that says why */
+    HISTORY_ALWAYS,
+};
+
 struct task_transition {
     enum task_event event;
     unsigned from; /* mask of TASK_BIT() */
     enum task_status to;
     int attempt_change; /* +1, 0, -1 */
+    bool new_ladder;    /* attempt = 0 */
+    bool unstarted;     /* the attempt was never started: execution_time is emptied */
+    enum task_due due;
+    enum task_history history;
     bool needs_owner;   /* the UPDATE must also check claim_token */
     const char *verb;   /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
 };

@@ -181,7 +181,7 @@ static void wake(const struct change *ch)
     const struct task_change *change = ch->request->change;
     const struct cmd_context *c = ch->c;
 
-    if (change == NULL || ch->dry_run || ch->total.changed == 0 || change->event == TASK_CANCEL)
+    if (change == NULL || ch->dry_run || ch->total.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
         return;
     if (change->expected_at == TASK_TIME_NONE)
         cmd_wake(c, change->delay_ms);

@@ -43,6 +43,12 @@ static size_t error_size(const struct settlement *s)
     return len < ERROR_BYTES ? len : ERROR_BYTES;
 }
 
+/* Whether a result may leave a row of dq_attempt, and so is settled in a transaction. */
+static bool needs_transaction(const struct settlement *s, bool history_all)
+{
+    return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
+}
+
 /* The next results of one kind, as many as go into packets of `most` bytes. Of two for the same task only the later claim can still
  * be ours. */
 static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t most, size_t *at,
@@ -53,7 +59,7 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
     b->count = 0;
     for (; *at < count && b->count < TASK_STEP; ++*at) {
         const struct settlement *x = &s[*at];
-        if ((x->event != TASK_SUCCEED || history_all) != recorded)
+        if (needs_transaction(x, history_all) != recorded)
             continue;
         text += ROW_TEXT + db_text_room(error_size(x)) + db_value_room(x->output_size, &bytes);
         values += bytes;
@@ -87,7 +93,7 @@ static void batch_refs(const struct batch *b, uint64_t version_plus, struct clai
 
 static void put_start(struct db_statement *st, const struct settlement *s)
 {
-    if (s->event == TASK_RELEASE)
+    if (task_transition(s->event)->unstarted)
         buf_str(&st->sql, "NULL");
     else if (s->start_at == TASK_TIME_NONE)
         buf_str(&st->sql, "execution_time");
@@ -196,12 +202,11 @@ static bool is_event(const struct settlement *s, int event)
     return s->event == (enum task_event)event;
 }
 
-/* Which attempts are recorded: all that did not succeed, but for tasks given back unstarted without a complaint. */
 static bool is_recorded(const struct settlement *s, int history_all)
 {
-    if (s->event == TASK_SUCCEED)
-        return history_all;
-    return s->event != TASK_RELEASE || s->error;
+    enum task_history history = task_transition(s->event)->history;
+
+    return history == HISTORY_OPTIONAL ? history_all : history == HISTORY_IF_ERROR ? s->error != NULL : history == HISTORY_ALWAYS;
 }
 
 /* One UPDATE for the rows of an event. */
@@ -229,7 +234,7 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
     put_value(&st, &b, put_error);
     buf_str(sql, ", output = ");
     put_value(&st, &b, put_output);
-    if (event == TASK_TRY_LATER) {
+    if (task_transition(event)->due == DUE_RETRIED) {
         buf_str(sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
         put_value(&st, &b, put_delay);
         buf_str(sql, ") MICROSECOND");
@@ -329,7 +334,6 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
 static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, bool drop_stale,
                            const struct settlement *s, bool *applied, struct err *err)
 {
-    static const enum task_event events[] = {TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK};
     struct buf sql = BUF_INIT;
     struct claim_ref ours[TASK_STEP];
     size_t count = 0;
@@ -345,8 +349,8 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     buf_done(&sql);
     if (rc == 0 && count)
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
-    for (size_t e = 0; rc == 0 && count && e < sizeof events / sizeof *events; e++)
-        rc = settle_event(db, owner, b, events[e], &rows, err);
+    for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
+        rc = settle_event(db, owner, b, (enum task_event)event, &rows, err);
     if (rc == 0)
         rc = db_commit(db, err);
     if (rc < 0) {

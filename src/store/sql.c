@@ -162,12 +162,12 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
 
     buf_printf(sql, "%sstatus = %d, %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)", alias, (int)t->to, alias, alias,
                alias);
-    if (event == TASK_RETRY) /* a new ladder */
+    if (t->new_ladder)
         buf_printf(sql, ", %sattempt = 0", alias);
     else if (t->attempt_change)
         buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias, t->attempt_change > 0 ? '+' : '-');
     /* From the second time on, apart from those it was claimed with: one of them may be what kills dqd. */
-    if (event == TASK_TAKE_BACK)
+    if (t->due == DUE_APART)
         buf_printf(sql,
                    ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
                    "LEAST(%sattempt - 1, 30)"

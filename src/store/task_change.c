@@ -22,7 +22,7 @@ static int change_rows(struct db *db, const struct task_change *change, const st
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", change->event, NULL);
-    if (change->event == TASK_RETRY || change->event == TASK_RESCHEDULE) {
+    if (task_transition(change->event)->due == DUE_GIVEN) {
         buf_str(&sql, ", expected_time = ");
         if (change->expected_at == TASK_TIME_NONE)
             sql_put_from_now(&sql, change->delay_ms);
@@ -102,7 +102,7 @@ static int change_once(struct db *db, const struct task_change *change, const st
 
     for (size_t i = 0; i < x->count; i++)
         running |= x->running[i];
-    if (!running || change->event != TASK_CANCEL)
+    if (!running)
         return change_rows(db, change, x->refs, x->count, &ret->rows, err);
     int rc = change_running(db, change, x, false, ret, err);
     return rc == ERR_DUPLICATE ? change_running(db, change, x, true, ret, err) : rc;

@@ -73,6 +73,14 @@ scripts()
     grep -nE '"[^"]*\b('"$words"')' $(c_files) | grep -v '^src/store/' | none
 }
 
+@test 'what follows from an event is in the transition table: the store and the verbs compare none by name' {
+    grep -nE '\bevent\b *[!=]= *TASK_' src/store/*.[ch] src/cli/*.[ch] | none
+}
+
+@test 'a result is fetched by db_each or db_first' {
+    grep -n 'db_rows_next(' src/store/*.c | grep -v '^src/store/db\.c:' | none
+}
+
 @test 'a file begins by saying what it is for, and includes its own header first' {
     for file in $(c_files); do
         head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"
