@@ -101,17 +101,27 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
     dqd_stop
 }
 
-@test "a zero date can be rescheduled, cancelled and retried, and retention takes it when it has ended" {
+finish_zeros()
+{
+    sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00', status = 1,
+         finish_time = ELT(1 + id % 2, '0000-00-00', NULL)"
+}
+
+@test "a zero date can be rescheduled, cancelled and retried, purge and retention take it when it has ended" {
     insert_zeros
     dq reschedule --tag mail --in 1h -y
     [ "$(counts 1,2,7)" = $'mail\t7\t0' ]
     sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00'"
     dq cancel --tag mail -y
     dq retry --tag mail --status cancelled -y
-    sql "SET sql_mode = ''; UPDATE dq_task SET expected_time = '0000-00-00', status = 1,
-         finish_time = ELT(1 + id % 2, '0000-00-00', NULL)"
+    finish_zeros
     dq list --status done | grep -q mail
     dq purge --older-than 1d
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 0 ]
+    insert_zeros
+    finish_zeros
+    own_ini '$a [retention]\ndone = 1d'
+    dqd --config "$BATS_TEST_TMPDIR/own.ini"
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 0 ]
 }
 

@@ -176,8 +176,11 @@ const struct rig_report *rig_wait(struct rig *r, enum runner_event_type type, ui
     const struct rig_report *found;
 
     while (!(found = rig_find(r, type, job))) {
+        const struct rig_report *back = rig_find(r, RUNNER_RETURNED, job);
         if (rig_find(r, RUNNER_GONE, 0))
             fail_msg("the runner is gone");
+        if (back)
+            fail_msg("job %u came back: %s", job, back->error ? back->error : "");
         take(r, -1);
     }
     return found;

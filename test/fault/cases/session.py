@@ -148,6 +148,8 @@ def _cancel_frozen(t, who):
     t.dq("cancel", "--tag", "t", "--status", "pending,running", "-y")
     at = time.monotonic() * 1e6
     t.sleep(2.5)
+    d.send("runner", signal.SIGCONT)  # first: its poller could have told it of the cancel
+    t.sleep(0.2)
     d.send(who, signal.SIGCONT)
     freeze["until"] = time.monotonic()
     t.wait(lambda: not _left(t), "nothing runs", 10)
