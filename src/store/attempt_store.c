@@ -3,10 +3,27 @@
  */
 #include "store/attempt_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* Every column of dq_attempt that a struct task_attempt has, and how its cell becomes a field. */
+/* clang-format off */
+#define ATTEMPT_COLUMNS(X)                                                                                                         \
+    X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                                                                         \
+    X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                                                                              \
+    X(PID, "pid", a->pid = db_u32(r, PID))                                                                                         \
+    X(START, "start_time", a->start_at = db_time(r, START))                                                                        \
+    X(FINISH, "finish_time", a->finish_at = db_time(r, FINISH))                                                                    \
+    X(OUTCOME, "outcome", a->outcome = task_outcome_parse(db_string(r, OUTCOME)))                                                  \
+    X(EXIT_CODE, "exit_code", a->exit_code = db_int(r, EXIT_CODE, -1))                                                             \
+    X(SIGNAL, "`signal`", a->signal = db_int(r, SIGNAL, 0))                                                                        \
+    X(ERROR, "error_stack", a->error = sql_dup(r, ERROR, NULL))                                                                    \
+    X(OUTPUT, "output", a->output = sql_dup(r, OUTPUT, &a->output_size))
+/* clang-format on */
+enum { ATTEMPT_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
 
 struct attempts {
     struct task_attempt *items;
@@ -23,18 +40,10 @@ static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
         list->items = mem_resize(list->items, list->cap, sizeof *list->items);
     }
     struct task_attempt *a = &list->items[list->count++];
-    *a = (struct task_attempt){
-        .attempt = db_u32(r, 0),
-        .host = sql_dup(r, 1, NULL),
-        .pid = db_u32(r, 2),
-        .start_at = db_time(r, 3),
-        .finish_at = db_time(r, 4),
-        .outcome = task_outcome_parse(db_string(r, 5)),
-        .exit_code = db_int(r, 6, -1),
-        .signal = db_int(r, 7, 0),
-        .error = sql_dup(r, 8, NULL),
-    };
-    a->output = sql_dup(r, 9, &a->output_size);
+    *a = (struct task_attempt){0};
+#define READ(name, text, statement) statement;
+    ATTEMPT_COLUMNS(READ)
+#undef READ
     return 0;
 }
 
@@ -43,11 +52,8 @@ int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, si
     struct buf sql = BUF_INIT;
     struct attempts list = {0};
 
-    buf_printf(&sql,
-               "SELECT attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`, error_stack, output"
-               " FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
-               id);
-    int rc = db_each_streamed(db, &sql, 10, add_attempt, &list, err);
+    buf_printf(&sql, "SELECT %s FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version", COLUMNS_SELECT(ATTEMPT_COLUMNS), id);
+    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, add_attempt, &list, err);
     buf_done(&sql);
     if (rc < 0) {
         attempt_store_free(list.items, list.count);

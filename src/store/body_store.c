@@ -3,9 +3,15 @@
  */
 #include "store/body_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/task_read.h"
 
 #include <stdlib.h>
+
+#define SIZE_COLUMNS(X) X(SIZE_ID, "id") X(SIZE_BYTES, "LENGTH(message_body)")
+#define BODY_COLUMNS(X) X(BODY_ID, "id") X(BODY_BYTES, "message_body")
+enum { SIZE_COLUMNS(COLUMNS_NAME) SIZE_COUNT };
+enum { BODY_COLUMNS(COLUMNS_NAME) BODY_COUNT };
 
 /* Tasks that a statement is about. */
 struct asked {
@@ -20,8 +26,8 @@ static int take_size(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     for (size_t i = 0; i < a->count; i++)
-        if (a->tasks[i]->id == db_u64(r, 0))
-            a->sizes[i] = (size_t)db_u64(r, 1);
+        if (a->tasks[i]->id == db_u64(r, SIZE_ID))
+            a->sizes[i] = (size_t)db_u64(r, SIZE_BYTES);
     return 0;
 }
 
@@ -31,8 +37,8 @@ static int take_body(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     for (size_t i = 0; i < a->count; i++)
-        if (a->tasks[i]->id == db_u64(r, 0) && !a->tasks[i]->body)
-            task_read_body(r, 1, a->tasks[i]);
+        if (a->tasks[i]->id == db_u64(r, BODY_ID) && !a->tasks[i]->body)
+            task_read_body(r, BODY_BYTES, a->tasks[i]);
     return 0;
 }
 
@@ -41,7 +47,7 @@ int body_store_measure(struct db *db, struct task *const *tasks, size_t count, s
     struct buf sql = BUF_INIT;
     size_t *sizes = mem_alloc((count + 1) * sizeof *sizes);
 
-    buf_str(&sql, "SELECT id, LENGTH(message_body) FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", COLUMNS_SELECT(SIZE_COLUMNS));
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_chr(&sql, ',');
@@ -50,7 +56,7 @@ int body_store_measure(struct db *db, struct task *const *tasks, size_t count, s
     buf_chr(&sql, ')');
     for (size_t i = 0; i < count; i++)
         sizes[i] = SIZE_MAX;
-    int rc = count ? db_each(db, &sql, 2, take_size, &(struct asked){tasks, count, sizes}, err) : 0;
+    int rc = count ? db_each(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err) : 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
         tasks[i]->body_size = sizes[i];
     free(sizes);
@@ -63,7 +69,7 @@ int body_store_load(struct db *db, struct task *const *tasks, size_t count, size
     struct buf sql = BUF_INIT;
     size_t n = 0, bytes = 0, loaded = 0;
 
-    buf_str(&sql, "SELECT id, message_body FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", COLUMNS_SELECT(BODY_COLUMNS));
     for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes && bytes + tasks[n]->body_size <= max_bytes)); n++) {
         if (n)
             buf_chr(&sql, ',');
@@ -71,7 +77,7 @@ int body_store_load(struct db *db, struct task *const *tasks, size_t count, size
         bytes += tasks[n]->body_size;
     }
     buf_chr(&sql, ')');
-    int rc = n ? db_each_streamed(db, &sql, 2, take_body, &(struct asked){tasks, n, NULL}, err) : 0;
+    int rc = n ? db_each_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err) : 0;
     buf_done(&sql);
     if (rc < 0)
         return rc;

@@ -50,6 +50,8 @@ struct refs {
     size_t count, most;
 };
 
+enum { REF_ID, REF_VERSION, REF_COUNT }; /* CLAIM_REF_COLUMNS */
+
 static int add_ref(const struct db_rows *r, void *arg, struct err *err)
 {
     struct refs *x = arg;
@@ -57,7 +59,7 @@ static int add_ref(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     if (x->count == x->most)
         return 1;
-    x->items[x->count++] = (struct claim_ref){db_u64(r, 0), db_u64(r, 1)};
+    x->items[x->count++] = (struct claim_ref){db_u64(r, REF_ID), db_u64(r, REF_VERSION)};
     return 0;
 }
 
@@ -65,7 +67,7 @@ int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs,
 {
     struct refs x = {refs, 0, count};
 
-    int rc = db_each(db, sql, 2, add_ref, &x, err);
+    int rc = db_each(db, sql, REF_COUNT, add_ref, &x, err);
     if (rc == 0)
         *ret_count = x.count;
     return rc;

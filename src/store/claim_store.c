@@ -18,9 +18,11 @@
 #define SMALL_BODY_TEXT "16384"
 
 #define CLAIM_COLUMNS                                                                                                              \
-    "c.id, c.version, c.tag, c.task_key, c.body_size, c.attempt, c.max_attempts, c.delay_time, c.expected_time, c.create_time,"    \
-    " IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)"
-#define CLAIM_COLUMN_COUNT 11
+    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) | TASK_READ_BIT(TASK_READ_TAG) |                               \
+     TASK_READ_BIT(TASK_READ_KEY) | TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                        \
+     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) | TASK_READ_BIT(TASK_READ_EXPECTED) |                  \
+     TASK_READ_BIT(TASK_READ_CREATE))
+#define SMALL_BODY_COLUMN ", IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)" /* behind the others */
 /* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads
  * nothing. What body_size says is not believed: a body that is longer stays where it is. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
@@ -28,6 +30,15 @@
 /* An honest row never comes near these: what is beyond cannot be counted up for long. */
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
+
+/* What read_claimed reads, of the tasks in a state: ends with "AND ". */
+static void put_select(struct buf *sql, bool with_bodies, enum task_status status)
+{
+    buf_str(sql, "SELECT ");
+    task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
+    buf_printf(sql, SMALL_BODY_COLUMN " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND ",
+               with_bodies ? SMALL_BODY : NO_BODY, (int)status);
+}
 
 struct claimed {
     struct task_array *to;
@@ -40,17 +51,8 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     struct task *t = task_array_add(x->to);
 
     (void)err;
-    t->id = db_u64(r, 0);
-    t->version = db_u64(r, 1);
-    t->tag = sql_dup_tag(r, 2);
-    t->key = sql_dup(r, 3, NULL);
-    t->body_size = db_is_null(r, 4) ? SIZE_MAX : (size_t)db_u64(r, 4);
-    t->attempt = db_u32(r, 5);
-    t->max_attempts = db_u32(r, 6);
-    t->delay_ms = db_i64(r, 7, 0);
-    t->expected_at = sql_due(r, 8);
-    t->create_at = db_time(r, 9);
-    task_read_body(r, 10, t);
+    task_read(r, CLAIM_COLUMNS, t);
+    task_read_body(r, task_read_count(CLAIM_COLUMNS), t);
     if (x->with_bodies && !t->body && t->body_size <= SMALL_BODY) {
         t->body_size = SIZE_MAX;
         x->to->lies = true;
@@ -60,7 +62,7 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
 
 static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret, struct err *err)
 {
-    return db_each(db, sql, CLAIM_COLUMN_COUNT, read_claimed, &(struct claimed){ret, with_bodies}, err);
+    return db_each(db, sql, task_read_count(CLAIM_COLUMNS) + 1, read_claimed, &(struct claimed){ret, with_bodies}, err);
 }
 
 /* Those of a share that have been due for so long (negative: will be so soon): the longest first, or last. */
@@ -71,9 +73,9 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     const char *order = far_end ? " DESC" : "";
     bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
-    buf_printf(&sql,
-               "%sSELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND c.tag = ",
-               skip_locked ? rows_before_skip(db) : "", ask->without_bodies ? NO_BODY : SMALL_BODY, TASK_PENDING);
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
+    put_select(&sql, !ask->without_bodies, TASK_PENDING);
+    buf_str(&sql, "c.tag = ");
     db_put_text(&sql, ask->tag);
     buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS",
                overdue_ms * 1000);
@@ -129,7 +131,7 @@ static int read_back(struct db *db, const struct claim_owner *owner, const struc
 
     for (size_t i = 0; i < n; i++)
         held[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
-    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     claim_ref_put_ours(&sql, owner, held, n);
     int rc = claim_ref_read(db, &sql, held, n, ret_held, err);
     buf_done(&sql);
@@ -378,10 +380,8 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
     struct buf sql = BUF_INIT;
     struct task_array found = {NULL, 0, 0, false};
 
-    buf_printf(&sql,
-               "SELECT " CLAIM_COLUMNS " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
-               " WHERE c.status = %d AND c.claim_token = ",
-               SMALL_BODY, TASK_RUNNING);
+    put_select(&sql, true, TASK_RUNNING);
+    buf_str(&sql, "c.claim_token = ");
     sql_put_token(&sql, owner->token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)

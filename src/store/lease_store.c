@@ -30,7 +30,7 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     struct claim_ref ours[TASK_STEP];
     size_t count = 0;
 
-    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     claim_ref_put_ours(&sql, owner, refs, n);
     int rc = claim_ref_read(db, &sql, ours, n, &count, err);
     qsort(ours, count, sizeof *ours, compare_refs);
@@ -104,7 +104,7 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
 static int add_task(const struct db_rows *r, void *arg, struct err *err)
 {
     (void)err;
-    task_read(r, task_array_add(arg));
+    task_read(r, TASK_READ_SHORT, task_array_add(arg));
     return 0;
 }
 
@@ -113,10 +113,9 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql,
-               "SELECT " TASK_COLUMNS " FROM dq_task t FORCE INDEX (due)"
-               " WHERE t.status = %d AND " SQL_LEASE_ENDED,
-               TASK_RUNNING);
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
+    buf_printf(&sql, " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND " SQL_LEASE_ENDED, TASK_RUNNING);
     if (after_tag) {
         buf_str(&sql, " AND t.tag > ");
         sql_put_tag(&sql, after_tag);
@@ -126,7 +125,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
         sql_put_ids(&sql, "t.", but, but_count);
     }
     buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu", limit);
-    int rc = db_each(db, &sql, TASK_COLUMN_COUNT, add_task, ret, err);
+    int rc = db_each(db, &sql, task_read_count(TASK_READ_SHORT), add_task, ret, err);
     buf_done(&sql);
     return rc;
 }
@@ -160,7 +159,7 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     claim_ref_put(&sql, "", refs, n);

@@ -5,6 +5,7 @@
  */
 #include "store/peek_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -17,6 +18,12 @@ void peek_store_done(struct claim_peek *p)
     free(p->tags);
     *p = (struct claim_peek){.now_us = 0};
 }
+
+#define PEEK_COLUMNS(X) SQL_NOW(X, PEEK_NOW) X(PEEK_TAG, "tag") X(PEEK_NEXT, "MIN(expected_time)")
+#define NEWS_COLUMNS(X) PEEK_COLUMNS(X) X(NEWS_ID, "MAX(id)")
+#define NEXT_COLUMNS(X) SQL_NOW(X, NEXT_NOW) X(NEXT_DUE, "c.expected_time")
+enum { NEWS_COLUMNS(COLUMNS_NAME) NEWS_COUNT, PEEK_COUNT = NEWS_ID };
+enum { NEXT_COLUMNS(COLUMNS_NAME) NEXT_COUNT };
 
 /* What an answer says. with_id: its rows have a greatest id. */
 struct answer {
@@ -35,10 +42,10 @@ static int take_tag(const struct db_rows *r, void *arg, struct err *err)
         p->cap = p->cap ? 2 * p->cap : 16;
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
-    p->now_us = sql_now_us(r);
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, 2), sql_due(r, 3)};
-    if (a->with_id && db_u64(r, 4) > a->id)
-        a->id = db_u64(r, 4);
+    p->now_us = sql_now_us(r, PEEK_NOW);
+    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
+    if (a->with_id && db_u64(r, NEWS_ID) > a->id)
+        a->id = db_u64(r, NEWS_ID);
     return 0;
 }
 
@@ -72,11 +79,9 @@ int peek_store_all(struct db *db, int64_t limit_ms, struct claim_peek *p, struct
     buf_str(&sql, "SELECT ");
     if (limit_ms)
         buf_printf(&sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
-    buf_printf(&sql,
-               SQL_NOW ", tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d"
-                       " GROUP BY status, tag",
-               TASK_PENDING - 1, TASK_PENDING + 1);
-    int rc = read_peek(db, &sql, 4, p, NULL, err);
+    buf_printf(&sql, "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
+               COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+    int rc = read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
     buf_done(&sql);
     return rc;
 }
@@ -86,10 +91,10 @@ int peek_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct er
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
-               "SELECT " SQL_NOW ", tag, MIN(expected_time), MAX(id) FROM (SELECT id, status, tag, expected_time FROM dq_task"
+               "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
                " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
-               *id, CLAIM_NEWS_MOST, TASK_PENDING);
-    int rc = read_peek(db, &sql, 5, p, id, err);
+               COLUMNS_SELECT(NEWS_COLUMNS), *id, CLAIM_NEWS_MOST, TASK_PENDING);
+    int rc = read_peek(db, &sql, NEWS_COUNT, p, id, err);
     buf_done(&sql);
     return rc;
 }
@@ -114,7 +119,7 @@ struct next {
 
 static void take_next(const struct db_rows *r, void *arg)
 {
-    *(struct next *)arg = (struct next){sql_now_us(r), sql_due(r, 2)};
+    *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
 }
 
 int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
@@ -123,12 +128,12 @@ int peek_store_next(struct db *db, const char *tag, const struct claim_floor *fl
     struct buf sql = BUF_INIT;
     struct next next = {0, TASK_TIME_NONE};
 
-    buf_printf(&sql, "SELECT " SQL_NOW ", c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
+    buf_printf(&sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ", COLUMNS_SELECT(NEXT_COLUMNS),
                TASK_PENDING);
     db_put_text(&sql, tag);
     peek_store_put_floor(&sql, floor);
     buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
-    int rc = db_first(db, &sql, 3, take_next, &next, err);
+    int rc = db_first(db, &sql, NEXT_COUNT, take_next, &next, err);
     buf_done(&sql);
     if (rc < 0)
         return rc;

@@ -5,6 +5,7 @@
  */
 #include "store/poller_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -46,13 +47,16 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     return rc < 0 ? rc : 0;
 }
 
+#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW)
+enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_BEFORE_US, SHARE_COUNT }; /* behind the list: `token < ours` */
+
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 {
     struct poller_share *found = arg;
 
     (void)err;
-    found->now_us = sql_now_us(r);
-    found->share += db_u64(r, 2) == 1;
+    found->now_us = sql_now_us(r, SHARE_NOW);
+    found->share += db_u64(r, SHARE_BEFORE_US) == 1;
     found->shares++;
     return 0;
 }
@@ -70,11 +74,11 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const char
         found.unheard = true;
         rc = 0;
     }
-    buf_str(&sql, "SELECT " SQL_NOW ", token < ");
+    buf_printf(&sql, "SELECT %s, token < ", COLUMNS_SELECT(SHARE_COLUMNS));
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)
-        rc = db_each(db, &sql, 3, count_poller, &found, err);
+        rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
     buf_done(&sql);
     if (rc == 0)
         *ret = found;
@@ -96,6 +100,31 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     return rc;
 }
 
+/* What is shown of a row of dq_poller, and how its cell becomes a field. */
+/* clang-format off */
+#define INFO_COLUMNS(X)                                                                                                            \
+    X(TOKEN, "token", read_token(r, TOKEN, p->token))                                                                              \
+    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                                                                      \
+    X(PID, "pid", p->pid = db_u32(r, PID))                                                                                         \
+    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE)))                                                   \
+    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                                                                              \
+    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                                                                      \
+    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                                                  \
+    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                                                             \
+    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                                                   \
+    X(LIVES, ALIVE, p->alive = db_u64(r, LIVES) == 1)
+/* clang-format on */
+enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
+
+static void read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE])
+{
+    size_t len;
+    const char *token = db_text(r, col, &len);
+
+    if (token)
+        memcpy(ret, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
+}
+
 struct infos {
     struct poller_info *items;
     size_t count;
@@ -104,26 +133,14 @@ struct infos {
 static int add_info(const struct db_rows *r, void *arg, struct err *err)
 {
     struct infos *list = arg;
-    size_t len;
 
     (void)err;
     list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
     struct poller_info *p = &list->items[list->count++];
-    const char *token = db_text(r, 0, &len);
-
-    *p = (struct poller_info){
-        .host = mem_strdup(db_string(r, 1)),
-        .pid = db_u32(r, 2),
-        .slots = db_int(r, 4, 0),
-        .running = db_int(r, 5, 0),
-        .started_at = db_time(r, 6),
-        .last_seen_at = db_time(r, 7),
-        .stale_after_ms = db_i64(r, 8, 0),
-        .alive = db_u64(r, 9) == 1,
-    };
-    if (token)
-        memcpy(p->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
-    snprintf(p->mode, sizeof p->mode, "%s", db_string(r, 3));
+    *p = (struct poller_info){0};
+#define READ(name, text, statement) statement;
+    INFO_COLUMNS(READ)
+#undef READ
     return 0;
 }
 
@@ -132,9 +149,8 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     struct buf sql = BUF_INIT;
     struct infos list = {0};
 
-    buf_str(&sql, "SELECT token, host, pid, mode, slots, running, start_time, last_seen, stale_after, " ALIVE
-                  " FROM dq_poller ORDER BY host, pid, token");
-    int rc = db_each(db, &sql, 10, add_info, &list, err);
+    buf_printf(&sql, "SELECT %s FROM dq_poller ORDER BY host, pid, token", COLUMNS_SELECT(INFO_COLUMNS));
+    int rc = db_each(db, &sql, INFO_COUNT, add_info, &list, err);
     buf_done(&sql);
     if (rc < 0) {
         poller_store_free(list.items, list.count);

@@ -44,7 +44,7 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
+    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
     sql_put_tag(&sql, tag);
     buf_str(&sql, " AND expected_time < ");
     sql_put_from_now(&sql, -age_ms);

@@ -8,6 +8,7 @@
  */
 #include "store/schema_verify.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/schema.h"
 
 #include <ctype.h>
@@ -207,46 +208,62 @@ static char *plain_default(const char *text)
     return len > 1 && *text == '\'' ? mem_dup(text + 1, len - 2) : mem_strdup(text);
 }
 
+#define TABLE_COLUMNS(X) X(TABLE_NAME, "table_name") X(TABLE_ENGINE, "engine")
+#define COLUMN_COLUMNS(X)                                                                                                          \
+    X(COLUMN_TABLE, "table_name")                                                                                                  \
+    X(COLUMN_NAME, "column_name") X(COLUMN_TYPE, "column_type") X(COLUMN_NULLABLE, "is_nullable")                                  \
+        X(COLUMN_COLLATION, "collation_name") X(COLUMN_DEFAULT, "column_default") X(COLUMN_EXTRA, "extra")
+#define INDEX_COLUMNS(X)                                                                                                           \
+    X(INDEX_TABLE, "table_name")                                                                                                   \
+    X(INDEX_NAME, "index_name") X(INDEX_MANY, "MIN(non_unique)")                                                                   \
+        X(INDEX_PARTS, "GROUP_CONCAT(CONCAT(COALESCE(column_name, 'an expression'), COALESCE(CONCAT('(', sub_part, ')'), ''))"     \
+                       " ORDER BY seq_in_index SEPARATOR ', ')")
+enum { TABLE_COLUMNS(COLUMNS_NAME) TABLE_COUNT };
+enum { COLUMN_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
+enum { INDEX_COLUMNS(COLUMNS_NAME) INDEX_COUNT };
+
 static int take_table(const struct db_rows *r, void *arg, struct err *err)
 {
     struct shape *s = arg;
-    bool view = db_is_null(r, 1);
+    bool view = db_is_null(r, TABLE_ENGINE);
 
     (void)err;
-    part_add(&s->tables, db_string(r, 0), "")->text = mem_strdup(view ? "none, as it is a view" : db_string(r, 1));
+    part_add(&s->tables, db_string(r, TABLE_NAME), "")->text =
+        mem_strdup(view ? "none, as it is a view" : db_string(r, TABLE_ENGINE));
     return 0;
 }
 
 static int take_column(const struct db_rows *r, void *arg, struct err *err)
 {
     struct shape *s = arg;
-    struct part *c = part_add(&s->columns, db_string(r, 0), db_string(r, 1));
-    bool nullable = !strcmp(db_string(r, 3), "YES"), counted = strstr(db_string(r, 6), "auto_increment");
+    struct part *c = part_add(&s->columns, db_string(r, COLUMN_TABLE), db_string(r, COLUMN_NAME));
+    bool nullable = !strcmp(db_string(r, COLUMN_NULLABLE), "YES"), counted = strstr(db_string(r, COLUMN_EXTRA), "auto_increment");
 
     (void)err;
-    c->text = describe(db_string(r, 2), db_string(r, 4), nullable, counted);
-    c->fallback = plain_default(db_text(r, 5, NULL));
-    c->optional = nullable || c->fallback || counted || strstr(db_string(r, 6), "GENERATED");
+    c->text = describe(db_string(r, COLUMN_TYPE), db_string(r, COLUMN_COLLATION), nullable, counted);
+    c->fallback = plain_default(db_text(r, COLUMN_DEFAULT, NULL));
+    c->optional = nullable || c->fallback || counted || strstr(db_string(r, COLUMN_EXTRA), "GENERATED");
     return 0;
 }
 
 static int take_index(const struct db_rows *r, void *arg, struct err *err)
 {
     struct shape *s = arg;
-    struct part *x = part_add(&s->indexes, db_string(r, 0), db_string(r, 1));
+    struct part *x = part_add(&s->indexes, db_string(r, INDEX_TABLE), db_string(r, INDEX_NAME));
 
     (void)err;
-    x->text = mem_printf("(%s)", db_string(r, 3));
-    x->optional = db_u64(r, 2) != 0;
+    x->text = mem_printf("(%s)", db_string(r, INDEX_PARTS));
+    x->optional = db_u64(r, INDEX_MANY) != 0;
     return 0;
 }
 
-static int read_some(struct db *db, const char *select, const struct parts *tables, const char *tail, unsigned columns,
-                     int (*take)(const struct db_rows *r, void *arg, struct err *err), struct shape *s, struct err *err)
+static int read_some(struct db *db, const char *select, const char *from, const struct parts *tables, const char *tail,
+                     unsigned columns, int (*take)(const struct db_rows *r, void *arg, struct err *err), struct shape *s,
+                     struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, select);
+    buf_printf(&sql, "SELECT %s FROM information_schema.%s", select, from);
     put_names(&sql, tables);
     buf_str(&sql, tail);
     int rc = db_each(db, &sql, columns, take, s, err);
@@ -256,18 +273,14 @@ static int read_some(struct db *db, const char *select, const struct parts *tabl
 
 static int read_database(struct db *db, const struct parts *tables, struct shape *s, struct err *err)
 {
-    int rc = read_some(db, "SELECT table_name, engine FROM information_schema.tables", tables, "", 2, take_table, s, err);
+    int rc = read_some(db, COLUMNS_SELECT(TABLE_COLUMNS), "tables", tables, "", TABLE_COUNT, take_table, s, err);
+
     if (rc == 0)
-        rc = read_some(db,
-                       "SELECT table_name, column_name, column_type, is_nullable, collation_name, column_default, extra"
-                       " FROM information_schema.columns",
-                       tables, " ORDER BY table_name, ordinal_position", 7, take_column, s, err);
+        rc = read_some(db, COLUMNS_SELECT(COLUMN_COLUMNS), "columns", tables, " ORDER BY table_name, ordinal_position",
+                       COLUMN_COUNT, take_column, s, err);
     if (rc == 0)
-        rc = read_some(db,
-                       "SELECT table_name, index_name, MIN(non_unique),"
-                       " GROUP_CONCAT(CONCAT(COALESCE(column_name, 'an expression'), COALESCE(CONCAT('(', sub_part, ')'), ''))"
-                       " ORDER BY seq_in_index SEPARATOR ', ') FROM information_schema.statistics",
-                       tables, " GROUP BY table_name, index_name ORDER BY table_name, index_name", 4, take_index, s, err);
+        rc = read_some(db, COLUMNS_SELECT(INDEX_COLUMNS), "statistics", tables,
+                       " GROUP BY table_name, index_name ORDER BY table_name, index_name", INDEX_COUNT, take_index, s, err);
     return rc;
 }
 

@@ -242,10 +242,12 @@ int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 
 /* ---- the server */
 
+enum { SETTING_NAME, SETTING_VALUE, SETTING_COUNT }; /* of every SHOW */
+
 static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 {
     struct scratch_server *s = arg;
-    const char *name = db_string(r, 0), *value = db_string(r, 1);
+    const char *name = db_string(r, SETTING_NAME), *value = db_string(r, SETTING_VALUE);
     int64_t number = strtoll(value, NULL, 10);
 
     (void)err;
@@ -270,7 +272,7 @@ static int read_settings(struct db *db, const char *statement, struct scratch_se
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
-    int rc = db_each(db, &sql, 2, take_setting, s, err);
+    int rc = db_each(db, &sql, SETTING_COUNT, take_setting, s, err);
     buf_done(&sql);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "store/settle_store.h"
 #include "base/mem.h"
 #include "store/attempt_store.h"
+#include "store/columns.h"
 #include "store/settle_fit.h"
 #include "store/sql.h"
 
@@ -277,6 +278,9 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     return rc;
 }
 
+#define APPLIED_COLUMNS(X) X(APPLIED_ID, "id") X(APPLIED_STATUS, "status")
+enum { APPLIED_COLUMNS(COLUMNS_NAME) APPLIED_COUNT };
+
 struct applying {
     const struct batch *b;
     const struct settlement *s;
@@ -289,7 +293,8 @@ static int see_applied(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     for (size_t i = 0; i < w->b->count; i++)
-        if (w->b->rows[i]->id == db_u64(r, 0) && (int)task_transition(w->b->rows[i]->event)->to == sql_status(r, 1))
+        if (w->b->rows[i]->id == db_u64(r, APPLIED_ID) &&
+            (int)task_transition(w->b->rows[i]->event)->to == sql_status(r, APPLIED_STATUS))
             w->applied[w->b->rows[i] - w->s] = true;
     return 0;
 }
@@ -303,13 +308,13 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     struct claim_ref next[TASK_STEP];
 
     batch_refs(b, 1, next);
-    buf_str(&sql, "SELECT id, status FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ", COLUMNS_SELECT(APPLIED_COLUMNS));
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", next, b->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = db_each(db, &sql, 2, see_applied, &(struct applying){b, s, applied}, err);
+        rc = db_each(db, &sql, APPLIED_COUNT, see_applied, &(struct applying){b, s, applied}, err);
     db_latest_end(db);
     buf_done(&sql);
     return rc;
@@ -342,7 +347,7 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     put_batch(&sql, owner, b);
     buf_str(&sql, " FOR UPDATE");
     rc = claim_ref_read(db, &sql, ours, b->count, &count, err);

@@ -137,11 +137,11 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
     buf_chr(sql, ')');
 }
 
-int64_t sql_now_us(const struct db_rows *r)
+int64_t sql_now_us(const struct db_rows *r, unsigned col)
 {
-    int64_t at = db_time(r, 0);
+    int64_t at = db_time(r, col);
 
-    return at > 0 ? at * 1000 + db_i64(r, 1, 0) % 1000 : 0;
+    return at > 0 ? at * 1000 + db_i64(r, col + 1, 0) % 1000 : 0;
 }
 
 void sql_put_from_now(struct buf *sql, int64_t ms)

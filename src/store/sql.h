@@ -38,9 +38,10 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]);
 /* Which of `shares` shares an id is in, 0 to shares - 1: even whatever the step between ids. */
 void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
 void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `status IN (0,3)` */
-/* Columns that come first in a row: the time that all of the statement goes by. Read by sql_now_us, in microseconds. */
-#define SQL_NOW "UTC_TIMESTAMP(3), MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000"
-int64_t sql_now_us(const struct db_rows *r);
+/* Two entries of a list of columns (columns.h): the time that all of the statement goes by. Read by sql_now_us, in microseconds,
+ * from the first one's place. */
+#define SQL_NOW(X, name) X(name, "UTC_TIMESTAMP(3)") X(name##_FRACTION, "MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000")
+int64_t sql_now_us(const struct db_rows *r, unsigned col);
 /* UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 

@@ -6,6 +6,7 @@
  */
 #include "store/tag_lateness.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 #include "store/tag_store.h"
 
@@ -91,10 +92,13 @@ struct finding {
     struct sample *last;
 };
 
+#define PAIR_COLUMNS(X) X(PAIR_STATUS, "status") X(PAIR_TAG, "tag")
+enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
+
 static int take_pair(const struct db_rows *r, void *arg, struct err *err)
 {
     struct finding *w = arg;
-    char *tag = sql_dup_tag(r, 1);
+    char *tag = sql_dup_tag(r, PAIR_TAG);
 
     (void)err;
     if (w->glob && !task_tag_glob(w->glob, tag)) {
@@ -105,7 +109,7 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
         w->last = add_sample(w->all, tag);
     else
         free(tag);
-    add_pair(w->pairs, sql_status(r, 0), w->last);
+    add_pair(w->pairs, sql_status(r, PAIR_STATUS), w->last);
     return 0;
 }
 
@@ -115,10 +119,11 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
     struct buf sql = BUF_INIT;
     struct finding w = {glob, all, pairs, NULL};
 
-    buf_str(&sql, "SELECT status, tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ");
+    buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ",
+               COLUMNS_SELECT(PAIR_COLUMNS));
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
     buf_str(&sql, " ORDER BY tag, status");
-    int rc = db_each(db, &sql, 2, take_pair, &w, err);
+    int rc = db_each(db, &sql, PAIR_COUNT, take_pair, &w, err);
     if (all->count)
         qsort(all->items, all->count, sizeof(struct sample *), compare_samples); /* the server's order may be another */
     buf_done(&sql);
@@ -136,14 +141,18 @@ static void put_measure(struct buf *sql, int64_t window_ms)
     buf_str(sql, " AND ");
 }
 
-/* Columns at and at + 1 are put_measure's. */
+/* The cells of put_measure are these two from `at` on. */
+enum { MEASURE_LATE, MEASURE_FINISHED, MEASURE_COUNT };
+
 static void take_row(struct sample *s, int status, const struct db_rows *r, unsigned at)
 {
-    uint64_t finished = db_u64(r, at + 1);
+    uint64_t finished = db_u64(r, at + MEASURE_FINISHED);
 
-    if (!db_is_null(r, at))
-        sample_add(s, db_i64(r, at, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
+    if (!db_is_null(r, at + MEASURE_LATE))
+        sample_add(s, db_i64(r, at + MEASURE_LATE, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
 }
+
+enum { PART_NUMBER, PART_MEASURE, PART_COUNT = PART_MEASURE + MEASURE_COUNT };
 
 struct measuring {
     struct db *db;
@@ -154,11 +163,11 @@ struct measuring {
 static int take_measure(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct measuring *w = arg;
-    uint64_t i = db_u64(r, 0);
+    uint64_t i = db_u64(r, PART_NUMBER);
 
     if (i >= w->count)
         return sql_odd_row(w->db, err);
-    take_row(w->pairs[i].sample, w->pairs[i].status, r, 1);
+    take_row(w->pairs[i].sample, w->pairs[i].status, r, PART_MEASURE);
     w->pairs[i].sample->cut |= ++w->pairs[i].seen == w->limit;
     return 0;
 }
@@ -175,7 +184,7 @@ static int measure(struct db *db, struct pair *pairs, size_t count, int64_t wind
         sql_put_tag(&sql, pairs[i].sample->tag);
         buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
     }
-    int rc = db_each_streamed(db, &sql, 3, take_measure, &(struct measuring){db, pairs, count, limit}, err);
+    int rc = db_each_streamed(db, &sql, PART_COUNT, take_measure, &(struct measuring){db, pairs, count, limit}, err);
     buf_done(&sql);
     return rc;
 }
@@ -185,6 +194,8 @@ static int compare_name(const void *key, const void *element)
     return strcmp(key, (*(struct sample *const *)element)->tag);
 }
 
+enum { ANY_MEASURE = PAIR_COUNT, ANY_COUNT = ANY_MEASURE + MEASURE_COUNT }; /* behind PAIR_COLUMNS */
+
 struct measuring_all {
     struct samples *all;
     struct sample *last;
@@ -193,7 +204,7 @@ struct measuring_all {
 static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
 {
     struct measuring_all *w = arg;
-    char *tag = sql_dup_tag(r, 1);
+    char *tag = sql_dup_tag(r, PAIR_TAG);
 
     (void)err;
     if (!w->last || strcmp(w->last->tag, tag) != 0) {
@@ -201,7 +212,7 @@ static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
         w->last = found ? *found : NULL;
     }
     if (w->last)
-        take_row(w->last, sql_status(r, 0), r, 2);
+        take_row(w->last, sql_status(r, PAIR_STATUS), r, ANY_MEASURE);
     free(tag);
     return 0;
 }
@@ -211,10 +222,10 @@ static int measure_all(struct db *db, struct samples *all, int64_t window_ms, st
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT status, tag, ");
+    buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(PAIR_COLUMNS));
     put_measure(&sql, window_ms);
     sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
-    int rc = db_each_streamed(db, &sql, 4, take_any_measure, &(struct measuring_all){all, NULL}, err);
+    int rc = db_each_streamed(db, &sql, ANY_COUNT, take_any_measure, &(struct measuring_all){all, NULL}, err);
     buf_done(&sql);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "store/tag_store.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -91,50 +92,58 @@ static bool is_wanted(const struct reading *w, const char *tag)
     return !w->glob || task_tag_glob(w->glob, tag);
 }
 
+#define SWITCH_COLUMNS(X)                                                                                                          \
+    X(SWITCH_NOW, "UTC_TIMESTAMP(3)")                                                                                              \
+    X(SWITCH_TAG, "g.tag") X(SWITCH_UNTIL, "g.paused_until") X(SWITCH_BY, "g.paused_by") X(SWITCH_REASON, "g.pause_reason")
+enum { SWITCH_COLUMNS(COLUMNS_NAME) SWITCH_COUNT };
+
 static int take_switch(const struct db_rows *r, void *arg, struct err *err)
 {
     struct reading *w = arg;
-    char *tag = db_is_null(r, 1) ? NULL : sql_dup_tag(r, 1);
+    char *tag = db_is_null(r, SWITCH_TAG) ? NULL : sql_dup_tag(r, SWITCH_TAG);
 
     (void)err;
-    w->now_at = db_time(r, 0);
+    w->now_at = db_time(r, SWITCH_NOW);
     if (tag && is_wanted(w, tag)) {
         struct tag_info *i = infos_get(w->to, tag);
-        int64_t until = db_time(r, 2);
+        int64_t until = db_time(r, SWITCH_UNTIL);
         i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
         free(i->paused_by);
         free(i->pause_reason);
-        i->paused_by = sql_dup(r, 3, NULL);
-        i->pause_reason = sql_dup(r, 4, NULL);
+        i->paused_by = sql_dup(r, SWITCH_BY, NULL);
+        i->pause_reason = sql_dup(r, SWITCH_REASON, NULL);
     }
     free(tag);
     return 0;
 }
 
-/* The first column is the clock, in every row. */
+/* The clock is in every row, even if there is no switch. */
 static int read_switches(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT UTC_TIMESTAMP(3), g.tag, g.paused_until, g.paused_by, g.pause_reason FROM (SELECT 1) one"
-                  " LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)");
-    int rc = db_each(w->db, &sql, 5, take_switch, w, err);
+    buf_printf(&sql, "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)",
+               COLUMNS_SELECT(SWITCH_COLUMNS));
+    int rc = db_each(w->db, &sql, SWITCH_COUNT, take_switch, w, err);
     buf_done(&sql);
     return rc;
 }
 
+#define PAIR_COLUMNS(X) X(PAIR_STATUS, "status") X(PAIR_TAG, "tag") X(PAIR_FIRST, "MIN(expected_time)")
+enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
+
 static int take_pair(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
-    int status = sql_status(r, 0);
-    char *tag = sql_dup_tag(r, 1);
+    int status = sql_status(r, PAIR_STATUS);
+    char *tag = sql_dup_tag(r, PAIR_TAG);
 
     (void)err;
     if (status != TASK_STATUS_UNKNOWN && is_wanted(w, tag)) {
         struct tag_info *i = infos_get(w->to, tag);
         i->count[status] = 1;
         if (status == TASK_PENDING) {
-            i->next_at = sql_due(r, 2);
+            i->next_at = sql_due(r, PAIR_FIRST);
             if (i->next_at <= w->now_at)
                 i->oldest_due_at = i->next_at;
         }
@@ -149,13 +158,15 @@ static int read_pairs(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT status, tag, MIN(expected_time) FROM dq_task FORCE INDEX (due) GROUP BY status, tag");
-    int rc = db_each(w->db, &sql, 3, take_pair, w, err);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag", COLUMNS_SELECT(PAIR_COLUMNS));
+    int rc = db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
     buf_done(&sql);
     return rc;
 }
 
 /* ---- counts: status TASK_STATUS_COUNT stands for what is due */
+
+enum { COUNT_INDEX, COUNT_STATUS, COUNT_TASKS, COUNT_COUNT }; /* the cells of put_count */
 
 static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status, bool exact)
 {
@@ -173,7 +184,7 @@ static int take_count(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
     const struct infos *t = w->to;
-    uint64_t index = db_u64(r, 0), status = db_u64(r, 1), n = db_u64(r, 2);
+    uint64_t index = db_u64(r, COUNT_INDEX), status = db_u64(r, COUNT_STATUS), n = db_u64(r, COUNT_TASKS);
 
     if (index >= t->count || status > TASK_STATUS_COUNT)
         return sql_odd_row(w->db, err);
@@ -193,7 +204,7 @@ static int take_count(const struct db_rows *r, void *arg, struct err *err)
 
 static int run_counts(struct reading *w, struct buf *sql, struct err *err)
 {
-    int rc = db_each(w->db, sql, 3, take_count, w, err);
+    int rc = db_each(w->db, sql, COUNT_COUNT, take_count, w, err);
 
     buf_reset(sql);
     return rc;
@@ -239,16 +250,20 @@ static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, 
     i->due = i->due_capped ? TAG_COUNT_CAP : due;
 }
 
+#define ALL_COLUMNS(X)                                                                                                             \
+    X(ALL_STATUS, "status") X(ALL_TAG, "tag") X(ALL_TASKS, "COUNT(*)") X(ALL_DUE, "SUM(expected_time <= UTC_TIMESTAMP(3))")
+enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
+
 static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
-    int status = sql_status(r, 0);
-    char *tag = sql_dup_tag(r, 1);
+    int status = sql_status(r, ALL_STATUS);
+    char *tag = sql_dup_tag(r, ALL_TAG);
     struct tag_info *i = infos_find(w->to, tag);
 
     (void)err;
     if (i && status != TASK_STATUS_UNKNOWN)
-        set_count(i, status, db_u64(r, 2), db_u64(r, 3), w->exact);
+        set_count(i, status, db_u64(r, ALL_TASKS), db_u64(r, ALL_DUE), w->exact);
     free(tag);
     return 0;
 }
@@ -260,9 +275,8 @@ static int read_all_counts(struct reading *w, struct err *err)
 
     for (size_t i = 0; i < w->to->count; i++)
         memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
-    buf_str(&sql, "SELECT status, tag, COUNT(*), SUM(expected_time <= UTC_TIMESTAMP(3)) FROM dq_task FORCE INDEX (due)"
-                  " GROUP BY status, tag");
-    int rc = db_each(w->db, &sql, 4, take_all_counts, w, err);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag", COLUMNS_SELECT(ALL_COLUMNS));
+    int rc = db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
     buf_done(&sql);
     return rc;
 }

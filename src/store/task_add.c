@@ -7,6 +7,7 @@
 #include "store/task_add.h"
 #include "base/when.h"
 #include "store/claim_ref.h"
+#include "store/columns.h"
 #include "store/schema.h"
 #include "store/sql.h"
 #include "store/task_row.h"
@@ -35,9 +36,13 @@ struct live {
     int64_t expected_at;
 };
 
+#define LIVE_COLUMNS(X) X(LIVE_ID, "id") X(LIVE_VERSION, "version") X(LIVE_STATUS, "status") X(LIVE_EXPECTED, "expected_time")
+enum { LIVE_COLUMNS(COLUMNS_NAME) LIVE_COUNT };
+
 static void take_live(const struct db_rows *r, void *arg)
 {
-    *(struct live *)arg = (struct live){{db_u64(r, 0), db_u64(r, 1)}, sql_status(r, 2), sql_due(r, 3)};
+    *(struct live *)arg =
+        (struct live){{db_u64(r, LIVE_ID), db_u64(r, LIVE_VERSION)}, sql_status(r, LIVE_STATUS), sql_due(r, LIVE_EXPECTED)};
 }
 
 /* The live task with that tag and key. 1, or 0 when there is none (any more). */
@@ -45,39 +50,39 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT id, version, status, expected_time FROM dq_task WHERE task_key = ");
+    buf_printf(&sql, "SELECT %s FROM dq_task WHERE task_key = ", COLUMNS_SELECT(LIVE_COLUMNS));
     db_put_text(&sql, t->key);
     buf_str(&sql, " AND tag = ");
     db_put_text(&sql, t->tag);
     buf_str(&sql, " AND live = 1");
-    int rc = db_first(db, &sql, 4, take_live, ret, err);
+    int rc = db_first(db, &sql, LIVE_COUNT, take_live, ret, err);
     buf_done(&sql);
     return rc;
 }
 
-#define ADDED_COLUMNS "id, expected_time, UTC_TIMESTAMP(3)"
-#define ADDED_COLUMN_COUNT 3
+#define ADDED_COLUMNS(X) X(ADDED_ID, "id") X(ADDED_EXPECTED, "expected_time") X(ADDED_NOW, "UTC_TIMESTAMP(3)")
+enum { ADDED_COLUMNS(COLUMNS_NAME) ADDED_COUNT };
 
 static void take_added(const struct db_rows *r, void *arg)
 {
     struct task_added *ret = arg;
 
-    ret->id = db_u64(r, 0);
-    ret->expected_at = sql_due(r, 1);
-    ret->now_at = db_time(r, 2);
+    ret->id = db_u64(r, ADDED_ID);
+    ret->expected_at = sql_due(r, ADDED_EXPECTED);
+    ret->now_at = db_time(r, ADDED_NOW);
 }
 
 /* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
 static int query_added(struct db *db, const struct buf *sql, struct task_added *ret, struct err *err)
 {
-    return db_first(db, sql, ADDED_COLUMN_COUNT, take_added, ret, err);
+    return db_first(db, sql, ADDED_COUNT, take_added, ret, err);
 }
 
 static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task WHERE id = %" PRIu64, id);
+    buf_printf(&sql, "SELECT %s FROM dq_task WHERE id = %" PRIu64, COLUMNS_SELECT(ADDED_COLUMNS), id);
     int rc = query_added(db, &sql, ret, err);
     buf_done(&sql);
     return rc;
@@ -122,7 +127,7 @@ static int insert_one(struct db *db, const struct task_new *t, const unsigned ch
     buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
-        buf_str(&st.sql, " RETURNING " ADDED_COLUMNS);
+        buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
     rc = task_row_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
@@ -225,7 +230,8 @@ static int query_token(struct db *db, uint64_t floor, const unsigned char token[
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT " ADDED_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " AND add_token = ", floor);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " AND add_token = ",
+               COLUMNS_SELECT(ADDED_COLUMNS), floor);
     sql_put_token(&sql, token);
     buf_str(&sql, " LIMIT 1");
     int rc = query_added(db, &sql, ret, err);

@@ -52,7 +52,7 @@ static int change_running(struct db *db, const struct task_change *change, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", TASK_RUNNING);
+    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
     rc = claim_ref_read(db, &sql, refs, count, &locked, err);
@@ -81,7 +81,7 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
 
     for (size_t i = 0; i < x->count; i++)
         next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
     claim_ref_put(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);

@@ -67,7 +67,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
             break;
     }
     if (rc == 0 && lost) {
-        buf_str(&sql, "SELECT id, version FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+        buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
         claim_ref_put_ids(&sql, "", refs, n);
         rc = db_latest_begin(w->db, err);
         if (rc == 0)

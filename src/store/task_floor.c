@@ -2,9 +2,15 @@
  * task_floor.c - where in the primary key the tasks since an instant begin. Invariant: a handful of rows are read.
  */
 #include "store/task_floor.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
+
+#define FIRST_COLUMNS(X) X(FIRST_ID, "id") X(FIRST_CREATED, "create_time")
+#define RANGE_COLUMNS(X) X(RANGE_LOW, "COALESCE(MIN(id), 0)") X(RANGE_HIGH, "COALESCE(MAX(id), 0) + 1")
+enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
+enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
 
 struct first {
     uint64_t id;
@@ -13,7 +19,7 @@ struct first {
 
 static void take_first(const struct db_rows *r, void *arg)
 {
-    *(struct first *)arg = (struct first){db_u64(r, 0), db_time(r, 1)};
+    *(struct first *)arg = (struct first){db_u64(r, FIRST_ID), db_time(r, FIRST_CREATED)};
 }
 
 struct range {
@@ -22,7 +28,7 @@ struct range {
 
 static void take_range(const struct db_rows *r, void *arg)
 {
-    *(struct range *)arg = (struct range){db_u64(r, 0), db_u64(r, 1)};
+    *(struct range *)arg = (struct range){db_u64(r, RANGE_LOW), db_u64(r, RANGE_HIGH)};
 }
 
 /* id and create_time of the first task with this id or a later one: 1, 0 when there is none. */
@@ -31,8 +37,9 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
     struct buf sql = BUF_INIT;
     struct first first = {0, 0};
 
-    buf_printf(&sql, "SELECT id, create_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " ORDER BY id LIMIT 1", id);
-    int rc = db_first(db, &sql, 2, take_first, &first, err);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " ORDER BY id LIMIT 1",
+               COLUMNS_SELECT(FIRST_COLUMNS), id);
+    int rc = db_first(db, &sql, FIRST_COUNT, take_first, &first, err);
     if (rc == 1 && first.id < id) {
         rc = sql_odd_row(db, err);
     } else if (rc == 1) {
@@ -50,8 +57,8 @@ int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, struct err *err)
     uint64_t id = 0;
     int64_t create_at = 0;
 
-    buf_str(&sql, "SELECT COALESCE(MIN(id), 0), COALESCE(MAX(id), 0) + 1 FROM dq_task");
-    int rc = db_first(db, &sql, 2, take_range, &range, err);
+    buf_printf(&sql, "SELECT %s FROM dq_task", COLUMNS_SELECT(RANGE_COLUMNS));
+    int rc = db_first(db, &sql, RANGE_COUNT, take_range, &range, err);
     buf_done(&sql);
     while (rc >= 0 && range.low < range.high) {
         uint64_t middle = range.low + (range.high - range.low) / 2;

@@ -13,9 +13,7 @@ static void take_task(const struct db_rows *r, void *arg)
 {
     struct task *t = arg;
 
-    task_read(r, t);
-    task_read_body(r, TASK_COLUMN_COUNT, t);
-    t->output = sql_dup(r, TASK_COLUMN_COUNT + 1, &t->output_size);
+    task_read(r, TASK_READ_ALL, t);
 }
 
 static void take_time(const struct db_rows *r, void *arg)
@@ -27,8 +25,10 @@ int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT " TASK_COLUMNS ", t.message_body, t.output FROM dq_task t WHERE t.id = %" PRIu64, id);
-    int rc = db_first(db, &sql, TASK_COLUMN_COUNT + 2, take_task, ret, err);
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", TASK_READ_ALL);
+    buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
+    int rc = db_first(db, &sql, task_read_count(TASK_READ_ALL), take_task, ret, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "there is no task %" PRIu64, id);
     buf_done(&sql);

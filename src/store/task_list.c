@@ -8,6 +8,7 @@
  */
 #include "store/task_list.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 #include "store/task_floor.h"
 #include "store/task_read.h"
@@ -163,6 +164,8 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
                l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
 }
 
+enum { KEY_CURSOR, KEY_ID, KEY_EXPECTED, KEY_COUNT }; /* the cells of put_page */
+
 struct filling {
     struct list *l;
     size_t from, to;
@@ -172,11 +175,11 @@ static int take_key(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct filling *w = arg;
     const struct list *l = w->l;
-    uint64_t number = db_u64(r, 0);
+    uint64_t number = db_u64(r, KEY_CURSOR);
 
     if (number < w->from || number >= w->to || (l->page && l->cursors[number].count >= l->page))
         return sql_odd_row(l->db, err);
-    cursor_push(&l->cursors[number], (struct key){db_stamp(r, 2), db_u64(r, 1)});
+    cursor_push(&l->cursors[number], (struct key){db_stamp(r, KEY_EXPECTED), db_u64(r, KEY_ID)});
     return 0;
 }
 
@@ -191,7 +194,7 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
         put_page(&sql, l, i, &l->cursors[i]);
         l->cursors[i].count = l->cursors[i].next = 0;
     }
-    int rc = db_each_streamed(l->db, &sql, 3, take_key, &(struct filling){l, from, to}, err);
+    int rc = db_each_streamed(l->db, &sql, KEY_COUNT, take_key, &(struct filling){l, from, to}, err);
     buf_done(&sql);
     for (size_t i = from; i < to; i++)
         l->cursors[i].end = !l->page || l->cursors[i].count < l->page;
@@ -229,31 +232,29 @@ static void put_filter(struct buf *sql, const struct list *l)
     }
 }
 
-struct loading {
-    const struct task_filter *f;
-    struct cursor *to;
-};
+#define MATCH_COLUMNS(X) X(MATCH_ID, "id") X(MATCH_EXPECTED, "expected_time") X(MATCH_TAG, "tag")
+enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
 
 static int take_match(const struct db_rows *r, void *arg, struct err *err)
 {
-    const struct loading *w = arg;
-    char *tag = w->f->tag_glob ? sql_dup_tag(r, 2) : NULL;
+    struct list *l = arg;
+    char *tag = l->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
 
     (void)err;
-    if (!tag || task_tag_glob(w->f->tag_glob, tag))
-        cursor_push(w->to, (struct key){db_stamp(r, 1), db_u64(r, 0)});
+    if (!tag || task_tag_glob(l->f->tag_glob, tag))
+        cursor_push(&l->cursors[0], (struct key){db_stamp(r, MATCH_EXPECTED), db_u64(r, MATCH_ID)});
     free(tag);
     return 0;
 }
 
-static int load_where(struct list *l, struct cursor *c, const struct buf *where, struct err *err)
+static int load_where(struct list *l, const struct buf *where, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT id, expected_time, tag FROM dq_task ");
+    buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(MATCH_COLUMNS));
     buf_add(&sql, where->data, where->len);
     put_filter(&sql, l);
-    int rc = db_each_streamed(l->db, &sql, 3, take_match, &(struct loading){l->f, c}, err);
+    int rc = db_each_streamed(l->db, &sql, MATCH_COUNT, take_match, l, err);
     buf_done(&sql);
     return rc;
 }
@@ -272,16 +273,16 @@ static int load(struct list *l, struct err *err)
         buf_reset(&where);
         buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
         sql_put_ids(&where, "", f->ids + i, f->id_count - i < TASK_STEP ? f->id_count - i : TASK_STEP);
-        rc = load_where(l, c, &where, err);
+        rc = load_where(l, &where, err);
     }
     if (!f->ids && f->key) {
         buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* the filter names the key */
-        rc = load_where(l, c, &where, err);
+        rc = load_where(l, &where, err);
     } else if (!f->ids) {
         rc = task_floor_id(l->db, f->since_at - SINCE_SLACK_MS, &floor, err);
         if (rc == 0) {
             buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
-            rc = load_where(l, c, &where, err);
+            rc = load_where(l, &where, err);
         }
     }
     buf_done(&where);
@@ -290,15 +291,18 @@ static int load(struct list *l, struct err *err)
     return rc;
 }
 
+#define RANGE_COLUMNS(X) X(RANGE_STATUS, "status") X(RANGE_TAG, "tag")
+enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
+
 static int take_range(const struct db_rows *r, void *arg, struct err *err)
 {
     struct list *l = arg;
     const char *glob = l->f->tag_glob;
-    char *tag = sql_dup_tag(r, 1);
+    char *tag = sql_dup_tag(r, RANGE_TAG);
 
     (void)err;
-    if (l->statuses & TASK_BIT(sql_status(r, 0)) && (!glob || task_tag_glob(glob, tag)))
-        cursor_add(l, db_int(r, 0, 0), tag);
+    if (l->statuses & TASK_BIT(sql_status(r, RANGE_STATUS)) && (!glob || task_tag_glob(glob, tag)))
+        cursor_add(l, db_int(r, RANGE_STATUS, 0), tag);
     free(tag);
     return 0;
 }
@@ -314,11 +318,11 @@ static int add_ranges(struct list *l, struct err *err)
             cursor_add(l, s, glob);
     if (one && !(l->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
         return 0;
-    buf_str(&sql, "SELECT status, tag FROM dq_task FORCE INDEX (due)");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due)", COLUMNS_SELECT(RANGE_COLUMNS));
     if (one)
         buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
     buf_str(&sql, " GROUP BY status, tag"); /* a loose index scan */
-    int rc = db_each_streamed(l->db, &sql, 2, take_range, l, err);
+    int rc = db_each_streamed(l->db, &sql, RANGE_COUNT, take_range, l, err);
     buf_done(&sql);
     return rc;
 }
@@ -407,7 +411,7 @@ static int compare_tasks(const void *a, const void *b)
 struct reading {
     struct task *items;
     size_t count, most;
-    bool bodies;
+    unsigned columns;
 };
 
 static int take_task(const struct db_rows *r, void *arg, struct err *err)
@@ -417,10 +421,7 @@ static int take_task(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     if (w->count == w->most)
         return 1;
-    struct task *t = &w->items[w->count++];
-    task_read(r, t);
-    if (w->bodies)
-        task_read_body(r, TASK_COLUMN_COUNT, t);
+    task_read(r, w->columns, &w->items[w->count++]);
     return 0;
 }
 
@@ -429,12 +430,14 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
                       struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct reading read = {ret, 0, n, bodies};
+    struct reading read = {ret, 0, n, TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
 
-    buf_printf(&sql, "SELECT " TASK_COLUMNS "%s FROM dq_task t FORCE INDEX (PRIMARY) WHERE ", bodies ? ", t.message_body" : "");
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", read.columns);
+    buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "", ids, n);
     put_filter(&sql, l);
-    int rc = db_each(l->db, &sql, TASK_COLUMN_COUNT + bodies, take_task, &read, err);
+    int rc = db_each(l->db, &sql, task_read_count(read.columns), take_task, &read, err);
     buf_done(&sql);
     qsort(ret, read.count, sizeof *ret, compare_tasks);
     *ret_count = read.count;

@@ -77,6 +77,10 @@ scripts()
     grep -nE '\bevent\b *[!=]= *TASK_' src/store/*.[ch] src/cli/*.[ch] | none
 }
 
+@test 'a cell of a result is read by the name of its column, unless it is the only one' {
+    grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [1-9]' src/store/*.c | none
+}
+
 @test 'a result is fetched by db_each or db_first' {
     grep -n 'db_rows_next(' src/store/*.c | grep -v '^src/store/db\.c:' | none
 }

@@ -1,0 +1,17 @@
+/*
+ * columns.h - the columns of a result, listed once: both the SELECT and its reader come from the list. Private to src/store.
+ *
+ * A list is a macro of entries X(NAME, "expression"), or X(NAME, "expression", statement that reads the cell):
+ *
+ *     #define PAIR_COLUMNS(X) X(PAIR_STATUS, "status") X(PAIR_TAG, "tag")
+ *     enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };                             the places of the cells, and how many
+ *     buf_printf(&sql, "SELECT %s FROM ...", COLUMNS_SELECT(PAIR_COLUMNS));
+ */
+#ifndef DQ_STORE_COLUMNS_H
+#define DQ_STORE_COLUMNS_H
+
+#define COLUMNS_NAME(name, ...) name,
+#define COLUMNS_TEXT(name, text, ...) ", " text
+#define COLUMNS_SELECT(LIST) (&(LIST(COLUMNS_TEXT))[2]) /* behind the first comma */
+
+#endif
