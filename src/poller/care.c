@@ -10,9 +10,6 @@
 
 #include <inttypes.h>
 
-/* A row of dq_tag that somebody holds for longer than a claim takes. */
-#define LIMIT_HOLD_MIN_US 2000
-#define LIMIT_HOLD_MOST_US INT64_C(1000000)
 #define SAY_AFTER_US INT64_C(1000000)
 #define SAY_AGAIN_US INT64_C(600000000)
 #define CAREFUL_US INT64_C(60000000)
@@ -34,11 +31,11 @@ void care_say_left(const struct poller *p)
 {
     for (size_t i = 0; i < p->tag_count; i++) {
         const struct tag_state *t = p->tags[i];
-        bool due = t->next_at != TASK_TIME_NONE && t->next_at <= p->peek.now_us / 1000;
+        bool due = t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->peek.now_us / 1000;
 
         if (t->aside.count && !t->aside.said_us)
             say(t);
-        else if (t->limit_hold_us && !t->limit_said_us && due) /* others may have taken all of it since */
+        else if (t->limit_since_us && !t->limit_said_us && due) /* others may have taken all of it since */
             say_limit(t, "its row of dq_tag, which guards global_max_running, is locked");
     }
 }
@@ -58,12 +55,8 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
 {
     int64_t now_us = when_steady_us();
 
-    if (!t->limit_hold_us)
+    if (!t->limit_since_us)
         t->limit_since_us = now_us;
-    t->limit_hold_us = t->limit_hold_us ? 2 * t->limit_hold_us : LIMIT_HOLD_MIN_US;
-    if (t->limit_hold_us > LIMIT_HOLD_MOST_US)
-        t->limit_hold_us = LIMIT_HOLD_MOST_US;
-    t->hold_until_us = now_us + t->limit_hold_us / 2 + (int64_t)(poller_random() % (uint64_t)t->limit_hold_us);
     t->careful_us = now_us + CAREFUL_US;
     if (now_us - t->limit_since_us < SAY_AFTER_US || (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
         return;
@@ -75,21 +68,7 @@ void care_limit_free(struct tag_state *t)
 {
     if (t->limit_said_us)
         log_event(LOG_INFO, "the tag can be claimed again", "tag=%s", log_quote(t->name));
-    t->limit_hold_us = t->limit_said_us = 0;
-}
-
-void care_make_room(struct poller *p)
-{
-    for (size_t i = 0; p->any_full && i < p->handled_count; i++) {
-        struct tag_state *t = p->handled[i];
-
-        if (t->full) {
-            t->full = false;
-            t->hold_until_us = 0;
-            t->look = true;
-        }
-    }
-    p->any_full = false;
+    t->limit_since_us = t->limit_said_us = 0;
 }
 
 void care_long_bodies(struct tag_state *t, int64_t now_us)

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define NEVER_US INT64_MAX /* a steady time that does not come */
+
 struct dbclock {
     bool known;
     int64_t low_us, high_us; /* database minus steady: bounds */

@@ -42,7 +42,7 @@ struct job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count
     j->tasks = mem_zero(count, sizeof *j->tasks);
     p->jobs[j->number] = j;
     p->job_count++;
-    t->queued++;
+    look_job_queued(&t->look);
     return j;
 }
 
@@ -58,14 +58,9 @@ static void drop_tasks(struct job *j)
 
 void flight_job_free(struct poller *p, struct job *j)
 {
-    if (j->state == JOB_STARTED) {
-        j->tag->running--;
-        p->started--;
-    } else {
-        j->tag->queued--;
-        if (j->state == JOB_SENT)
-            p->sent_bytes[j->kind] -= j->body_bytes;
-    }
+    look_job_gone(&p->look, &j->tag->look, j->state == JOB_STARTED);
+    if (j->state == JOB_SENT)
+        p->sent_bytes[j->kind] -= j->body_bytes;
     p->jobs[j->number] = NULL;
     p->job_count--;
     if (j->number < p->job_free)
@@ -170,7 +165,7 @@ bool flight_holds(const struct poller *p)
 /* When the first instruction may be executed. The claim has proved that all is due so soon, whatever becomes of the clock since. */
 static int64_t start_us(const struct poller *p, const struct job *j)
 {
-    int64_t now_us = when_steady_us(), latest_us = now_us + CLAIM_EARLY_MS * 1000, at_us = 0;
+    int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
 
     for (uint32_t i = 0; i < j->count; i++) {
         int64_t reached_us = dbclock_reached_us(&p->clock, j->flight[i].expected_at);
@@ -211,7 +206,7 @@ static void hand_over(struct poller *p, struct job *j)
     if (r.stdin_fd < 0 && err.code == ERR_DATA) {
         fail_job(p, j, err.text);
     } else if (r.stdin_fd < 0) {
-        tags_rest(p, j->tag, err.text, when_steady_us());
+        tags_rest(j->tag, err.text);
         flight_release_job(p, j, err.text);
     } else {
         j->state = JOB_SENT;

@@ -134,7 +134,7 @@ static void advance(struct poller *p)
         p->give_up_us = now_us + p->conf->dqd.lease_ms * 1000;
         err_set(&p->failure, ERR_SYSTEM, "the runner process died");
     }
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && p->pass_empty)
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && look_is_empty(&p->look))
         p->phase = PHASE_END;
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
         now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
@@ -214,8 +214,18 @@ static void watch_reload(struct poller *p, int64_t now_us)
 
 /* --- signals --- */
 
+static struct look_settings look_settings_of(const struct poller *p)
+{
+    return (struct look_settings){.once = p->o->mode == POLLER_ONCE,
+                                  .poll_us = p->conf->dqd.poll_interval_ms * 1000,
+                                  .lease_us = p->conf->dqd.lease_ms * 1000,
+                                  .slots = (uint32_t)p->slots,
+                                  .claim_batch = (uint32_t)p->conf->dqd.claim_batch};
+}
+
 static void reload(struct poller *p)
 {
+    struct look_settings look_settings;
     struct conf *fresh = NULL;
     struct err err = {0};
 
@@ -228,6 +238,8 @@ static void reload(struct poller *p)
         if (left)
             log_event(LOG_WARN, "a changed setting takes effect only at the next start", "section=%s key=%s", left->section,
                       left->name);
+        look_settings = look_settings_of(p);
+        look_set(&p->look, &look_settings);
         log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
         conf_free(fresh);
     }
@@ -273,7 +285,7 @@ static int64_t tick(struct poller *p)
         report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
-                    p->started, p->total_done, p->total_failed, p->total_retried);
+                    p->look.running, p->total_done, p->total_failed, p->total_retried);
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
@@ -290,7 +302,7 @@ static void wait_until(struct poller *p, int64_t until_us)
 
     if (!p->runner_gone) {
         fds[1].fd = runner_fd(p->link);
-        if (p->job_count > p->started + QUEUE_LONG && !flight_holds(p)) {
+        if (p->job_count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
             fds[1].events = 0;
             wait_us = earlier(wait_us, REPORTS_US);
         }
@@ -392,6 +404,7 @@ static void finish(struct poller *p)
     flight_free(p);
     settle_free(p);
     tags_free(p);
+    look_free(&p->look);
     peek_store_done(&p->peek);
     db_free(p->db);
     handlers_free(p->table->handlers);
@@ -438,6 +451,7 @@ int poller_run(struct poller_options *o, struct err *err)
                        .wake = {.fd = -1, .file_fd = -1, .dir_fd = -1},
                        .shares = 1,
                        .drain_until_us = NEVER_US};
+    struct look_settings look_settings;
     struct db_session session;
     char host[256];
     int rc;
@@ -449,6 +463,8 @@ int poller_run(struct poller_options *o, struct err *err)
     session = session_of(p.conf);
     db_set_session(p.db, &session);
     p.slots = o->slots ? o->slots : p.conf->dqd.slots;
+    look_settings = look_settings_of(&p);
+    look_init(&p.look, &look_settings, &p.clock);
     p.end_us = o->mode == POLLER_FOR ? now_us + o->for_ms * 1000 : NEVER_US;
     p.ping_sent_us = p.ticked_us = now_us;
     p.watchdog_every_us = notify_watchdog_us();

@@ -19,7 +19,7 @@ int registry_beat(struct poller *p, struct err *err)
 {
     struct poller_share s;
     int64_t sent_us = when_steady_us();
-    int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->started,
+    int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->look.running,
                                STALE_BEATS * p->conf->dqd.heartbeat_ms, p->unheard, &s, err);
 
     if (rc < 0)
@@ -37,6 +37,7 @@ int registry_beat(struct poller *p, struct err *err)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
     p->share = s.share;
     p->shares = s.shares;
+    look_set_shares(&p->look, s.shares);
     wake_open(p); /* somebody may have removed the directory */
     return 0;
 }

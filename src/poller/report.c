@@ -90,9 +90,7 @@ static void on_started(struct poller *p, struct job *j, const struct runner_even
     j->state = JOB_STARTED;
     j->start_us = e->at_us;
     j->pid = e->pid;
-    j->tag->queued--;
-    j->tag->running++;
-    p->started++;
+    look_job_started(&p->look, &j->tag->look);
     p->sent_bytes[j->kind] -= j->body_bytes;
     log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
               j->count, (int)e->pid);
@@ -113,11 +111,11 @@ static void on_job_event(struct poller *p, const struct runner_event *e)
         break;
     case RUNNER_RETURNED:
         if (e->cannot_start)
-            tags_rest(p, j->tag, e->error, when_steady_us());
+            tags_rest(j->tag, e->error);
         flight_release_job(p, j, e->error);
         break;
     case RUNNER_ENDED:
-        tags_job_ended(j->tag, when_steady_us() - j->start_us);
+        look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
         flight_release_job(p, j, "the runner did not say how it ended");
         break;
     default:

@@ -77,7 +77,7 @@ int64_t settle_next(const struct poller *p)
         return again_us;
     if (n >= SETTLE_MOST || p->phase != PHASE_RUN)
         return 0;
-    at = first->queued_us + (p->job_count == 0 ? 0 : p->job_count > p->started ? WAIT_QUEUE_US : WAIT_RUNNING_US);
+    at = first->queued_us + (p->job_count == 0 ? 0 : p->job_count > p->look.running ? WAIT_QUEUE_US : WAIT_RUNNING_US);
     claim_us = claim_next(p);
     if (claim_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
         int64_t now_us = when_steady_us();
@@ -200,11 +200,7 @@ int settle_flush(struct poller *p, struct err *err)
         if (!stays[i])
             count(p, &s[i], applied[i]);
     remove_settled(p, at, stays, n);
-    care_make_room(p);
-    if (p->o->mode == POLLER_ONCE && (put_back || p->job_count == 0)) { /* due again at once, or added by the last handler */
-        p->pass_empty = false;
-        p->peek_us = 0;
-    }
+    look_settled(&p->look, put_back, p->job_count == 0);
 out:
     row_faults_done(&faults);
     return rc;

@@ -10,6 +10,7 @@
 
 #include "poller/aside.h"
 #include "poller/dbclock.h"
+#include "poller/look.h"
 #include "poller/poller.h"
 #include "runner/runner.h"
 
@@ -25,10 +26,6 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#define NEVER_US INT64_MAX
-/* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer, for who cancels a task in that time is
- * told that it runs. */
-#define CLAIM_EARLY_MS 5
 /* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
 #define BODIES_MOST ((size_t)16 << 20)
 
@@ -40,29 +37,17 @@ struct table {
 
 /* What this poller knows of a tag. */
 struct tag_state {
+    struct look_tag look; /* the first, so that tags_of finds the rest */
     char *name;
-    int handler;     /* index in the current table; -1: none, or left out by --tag */
-    bool selected;   /* by --tag */
-    int64_t next_at; /* earliest expected time of a pending task at the last peek; TASK_TIME_NONE: none */
-    struct claim_floor floor;
-    bool look;             /* ask this tag alone when its next one is due */
-    bool more;             /* the last claim took all it asked for: there is likely more */
-    bool wary;             /* the last claim brought tasks that had been started before: claim no more than can start at once */
-    uint32_t queued;       /* jobs handed over or held, not started */
-    uint32_t running;      /* jobs started */
-    int64_t mean_us;       /* moving average of a job's duration; 0: not known */
-    int64_t hold_until_us; /* no claim before: the last one brought nothing */
-    bool full;             /* it brought nothing of a tag with global_max_running: our own tasks may fill that */
-    int64_t put_off_us;    /* since when claims failed for somebody's lock or a deadlock; 0: the last one did not */
-    int64_t rest_until_us; /* no claim before: its handler could not be started */
-    int64_t rest_us;       /* length of the last rest */
-    int64_t seen_us;       /* last peek that had it */
-    int64_t warned_us;     /* last time the log said that it has no handler; 0: never */
-    struct aside aside;    /* due tasks whose rows could not be changed */
-    int64_t careful_us;    /* until then a claim looks for locked rows first */
-    int64_t bare_us;       /* until then it brings no bodies: some body_size of this tag was a lie */
-    int64_t limit_hold_us; /* how long its row of dq_tag was last left alone, as somebody has locked it; 0: not */
-    int64_t limit_since_us, limit_said_us;
+    int handler;            /* index in the current table; -1: none, or left out by --tag */
+    bool selected;          /* by --tag */
+    int64_t seen_us;        /* last look that had it */
+    int64_t warned_us;      /* last time the log said that it has no handler; 0: never */
+    struct aside aside;     /* due tasks whose rows could not be changed */
+    int64_t careful_us;     /* until then a claim looks for locked rows first */
+    int64_t bare_us;        /* until then it brings no bodies: some body_size of this tag was a lie */
+    int64_t limit_since_us; /* since when its row of dq_tag is locked by somebody; 0: it is not */
+    int64_t limit_said_us;  /* when that was logged; 0: it was not */
 };
 
 /* A task in flight. */
@@ -121,7 +106,6 @@ struct wake {
     char name[48];
     bool rung;       /* it was opened */
     int64_t next_us; /* it is not looked at before */
-    int64_t paid_us; /* the time for looks is used up until then */
 };
 
 enum poller_phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
@@ -162,16 +146,12 @@ struct poller {
 
     struct tag_state **tags; /* by name */
     size_t tag_count, tag_cap;
-    struct tag_state **handled; /* those with a handler, in no order: there may be very many without */
-    size_t handled_count, handled_cap;
-    size_t tag_turn; /* the one of handled that is asked first next time */
 
     struct job **jobs; /* by number; NULL: free */
     size_t job_cap, job_count;
     size_t job_free;          /* where to look for a free number */
     struct held_jobs held[2]; /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
-    uint32_t started;
-    size_t sent_bytes[2]; /* bodies handed over, not yet started, by kind */
+    size_t sent_bytes[2];     /* bodies handed over, not yet started, by kind */
 
     struct settle_item *results;
     size_t result_count, result_cap;
@@ -187,24 +167,15 @@ struct poller {
     bool recover;          /* a claim failed, its outcome is not known: look what it took */
     int64_t claim_sent_us; /* of that claim */
 
+    struct look look; /* what to ask about waiting tasks next, and when */
     struct claim_peek peek;
-    bool peeked;             /* there was one */
-    int64_t peek_limit_ms;   /* the next one is given up after that; 0: not */
-    int64_t peek_cost_us[2]; /* of the last peeks */
-    uint64_t news_from[2];   /* while peeks are rare: the greatest id seen lately, and a while before */
-    int64_t news_us, news_turn_us, news_cost_us;
-    int64_t reap_cost_us;    /* of the last look for ended leases */
-    int64_t look_cost_us;    /* of asking one tag */
-    int64_t look_us;         /* when all tags were last asked, together or one by one */
-    int64_t peek_us, check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
+    int64_t reap_cost_us; /* of the last look for ended leases */
+    int64_t check_us, renew_us, beat_us, reap_us, retention_us, watchdog_us, watchdog_every_us;
     int64_t renew_again_us;  /* leases that could not be renewed are tried again then; 0: none */
     struct aside reap_aside; /* tasks that could not be taken back */
     char *reap_after;        /* the next look for ended leases begins behind this tag; NULL: with the first */
     bool renew_faulty;       /* there were some at the last renewal */
-    bool pass_empty;         /* the last full pass won nothing, and nothing that was due was put off */
-    bool any_full;           /* of the tags */
     struct wake wake;
-    unsigned woken_runs; /* so many more runs of claim_run are due to a wake; before the last there is no peek */
     unsigned share, shares;
     bool unheard; /* our row of dq_poller is locked by somebody */
     uint64_t ping_sent, ping_answered;
@@ -217,20 +188,11 @@ struct poller {
 /* tags.c */
 struct tag_state *tags_get(struct poller *p, const char *name); /* made when new; never NULL */
 void tags_rematch(struct poller *p);                            /* the handlers table has changed */
-void tags_take_peek(struct poller *p, int64_t now_us);
+struct tag_state *tags_of(struct look_tag *t);
+void tags_take_all(struct poller *p, int64_t now_us);  /* p->peek has the next task of each tag */
 void tags_take_news(struct poller *p, int64_t now_us); /* p->peek has only some of the tasks */
-/* Nothing of our share is pending below this (TASK_TIME_NONE: nothing at all). */
-void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor);
-void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at); /* the earliest pending one is due then */
-void tags_job_ended(struct tag_state *t, int64_t duration_us);
-void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us);
+void tags_rest(struct tag_state *t, const char *why);  /* its handler could not be started */
 void tags_free(struct poller *p);
-bool tags_claimable(const struct tag_state *t, int64_t now_us);
-/* How many tasks of the tag to claim now: what can start at once, and what will have started before the next claim could. 0: none.
- */
-size_t tags_want(const struct poller *p, const struct tag_state *t);
-/* How long before their time its tasks are claimed, to be started in time. */
-int64_t tags_early_ms(const struct poller *p, const struct tag_state *t);
 
 /* flight.c */
 void flight_take(struct poller *p, struct tag_state *t, struct task_array *won,
@@ -273,14 +235,9 @@ void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now
 /* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);
 void care_limit_free(struct tag_state *t);
-void care_make_room(struct poller *p); /* tasks of ours have ended: tags that were full are asked again at once */
 void care_say_left(const struct poller *p); /* at the end: the tags with tasks that could not be claimed, if that was not logged */
 /* Some body_size was a lie: claims of the tag bring no bodies for a while. */
 void care_long_bodies(struct tag_state *t, int64_t now_us);
-
-/* Makes claim_run look at all tags now; the caller sees to it that this is not too often. Returns what it will take, microseconds,
- * as far as is known. */
-int64_t claim_wake(struct poller *p);
 
 /* lease.c: duties */
 int64_t lease_check_next(const struct poller *p);
@@ -315,9 +272,7 @@ void wake_open(struct poller *p); /* as [dqd] wake_dir says; when it cannot be d
 void wake_close(struct poller *p);
 int wake_fd(const struct poller *p);       /* wake.rung is to be set when it is readable; -1: not at the moment */
 int64_t wake_next(const struct poller *p); /* when wake_run has something to do */
-/* When the next look for a wake may be made, after one now that takes cost_us. *paid_us is kept from look to look, 0 at first. */
-int64_t wake_pace(int64_t *paid_us, int64_t now_us, int64_t cost_us);
-void wake_run(struct poller *p); /* if it was rung, and the last time was long enough ago: empties the queue, looks */
+void wake_run(struct poller *p);           /* if it was rung, and the last time was long enough ago: empties the queue, looks */
 
 /* duty.c */
 void duty_run(struct poller *p);           /* those whose time has come, if the database is there */

@@ -1,6 +1,6 @@
 /*
- * tags.c - what the poller knows of each tag, and how much of it to claim. Invariant: poller.tags is sorted by name, an entry with
- * jobs is never removed, and poller.handled has those of the others.
+ * tags.c - the tags that the poller knows of. Invariant: poller.tags is sorted by name, an entry with jobs is never removed, and
+ * those with a handler are known to look.c.
  */
 #include "poller/state.h"
 
@@ -11,16 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REST_MIN_US INT64_C(5000000)
-#define REST_MAX_US INT64_C(300000000)
 #define WARN_EVERY_US INT64_C(600000000)
 #define WARN_MOST 10 /* at a time */
 #define FORGET_US INT64_C(600000000)
-/* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than anyone would notice. */
-#define AHEAD_US INT64_C(100000)
-
-/* Producers whose transaction takes no longer than this never commit a task that is due before a floor. */
-#define FLOOR_SLACK_MS 1000
 
 /* Among the first `count`, which are sorted. */
 static size_t find(const struct poller *p, size_t count, const char *name, bool *found)
@@ -59,22 +52,28 @@ static int match(const struct poller *p, const struct tag_state *t)
     return t->selected && !strchr(t->name, TASK_TAG_NUL) ? handlers_match(p->table->handlers, t->name) : -1;
 }
 
-static void add_handled(struct poller *p, struct tag_state *t)
+struct tag_state *tags_of(struct look_tag *t)
 {
-    if (t->handler < 0)
-        return;
-    if (p->handled_count == p->handled_cap) {
-        p->handled_cap = p->handled_cap ? 2 * p->handled_cap : 16;
-        p->handled = mem_resize(p->handled, p->handled_cap, sizeof(struct tag_state *));
-    }
-    p->handled[p->handled_count++] = t;
+    return (struct tag_state *)t;
 }
 
-static void list_handled(struct poller *p)
+static void look_at(struct poller *p, struct tag_state *t)
 {
-    p->handled_count = 0;
+    const struct handler *h = t->handler >= 0 ? &p->table->handlers->items[t->handler] : NULL;
+
+    if (!h)
+        return;
+    t->look.batch = (uint32_t)h->batch;
+    t->look.max_running = (uint32_t)h->max_running;
+    t->look.limited = h->global_max_running > 0;
+    look_add_tag(&p->look, &t->look);
+}
+
+static void look_at_all(struct poller *p)
+{
+    look_forget_tags(&p->look);
     for (size_t i = 0; i < p->tag_count; i++)
-        add_handled(p, p->tags[i]);
+        look_at(p, p->tags[i]);
 }
 
 /* Makes a tag at an index of poller.tags. */
@@ -90,7 +89,7 @@ static struct tag_state *insert(struct poller *p, size_t at, const char *name)
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = match(p, t);
-    t->next_at = TASK_TIME_NONE;
+    t->look.next_at = TASK_TIME_NONE;
     p->tags[at] = t;
     p->tag_count++;
     return t;
@@ -105,7 +104,7 @@ struct tag_state *tags_get(struct poller *p, const char *name)
     if (found)
         return p->tags[at];
     t = insert(p, at, name);
-    add_handled(p, t);
+    look_at(p, t);
     return t;
 }
 
@@ -115,10 +114,10 @@ void tags_rematch(struct poller *p)
         struct tag_state *t = p->tags[i];
 
         t->handler = match(p, t);
-        t->rest_until_us = t->rest_us = 0;
+        look_tag_handler_changed(&t->look);
         t->warned_us = 0;
     }
-    list_handled(p);
+    look_at_all(p);
 }
 
 /* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory stays flat. */
@@ -129,7 +128,7 @@ static void forget(struct poller *p, int64_t now_us)
     for (size_t i = 0; i < p->tag_count; i++) {
         struct tag_state *t = p->tags[i];
 
-        if (t->queued + t->running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->rest_until_us) {
+        if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->look.rest_until_us) {
             aside_done(&t->aside);
             free(t->name);
             free(t);
@@ -150,32 +149,18 @@ static void warn_unhandled(struct tag_state *t, size_t *warned, int64_t now_us)
         log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
 }
 
-void tags_set_floor(const struct poller *p, struct tag_state *t, struct claim_floor floor)
-{
-    int64_t recent_at = p->clock.known ? dbclock_at(&p->clock, when_steady_us()) - FLOOR_SLACK_MS : 0;
-
-    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at ? floor : (struct claim_floor){.at = recent_at};
-}
-
-void tags_take_next(const struct poller *p, struct tag_state *t, int64_t next_at)
-{
-    t->next_at = next_at;
-    tags_set_floor(p, t, (struct claim_floor){.at = next_at});
-    t->look = false;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp((*(struct tag_state *const *)a)->name, (*(struct tag_state *const *)b)->name);
 }
 
 /* New tags stand behind the others until the end: many at once are sorted once. */
-void tags_take_peek(struct poller *p, int64_t now_us)
+void tags_take_all(struct poller *p, int64_t now_us)
 {
     size_t known = p->tag_count, warned = 0;
 
     for (size_t i = 0; i < known; i++)
-        tags_take_next(p, p->tags[i], TASK_TIME_NONE);
+        look_saw_next(&p->look, &p->tags[i]->look, TASK_TIME_NONE, now_us);
     for (size_t i = 0; i < p->peek.count; i++) {
         const struct claim_peek_tag *seen = &p->peek.tags[i];
         bool found;
@@ -183,7 +168,7 @@ void tags_take_peek(struct poller *p, int64_t now_us)
         struct tag_state *t = found ? p->tags[at] : insert(p, p->tag_count, seen->tag);
 
         t->seen_us = now_us;
-        tags_take_next(p, t, seen->next_at);
+        look_saw_next(&p->look, &t->look, seen->next_at, now_us);
         if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_us / 1000)
             warn_unhandled(t, &warned, now_us);
     }
@@ -192,44 +177,27 @@ void tags_take_peek(struct poller *p, int64_t now_us)
     if (p->tag_count > known)
         qsort(p->tags, p->tag_count, sizeof(struct tag_state *), by_name);
     forget(p, now_us);
-    list_handled(p);
+    look_at_all(p);
 }
 
 void tags_take_news(struct poller *p, int64_t now_us)
 {
     for (size_t i = 0; i < p->peek.count; i++) {
-        const struct claim_peek_tag *seen = &p->peek.tags[i];
-        struct tag_state *t = tags_get(p, seen->tag);
+        struct tag_state *t = tags_get(p, p->peek.tags[i].tag);
 
         t->seen_us = now_us;
-        if (t->next_at == TASK_TIME_NONE || seen->next_at < t->next_at)
-            t->next_at = seen->next_at;
-        if (seen->next_at < t->floor.at)
-            t->floor = (struct claim_floor){.at = seen->next_at};
+        look_tag_new(&t->look, p->peek.tags[i].next_at);
     }
 }
 
-void tags_job_ended(struct tag_state *t, int64_t duration_us)
+void tags_rest(struct tag_state *t, const char *why)
 {
-    if (duration_us < 1)
-        duration_us = 1;
-    t->mean_us = t->mean_us ? (7 * t->mean_us + duration_us) / 8 : duration_us;
-    t->rest_us = 0;
-}
-
-void tags_rest(struct poller *p, struct tag_state *t, const char *why, int64_t now_us)
-{
+    int64_t rest_us = look_tag_rest(&t->look, when_steady_us());
     char text[WHEN_TEXT_SIZE];
 
-    (void)p;
-    if (now_us < t->rest_until_us)
-        return;
-    t->rest_us = t->rest_us ? 2 * t->rest_us : REST_MIN_US;
-    if (t->rest_us > REST_MAX_US)
-        t->rest_us = REST_MAX_US;
-    t->rest_until_us = now_us + t->rest_us;
-    log_event(LOG_ERROR, "handler cannot be started, its tasks are given back and the tag rests on this host",
-              "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, t->rest_us / 1000), log_quote(why));
+    if (rest_us)
+        log_event(LOG_ERROR, "handler cannot be started, its tasks are given back and the tag rests on this host",
+                  "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, rest_us / 1000), log_quote(why));
 }
 
 void tags_free(struct poller *p)
@@ -242,54 +210,4 @@ void tags_free(struct poller *p)
     aside_done(&p->reap_aside);
     free(p->reap_after);
     free(p->tags);
-    free(p->handled);
-}
-
-bool tags_claimable(const struct tag_state *t, int64_t now_us)
-{
-    return t->handler >= 0 && now_us >= t->hold_until_us && now_us >= t->rest_until_us;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Jobs that will start within AHEAD_US at the rate seen so far. */
-static uint32_t ahead(const struct tag_state *t, uint32_t at_once)
-{
-    int64_t n;
-
-    if (t->wary || t->mean_us == 0)
-        return 0;
-    n = (int64_t)at_once * AHEAD_US / t->mean_us;
-    return n > 5000 ? 5000 : (uint32_t)n;
-}
-
-int64_t tags_early_ms(const struct poller *p, const struct tag_state *t)
-{
-    bool alone = p->table->handlers->items[t->handler].batch <= 1; /* a batch would wait for its last task */
-
-    return p->o->mode != POLLER_ONCE && alone && !t->wary ? CLAIM_EARLY_MS : 0;
-}
-
-size_t tags_want(const struct poller *p, const struct tag_state *t)
-{
-    const struct handler *h = &p->table->handlers->items[t->handler];
-    uint32_t slots = (uint32_t)p->slots, mine = t->queued + t->running, others = p->started - t->running;
-    uint32_t kept = mine && slots > 1 ? (slots < 8 ? 1 : slots / 4) : 0;
-    uint32_t at_once, more, target, batch = (uint32_t)h->batch, limit = (uint32_t)p->conf->dqd.claim_batch;
-
-    if (others + kept >= slots)
-        return 0;
-    at_once = smaller((uint32_t)h->max_running, slots - others - kept);
-    more = ahead(t, at_once);
-    if (batch > 1) /* one batch waiting behind each that runs is enough */
-        more = smaller(more, at_once);
-    target = at_once + more;
-    if (mine >= target || target - mine < more / 2)
-        return 0;
-    if (batch > limit)
-        limit = batch;
-    return smaller((target - mine) * batch, limit);
 }

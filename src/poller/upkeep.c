@@ -123,10 +123,8 @@ int upkeep_reap(struct poller *p, struct err *err)
             if (taken[i])
                 aside_forget(&p->reap_aside, expired.items[i].id);
         aside_put_all(&p->reap_aside, &faults, when_steady_us());
-        if (faults.count < expired.count) {
-            p->peek_us = 0;
-            p->pass_empty = false;
-        }
+        if (faults.count < expired.count)
+            look_reaped(&p->look);
     }
     log_left(p, when_steady_us());
     row_faults_done(&faults);

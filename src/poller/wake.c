@@ -3,9 +3,9 @@
  *
  * dq opens an empty file of ours, and inotify(7) reports that. Anybody on this host may wake, and do nothing more: an open carries
  * nothing that would have to be taken and closed, as a message to a socket can carry descriptors whose closing hangs, and a pipe
- * pages of a file whose server hangs. Between two looks the report is not even polled, and looks made for wakes take a quarter of
- * the time at most. A directory that others may write is safe: no name in it is followed, and only a file of our own account whose
- * dqd is gone is removed.
+ * pages of a file whose server hangs. Between two looks the report is not even polled, and look.c says how often they are made. A
+ * directory that others may write is safe: no name in it is followed, and only a file of our own account whose dqd is gone is
+ * removed.
  */
 #include "poller/state.h"
 
@@ -26,12 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Looks for wakes are so far apart at least: less than a sender takes for its statement. */
-#define PAUSE_US INT64_C(2000)
-/* And they take one part in so many of the time. What was not used of the last second is good for later: a look that takes long for
- * once puts none off. */
-#define SHARE 4
-#define UNUSED_MAX_US INT64_C(1000000)
 /* Reads at a time. Reports that are alike are one, so that mostly the first takes all. */
 #define DRAIN_MAX 16
 /* A younger file without a lock may be that of a dqd which is just about to take it. */
@@ -188,14 +182,6 @@ int64_t wake_next(const struct poller *p)
     return p->wake.rung ? p->wake.next_us : NEVER_US;
 }
 
-int64_t wake_pace(int64_t *paid_us, int64_t now_us, int64_t cost_us)
-{
-    if (*paid_us < now_us - UNUSED_MAX_US)
-        *paid_us = now_us - UNUSED_MAX_US;
-    *paid_us += cost_us * SHARE;
-    return *paid_us > now_us + PAUSE_US ? *paid_us : now_us + PAUSE_US;
-}
-
 void wake_run(struct poller *p)
 {
     struct wake *w = &p->wake;
@@ -208,5 +194,5 @@ void wake_run(struct poller *p)
     for (int i = 0; i < DRAIN_MAX && read(w->fd, reports, sizeof reports) > 0; i++)
         ;
     w->rung = false;
-    w->next_us = wake_pace(&w->paid_us, now_us, claim_wake(p));
+    w->next_us = look_woken(&p->look, now_us);
 }

@@ -1,0 +1,498 @@
+/*
+ * look.c - see look.h. Invariant: a tag that cannot be claimed (paused, at its limit, resting) costs the others no more than its
+ * line in the look at all tags and a claim that takes nothing. The cases are in test/data/looks.tbl.
+ */
+#include "poller/look.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* A look at all tags is dear if it takes so much longer than asking each tag that has a handler: an idle dqd makes five a second,
+ * and one percent of a core is what that may cost. Then the tags are asked one by one, and what is due does not wait for it. */
+#define DEAR_US 2000
+/* A dear look takes one part in so many of the time: 0.2 percent, so that many pollers together do not fill the server. */
+#define DEAR_SHARE 500
+/* If asking tags one by one takes as long, there is no other way to find what is due, but news: a quarter of the time. */
+#define FULL_SHARE 4
+/* No look is further away than that, however dear: it finds what news and the tags' own looks have missed. */
+#define RARE_US INT64_C(10000000)
+/* The first look at all tags is given up after that, because until the server's statistics catch up with a bulk insert it reads
+ * every pending row. After one that was given up the next may take four times as long, and above the second limit all it takes. */
+#define LIMIT_MS 100
+#define LIMIT_MOST_MS 2000
+/* What asking one tag takes, before one was asked. */
+#define TAG_GUESS_US 100
+/* Ids are looked at again for so long: they are not committed in their order. */
+#define NEWS_TURN_US INT64_C(1000000)
+/* Producers whose transaction takes no longer than this never commit a task that is due before a floor. */
+#define FLOOR_SLACK_MS 1000
+/* Who lost a race or was rolled back steps aside, for a random time: about what the other one's claim takes. */
+#define LOST_RACE_US 4000
+#define DEADLOCK_US 20000
+#define STEP_ASIDE_US 1000
+/* After a wake so few tags are claimed before the look at all of them: a statement each, and most often for the right one. */
+#define WOKEN_TAGS 2
+/* Looks for wakes are so far apart at least: less than a sender takes for its statement. And they take one part in so many of the
+ * time. What was not used of the last second is good for later: a look that takes long for once puts none off. */
+#define WOKEN_PAUSE_US INT64_C(2000)
+#define WOKEN_SHARE 4
+#define WOKEN_UNUSED_US INT64_C(1000000)
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
+{
+    *l = (struct look){.set = *s, .clock = clock, .shares = 1, .stale = true};
+}
+
+void look_set(struct look *l, const struct look_settings *s)
+{
+    l->set = *s;
+}
+
+void look_free(struct look *l)
+{
+    free(l->tags);
+    l->tags = NULL;
+    l->tag_count = l->tag_cap = 0;
+}
+
+void look_forget_tags(struct look *l)
+{
+    l->tag_count = 0;
+}
+
+void look_add_tag(struct look *l, struct look_tag *t)
+{
+    if (l->tag_count == l->tag_cap) {
+        l->tag_cap = l->tag_cap ? 2 * l->tag_cap : 16;
+        l->tags = mem_resize(l->tags, l->tag_cap, sizeof(struct look_tag *));
+    }
+    l->tags[l->tag_count++] = t;
+}
+
+void look_set_shares(struct look *l, unsigned shares)
+{
+    l->shares = shares;
+}
+
+static size_t want(const struct look *l, const struct look_tag *t)
+{
+    return look_tag_want(t, l->set.slots, l->running, l->set.claim_batch);
+}
+
+/* --- when --- */
+
+/* The steady time from which on tasks of the tag are to be claimed, as far as is known. */
+static int64_t due_us(const struct look *l, const struct look_tag *t)
+{
+    if (t->more)
+        return 0;
+    if (t->next_at == TASK_TIME_NONE || !l->clock->known)
+        return NEVER_US;
+    return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, l->set.once));
+}
+
+/* What a look at all tags costs beyond asking each of them. Twice in a row: once is chance. */
+static int64_t all_more_us(const struct look *l)
+{
+    int64_t tag_us = l->tag_cost_us ? l->tag_cost_us : TAG_GUESS_US;
+
+    return smaller(l->all_cost_us[0], l->all_cost_us[1]) - tag_us * (int64_t)l->tag_count;
+}
+
+static bool asks_singly(const struct look *l)
+{
+    return all_more_us(l) >= DEAR_US;
+}
+
+/* A look at all tags takes long with very many tags, until the server's statistics catch up with a bulk insert, and while some
+ * session holds an old snapshot, because it passes over all that was drained. Then it is made seldom: in between the tags are asked
+ * one by one, if these are few, and what was inserted is looked at. */
+static int64_t all_every_us(const struct look *l)
+{
+    int64_t more_us = all_more_us(l), cost_us = smaller(l->all_cost_us[0], l->all_cost_us[1]);
+
+    if (more_us < DEAR_US)
+        return larger(l->set.poll_us, cost_us * FULL_SHARE);
+    return larger(l->set.poll_us, smaller(more_us * DEAR_SHARE, RARE_US));
+}
+
+static bool all_is_rare(const struct look *l)
+{
+    return all_every_us(l) > l->set.poll_us;
+}
+
+/* A pass has nothing to lose: it waits. */
+static int64_t limit_ms(const struct look *l)
+{
+    if (l->set.once)
+        return 0;
+    return l->all_cost_us[0] ? l->limit_ms : LIMIT_MS;
+}
+
+int64_t look_when(const struct look *l)
+{
+    int64_t next = l->stale ? 0 : l->polled_us + l->set.poll_us;
+
+    for (size_t i = 0; i < l->tag_count; i++) {
+        const struct look_tag *t = l->tags[i];
+        int64_t at = due_us(l, t);
+
+        if (t->ask)
+            return 0;
+        if (at == NEVER_US)
+            continue;
+        at = larger(at, larger(t->hold_until_us, t->rest_until_us));
+        if (at < next && want(l, t) > 0)
+            next = at;
+    }
+    return next;
+}
+
+/* --- the steps of a round --- */
+
+static void enter(struct look *l, enum look_stage stage)
+{
+    l->stage = stage;
+    l->stage_us = -1;
+    l->next = 0;
+    l->again = false;
+}
+
+static void begin_round(struct look *l, int64_t now_us)
+{
+    l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
+    l->saw = l->found = false;
+    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US ? LOOK_CLAIM_KNOWN : LOOK_FIND);
+}
+
+/* What is due: by a look at all tags, or, while these are rare, by what is new. */
+static bool next_find(const struct look *l, struct look_step *s)
+{
+    if (l->all_due)
+        *s = (struct look_step){.what = LOOK_AT_ALL, .limit_ms = limit_ms(l)};
+    else if (all_is_rare(l) && l->stage_us >= l->news_us + l->set.poll_us)
+        *s = (struct look_step){.what = LOOK_AT_NEWS, .above_id = l->news_ids[1]};
+    else
+        return false;
+    return true;
+}
+
+static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool all, struct look_step *s)
+{
+    l->tag = t;
+    l->wanted = count;
+    l->all = all;
+    *s = (struct look_step){.what = LOOK_CLAIM, .tag = t, .count = count, .all_shares = all};
+    return true;
+}
+
+static bool next_claim(struct look *l, struct look_step *s)
+{
+    if (l->again) {
+        l->again = false;
+        return claim_step(l, l->tag, 1, true, s);
+    }
+    while (l->next < l->tag_count) {
+        struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
+        size_t n;
+
+        if (l->stage_us < t->hold_until_us || l->stage_us < t->rest_until_us || due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
+            continue;
+        return claim_step(l, t, n, l->set.once || l->shares <= 1, s);
+    }
+    if (l->tag_count) /* another one first, next time */
+        l->turn = (l->turn + 1) % l->tag_count;
+    return false;
+}
+
+/* After a claim that found a tag's end, and all tags if looking at them together is rare. */
+static bool next_ask(struct look *l, struct look_step *s)
+{
+    while (l->next < l->tag_count) {
+        struct look_tag *t = l->tags[l->next++];
+
+        if (t->ask || (l->ask_all && !t->more)) {
+            *s = (struct look_step){.what = LOOK_AT_TAG, .tag = t};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether something is due that somebody's lock or a deadlock has put off. A pass waits for it, for a lease at most. */
+static bool puts_off(const struct look *l, int64_t now_us)
+{
+    for (size_t i = 0; i < l->tag_count; i++) {
+        const struct look_tag *t = l->tags[i];
+
+        if (t->put_off_us && now_us - t->put_off_us < l->set.lease_us && due_us(l, t) <= now_us)
+            return true;
+    }
+    return false;
+}
+
+static void next_wake(struct look *l)
+{
+    l->wake = l->wake == LOOK_WOKEN ? LOOK_WOKEN_LAST : LOOK_NOT_WOKEN;
+}
+
+static void begin_asking(struct look *l, int64_t now_us)
+{
+    next_wake(l);
+    l->empty = l->set.once && l->saw && !l->found && !puts_off(l, now_us);
+    l->ask_all = now_us >= l->polled_us + l->set.poll_us;
+    if (l->ask_all)
+        l->polled_us = now_us;
+    l->ask_all &= asks_singly(l);
+    enter(l, LOOK_ASK);
+}
+
+struct look_step look_next(struct look *l, int64_t now_us)
+{
+    struct look_step s = {.what = LOOK_END};
+
+    if (l->stage == LOOK_IDLE)
+        begin_round(l, now_us);
+    for (;;) {
+        if (l->stage_us < 0)
+            l->stage_us = now_us;
+        if (l->stage == LOOK_CLAIM_KNOWN) {
+            if (next_claim(l, &s))
+                return s;
+            enter(l, LOOK_FIND);
+        } else if (l->stage == LOOK_FIND) {
+            bool is_step = next_find(l, &s);
+
+            enter(l, LOOK_CLAIM_FOUND);
+            if (is_step)
+                return s;
+        } else if (l->stage == LOOK_CLAIM_FOUND) {
+            if (next_claim(l, &s))
+                return s;
+            begin_asking(l, now_us);
+        } else {
+            if (!next_ask(l, &s))
+                l->stage = LOOK_IDLE;
+            return s;
+        }
+    }
+}
+
+void look_failed(struct look *l)
+{
+    if (l->stage != LOOK_ASK)
+        next_wake(l);
+    l->stage = LOOK_IDLE;
+}
+
+/* --- what the steps brought --- */
+
+void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us)
+{
+    l->all_cost_us[1] = l->all_cost_us[0];
+    l->all_cost_us[0] = now_us - sent_us;
+    l->limit_ms = larger(LIMIT_MS, l->all_cost_us[0] * 4 / 1000);
+    l->all_us = l->polled_us = now_us;
+    l->stale = false;
+    l->seen_all = l->saw = true;
+}
+
+/* What is known of the tags still holds; only if nothing is, another look is made at once. */
+bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us)
+{
+    if (!limit || now_us - sent_us < limit * 1000)
+        return false;
+    l->all_cost_us[0] = l->all_cost_us[1] = now_us - sent_us;
+    l->limit_ms = limit < LIMIT_MOST_MS ? 4 * limit : 0;
+    l->all_us = l->polled_us = now_us;
+    l->stale = !l->seen_all;
+    return true;
+}
+
+/* Nothing of our share is pending below this. */
+static void set_floor(const struct look *l, struct look_tag *t, struct claim_floor floor, int64_t now_us)
+{
+    int64_t recent_at = l->clock->known ? dbclock_at(l->clock, now_us) - FLOOR_SLACK_MS : 0;
+
+    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at ? floor : (struct claim_floor){.at = recent_at};
+}
+
+void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us)
+{
+    t->next_at = next_at;
+    set_floor(l, t, (struct claim_floor){.at = next_at}, now_us);
+    t->ask = false;
+}
+
+void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us)
+{
+    l->news_us = now_us;
+    l->news_cost_us = now_us - sent_us;
+    if (now_us >= l->news_turn_us + NEWS_TURN_US) {
+        l->news_turn_us = now_us;
+        l->news_ids[1] = l->news_ids[0];
+    }
+    if (greatest_id > l->news_ids[0])
+        l->news_ids[0] = greatest_id;
+}
+
+void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us, int64_t now_us)
+{
+    l->tag_cost_us = now_us - sent_us;
+    look_saw_next(l, t, next_at, now_us);
+}
+
+/* What the claim's outcome says about the next one. */
+static void learn(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
+{
+    size_t seen = c->seen - c->bad;
+    bool had_more = t->more;
+
+    t->full = seen == 0 && t->limited;
+    l->any_full |= t->full;
+    t->more = c->seen == l->wanted;
+    t->wary = c->started_before;
+    if (!t->more)
+        t->next_at = TASK_TIME_NONE;
+    if (seen == 0 && !had_more) /* another poller's share, or the limit is reached */
+        t->hold_until_us = l->wake == LOOK_WOKEN ? 0 : now_us + l->set.poll_us;
+    else if (seen > 0 && c->won == 0)
+        t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
+    else if (!t->more && l->set.once)
+        l->stale = true; /* is there anything left? */
+    else if (!t->more)
+        t->ask = true;
+}
+
+/* What a wake is about may be in the share of another host, which was not woken: one is taken, unless there is something of our
+ * own. More would be fought for by all that were woken with us. */
+void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
+{
+    t->put_off_us = t->limit_hold_us = 0;
+    learn(l, t, c, now_us);
+    if (l->all && c->won && c->won == c->seen && !c->some_aside) /* all that was due before the last of them is taken */
+        set_floor(l, t, c->last, now_us);
+    if (c->seen > c->bad) {
+        l->found = true;
+    } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {
+        t->hold_until_us = 0;
+        l->again = true;
+    }
+}
+
+bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us, int64_t now_us, uint64_t random)
+{
+    if (!t->put_off_us && why != LOOK_REFUSED)
+        t->put_off_us = sent_us;
+    if (why == LOOK_DEADLOCK) { /* rolled back for another one's sake; the other tags need not wait for us to step aside */
+        t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(random % DEADLOCK_US);
+        return true;
+    }
+    if (why == LOOK_LIMIT_LOCKED) {
+        look_tag_limit_locked(t, now_us, random);
+        return true;
+    }
+    l->turn = (l->turn + l->next) % l->tag_count; /* the others first, next time */
+    look_failed(l);
+    return false;
+}
+
+/* --- what happens between rounds --- */
+
+/* Tasks of ours have ended: tags that were full are asked again at once. */
+static void make_room(struct look *l)
+{
+    for (size_t i = 0; l->any_full && i < l->tag_count; i++) {
+        struct look_tag *t = l->tags[i];
+
+        if (t->full) {
+            t->full = false;
+            t->hold_until_us = 0;
+            t->ask = true;
+        }
+    }
+    l->any_full = false;
+}
+
+void look_settled(struct look *l, bool back, bool idle)
+{
+    make_room(l);
+    if (l->set.once && (back || idle)) { /* due again at once, or added by the last handler */
+        l->empty = false;
+        l->stale = true;
+    }
+}
+
+void look_reaped(struct look *l)
+{
+    l->empty = false;
+    l->stale = true;
+}
+
+static int64_t pace(struct look *l, int64_t now_us, int64_t cost_us)
+{
+    l->paid_us = larger(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_SHARE;
+    return larger(l->paid_us, now_us + WOKEN_PAUSE_US);
+}
+
+/* What is held back is asked for again, too: it may be what became due just now. */
+int64_t look_woken(struct look *l, int64_t now_us)
+{
+    for (size_t i = 0; i < l->tag_count; i++)
+        l->tags[i]->hold_until_us = 0;
+    if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake is still to come: it must not be put off for ever */
+        return pace(l, now_us, l->all_cost_us[0]);
+    if (all_is_rare(l)) { /* one round that asks, one that takes */
+        l->wake = LOOK_WOKEN;
+        l->polled_us = now_us - l->set.poll_us;
+        l->news_us = 0;
+        return pace(l, now_us, l->news_cost_us + (asks_singly(l) ? l->tag_cost_us * (int64_t)l->tag_count : 0));
+    }
+    l->stale = true;
+    if (l->tag_count == 0 || l->tag_count > WOKEN_TAGS) {
+        l->wake = LOOK_WOKEN_LAST;
+        return pace(l, now_us, l->all_cost_us[0]);
+    }
+    l->wake = LOOK_WOKEN; /* first a claim of each tag: a round trip less for what the wake is most likely about */
+    for (size_t i = 0; i < l->tag_count; i++)
+        l->tags[i]->next_at = 0;
+    return pace(l, now_us, 2 * l->all_cost_us[0]);
+}
+
+void look_job_queued(struct look_tag *t)
+{
+    t->queued++;
+}
+
+void look_job_started(struct look *l, struct look_tag *t)
+{
+    t->queued--;
+    t->running++;
+    l->running++;
+}
+
+void look_job_gone(struct look *l, struct look_tag *t, bool started)
+{
+    if (started) {
+        t->running--;
+        l->running--;
+    } else {
+        t->queued--;
+    }
+}
+
+bool look_is_empty(const struct look *l)
+{
+    return l->empty;
+}
