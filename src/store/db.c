@@ -242,7 +242,7 @@ int db_rows_next(struct db_rows *r, struct err *err)
 {
     char text[512];
 
-    if (!r->res)
+    if (!r || !r->res)
         return 0;
     r->row = mysql_fetch_row(r->res);
     if (r->row) {

@@ -70,7 +70,7 @@ struct db_rows;
 #define DB_ANY_COLUMNS 0 /* as many as come, at least one: for statements whose columns depend on the server */
 int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream, struct db_rows **ret, struct err *err)
     __attribute__((warn_unused_result));
-/* The next row: 1, 0 at the end, negative on error. Cells are valid until the next call. */
+/* The next row: 1, 0 at the end or if r is NULL, negative on error. Cells are valid until the next call. */
 int db_rows_next(struct db_rows *r, struct err *err) __attribute__((warn_unused_result));
 void db_rows_free(struct db_rows *r); /* drains what is left; NULL is fine */
 

@@ -22,7 +22,7 @@ static void read_cell(const struct db_rows *r, unsigned col, enum task_read_colu
     switch (column) {
 #define READ(name, text, statement)                                                                                                \
     case name:                                                                                                                     \
-        statement;                                                                                                                 \
+        statement; /* NOLINT(bugprone-macro-parentheses) */                                                                        \
         break;
         TASK_READ_COLUMNS(READ)
 #undef READ

@@ -72,6 +72,7 @@ static bool set(struct play *p, const char *word)
     int count;
 
     if (sscanf(word, "tags=%d", &count) == 1) {
+        look_free(&p->look);
         begin(p, (size_t)count);
         return count <= TAGS_MOST;
     }
