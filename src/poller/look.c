@@ -169,11 +169,13 @@ static void enter(struct look *l, enum look_stage stage)
     l->again = false;
 }
 
+/* A dear look comes after the claims of what is known to be due, unless one of these fails: it may do so every time, and what is due
+ * elsewhere would never be seen. */
 static void begin_round(struct look *l, int64_t now_us)
 {
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
-    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US ? LOOK_CLAIM_KNOWN : LOOK_FIND);
+    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US && !l->claim_failed ? LOOK_CLAIM_KNOWN : LOOK_FIND);
 }
 
 /* What is due: by a look at all tags, or, while these are rare, by what is new. */
@@ -379,6 +381,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
  * own. More would be fought for by all that were woken with us. */
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
+    l->claim_failed = false;
     t->put_off_us = t->limit_hold_us = 0;
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen && !c->some_aside) /* all that was due before the last of them is taken */
@@ -403,6 +406,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         look_tag_limit_locked(t, now_us, random);
         return true;
     }
+    l->claim_failed = true;
     l->turn = (l->turn + l->next) % l->tag_count; /* the others first, next time */
     look_failed(l);
     return false;

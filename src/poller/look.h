@@ -57,6 +57,7 @@ struct look {
     uint32_t running; /* jobs of all tags */
 
     bool stale;             /* look at all tags in the next round, however short ago it was done */
+    bool claim_failed;      /* the last claim ended its round */
     bool seen_all;          /* that was done once */
     int64_t all_us;         /* when it was done last */
     int64_t polled_us;      /* when all tags were last asked, together or one by one */
