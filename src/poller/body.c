@@ -2,11 +2,12 @@
  * body.c - bodies that did not come with the claim. Invariant: nothing is loaded before its real size is known, and one statement
  * at a time, so that neither memory nor others pay for what body_size says.
  */
-#include "poller/state.h"
+#include "poller/body.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/body_store.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 /* So much is loaded by one statement, or one body. */
 #define LOAD_BYTES ((size_t)1 << 20)
 
-bool body_loaded(const struct job *j)
+bool body_loaded(const struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++)
         if (!j->tasks[i].body)
@@ -25,7 +26,7 @@ bool body_loaded(const struct job *j)
 }
 
 /* Takes task i out of a job whose tasks have not been handed over. */
-static void remove_task(struct job *j, uint32_t i)
+static void remove_task(struct flight_job *j, uint32_t i)
 {
     task_done(&j->tasks[i]);
     memmove(&j->tasks[i], &j->tasks[i + 1], (j->count - i - 1) * sizeof *j->tasks);
@@ -34,7 +35,7 @@ static void remove_task(struct job *j, uint32_t i)
 }
 
 /* A task that nobody will ever be able to hand to its handler. */
-static void give_up(struct poller *p, struct job *j, uint32_t i, const char *why)
+static void give_up(struct poller *p, struct flight_job *j, uint32_t i, const char *why)
 {
     struct flight_task *f = &j->flight[i];
     struct settlement s = {.id = f->id,
@@ -49,16 +50,16 @@ static void give_up(struct poller *p, struct job *j, uint32_t i, const char *why
     log_event(LOG_ERROR, "a body cannot be read, its task fails", "id=%" PRIu64 " tag=%s error=%s", f->id, log_quote(j->tag->name),
               log_quote(why));
     if (!f->lost)
-        settle_queue(p, &s, j->leased_us);
+        settle_queue(&p->results, &s, j->leased_us);
     flight_end_task(j, f);
     remove_task(j, i);
 }
 
 /* What is more than one process can be given at a time becomes a job of its own, behind this one. */
-static void split(struct poller *p, struct job *j, uint32_t from)
+static void split(struct poller *p, struct flight_job *j, uint32_t from)
 {
     uint32_t n = j->count - from;
-    struct job *rest = flight_job_new(p, j->tag, n);
+    struct flight_job *rest = flight_job_new(p, j->tag, n);
 
     rest->table->users--;
     rest->table = j->table;
@@ -82,7 +83,7 @@ static void split(struct poller *p, struct job *j, uint32_t from)
 }
 
 /* Asks how long the bodies of the first job really are. A row that is gone was deleted: its task is not ours any more. */
-static int measure(struct poller *p, struct job *j, struct err *err)
+static int measure(struct poller *p, struct flight_job *j, struct err *err)
 {
     struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, bytes = 0;
@@ -123,7 +124,7 @@ static int measure(struct poller *p, struct job *j, struct err *err)
 }
 
 /* One statement's worth of bodies. */
-static int load_some(struct poller *p, struct job *j, struct err *err)
+static int load_some(struct poller *p, struct flight_job *j, struct err *err)
 {
     struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, loaded = 0;
@@ -153,7 +154,7 @@ static int load_some(struct poller *p, struct job *j, struct err *err)
     return rc;
 }
 
-int body_step(struct poller *p, struct job *j, struct err *err)
+int body_step(struct poller *p, struct flight_job *j, struct err *err)
 {
     return j->measured ? load_some(p, j, err) : measure(p, j, err);
 }

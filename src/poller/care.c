@@ -2,10 +2,11 @@
  * care.c - tags of which something cannot be claimed. Invariant: only what is locked, refused or too long waits, and the log names
  * it once.
  */
-#include "poller/state.h"
+#include "poller/care.h"
 
 #include "base/log.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/rows.h"
 
 #include <inttypes.h>
@@ -29,9 +30,9 @@ static void say_limit(const struct tag_state *t, const char *why)
 
 void care_say_left(const struct poller *p)
 {
-    for (size_t i = 0; i < p->tag_count; i++) {
-        const struct tag_state *t = p->tags[i];
-        bool due = t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->peek.now_us / 1000;
+    for (size_t i = 0; i < p->tags.count; i++) {
+        const struct tag_state *t = p->tags.items[i];
+        bool due = t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->claims.peek.now_us / 1000;
 
         if (t->aside.count && !t->aside.said_us)
             say(t);

@@ -2,11 +2,13 @@
  * claim.c - asks the database what is due, and takes it, as look.c says. Invariant: what a claim may have taken is either handed on
  * or looked for again (claim_recover).
  */
-#include "poller/state.h"
+#include "poller/claim.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/care.h"
+#include "poller/state.h"
 #include "store/claim_store.h"
 #include "store/peek_store.h"
 #include "store/rows.h"
@@ -16,13 +18,13 @@
 
 int64_t claim_next(const struct poller *p)
 {
-    return p->phase != PHASE_RUN || p->runner_gone || p->recover ? NEVER_US : look_when(&p->look);
+    return p->phase != PHASE_RUN || p->runner_gone || p->claims.recover ? NEVER_US : look_when(&p->look);
 }
 
 static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
-    int rc = peek_store_all(p->db, limit_ms, &p->peek, err);
+    int rc = peek_store_all(p->db, limit_ms, &p->claims.peek, err);
 
     now_us = when_steady_us();
     if (rc == ERR_TRANSIENT && look_gave_up(&p->look, limit_ms, sent_us, now_us)) {
@@ -31,8 +33,8 @@ static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
     }
     if (rc < 0)
         return rc;
-    if (p->peek.now_us)
-        dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_us);
+    if (p->claims.peek.now_us)
+        dbclock_sample(&p->clock, sent_us, now_us, p->claims.peek.now_us);
     look_saw_all(&p->look, sent_us, now_us);
     tags_take_all(p, now_us);
     return 0;
@@ -41,13 +43,13 @@ static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
 static int look_at_news(struct poller *p, uint64_t id, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
-    int rc = peek_store_news(p->db, &id, &p->peek, err);
+    int rc = peek_store_news(p->db, &id, &p->claims.peek, err);
 
     if (rc < 0)
         return rc;
     now_us = when_steady_us();
-    if (p->peek.now_us)
-        dbclock_sample(&p->clock, sent_us, now_us, p->peek.now_us);
+    if (p->claims.peek.now_us)
+        dbclock_sample(&p->clock, sent_us, now_us, p->claims.peek.now_us);
     look_saw_news(&p->look, id, sent_us, now_us);
     tags_take_news(p, now_us);
     return 0;
@@ -100,9 +102,9 @@ static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t s
     if (limit) {
         care_limit_locked(t, err);
     } else {
-        if (!p->recover) /* of several, the first one's leases end first */
-            p->claim_sent_us = sent_us;
-        p->recover = true;
+        if (!p->claims.recover) /* of several, the first one's leases end first */
+            p->claims.sent_us = sent_us;
+        p->claims.recover = true;
     }
     return look_claim_failed(&p->look, &t->look, why, sent_us, when_steady_us(), poller_random()) ? 0 : rc;
 }
@@ -134,10 +136,12 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
                             .limit = s->count,
                             .early_ms = look_tag_early_ms(s->tag, p->o->mode == POLLER_ONCE),
                             .floor = s->tag->floor,
-                            .share = p->share,
-                            .shares = s->all_shares ? 1 : p->shares,
-                            .steal_share =
-                                p->shares > 1 ? (p->share + 1 + (unsigned)(poller_random() % (p->shares - 1))) % p->shares : 0,
+                            .share = p->registry.share,
+                            .shares = s->all_shares ? 1 : p->registry.shares,
+                            .steal_share = p->registry.shares > 1
+                                               ? (p->registry.share + 1 + (unsigned)(poller_random() % (p->registry.shares - 1))) %
+                                                     p->registry.shares
+                                               : 0,
                             .steal_far_end = poller_random() % 4 != 0,
                             .steal_after_ms = p->conf->dqd.steal_after_ms,
                             .max_attempts = retry_max_attempts(&h->retry),
@@ -219,7 +223,7 @@ int claim_run(struct poller *p, struct err *err)
 
 int64_t claim_recover_next(const struct poller *p)
 {
-    return p->recover ? 0 : NEVER_US;
+    return p->claims.recover ? 0 : NEVER_US;
 }
 
 static int by_value(const void *a, const void *b)
@@ -232,17 +236,17 @@ static int by_value(const void *a, const void *b)
 /* Ids that carry our token and that we know of: in flight, or ended and not settled yet. Sorted. */
 static uint64_t *known_ids(const struct poller *p, size_t *ret_count)
 {
-    size_t n = p->result_count, at = 0;
+    size_t n = p->results.count, at = 0;
     uint64_t *ids;
 
-    for (size_t i = 0; i < p->job_cap; i++)
-        n += p->jobs[i] ? p->jobs[i]->count : 0;
+    for (size_t i = 0; i < p->flight.cap; i++)
+        n += p->flight.jobs[i] ? p->flight.jobs[i]->count : 0;
     ids = mem_alloc((n + 1) * sizeof *ids);
-    for (size_t i = 0; i < p->job_cap; i++)
-        for (uint32_t k = 0; p->jobs[i] && k < p->jobs[i]->count; k++)
-            ids[at++] = p->jobs[i]->flight[k].id;
-    for (size_t i = 0; i < p->result_count; i++)
-        ids[at++] = p->results[i].s.id;
+    for (size_t i = 0; i < p->flight.cap; i++)
+        for (uint32_t k = 0; p->flight.jobs[i] && k < p->flight.jobs[i]->count; k++)
+            ids[at++] = p->flight.jobs[i]->flight[k].id;
+    for (size_t i = 0; i < p->results.count; i++)
+        ids[at++] = p->results.items[i].s.id;
     qsort(ids, at, sizeof *ids, by_value);
     *ret_count = at;
     return ids;
@@ -258,18 +262,18 @@ int claim_recover(struct poller *p, struct err *err)
     free(known);
     if (rc < 0)
         goto out;
-    p->recover = false;
+    p->claims.recover = false;
     if (found.count)
         log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu", found.count);
     for (size_t i = 0; i < found.count; i++) {
         struct task_array one = {0};
-        struct tag_state *t = tags_get(p, found.items[i].tag);
+        struct tag_state *t = tags_named(p, found.items[i].tag);
 
         one.items = mem_alloc(sizeof *one.items);
         one.items[0] = found.items[i];
         one.count = one.cap = 1;
         task_init(&found.items[i]);
-        take(p, t, &one, p->claim_sent_us);
+        take(p, t, &one, p->claims.sent_us);
     }
 out:
     task_array_done(&found);

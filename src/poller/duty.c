@@ -3,10 +3,11 @@
  * statement is made before the time that was set for the next try, and where the server refuses one duty's statement, none of that
  * duty; results and leases are kept meanwhile.
  */
-#include "poller/state.h"
+#include "poller/duty.h"
 
 #include "base/log.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/schema.h"
 #include "store/settle_fit.h"
 
@@ -61,22 +62,22 @@ static void database_away(struct poller *p, const char *what, const struct err *
 {
     unsigned kind = 1u << -err->code;
 
-    if (now_us >= p->away_said_us + SAY_AGAIN_US)
-        p->away_said = 0;
-    if (!p->away_said)
-        p->away_said_us = now_us;
-    log_event(p->away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
-    p->away_said |= kind;
-    p->away = *err;
-    if (!p->away_us)
-        p->away_us = now_us;
+    if (now_us >= p->troubles.away_said_us + SAY_AGAIN_US)
+        p->troubles.away_said = 0;
+    if (!p->troubles.away_said)
+        p->troubles.away_said_us = now_us;
+    log_event(p->troubles.away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
+    p->troubles.away_said |= kind;
+    p->troubles.away = *err;
+    if (!p->troubles.away_us)
+        p->troubles.away_us = now_us;
     db_close(p->db);
-    p->db_retry_us = back_off(p, &p->backoff_us, now_us);
+    p->troubles.retry_us = back_off(p, &p->troubles.backoff_us, now_us);
 }
 
 static void duty_failed(struct poller *p, size_t i, const struct err *err, int64_t now_us)
 {
-    struct duty_trouble *t = &p->troubles[i];
+    struct duty_trouble *t = &p->troubles.duties[i];
     bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
 
     log_event(news ? LOG_ERROR : LOG_DEBUG,
@@ -93,20 +94,20 @@ static void duty_failed(struct poller *p, size_t i, const struct err *err, int64
 
 static void duty_worked(struct poller *p, size_t i)
 {
-    struct duty_trouble *t = &p->troubles[i];
+    struct duty_trouble *t = &p->troubles.duties[i];
 
     if (t->open)
         log_event(LOG_INFO, "works again", "duty=%s", duties[i].name);
     t->open = false;
     t->retry_us = t->backoff_us = t->since_us = 0;
-    p->backoff_us = p->db_retry_us = 0;
+    p->troubles.backoff_us = p->troubles.retry_us = 0;
 }
 
 /* A pass does not wait until a right is granted or a disk has room: the next one will see. For results it waits a lease. */
 static bool pass_is_over(const struct poller *p, size_t i, int64_t now_us)
 {
-    return p->o->mode == POLLER_ONCE && p->job_count == 0 &&
-           (p->result_count == 0 || now_us - p->troubles[i].since_us > p->conf->dqd.lease_ms * 1000);
+    return p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
+           (p->results.count == 0 || now_us - p->troubles.duties[i].since_us > p->conf->dqd.lease_ms * 1000);
 }
 
 /* A pass says beforehand why it will stand. */
@@ -114,10 +115,10 @@ static void trouble_begins(struct poller *p, size_t i, int64_t now_us)
 {
     char text[WHEN_TEXT_SIZE];
 
-    p->troubles[i].since_us = now_us;
-    if (p->o->mode == POLLER_ONCE && p->result_count && duties[i].run == settle_flush)
+    p->troubles.duties[i].since_us = now_us;
+    if (p->o->mode == POLLER_ONCE && p->results.count && duties[i].run == settle_flush)
         log_event(LOG_WARN, "this pass waits for results to be written down, else their tasks run again when their lease has ended",
-                  "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms), p->result_count);
+                  "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms), p->results.count);
 }
 
 /* Whether other duties may be tried now. */
@@ -127,14 +128,14 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
 
     if (err->code == ERR_TRANSIENT) {
         log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duties[i].name, log_quote(err->text));
-        p->db_retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
+        p->troubles.retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
         return false;
     }
     if (!db_connected(p->db)) {
         database_away(p, "the database failed, running handlers go on", err, now_us);
         return false;
     }
-    if (!p->troubles[i].since_us)
+    if (!p->troubles.duties[i].since_us)
         trouble_begins(p, i, now_us);
     if (pass_is_over(p, i, now_us)) {
         poller_end(p, err->code, err->text);
@@ -161,26 +162,26 @@ static bool database_ready(struct poller *p)
     size_t packet;
     int rc;
 
-    if (now_us < p->db_retry_us)
+    if (now_us < p->troubles.retry_us)
         return false;
     if (db_connected(p->db))
         return true;
     rc = db_connect(p->db, &err);
     if (rc == 0 && (rc = settle_fit_max_packet(p->db, &packet, &err)) < 0)
         db_close(p->db);
-    if (rc == 0 && !p->schema_known)
+    if (rc == 0 && !p->troubles.schema_known)
         rc = schema_check(p->db, &err);
     if (rc == 0) {
-        p->schema_known = true;
-        rc = p->away_us ? prove_back(p, &err) : 0;
+        p->troubles.schema_known = true;
+        rc = p->troubles.away_us ? prove_back(p, &err) : 0;
     }
     if (rc == 0) {
-        log_event(LOG_INFO, p->away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
-        p->away_us = 0;
-        p->away_said = 0;
+        log_event(LOG_INFO, p->troubles.away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
+        p->troubles.away_us = 0;
+        p->troubles.away_said = 0;
         return true;
     }
-    if (!p->schema_known &&
+    if (!p->troubles.schema_known &&
         (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT && rc != ERR_LOCKED)))
         poller_end(p, rc, err.text);
     else
@@ -190,7 +191,7 @@ static bool database_ready(struct poller *p)
 
 static int64_t next_of(const struct poller *p, size_t i)
 {
-    return later(duties[i].next(p), p->troubles[i].retry_us);
+    return later(duties[i].next(p), p->troubles.duties[i].retry_us);
 }
 
 void duty_run(struct poller *p)
@@ -215,5 +216,5 @@ int64_t duty_next(const struct poller *p)
 
     for (size_t i = 0; i < DUTY_COUNT; i++)
         next = earlier(next, next_of(p, i));
-    return next == NEVER_US || next > p->db_retry_us ? next : p->db_retry_us;
+    return next == NEVER_US || next > p->troubles.retry_us ? next : p->troubles.retry_us;
 }

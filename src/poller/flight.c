@@ -2,37 +2,41 @@
  * flight.c - tasks on their way: claimed, handed to the runner, started, ended. Invariant: every task that was claimed either has
  * an open entry in exactly one job, or a settlement in the queue, or is known to be lost.
  */
-#include "poller/state.h"
+#include "poller/flight.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
+#include "poller/body.h"
+#include "poller/input.h"
+#include "poller/lease.h"
+#include "poller/state.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct handler *flight_handler(const struct job *j)
+const struct handler *flight_handler(const struct flight_job *j)
 {
     return &j->table->handlers->items[j->handler];
 }
 
-struct job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count)
+struct flight_job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count)
 {
-    struct job *j = mem_zero(1, sizeof *j);
+    struct flight_job *j = mem_zero(1, sizeof *j);
 
-    while (p->job_free < p->job_cap && p->jobs[p->job_free])
-        p->job_free++;
-    if (p->job_free == p->job_cap) {
-        size_t cap = p->job_cap ? 2 * p->job_cap : 64;
+    while (p->flight.free < p->flight.cap && p->flight.jobs[p->flight.free])
+        p->flight.free++;
+    if (p->flight.free == p->flight.cap) {
+        size_t cap = p->flight.cap ? 2 * p->flight.cap : 64;
 
-        p->jobs = mem_resize(p->jobs, cap, sizeof *p->jobs);
-        memset(p->jobs + p->job_cap, 0, (cap - p->job_cap) * sizeof *p->jobs);
-        p->job_cap = cap;
+        p->flight.jobs = mem_resize(p->flight.jobs, cap, sizeof *p->flight.jobs);
+        memset(p->flight.jobs + p->flight.cap, 0, (cap - p->flight.cap) * sizeof *p->flight.jobs);
+        p->flight.cap = cap;
     }
-    j->number = (uint32_t)p->job_free++;
+    j->number = (uint32_t)p->flight.free++;
     j->tag = t;
     j->table = p->table;
     j->table->users++;
@@ -40,13 +44,13 @@ struct job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count
     j->count = j->open = count;
     j->flight = mem_zero(count, sizeof *j->flight);
     j->tasks = mem_zero(count, sizeof *j->tasks);
-    p->jobs[j->number] = j;
-    p->job_count++;
+    p->flight.jobs[j->number] = j;
+    p->flight.count++;
     look_job_queued(&t->look);
     return j;
 }
 
-static void drop_tasks(struct job *j)
+static void drop_tasks(struct flight_job *j)
 {
     if (!j->tasks)
         return;
@@ -56,15 +60,15 @@ static void drop_tasks(struct job *j)
     j->tasks = NULL;
 }
 
-void flight_job_free(struct poller *p, struct job *j)
+void flight_job_free(struct poller *p, struct flight_job *j)
 {
     look_job_gone(&p->look, &j->tag->look, j->state == JOB_STARTED);
     if (j->state == JOB_SENT)
-        p->sent_bytes[j->kind] -= j->body_bytes;
-    p->jobs[j->number] = NULL;
-    p->job_count--;
-    if (j->number < p->job_free)
-        p->job_free = j->number;
+        p->flight.sent_bytes[j->kind] -= j->body_bytes;
+    p->flight.jobs[j->number] = NULL;
+    p->flight.count--;
+    if (j->number < p->flight.free)
+        p->flight.free = j->number;
     if (--j->table->users == 0) {
         handlers_free(j->table->handlers);
         free(j->table);
@@ -74,14 +78,14 @@ void flight_job_free(struct poller *p, struct job *j)
     free(j);
 }
 
-void flight_end_task(struct job *j, struct flight_task *f)
+void flight_end_task(struct flight_job *j, struct flight_task *f)
 {
     if (!f->ended)
         j->open--;
     f->ended = true;
 }
 
-void flight_release_task(struct poller *p, struct job *j, struct flight_task *f, const char *why)
+void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f, const char *why)
 {
     struct settlement s = {.id = f->id, .version = f->version, .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1};
 
@@ -89,11 +93,11 @@ void flight_release_task(struct poller *p, struct job *j, struct flight_task *f,
     s.finish_at = dbclock_at(&p->clock, when_steady_us());
     s.error = why;
     if (!f->ended && !f->lost)
-        settle_queue(p, &s, j->leased_us);
+        settle_queue(&p->results, &s, j->leased_us);
     flight_end_task(j, f);
 }
 
-void flight_release_job(struct poller *p, struct job *j, const char *why)
+void flight_release_job(struct poller *p, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++)
         flight_release_task(p, j, &j->flight[i], why);
@@ -109,13 +113,13 @@ void flight_release(struct poller *p, struct task_array *won, const char *why)
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
-        settle_queue(p, &s, p->claim_sent_us);
+        settle_queue(&p->results, &s, p->claims.sent_us);
     }
     task_array_done(won);
 }
 
 /* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others go on. */
-static void fail_job(struct poller *p, struct job *j, const char *why)
+static void fail_job(struct poller *p, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *f = &j->flight[i];
@@ -133,15 +137,15 @@ static void fail_job(struct poller *p, struct job *j, const char *why)
             continue;
         log_event(LOG_ERROR, "attempt failed, its body cannot be handed over", "id=%" PRIu64 " tag=%s error=%s", f->id,
                   log_quote(j->tag->name), log_quote(why));
-        settle_queue(p, &s, j->leased_us);
+        settle_queue(&p->results, &s, j->leased_us);
         flight_end_task(j, f);
     }
     flight_job_free(p, j);
 }
 
-void flight_hold(struct poller *p, struct job *j, size_t at)
+void flight_hold(struct poller *p, struct flight_job *j, size_t at)
 {
-    struct held_jobs *h = &p->held[j->kind];
+    struct held_jobs *h = &p->flight.held[j->kind];
 
     if (h->count == h->cap) {
         h->cap = h->cap ? 2 * h->cap : 16;
@@ -159,11 +163,11 @@ static void unhold_first(struct held_jobs *h)
 
 bool flight_holds(const struct poller *p)
 {
-    return p->held[JOB_SHORT].count + p->held[JOB_LONG].count > 0;
+    return p->flight.held[JOB_SHORT].count + p->flight.held[JOB_LONG].count > 0;
 }
 
 /* When the first instruction may be executed. The claim has proved that all is due so soon, whatever becomes of the clock since. */
-static int64_t start_us(const struct poller *p, const struct job *j)
+static int64_t start_us(const struct poller *p, const struct flight_job *j)
 {
     int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
 
@@ -177,7 +181,7 @@ static int64_t start_us(const struct poller *p, const struct job *j)
 }
 
 /* Gives the job to the runner. Its bodies are loaded. */
-static void hand_over(struct poller *p, struct job *j)
+static void hand_over(struct poller *p, struct flight_job *j)
 {
     struct err err = {0};
     const struct task *t = &j->tasks[0];
@@ -210,16 +214,16 @@ static void hand_over(struct poller *p, struct job *j)
         flight_release_job(p, j, err.text);
     } else {
         j->state = JOB_SENT;
-        p->sent_bytes[j->kind] += j->body_bytes;
+        p->flight.sent_bytes[j->kind] += j->body_bytes;
         runner_send_job(p->link, &r);
         drop_tasks(j);
     }
     free(ids);
 }
 
-static bool has_room(const struct poller *p, const struct job *j)
+static bool has_room(const struct poller *p, const struct flight_job *j)
 {
-    size_t sent = p->sent_bytes[j->kind];
+    size_t sent = p->flight.sent_bytes[j->kind];
 
     return sent == 0 || sent + j->body_bytes <= BODIES_MOST;
 }
@@ -250,7 +254,7 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_array *won, 
 
     for (size_t at = 0; at < won->count;) {
         uint32_t n = job_length(h, won, at);
-        struct job *j = flight_job_new(p, t, n);
+        struct flight_job *j = flight_job_new(p, t, n);
 
         j->leased_us = sent_us;
         j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
@@ -268,17 +272,17 @@ void flight_take(struct poller *p, struct tag_state *t, struct task_array *won, 
         }
         at += n;
         j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
-        if (j->kind == JOB_SHORT && p->held[JOB_SHORT].count == 0 && has_room(p, j))
+        if (j->kind == JOB_SHORT && p->flight.held[JOB_SHORT].count == 0 && has_room(p, j))
             hand_over(p, j);
         else
-            flight_hold(p, j, p->held[j->kind].count);
+            flight_hold(p, j, p->flight.held[j->kind].count);
     }
     task_array_done(won);
 }
 
 static bool ready(const struct poller *p, enum job_kind kind)
 {
-    const struct held_jobs *h = &p->held[kind];
+    const struct held_jobs *h = &p->flight.held[kind];
 
     return h->count && ((kind == JOB_LONG && !h->jobs[0]->measured) || has_room(p, h->jobs[0]));
 }
@@ -288,7 +292,7 @@ int64_t flight_next(const struct poller *p)
     return !p->runner_gone && (ready(p, JOB_SHORT) || ready(p, JOB_LONG)) ? 0 : NEVER_US;
 }
 
-static bool still_ours(const struct job *j)
+static bool still_ours(const struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++)
         if (!j->flight[i].lost)
@@ -297,7 +301,7 @@ static bool still_ours(const struct job *j)
 }
 
 /* The next step of the first long job. It is one statement, so that others are not kept waiting by many long bodies. */
-static int load_step(struct poller *p, struct job *j, struct err *err)
+static int load_step(struct poller *p, struct flight_job *j, struct err *err)
 {
     int rc = 0;
 
@@ -306,10 +310,10 @@ static int load_step(struct poller *p, struct job *j, struct err *err)
     if (rc < 0)
         return rc;
     if (!still_ours(j)) {
-        unhold_first(&p->held[JOB_LONG]);
+        unhold_first(&p->flight.held[JOB_LONG]);
         flight_release_job(p, j, "the body could not be read");
     } else if (body_loaded(j)) {
-        unhold_first(&p->held[JOB_LONG]);
+        unhold_first(&p->flight.held[JOB_LONG]);
         hand_over(p, j);
     }
     return 0;
@@ -318,24 +322,24 @@ static int load_step(struct poller *p, struct job *j, struct err *err)
 int flight_load(struct poller *p, struct err *err)
 {
     while (ready(p, JOB_SHORT)) {
-        struct job *j = p->held[JOB_SHORT].jobs[0];
+        struct flight_job *j = p->flight.held[JOB_SHORT].jobs[0];
 
-        unhold_first(&p->held[JOB_SHORT]);
+        unhold_first(&p->flight.held[JOB_SHORT]);
         if (still_ours(j))
             hand_over(p, j);
         else
             flight_release_job(p, j, NULL);
     }
-    return ready(p, JOB_LONG) ? load_step(p, p->held[JOB_LONG].jobs[0], err) : 0;
+    return ready(p, JOB_LONG) ? load_step(p, p->flight.held[JOB_LONG].jobs[0], err) : 0;
 }
 
 void flight_return_held(struct poller *p, const char *why)
 {
     for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
-        while (p->held[kind].count) {
-            struct job *j = p->held[kind].jobs[0];
+        while (p->flight.held[kind].count) {
+            struct flight_job *j = p->flight.held[kind].jobs[0];
 
-            unhold_first(&p->held[kind]);
+            unhold_first(&p->flight.held[kind]);
             flight_release_job(p, j, why);
         }
     }
@@ -343,14 +347,14 @@ void flight_return_held(struct poller *p, const char *why)
 
 void flight_free(struct poller *p)
 {
-    for (size_t i = 0; i < p->job_cap; i++)
-        if (p->jobs[i])
-            flight_job_free(p, p->jobs[i]);
-    free(p->jobs);
+    for (size_t i = 0; i < p->flight.cap; i++)
+        if (p->flight.jobs[i])
+            flight_job_free(p, p->flight.jobs[i]);
+    free(p->flight.jobs);
     for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
-        free(p->held[kind].jobs);
-        p->held[kind] = (struct held_jobs){NULL, 0, 0};
+        free(p->flight.held[kind].jobs);
+        p->flight.held[kind] = (struct held_jobs){NULL, 0, 0};
     }
-    p->jobs = NULL;
-    p->job_cap = p->job_count = 0;
+    p->flight.jobs = NULL;
+    p->flight.cap = p->flight.count = 0;
 }

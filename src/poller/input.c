@@ -2,11 +2,12 @@
  * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or block, and nobody can change it
  * under the handler's eyes.
  */
-#include "poller/state.h"
+#include "poller/input.h"
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/when.h"
+#include "poller/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,8 @@ int input_body(const void *body, size_t size, struct err *err)
         return fd;
 fail:
     if (errno == EFBIG)
-        err_set(err, ERR_DATA, "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, "
+        err_set(err, ERR_DATA,
+                "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, "
                 "LimitFSIZE)",
                 size);
     else

@@ -2,11 +2,12 @@
  * lease.c - keeping what was claimed. Invariant: a job's deadline, here and in the runner, is never later than the end of its
  * lease by the database's clock, as it counts from before the statement was sent.
  */
-#include "poller/state.h"
+#include "poller/lease.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/lease_store.h"
 #include "store/rows.h"
 
@@ -59,15 +60,15 @@ static bool result_kept(const struct poller *p, const struct settle_item *r)
 static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us, bool with_results, size_t *ret_count)
 {
     struct claim_ref *refs;
-    size_t n = with_results ? p->result_count : 0;
+    size_t n = with_results ? p->results.count : 0;
 
-    for (size_t i = 0; i < p->job_cap; i++)
-        if (p->jobs[i])
-            n += p->jobs[i]->open;
+    for (size_t i = 0; i < p->flight.cap; i++)
+        if (p->flight.jobs[i])
+            n += p->flight.jobs[i]->open;
     refs = mem_alloc((n ? n : 1) * sizeof *refs);
     n = 0;
-    for (size_t i = 0; i < p->job_cap; i++) {
-        const struct job *j = p->jobs[i];
+    for (size_t i = 0; i < p->flight.cap; i++) {
+        const struct flight_job *j = p->flight.jobs[i];
 
         if (!j || now_us - j->leased_us < age_us)
             continue;
@@ -75,9 +76,9 @@ static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t
             if (!j->flight[k].ended && !j->flight[k].lost)
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
     }
-    for (size_t i = 0; with_results && i < p->result_count; i++)
-        if (now_us - p->results[i].leased_us >= age_us && result_kept(p, &p->results[i]))
-            refs[n++] = (struct claim_ref){p->results[i].s.id, p->results[i].s.version};
+    for (size_t i = 0; with_results && i < p->results.count; i++)
+        if (now_us - p->results.items[i].leased_us >= age_us && result_kept(p, &p->results.items[i]))
+            refs[n++] = (struct claim_ref){p->results.items[i].s.id, p->results.items[i].s.version};
     qsort(refs, n, sizeof *refs, by_id);
     *ret_count = n;
     return refs;
@@ -95,8 +96,8 @@ static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, ui
  * given back, because its lines name them. */
 static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool *lost, size_t n)
 {
-    for (size_t i = 0; i < p->job_cap; i++) {
-        struct job *j = p->jobs[i];
+    for (size_t i = 0; i < p->flight.cap; i++) {
+        struct flight_job *j = p->flight.jobs[i];
         uint32_t ours = 0;
         bool some = false;
 
@@ -133,8 +134,8 @@ static int64_t next_after(const struct poller *p, int64_t last_us, int64_t age_u
 {
     int64_t next = NEVER_US;
 
-    for (size_t i = 0; i < p->job_cap; i++) {
-        const struct job *j = p->jobs[i];
+    for (size_t i = 0; i < p->flight.cap; i++) {
+        const struct flight_job *j = p->flight.jobs[i];
 
         if (j && j->open > 0) {
             int64_t old_enough = j->leased_us + age_us;
@@ -148,7 +149,7 @@ static int64_t next_after(const struct poller *p, int64_t last_us, int64_t age_u
 
 int64_t lease_check_next(const struct poller *p)
 {
-    return p->runner_gone ? NEVER_US : next_after(p, p->check_us, check_age_us(p));
+    return p->runner_gone ? NEVER_US : next_after(p, p->leases.check_us, check_age_us(p));
 }
 
 /* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow database must not keep it waiting
@@ -168,7 +169,7 @@ int lease_check(struct poller *p, struct err *err)
     bool *lost = mem_zero(n + 1, sizeof *lost);
     int rc = 0;
 
-    p->check_us = now_us;
+    p->leases.check_us = now_us;
     if (n)
         rc = lease_store_check(p->db, &p->owner, refs, n, lost, err);
     if (rc >= 0 && any(lost, n))
@@ -182,17 +183,17 @@ int lease_check(struct poller *p, struct err *err)
 
 int64_t lease_renew_next(const struct poller *p)
 {
-    int64_t age_us = renew_age_us(p), next = p->runner_gone ? NEVER_US : next_after(p, p->renew_us, age_us);
+    int64_t age_us = renew_age_us(p), next = p->runner_gone ? NEVER_US : next_after(p, p->leases.renew_us, age_us);
 
-    for (size_t i = 0; i < p->result_count; i++)
-        if (p->results[i].leased_us + age_us < next && result_kept(p, &p->results[i]))
-            next = p->results[i].leased_us + age_us;
-    if (next != NEVER_US && next < p->renew_us + age_us)
-        next = p->renew_us + age_us;
-    return p->renew_again_us && p->renew_again_us < next ? p->renew_again_us : next;
+    for (size_t i = 0; i < p->results.count; i++)
+        if (p->results.items[i].leased_us + age_us < next && result_kept(p, &p->results.items[i]))
+            next = p->results.items[i].leased_us + age_us;
+    if (next != NEVER_US && next < p->leases.renew_us + age_us)
+        next = p->leases.renew_us + age_us;
+    return p->leases.again_us && p->leases.again_us < next ? p->leases.again_us : next;
 }
 
-static bool any_fault(const struct row_faults *f, const struct job *j)
+static bool any_fault(const struct row_faults *f, const struct flight_job *j)
 {
     for (uint32_t k = 0; f->count && k < j->count; k++)
         if (!j->flight[k].ended && !j->flight[k].lost && row_faults_find(f, j->flight[k].id))
@@ -203,13 +204,13 @@ static bool any_fault(const struct row_faults *f, const struct job *j)
 /* The leases of these rows go on to their end: they are tried again soon, and the log says it once. */
 static void note_faults(struct poller *p, const struct row_faults *f, int64_t now_us)
 {
-    p->renew_again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
-    if (f->count && !p->renew_faulty)
+    p->leases.again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
+    if (f->count && !p->leases.faulty)
         log_event(LOG_WARN, "leases cannot be renewed, the others are", "tasks=%zu id=%" PRIu64 " error=%s", f->count,
                   f->items[0].id, log_quote(f->items[0].err.text));
-    else if (!f->count && p->renew_faulty)
+    else if (!f->count && p->leases.faulty)
         log_event(LOG_INFO, "all leases can be renewed again", "%s", "");
-    p->renew_faulty = f->count > 0;
+    p->leases.faulty = f->count > 0;
 }
 
 /* Takes along what is half as old as it has to be: what just missed a renewal would be two thirds through its lease at the next,
@@ -220,20 +221,20 @@ int lease_renew(struct poller *p, struct err *err)
     size_t n, jobs = 0;
     struct claim_ref *refs = refs_of(p, sent_us, age_us, true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
-    uint32_t *numbers = mem_alloc((p->job_cap + 1) * sizeof *numbers);
+    uint32_t *numbers = mem_alloc((p->flight.cap + 1) * sizeof *numbers);
     struct row_faults faults = {0};
     int rc = 0;
 
     if (n)
-        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->renew_faulty, lost, &faults, err);
+        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->leases.faulty, lost, &faults, err);
     if (rc < 0)
         goto out;
-    p->renew_us = sent_us;
+    p->leases.renew_us = sent_us;
     note_faults(p, &faults, sent_us);
     if (any(lost, n))
         drop_lost(p, refs, lost, n);
-    for (size_t i = 0; i < p->job_cap; i++) {
-        struct job *j = p->jobs[i];
+    for (size_t i = 0; i < p->flight.cap; i++) {
+        struct flight_job *j = p->flight.jobs[i];
 
         if (!j || sent_us - j->leased_us < age_us || any_fault(&faults, j))
             continue;
@@ -242,9 +243,9 @@ int lease_renew(struct poller *p, struct err *err)
         if (j->state != JOB_HELD)
             numbers[jobs++] = j->number;
     }
-    for (size_t i = 0; i < p->result_count; i++)
-        if (sent_us - p->results[i].leased_us >= age_us && !row_faults_find(&faults, p->results[i].s.id))
-            p->results[i].leased_us = sent_us;
+    for (size_t i = 0; i < p->results.count; i++)
+        if (sent_us - p->results.items[i].leased_us >= age_us && !row_faults_find(&faults, p->results.items[i].s.id))
+            p->results.items[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
 out:

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/care.h"
 #include "poller/notify.h"
+#include "poller/report.h"
 #include "poller/state.h"
 #include "store/peek_store.h"
 
@@ -69,8 +71,8 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     p->phase = PHASE_DRAIN;
     p->drain_until_us = limit_us == NEVER_US ? NEVER_US : now_us + limit_us;
     p->give_up_us = now_us + patience_us;
-    notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->job_count);
-    log_event(LOG_INFO, why, "jobs=%zu", p->job_count);
+    notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->flight.count);
+    log_event(LOG_INFO, why, "jobs=%zu", p->flight.count);
     wake_close(p);
     flight_return_held(p, "dqd ends");
     if (!p->runner_gone)
@@ -84,24 +86,24 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
 static void kill_all(struct poller *p, const char *why)
 {
     p->phase = PHASE_KILL;
-    log_event(LOG_WARN, why, "jobs=%zu", p->job_count);
-    for (size_t i = 0; i < p->job_cap; i++)
-        if (p->jobs[i] && !p->runner_gone)
-            runner_send_kill(p->link, p->jobs[i]->number, RUNNER_KILL_SHUTDOWN);
+    log_event(LOG_WARN, why, "jobs=%zu", p->flight.count);
+    for (size_t i = 0; i < p->flight.cap; i++)
+        if (p->flight.jobs[i] && !p->runner_gone)
+            runner_send_kill(p->link, p->flight.jobs[i]->number, RUNNER_KILL_SHUTDOWN);
 }
 
 /* Although something is left to do. */
 static void end_away(struct poller *p)
 {
-    struct err e = p->away;
+    struct err e = p->troubles.away;
     char text[WHEN_TEXT_SIZE];
 
-    if (p->result_count)
+    if (p->results.count)
         log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
-                  p->result_count);
-    if (p->away_us)
+                  p->results.count);
+    if (p->troubles.away_us)
         err_prefix(&e, "no database for %s, and the last try failed",
-                   when_format_rough(text, (when_steady_us() - p->away_us) / 1000));
+                   when_format_rough(text, (when_steady_us() - p->troubles.away_us) / 1000));
     else
         err_set(&e, ERR_UNAVAILABLE, "the server did not take the results of this run");
     poller_end(p, ERR_UNAVAILABLE, e.text);
@@ -110,12 +112,12 @@ static void end_away(struct poller *p)
 /* A --for whose time is up fails with what still does not work: cron has no other way to learn of it. */
 static void end_settled(struct poller *p)
 {
-    const struct duty_trouble *t = p->troubles, *end = p->troubles + DUTY_COUNT;
+    const struct duty_trouble *t = p->troubles.duties, *end = p->troubles.duties + DUTY_COUNT;
     bool told = p->o->mode != POLLER_FOR || p->asked_to_end;
 
     while (t < end && !t->since_us)
         t++;
-    if (!told && p->away_us)
+    if (!told && p->troubles.away_us)
         end_away(p);
     else if (!told && t < end)
         poller_end(p, t->said.code, t->said.text);
@@ -125,7 +127,7 @@ static void end_settled(struct poller *p)
 static void advance(struct poller *p)
 {
     int64_t now_us = when_steady_us();
-    bool settled = p->job_count == 0 && p->result_count == 0 && !p->recover;
+    bool settled = p->flight.count == 0 && p->results.count == 0 && !p->claims.recover;
 
     if (p->phase == PHASE_RUN && p->runner_gone) {
         wake_close(p);
@@ -136,11 +138,11 @@ static void advance(struct poller *p)
     }
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && look_is_empty(&p->look))
         p->phase = PHASE_END;
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->away_us && p->job_count == 0 &&
-        now_us - p->away_us > p->conf->dqd.lease_ms * 1000)
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->troubles.away_us && p->flight.count == 0 &&
+        now_us - p->troubles.away_us > p->conf->dqd.lease_ms * 1000)
         end_away(p);
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->job_count == 0 &&
-        settle_stuck(p, now_us - p->conf->dqd.lease_ms * 1000))
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
+        settle_stuck(&p->results, now_us - p->conf->dqd.lease_ms * 1000))
         poller_end(p, ERR_LOCKED, "results could not be recorded, see the log; their tasks run again when their lease has ended");
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
@@ -150,7 +152,7 @@ static void advance(struct poller *p)
         return;
     if (settled) {
         end_settled(p);
-    } else if (p->job_count == 0 && now_us >= p->give_up_us) {
+    } else if (p->flight.count == 0 && now_us >= p->give_up_us) {
         end_away(p);
     }
 }
@@ -159,8 +161,8 @@ static int64_t next_phase(const struct poller *p)
 {
     if (p->phase == PHASE_RUN)
         return p->end_us;
-    return p->phase == PHASE_DRAIN ? earlier(p->drain_until_us, p->job_count ? NEVER_US : p->give_up_us)
-           : p->job_count          ? NEVER_US
+    return p->phase == PHASE_DRAIN ? earlier(p->drain_until_us, p->flight.count ? NEVER_US : p->give_up_us)
+           : p->flight.count       ? NEVER_US
                                    : p->give_up_us;
 }
 
@@ -172,7 +174,7 @@ static void watch_runner(struct poller *p, int64_t now_us)
 {
     int64_t silent_us = now_us - p->ping_sent_us, limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
 
-    if (p->runner_gone || p->job_count == 0)
+    if (p->runner_gone || p->flight.count == 0)
         return;
     if (now_us - p->ticked_us > STALL_US)
         p->ping_sent_us = now_us;
@@ -185,8 +187,8 @@ static void watch_runner(struct poller *p, int64_t now_us)
         pid_t pid = runner_pid(p->link);
         bool killed = runner_kill(p->link);
         log_event(LOG_ERROR,
-                  killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed",
-                  "pid=%d", (int)pid);
+                  killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed", "pid=%d",
+                  (int)pid);
         if (!killed)
             runner_give_up(p->link);
         p->ping_sent_us = now_us;
@@ -197,7 +199,7 @@ static int64_t next_ping(const struct poller *p)
 {
     int64_t limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
 
-    if (p->runner_gone || p->job_count == 0)
+    if (p->runner_gone || p->flight.count == 0)
         return NEVER_US;
     return p->ping_sent_us + (p->ping_answered == p->ping_sent ? limit_us / 3 : limit_us) + 1000;
 }
@@ -285,7 +287,7 @@ static int64_t tick(struct poller *p)
         report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
-                    p->look.running, p->total_done, p->total_failed, p->total_retried);
+                    p->look.running, p->results.done, p->results.failed, p->results.retried);
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
@@ -302,7 +304,7 @@ static void wait_until(struct poller *p, int64_t until_us)
 
     if (!p->runner_gone) {
         fds[1].fd = runner_fd(p->link);
-        if (p->job_count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
+        if (p->flight.count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
             fds[1].events = 0;
             wait_us = earlier(wait_us, REPORTS_US);
         }
@@ -402,10 +404,10 @@ static void finish(struct poller *p)
         runner_stop(p->link, STOP_MS);
     care_say_left(p);
     flight_free(p);
-    settle_free(p);
+    settle_free(&p->results);
     tags_free(p);
     look_free(&p->look);
-    peek_store_done(&p->peek);
+    peek_store_done(&p->claims.peek);
     db_free(p->db);
     handlers_free(p->table->handlers);
     free(p->table);
@@ -449,7 +451,7 @@ int poller_run(struct poller_options *o, struct err *err)
                        .signal_fd = -1,
                        .lock_fd = o->lock_fd,
                        .wake = {.fd = -1, .file_fd = -1, .dir_fd = -1},
-                       .shares = 1,
+                       .registry = {.shares = 1},
                        .drain_until_us = NEVER_US};
     struct look_settings look_settings;
     struct db_session session;

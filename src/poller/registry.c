@@ -1,10 +1,11 @@
 /*
  * registry.c - telling the others that this poller lives, and learning its share of the work.
  */
-#include "poller/state.h"
+#include "poller/registry.h"
 
 #include "base/log.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/poller_store.h"
 
 /* Silent for so many heartbeats: dead. */
@@ -12,7 +13,7 @@
 
 int64_t registry_next(const struct poller *p)
 {
-    return p->beat_us ? p->beat_us + p->conf->dqd.heartbeat_ms * 1000 : 0;
+    return p->registry.beat_us ? p->registry.beat_us + p->conf->dqd.heartbeat_ms * 1000 : 0;
 }
 
 int registry_beat(struct poller *p, struct err *err)
@@ -20,23 +21,23 @@ int registry_beat(struct poller *p, struct err *err)
     struct poller_share s;
     int64_t sent_us = when_steady_us();
     int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->look.running,
-                               STALE_BEATS * p->conf->dqd.heartbeat_ms, p->unheard, &s, err);
+                               STALE_BEATS * p->conf->dqd.heartbeat_ms, p->registry.unheard, &s, err);
 
     if (rc < 0)
         return rc;
-    p->beat_us = when_steady_us();
-    if (s.unheard != p->unheard)
+    p->registry.beat_us = when_steady_us();
+    if (s.unheard != p->registry.unheard)
         log_event(s.unheard ? LOG_WARN : LOG_INFO,
                   s.unheard ? "the heartbeat cannot be written, its row is locked by somebody: others may take this dqd for dead"
                             : "the heartbeat can be written again",
                   "%s", "");
-    p->unheard = s.unheard;
+    p->registry.unheard = s.unheard;
     if (s.shares)
-        dbclock_sample(&p->clock, sent_us, p->beat_us, s.now_us);
-    if (s.shares != p->shares || s.share != p->share)
+        dbclock_sample(&p->clock, sent_us, p->registry.beat_us, s.now_us);
+    if (s.shares != p->registry.shares || s.share != p->registry.share)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
-    p->share = s.share;
-    p->shares = s.shares;
+    p->registry.share = s.share;
+    p->registry.shares = s.shares;
     look_set_shares(&p->look, s.shares);
     wake_open(p); /* somebody may have removed the directory */
     return 0;
@@ -46,6 +47,6 @@ void registry_leave(struct poller *p)
 {
     struct err err = {0};
 
-    if (p->beat_us && db_connected(p->db) && poller_store_leave(p->db, &p->owner, &err) < 0)
+    if (p->registry.beat_us && db_connected(p->db) && poller_store_leave(p->db, &p->owner, &err) < 0)
         log_event(LOG_DEBUG, "could not leave the list of pollers", "error=%s", log_quote(err.text));
 }

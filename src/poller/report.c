@@ -2,12 +2,13 @@
  * report.c - what the runner says, turned into settlements. Invariant: a report never frees a job that still has an open task
  * without settling that task.
  */
-#include "poller/state.h"
+#include "poller/report.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
+#include "poller/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 /* What becomes of a task whose attempt ended like this. */
-static void decide(const struct job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
+static void decide(const struct flight_job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
 {
     int64_t delay_ms;
 
@@ -37,7 +38,7 @@ static void decide(const struct job *j, const struct flight_task *f, const struc
     s->retry_delay_ms = e->retry_after_ms >= 0 ? e->retry_after_ms : delay_ms;
 }
 
-static struct flight_task *find_task(struct job *j, uint64_t id)
+static struct flight_task *find_task(struct flight_job *j, uint64_t id)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         uint32_t at = (j->cursor + i) % j->count;
@@ -55,7 +56,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void on_result(struct poller *p, struct job *j, const struct runner_event *e)
+static void on_result(struct poller *p, struct flight_job *j, const struct runner_event *e)
 {
     struct flight_task *f = find_task(j, e->id);
     struct settlement s = {.id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
@@ -81,24 +82,24 @@ static void on_result(struct poller *p, struct job *j, const struct runner_event
               "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id, log_quote(j->tag->name), f->attempt,
               task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at),
               task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
-    settle_queue(p, &s, j->leased_us);
+    settle_queue(&p->results, &s, j->leased_us);
     flight_end_task(j, f);
 }
 
-static void on_started(struct poller *p, struct job *j, const struct runner_event *e)
+static void on_started(struct poller *p, struct flight_job *j, const struct runner_event *e)
 {
     j->state = JOB_STARTED;
     j->start_us = e->at_us;
     j->pid = e->pid;
     look_job_started(&p->look, &j->tag->look);
-    p->sent_bytes[j->kind] -= j->body_bytes;
+    p->flight.sent_bytes[j->kind] -= j->body_bytes;
     log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
               j->count, (int)e->pid);
 }
 
 static void on_job_event(struct poller *p, const struct runner_event *e)
 {
-    struct job *j = e->job < p->job_cap ? p->jobs[e->job] : NULL;
+    struct flight_job *j = e->job < p->flight.cap ? p->flight.jobs[e->job] : NULL;
 
     if (!j)
         return;
@@ -182,7 +183,7 @@ void report_take_all(struct poller *p)
 }
 
 /* A handler was running, or may have been, when the runner died: that attempt counts. */
-static void take_back_begun(struct poller *p, struct job *j)
+static void take_back_begun(struct poller *p, struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *f = &j->flight[i];
@@ -194,14 +195,14 @@ static void take_back_begun(struct poller *p, struct job *j)
         s.start_at = later(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()), f->expected_at);
         s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
         s.error = "dqd's runner process died while the handler ran";
-        settle_queue(p, &s, j->leased_us);
+        settle_queue(&p->results, &s, j->leased_us);
         flight_end_task(j, f);
     }
     flight_job_free(p, j);
 }
 
 /* Something of the handler may still run: its task is nobody's until the lease has ended. */
-static void leave_to_lease(struct poller *p, struct job *j)
+static void leave_to_lease(struct poller *p, struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         if (j->flight[i].ended || j->flight[i].lost)
@@ -219,13 +220,13 @@ void report_runner_gone(struct poller *p)
     bool cleared = runner_cleared(p->link);
 
     p->runner_gone = true;
-    p->held[JOB_SHORT].count = p->held[JOB_LONG].count = 0;
+    p->flight.held[JOB_SHORT].count = p->flight.held[JOB_LONG].count = 0;
     log_event(LOG_ERROR,
               cleared ? "the runner died, its handlers are killed and their tasks taken back"
                       : "the runner is gone, but whether all its handlers are dead is not known",
-              "jobs=%zu", p->job_count);
-    for (size_t i = 0; i < p->job_cap; i++) {
-        struct job *j = p->jobs[i];
+              "jobs=%zu", p->flight.count);
+    for (size_t i = 0; i < p->flight.cap; i++) {
+        struct flight_job *j = p->flight.jobs[i];
         bool begun = j && (j->state == JOB_STARTED || (j->state == JOB_SENT && runner_job_begun(p->link, j->number)));
 
         if (begun && cleared)

@@ -2,11 +2,12 @@
  * settle.c - how attempts ended, kept until the database knows. Invariant: a result leaves the queue only when the store has said
  * whether it was applied; calling the store again with the same results is safe.
  */
-#include "poller/state.h"
+#include "poller/settle.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/rows.h"
 #include "store/settle_store.h"
 
@@ -25,15 +26,15 @@
 #define HOLD_MOST_US INT64_C(5000000)
 #define SAY_AFTER_US INT64_C(1000000)
 
-void settle_queue(struct poller *p, const struct settlement *s, int64_t leased_us)
+void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us)
 {
     struct settle_item *r;
 
-    if (p->result_count == p->result_cap) {
-        p->result_cap = p->result_cap ? 2 * p->result_cap : 64;
-        p->results = mem_resize(p->results, p->result_cap, sizeof *p->results);
+    if (q->count == q->cap) {
+        q->cap = q->cap ? 2 * q->cap : 64;
+        q->items = mem_resize(q->items, q->cap, sizeof *q->items);
     }
-    r = &p->results[p->result_count++];
+    r = &q->items[q->count++];
     r->s = *s;
     r->s.error = mem_strdup(s->error);
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
@@ -56,8 +57,8 @@ static size_t waiting(const struct poller *p, const struct settle_item **ret_fir
 
     *ret_first = NULL;
     *ret_again_us = NEVER_US;
-    for (size_t i = 0; i < p->result_count; i++) {
-        const struct settle_item *r = &p->results[i];
+    for (size_t i = 0; i < p->results.count; i++) {
+        const struct settle_item *r = &p->results.items[i];
 
         if (!r->again_us && n++ == 0)
             *ret_first = r;
@@ -77,8 +78,8 @@ int64_t settle_next(const struct poller *p)
         return again_us;
     if (n >= SETTLE_MOST || p->phase != PHASE_RUN)
         return 0;
-    at = first->queued_us + (p->job_count == 0 ? 0 : p->job_count > p->look.running ? WAIT_QUEUE_US : WAIT_RUNNING_US);
-    claim_us = claim_next(p);
+    at = first->queued_us + (p->flight.count == 0 ? 0 : p->flight.count > p->look.running ? WAIT_QUEUE_US : WAIT_RUNNING_US);
+    claim_us = p->claims.recover ? NEVER_US : look_when(&p->look);
     if (claim_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
         int64_t now_us = when_steady_us();
 
@@ -97,11 +98,11 @@ static void count(struct poller *p, const struct settlement *s, bool applied)
         return;
     }
     if (s->event == TASK_SUCCEED)
-        p->total_done++;
+        p->results.done++;
     else if (s->event == TASK_GIVE_UP)
-        p->total_failed++;
+        p->results.failed++;
     else if (s->event == TASK_TRY_LATER || s->event == TASK_TAKE_BACK)
-        p->total_retried++;
+        p->results.retried++;
 }
 
 /* The server refused the data of a result: it is settled without its text, so that an odd byte does not cost the result. */
@@ -147,8 +148,8 @@ static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_k
     size_t n = 0;
 
     for (int kept = 0; n == 0 && kept <= 1; kept++) {
-        for (size_t i = 0; i < p->result_count && n < SETTLE_MOST; i++)
-            if (kept ? p->results[i].again_us && p->results[i].again_us <= now_us : !p->results[i].again_us)
+        for (size_t i = 0; i < p->results.count && n < SETTLE_MOST; i++)
+            if (kept ? p->results.items[i].again_us && p->results.items[i].again_us <= now_us : !p->results.items[i].again_us)
                 at[n++] = i;
         *ret_kept = kept == 1;
     }
@@ -160,16 +161,16 @@ static void remove_settled(struct poller *p, const size_t *at, const bool *stays
 {
     size_t kept = 0, k = 0;
 
-    for (size_t i = 0; i < p->result_count; i++) {
+    for (size_t i = 0; i < p->results.count; i++) {
         bool settled = k < n && at[k] == i && !stays[k];
 
         k += k < n && at[k] == i;
         if (settled)
-            item_done(&p->results[i]);
+            item_done(&p->results.items[i]);
         else
-            p->results[kept++] = p->results[i];
+            p->results.items[kept++] = p->results.items[i];
     }
-    p->result_count = kept;
+    p->results.count = kept;
 }
 
 int settle_flush(struct poller *p, struct err *err)
@@ -183,7 +184,7 @@ int settle_flush(struct poller *p, struct err *err)
     int rc;
 
     for (size_t i = 0; i < n; i++) {
-        s[i] = p->results[at[i]].s;
+        s[i] = p->results.items[at[i]].s;
         put_back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
     rc = settle_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept, applied, &faults, err);
@@ -194,31 +195,31 @@ int settle_flush(struct poller *p, struct err *err)
 
         stays[k] = !settle_bare(p, &s[k], &faults.items[i], &applied[k]);
         if (stays[k])
-            keep_back(p, &p->results[at[k]], &faults.items[i], when_steady_us());
+            keep_back(p, &p->results.items[at[k]], &faults.items[i], when_steady_us());
     }
     for (size_t i = 0; i < n; i++)
         if (!stays[i])
             count(p, &s[i], applied[i]);
     remove_settled(p, at, stays, n);
-    look_settled(&p->look, put_back, p->job_count == 0);
+    look_settled(&p->look, put_back, p->flight.count == 0);
 out:
     row_faults_done(&faults);
     return rc;
 }
 
-bool settle_stuck(const struct poller *p, int64_t since_us)
+bool settle_stuck(const struct settle_results *q, int64_t since_us)
 {
-    for (size_t i = 0; i < p->result_count; i++)
-        if (!p->results[i].again_us || p->results[i].queued_us > since_us)
+    for (size_t i = 0; i < q->count; i++)
+        if (!q->items[i].again_us || q->items[i].queued_us > since_us)
             return false;
-    return p->result_count > 0;
+    return q->count > 0;
 }
 
-void settle_free(struct poller *p)
+void settle_free(struct settle_results *q)
 {
-    for (size_t i = 0; i < p->result_count; i++)
-        item_done(&p->results[i]);
-    free(p->results);
-    p->results = NULL;
-    p->result_count = p->result_cap = 0;
+    for (size_t i = 0; i < q->count; i++)
+        item_done(&q->items[i]);
+    free(q->items);
+    q->items = NULL;
+    q->count = q->cap = 0;
 }

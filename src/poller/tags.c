@@ -2,11 +2,12 @@
  * tags.c - the tags that the poller knows of. Invariant: poller.tags is sorted by name, an entry with jobs is never removed, and
  * those with a handler are known to look.c.
  */
-#include "poller/state.h"
+#include "poller/tags.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static size_t find(const struct poller *p, size_t count, const char *name, bool 
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        int c = strcmp(p->tags[mid]->name, name);
+        int c = strcmp(p->tags.items[mid]->name, name);
 
         if (c == 0) {
             *found = true;
@@ -72,8 +73,8 @@ static void look_at(struct poller *p, struct tag_state *t)
 static void look_at_all(struct poller *p)
 {
     look_forget_tags(&p->look);
-    for (size_t i = 0; i < p->tag_count; i++)
-        look_at(p, p->tags[i]);
+    for (size_t i = 0; i < p->tags.count; i++)
+        look_at(p, p->tags.items[i]);
 }
 
 /* Makes a tag at an index of poller.tags. */
@@ -81,28 +82,28 @@ static struct tag_state *insert(struct poller *p, size_t at, const char *name)
 {
     struct tag_state *t = mem_zero(1, sizeof *t);
 
-    if (p->tag_count == p->tag_cap) {
-        p->tag_cap = p->tag_cap ? 2 * p->tag_cap : 16;
-        p->tags = mem_resize(p->tags, p->tag_cap, sizeof(struct tag_state *));
+    if (p->tags.count == p->tags.cap) {
+        p->tags.cap = p->tags.cap ? 2 * p->tags.cap : 16;
+        p->tags.items = mem_resize(p->tags.items, p->tags.cap, sizeof(struct tag_state *));
     }
-    memmove(&p->tags[at + 1], &p->tags[at], (p->tag_count - at) * sizeof(struct tag_state *));
+    memmove(&p->tags.items[at + 1], &p->tags.items[at], (p->tags.count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = match(p, t);
     t->look.next_at = TASK_TIME_NONE;
-    p->tags[at] = t;
-    p->tag_count++;
+    p->tags.items[at] = t;
+    p->tags.count++;
     return t;
 }
 
-struct tag_state *tags_get(struct poller *p, const char *name)
+struct tag_state *tags_named(struct poller *p, const char *name)
 {
     bool found;
-    size_t at = find(p, p->tag_count, name, &found);
+    size_t at = find(p, p->tags.count, name, &found);
     struct tag_state *t;
 
     if (found)
-        return p->tags[at];
+        return p->tags.items[at];
     t = insert(p, at, name);
     look_at(p, t);
     return t;
@@ -110,8 +111,8 @@ struct tag_state *tags_get(struct poller *p, const char *name)
 
 void tags_rematch(struct poller *p)
 {
-    for (size_t i = 0; i < p->tag_count; i++) {
-        struct tag_state *t = p->tags[i];
+    for (size_t i = 0; i < p->tags.count; i++) {
+        struct tag_state *t = p->tags.items[i];
 
         t->handler = match(p, t);
         look_tag_handler_changed(&t->look);
@@ -125,18 +126,18 @@ static void forget(struct poller *p, int64_t now_us)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < p->tag_count; i++) {
-        struct tag_state *t = p->tags[i];
+    for (size_t i = 0; i < p->tags.count; i++) {
+        struct tag_state *t = p->tags.items[i];
 
         if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->look.rest_until_us) {
             aside_done(&t->aside);
             free(t->name);
             free(t);
         } else {
-            p->tags[kept++] = t;
+            p->tags.items[kept++] = t;
         }
     }
-    p->tag_count = kept;
+    p->tags.count = kept;
 }
 
 /* Each by its name, as long as they are few. */
@@ -157,36 +158,36 @@ static int by_name(const void *a, const void *b)
 /* New tags stand behind the others until the end: many at once are sorted once. */
 void tags_take_all(struct poller *p, int64_t now_us)
 {
-    size_t known = p->tag_count, warned = 0;
+    size_t known = p->tags.count, warned = 0;
 
     for (size_t i = 0; i < known; i++)
-        look_saw_next(&p->look, &p->tags[i]->look, TASK_TIME_NONE, now_us);
-    for (size_t i = 0; i < p->peek.count; i++) {
-        const struct claim_peek_tag *seen = &p->peek.tags[i];
+        look_saw_next(&p->look, &p->tags.items[i]->look, TASK_TIME_NONE, now_us);
+    for (size_t i = 0; i < p->claims.peek.count; i++) {
+        const struct claim_peek_tag *seen = &p->claims.peek.tags[i];
         bool found;
         size_t at = find(p, known, seen->tag, &found);
-        struct tag_state *t = found ? p->tags[at] : insert(p, p->tag_count, seen->tag);
+        struct tag_state *t = found ? p->tags.items[at] : insert(p, p->tags.count, seen->tag);
 
         t->seen_us = now_us;
         look_saw_next(&p->look, &t->look, seen->next_at, now_us);
-        if (t->handler < 0 && t->selected && seen->next_at <= p->peek.now_us / 1000)
+        if (t->handler < 0 && t->selected && seen->next_at <= p->claims.peek.now_us / 1000)
             warn_unhandled(t, &warned, now_us);
     }
     if (warned > WARN_MOST)
         log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu", warned - WARN_MOST);
-    if (p->tag_count > known)
-        qsort(p->tags, p->tag_count, sizeof(struct tag_state *), by_name);
+    if (p->tags.count > known)
+        qsort(p->tags.items, p->tags.count, sizeof(struct tag_state *), by_name);
     forget(p, now_us);
     look_at_all(p);
 }
 
 void tags_take_news(struct poller *p, int64_t now_us)
 {
-    for (size_t i = 0; i < p->peek.count; i++) {
-        struct tag_state *t = tags_get(p, p->peek.tags[i].tag);
+    for (size_t i = 0; i < p->claims.peek.count; i++) {
+        struct tag_state *t = tags_named(p, p->claims.peek.tags[i].tag);
 
         t->seen_us = now_us;
-        look_tag_new(&t->look, p->peek.tags[i].next_at);
+        look_tag_new(&t->look, p->claims.peek.tags[i].next_at);
     }
 }
 
@@ -202,12 +203,12 @@ void tags_rest(struct tag_state *t, const char *why)
 
 void tags_free(struct poller *p)
 {
-    for (size_t i = 0; i < p->tag_count; i++) {
-        aside_done(&p->tags[i]->aside);
-        free(p->tags[i]->name);
-        free(p->tags[i]);
+    for (size_t i = 0; i < p->tags.count; i++) {
+        aside_done(&p->tags.items[i]->aside);
+        free(p->tags.items[i]->name);
+        free(p->tags.items[i]);
     }
-    aside_done(&p->reap_aside);
-    free(p->reap_after);
-    free(p->tags);
+    aside_done(&p->upkeep.aside);
+    free(p->upkeep.after);
+    free(p->tags.items);
 }

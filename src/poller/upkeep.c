@@ -1,11 +1,12 @@
 /*
  * upkeep.c - what any poller does for all: taking back tasks whose owner is gone, deleting what has been finished long enough.
  */
-#include "poller/state.h"
+#include "poller/upkeep.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/state.h"
 #include "store/lease_store.h"
 #include "store/retention_store.h"
 #include "store/rows.h"
@@ -25,13 +26,13 @@
 
 int64_t upkeep_reap_next(const struct poller *p)
 {
-    return p->phase == PHASE_RUN && p->clock.known ? p->reap_us : NEVER_US;
+    return p->phase == PHASE_RUN && p->clock.known ? p->upkeep.reap_us : NEVER_US;
 }
 
 /* Whether we may take the task back, and if so, whether it has failed for good. */
 static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *ret_give_up)
 {
-    int handler = tags_get(p, t->tag)->handler;
+    int handler = tags_named(p, t->tag)->handler;
 
     *ret_give_up = t->max_attempts && t->attempt >= t->max_attempts;
     if (handler < 0)
@@ -45,11 +46,11 @@ static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *
  * seldom. */
 static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
 {
-    int64_t dear_us = cost_us < p->reap_cost_us ? cost_us : p->reap_cost_us, wait_us = dear_us * REAP_SHARE;
+    int64_t dear_us = cost_us < p->upkeep.reap_cost_us ? cost_us : p->upkeep.reap_cost_us, wait_us = dear_us * REAP_SHARE;
 
-    p->reap_cost_us = cost_us;
-    p->reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
-                 (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
+    p->upkeep.reap_cost_us = cost_us;
+    p->upkeep.reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
+                        (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
 }
 
 /* Keeps those that are ours to take back; give_up[] is by their new place. Of many that are not, the next look begins behind the
@@ -71,8 +72,8 @@ static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, i
             left = t->tag;
         }
     }
-    free(p->reap_after);
-    p->reap_after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
+    free(p->upkeep.after);
+    p->upkeep.after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
     for (size_t i = kept; i < l->count; i++)
         task_done(&l->items[i]);
     l->count = kept;
@@ -91,7 +92,7 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
 
 static void log_left(struct poller *p, int64_t now_us)
 {
-    struct aside *a = &p->reap_aside;
+    struct aside *a = &p->upkeep.aside;
 
     if (aside_news(a, now_us))
         log_event(a->last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
@@ -105,11 +106,11 @@ int upkeep_reap(struct poller *p, struct err *err)
 {
     struct task_array expired = {0};
     struct row_faults faults = {0};
-    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->reap_aside.count > 0;
+    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->upkeep.aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
-    size_t aside_count = aside_ids(&p->reap_aside, now_us, &aside);
-    int rc = lease_store_expired(p->db, p->reap_after, aside, aside_count, REAP_MOST, &expired, err);
+    size_t aside_count = aside_ids(&p->upkeep.aside, now_us, &aside);
+    int rc = lease_store_expired(p->db, p->upkeep.after, aside, aside_count, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
@@ -121,8 +122,8 @@ int upkeep_reap(struct poller *p, struct err *err)
         log_taken(&expired, give_up, taken);
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
-                aside_forget(&p->reap_aside, expired.items[i].id);
-        aside_put_all(&p->reap_aside, &faults, when_steady_us());
+                aside_forget(&p->upkeep.aside, expired.items[i].id);
+        aside_put_all(&p->upkeep.aside, &faults, when_steady_us());
         if (faults.count < expired.count)
             look_reaped(&p->look);
     }
@@ -134,7 +135,7 @@ int upkeep_reap(struct poller *p, struct err *err)
 
 int64_t upkeep_retention_next(const struct poller *p)
 {
-    return p->phase == PHASE_RUN ? p->retention_us : NEVER_US;
+    return p->phase == PHASE_RUN ? p->upkeep.retention_us : NEVER_US;
 }
 
 static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted, struct err *err)
@@ -170,6 +171,6 @@ int upkeep_retention(struct poller *p, struct err *err)
         }
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
-    p->retention_us = when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
+    p->upkeep.retention_us = when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
     return 0;
 }

@@ -7,11 +7,12 @@
  * directory that others may write is safe: no name in it is followed, and only a file of our own account whose dqd is gone is
  * removed.
  */
-#include "poller/state.h"
+#include "poller/wake.h"
 
 #include "base/log.h"
 #include "base/poke.h"
 #include "base/when.h"
+#include "poller/state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -139,7 +140,7 @@ void wake_open(struct poller *p)
 {
     const char *dir = p->conf->dqd.wake_dir;
     char text[WHEN_TEXT_SIZE];
-    bool had = p->wake.fd >= 0, again = p->beat_us != 0;
+    bool had = p->wake.fd >= 0, again = p->registry.beat_us != 0;
 
     if (!dir[0] || p->o->mode == POLLER_ONCE || p->phase != PHASE_RUN || (had && is_found(p)))
         return;

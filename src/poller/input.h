@@ -1,0 +1,16 @@
+/*
+ * input.h - what a handler reads.
+ */
+#ifndef DQ_POLLER_INPUT_H
+#define DQ_POLLER_INPUT_H
+
+#include "base/err.h"
+#include "base/task.h"
+
+#include <stddef.h>
+
+/* A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM, or ERR_DATA if this body is to blame). */
+int input_body(const void *body, size_t size, struct err *err);
+int input_batch(const struct task *tasks, size_t count, struct err *err);
+
+#endif
