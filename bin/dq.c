@@ -1,7 +1,8 @@
 /*
  * dq.c - the program dq: reads its command line, sets up what the verb needs, runs it, and speaks.
  *
- * Invariant: an error is printed once, here, as one line; the exit status follows from its code alone.
+ * Invariant: an error is printed once, here, as one line; the exit status follows from its code
+ * alone.
  */
 #include "cli/verbs.h"
 
@@ -14,7 +15,7 @@
 static int print_help(const struct cmd *cmd)
 {
     struct buf b = BUF_INIT;
-    if (cmd != NULL)
+    if (cmd)
         usage_put_verb(&b, cmd);
     else
         usage_put_all(&b);
@@ -32,7 +33,7 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
         return print_help(c->cmd);
     if (c->version)
         c->cmd = &cmd_version;
-    if (c->cmd == NULL)
+    if (!c->cmd)
         return err_set(err, ERR_USAGE, "no command given; try dq help");
     rc = cmd_open(c, c->cmd->level, err);
     return rc < 0 ? rc : c->cmd->run(c, c->values, err);
@@ -44,8 +45,9 @@ int main(int argc, char **argv)
     struct cmd_context c = {.now_at = TASK_TIME_NONE};
     struct err err = {0};
     log_fill_descriptors();
-    setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-    signal(SIGPIPE, SIG_IGN); /* a connection that breaks is an error like others; out_flush makes up for stdout */
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    /* a connection that breaks is an error like others; out_flush makes up for stdout */
+    signal(SIGPIPE, SIG_IGN);
     int rc = run(&c, argc, argv, &err);
     struct err flush_err = {0};
     if (out_flush(&flush_err) < 0 && rc >= 0) {

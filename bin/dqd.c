@@ -36,23 +36,25 @@ struct command_line {
     size_t tag_count;
 };
 
-static const char usage[] = "usage: dqd [--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N]\n"
-                            "           [--log-level LEVEL] [--allow-overlap]\n"
-                            "       dqd --check-config | --list-handlers [--config FILE]\n"
-                            "       dqd --help | --version\n";
-static const char help[] = "\nStart the handlers of tasks that are due.\n\n"
-                           "  --once             run until nothing is due and nothing runs, then exit (default; for timers)\n"
-                           "  --for DURATION     run for this long, then let running handlers finish (for cron: 55s)\n"
-                           "  --resident         run until SIGTERM (for a service)\n"
-                           "  --config FILE      read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
-                           "  --tag GLOB         run only tasks whose tag matches; may be repeated\n"
-                           "  --slots N          at most N handler processes at a time; default: slots in [dqd]\n"
-                           "  --log-level LEVEL  error, warn, notice, info or debug; default: log_level in [dqd]\n"
-                           "  --allow-overlap    run even if another --once or --for run is active on this host\n"
-                           "  --check-config     check dq.ini and the handlers file, exit with 0 or 78\n"
-                           "  --list-handlers    print the handlers as dqd understands them\n\n"
-                           "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM\n"
-                           "kills them. SIGHUP reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).\n";
+static const char usage[] =
+    "usage: dqd [--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N]\n"
+    "           [--log-level LEVEL] [--allow-overlap]\n"
+    "       dqd --check-config | --list-handlers [--config FILE]\n"
+    "       dqd --help | --version\n";
+static const char help[] =
+    "\nStart the handlers of tasks that are due.\n\n"
+    "  --once             run until nothing is due and nothing runs, then exit (default; for timers)\n"
+    "  --for DURATION     run for this long, then let running handlers finish (for cron: 55s)\n"
+    "  --resident         run until SIGTERM (for a service)\n"
+    "  --config FILE      read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
+    "  --tag GLOB         run only tasks whose tag matches; may be repeated\n"
+    "  --slots N          at most N handler processes at a time; default: slots in [dqd]\n"
+    "  --log-level LEVEL  error, warn, notice, info or debug; default: log_level in [dqd]\n"
+    "  --allow-overlap    run even if another --once or --for run is active on this host\n"
+    "  --check-config     check dq.ini and the handlers file, exit with 0 or 78\n"
+    "  --list-handlers    print the handlers as dqd understands them\n\n"
+    "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM\n"
+    "kills them. SIGHUP reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).\n";
 
 static const struct option options[] = {{"once", no_argument, NULL, 'o'},
                                         {"for", required_argument, NULL, 'f'},
@@ -101,7 +103,8 @@ static int set_action(struct command_line *c, enum action action, const char *na
     return 0;
 }
 
-static int set_mode(struct command_line *c, enum poller_mode mode, const char *name, struct err *err)
+static int set_mode(struct command_line *c, enum poller_mode mode, const char *name,
+                    struct err *err)
 {
     c->o.mode = mode;
     return set_action(c, RUN, name, err);
@@ -141,7 +144,8 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         return 0;
     case 't':
         if (*optarg == '\0')
-            return err_set(err, ERR_USAGE, "--tag is empty and would match nothing; give a glob such as 'mail.*'");
+            return err_set(err, ERR_USAGE,
+                           "--tag is empty and would match nothing; give a glob such as 'mail.*'");
         c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
         c->tags[c->tag_count++] = optarg;
         c->tags[c->tag_count] = NULL;
@@ -150,7 +154,10 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         return take_slots(c, optarg, err);
     case 'l':
         c->o.log_level = log_level_parse(optarg);
-        return c->o.log_level > 0 ? 0 : err_set(err, ERR_USAGE, "--log-level %s: give error, warn, notice, info or debug", optarg);
+        return c->o.log_level > 0
+                   ? 0
+                   : err_set(err, ERR_USAGE,
+                             "--log-level %s: give error, warn, notice, info or debug", optarg);
     case 'a':
         c->allow_overlap = true;
         return 0;
@@ -184,7 +191,9 @@ static int parse(struct command_line *c, int argc, char **argv, struct err *err)
             return err->code;
     }
     if (optind < argc)
-        return err_set(err, ERR_USAGE, "unexpected argument \"%s\"; dqd takes only options, see dqd --help", argv[optind]);
+        return err_set(err, ERR_USAGE,
+                       "unexpected argument \"%s\"; dqd takes only options, see dqd --help",
+                       argv[optind]);
     c->o.tags = c->tags;
     c->o.argv = argv;
     return 0;
@@ -225,9 +234,10 @@ static void list_handlers(const struct handlers *h)
         char timeout[WHEN_TEXT_SIZE];
 
         text_escape(&b, k->name, strlen(k->name), 0);
-        buf_printf(&b, "\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t", k->line,
-                   when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry), k->max_running, k->batch,
-                   k->user ? k->user : "-");
+        buf_printf(
+            &b, "\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t",
+            k->line, when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry),
+            k->max_running, k->batch, k->user ? k->user : "-");
         put_command(&b, k);
         buf_chr(&b, '\n');
     }
@@ -238,8 +248,10 @@ static void list_handlers(const struct handlers *h)
 /* The files that the connection needs, which only a run would miss. */
 static int check_mysql_files(const struct conf_mysql *m, struct err *err)
 {
-    const char *const files[][2] = {
-        {"defaults_file", m->defaults_file}, {"tls_ca", m->tls_ca}, {"tls_cert", m->tls_cert}, {"tls_key", m->tls_key}};
+    const char *const files[][2] = {{"defaults_file", m->defaults_file},
+                                    {"tls_ca", m->tls_ca},
+                                    {"tls_cert", m->tls_cert},
+                                    {"tls_key", m->tls_key}};
     char *password = NULL;
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
@@ -252,16 +264,19 @@ static int check_mysql_files(const struct conf_mysql *m, struct err *err)
     return rc;
 }
 
-static void warn_of_handler(const struct handlers *handlers, const struct handler *h, const char *why)
+static void warn_of_handler(const struct handlers *handlers, const struct handler *h,
+                            const char *why)
 {
     struct buf name = BUF_INIT;
 
     text_escape(&name, h->name, strlen(h->name), 0);
-    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started at present: %s\n", handlers->path, h->line, name.data, why);
+    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started at present: %s\n", handlers->path,
+            h->line, name.data, why);
     buf_done(&name);
 }
 
-/* 0, or why a dqd that stays could have no file there. One that is missing is made at the start, mostly by systemd or by root. */
+/* 0, or why a dqd that stays could have no file there. One that is missing is made at the start,
+ * mostly by systemd or by root. */
 static int wake_dir_fault(const char *dir)
 {
     struct stat st;
@@ -278,10 +293,11 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
     int fault = wake_dir_fault(conf->dqd.wake_dir);
 
     if (fault)
-        fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n", conf->path, conf->dqd.wake_dir,
-                strerror(fault));
+        fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n",
+                conf->path, conf->dqd.wake_dir, strerror(fault));
     if (!handlers->count)
-        fprintf(stderr, "dqd: %s: warning: there are no handlers, so no task would be started\n", handlers->path);
+        fprintf(stderr, "dqd: %s: warning: there are no handlers, so no task would be started\n",
+                handlers->path);
     return (size_t)(fault != 0) + (handlers->count == 0);
 }
 
@@ -296,8 +312,10 @@ static int check_config(const struct command_line *c, struct err *err)
     if (rc < 0)
         return rc;
     if (conf->dqd.user[0] && !getpwnam(conf->dqd.user))
-        return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", conf->path, conf->dqd.user);
-    warnings = runner_check(handlers, conf->dqd.user, warn_of_handler) + warn_of_files(conf, handlers);
+        return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", conf->path,
+                       conf->dqd.user);
+    warnings =
+        runner_check(handlers, conf->dqd.user, warn_of_handler) + warn_of_files(conf, handlers);
     rc = lock_check(conf, err);
     if (rc < 0 && rc != ERR_DENIED && conf->dqd.lock_file[0])
         return err_prefix(err, "%s: [dqd] lock_file", conf->path);
@@ -305,7 +323,8 @@ static int check_config(const struct command_line *c, struct err *err)
         fprintf(stderr, "dqd: %s: warning: %s\n", conf->path, err->text);
         warnings++;
     }
-    printf("%s and %s are fine: %zu handler%s", conf->path, handlers->path, handlers->count, handlers->count == 1 ? "" : "s");
+    printf("%s and %s are fine: %zu handler%s", conf->path, handlers->path, handlers->count,
+           handlers->count == 1 ? "" : "s");
     if (warnings)
         printf(", %zu warning%s", warnings, warnings == 1 ? "" : "s");
     putchar('\n');
@@ -343,7 +362,8 @@ static int run(struct command_line *c, struct err *err)
 
 static int act(struct command_line *c, struct err *err)
 {
-    if (conf_load(c->o.conf_path, &c->o.conf, err) < 0 || handlers_load(c->o.conf->dqd.handlers, &c->o.handlers, err) < 0)
+    if (conf_load(c->o.conf_path, &c->o.conf, err) < 0 ||
+        handlers_load(c->o.conf->dqd.handlers, &c->o.handlers, err) < 0)
         return err->code;
     log_set_level(c->o.log_level ? c->o.log_level : c->o.conf->dqd.log_level);
     if (c->action == CHECK_CONFIG)

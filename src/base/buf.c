@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 void buf_done(struct buf *b)
 {
@@ -31,7 +32,7 @@ void buf_reserve(struct buf *b, size_t more)
     /* SIZE_MAX cannot be had, so that an overflow ends like any other exhaustion. */
     size_t need = more < SIZE_MAX - b->len ? b->len + more + 1 : SIZE_MAX;
     size_t cap = b->cap < 64 ? 64 : b->cap > SIZE_MAX / 2 ? SIZE_MAX : b->cap * 2;
-    b->cap = cap < need ? need : cap;
+    b->cap = MAX(cap, need);
     b->data = mem_resize(b->data, b->cap, 1);
     b->data[b->len] = '\0';
 }

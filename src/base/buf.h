@@ -1,8 +1,8 @@
 /*
  * buf.h - a byte string that grows.
  *
- * Caller-owned: `struct buf b = BUF_INIT; ... buf_done(&b);`. data is always followed by a NUL byte once anything was added, so
- * that text can be used as a C string; NULs inside count as bytes.
+ * Caller-owned: `struct buf b = BUF_INIT; ... buf_done(&b);`. data is always followed by a NUL byte
+ * once anything was added, so that text can be used as a C string; NULs inside count as bytes.
  */
 #ifndef DQ_BASE_BUF_H
 #define DQ_BASE_BUF_H

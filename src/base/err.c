@@ -1,8 +1,8 @@
 /*
  * err.c - fills a struct err.
  *
- * Invariant: text is always one NUL-terminated line without control characters, whatever was formatted into it, and arguments may
- * point into the very struct that is being filled.
+ * Invariant: text is always one NUL-terminated line without control characters, whatever was
+ * formatted into it, and arguments may point into the very struct that is being filled.
  */
 #include "base/err.h"
 
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A newline or an escape sequence from data must not reach the operator's terminal. C1 controls are two bytes in UTF-8. */
+/* A newline or an escape sequence from data must not reach the operator's terminal. C1 controls are
+ * two bytes in UTF-8. */
 static void err_disarm(char *s)
 {
     for (; *s; s++) {

@@ -1,9 +1,10 @@
 /*
  * err.h - how a function says what went wrong.
  *
- * Every function that can fail returns 0 (or a count) when it worked and one of the negative codes below when it did not, and
- * fills the struct err that is its last argument. The text is one line, without a newline, fit to be shown to the operator as
- * it is: what, where, and what to do next. It never contains a password or a task's body. Only programs print it.
+ * Every function that can fail returns 0 (or a count) when it worked and one of the negative codes
+ * below when it did not, and fills the struct err that is its last argument. The text is one line,
+ * without a newline, fit to be shown to the operator as it is: what, where, and what to do next. It
+ * never contains a password or a task's body. Only programs print it.
  */
 #ifndef DQ_BASE_ERR_H
 #define DQ_BASE_ERR_H
@@ -12,20 +13,24 @@
 
 enum err_code {
     ERR_NONE = 0,
-    ERR_NOT_FOUND = -1,   /* no such thing, or nothing matched */
-    ERR_STATE = -2,       /* it exists, but not in a state that allows this */
-    ERR_USAGE = -3,       /* the command line is wrong */
-    ERR_DATA = -4,        /* input data is malformed, too long, or refused by the server as such */
-    ERR_UNAVAILABLE = -5, /* no connection could be made (absent, refused, too many connections, read-only server) */
-    ERR_LOST = -6,        /* the connection broke; the outcome of a write that was under way is unknown */
-    ERR_TRANSIENT = -7,   /* deadlock, changed record: rolled back, the same call may succeed now */
-    ERR_DUPLICATE = -8,   /* a unique key is taken */
-    ERR_DENIED = -9,      /* wrong password or missing privilege */
-    ERR_CONFIG = -10,     /* configuration or handlers file, unknown database, schema missing or of another version */
-    ERR_BUSY = -11,       /* another one is doing this now (lock held) */
-    ERR_SYSTEM = -12,     /* the operating system refused something */
-    ERR_FATAL = -13,      /* anything else: a bug here, or a server error nobody expected */
-    ERR_LOCKED = -14,     /* a row is locked by another session's open transaction: rolled back; that may last */
+    ERR_NOT_FOUND = -1, /* no such thing, or nothing matched */
+    ERR_STATE = -2,     /* it exists, but not in a state that allows this */
+    ERR_USAGE = -3,     /* the command line is wrong */
+    ERR_DATA = -4,      /* input data is malformed, too long, or refused by the server as such */
+    /* no connection could be made (absent, refused, too many connections, read-only server) */
+    ERR_UNAVAILABLE = -5,
+    /* the connection broke; the outcome of a write that was under way is unknown */
+    ERR_LOST = -6,
+    ERR_TRANSIENT = -7, /* deadlock, changed record: rolled back, the same call may succeed now */
+    ERR_DUPLICATE = -8, /* a unique key is taken */
+    ERR_DENIED = -9,    /* wrong password or missing privilege */
+    /* configuration or handlers file, unknown database, schema missing or of another version */
+    ERR_CONFIG = -10,
+    ERR_BUSY = -11,   /* another one is doing this now (lock held) */
+    ERR_SYSTEM = -12, /* the operating system refused something */
+    ERR_FATAL = -13,  /* anything else: a bug here, or a server error nobody expected */
+    /* a row is locked by another session's open transaction: rolled back; that may last */
+    ERR_LOCKED = -14,
 };
 
 struct err {
@@ -33,19 +38,23 @@ struct err {
     char text[512]; /* NUL-terminated; cut with "..." when too long */
 };
 
-/* Sets code and text, returns code, so that callers write `return err_set(err, ERR_DATA, "...")`. err may be NULL. Control
- * characters in the result are replaced by '?'. */
+/* Sets code and text, returns code, so that callers write `return err_set(err, ERR_DATA, "...")`.
+ * err may be NULL. Control characters in the result are replaced by '?'. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-#ifdef __clang_analyzer__ /* it does not look into functions with "...": to it, any code might come back */
+#ifdef __clang_analyzer__ /* it does not look into functions with "...": to it, any code might     \
+                             come back */
 #define err_set(err, code, ...) (err_set(err, code, __VA_ARGS__), code)
 #endif
-int err_vset(struct err *err, int code, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
+int err_vset(struct err *err, int code, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
 
-/* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL where err is NULL). */
+/* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL where
+ * err is NULL). */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data and duplicate, 69 unavailable
- * and lost, 70 fatal, 71 system, 75 transient and busy, 77 denied, 78 config. These are the numbers of sysexits(3). */
+/* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data
+ * and duplicate, 69 unavailable and lost, 70 fatal, 71 system, 75 transient and busy, 77 denied, 78
+ * config. These are the numbers of sysexits(3). */
 int err_exit_status(int code);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * json.c - every JSON that dq writes or reads. The only user of jansson, and only for reading.
  *
- * Invariant: what json_put_* appends is valid JSON in valid UTF-8 without raw control characters, whatever the bytes were; what
- * json_read_object accepts is exactly one object that fits the table.
+ * Invariant: what json_put_* appends is valid JSON in valid UTF-8 without raw control characters,
+ * whatever the bytes were; what json_read_object accepts is exactly one object that fits the table.
  */
 #include "base/json.h"
 #include "base/mem.h"
@@ -74,7 +74,8 @@ void json_put_string(struct buf *b, const char *s, size_t len)
     buf_chr(b, '"');
 }
 
-static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void put_base64(struct buf *b, const unsigned char *p, size_t len)
 {
@@ -170,7 +171,8 @@ void json_reader_free(struct json_reader *r)
     free(r);
 }
 
-/* Appends the decoded bytes and a NUL; there is room. Strict: whole groups of four, padding only at the end, unused bits zero. */
+/* Appends the decoded bytes and a NUL; there is room. Strict: whole groups of four, padding only at
+ * the end, unused bits zero. */
 static bool decode_base64(struct json_reader *r, const char *text, size_t len)
 {
     char *out = r->bytes.data + r->bytes.len;
@@ -202,7 +204,8 @@ static bool decode_base64(struct json_reader *r, const char *text, size_t len)
     return true;
 }
 
-static int unknown_member(const char *key, const struct json_member *members, size_t count, struct err *err)
+static int unknown_member(const char *key, const struct json_member *members, size_t count,
+                          struct err *err)
 {
     const char **names = mem_alloc((count + 1) * sizeof *names);
     struct buf shown = BUF_INIT;
@@ -221,7 +224,8 @@ static int unknown_member(const char *key, const struct json_member *members, si
 }
 
 /* The member that key stands for, NULL if none. *ret_base64: it is the encoded form. */
-static const struct json_member *find_member(const char *key, const struct json_member *members, size_t count, bool *ret_base64)
+static const struct json_member *find_member(const char *key, const struct json_member *members,
+                                             size_t count, bool *ret_base64)
 {
     for (size_t i = 0; i < count; i++) {
         size_t n = strlen(members[i].name);
@@ -234,8 +238,8 @@ static const struct json_member *find_member(const char *key, const struct json_
     return NULL;
 }
 
-static int read_value(struct json_reader *r, const struct json_member *m, bool base64, json_t *json, struct json_value *v,
-                      struct err *err)
+static int read_value(struct json_reader *r, const struct json_member *m, bool base64, json_t *json,
+                      struct json_value *v, struct err *err)
 {
     static const char *const expected[] = {
         [JSON_TEXT] = "a string",
@@ -247,8 +251,11 @@ static int read_value(struct json_reader *r, const struct json_member *m, bool b
     const char *suffix = base64 ? "_base64" : "";
 
     if (v->present)
-        return err_set(err, ERR_DATA, "\"%s\" and \"%s_base64\" cannot be combined", m->name, m->name);
-    if (is_text ? !json_is_string(json) : m->type == JSON_INT ? !json_is_integer(json) : !json_is_boolean(json))
+        return err_set(err, ERR_DATA, "\"%s\" and \"%s_base64\" cannot be combined", m->name,
+                       m->name);
+    if (is_text               ? !json_is_string(json)
+        : m->type == JSON_INT ? !json_is_integer(json)
+                              : !json_is_boolean(json))
         return err_set(err, ERR_DATA, "\"%s%s\" must be %s", m->name, suffix, expected[m->type]);
     v->present = true;
     if (!is_text) {
@@ -262,7 +269,8 @@ static int read_value(struct json_reader *r, const struct json_member *m, bool b
     if (base64) {
         size_t start = r->bytes.len;
         if (!decode_base64(r, v->text, v->len))
-            return err_set(err, ERR_DATA, "\"%s_base64\" is not base64 (RFC 4648, padded)", m->name);
+            return err_set(err, ERR_DATA, "\"%s_base64\" is not base64 (RFC 4648, padded)",
+                           m->name);
         v->text = r->bytes.data + start;
         v->len = r->bytes.len - start - 1;
     }
@@ -280,7 +288,8 @@ static int parse_line(struct json_reader *r, const char *line, size_t len, struc
     while (blanks < len && strchr(" \t\r\n", line[blanks]) && line[blanks])
         blanks++;
     if (blanks == len || line[blanks] != '{')
-        return err_set(err, ERR_DATA, "not a JSON object: \"{\" expected at column %zu", blanks + 1);
+        return err_set(err, ERR_DATA, "not a JSON object: \"{\" expected at column %zu",
+                       blanks + 1);
     r->root = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &fault);
     if (r->root)
         return 0;
@@ -288,11 +297,13 @@ static int parse_line(struct json_reader *r, const char *line, size_t len, struc
     char *near = strstr(fault.text, " near ");
     if (near)
         *near = '\0';
-    return err_set(err, ERR_DATA, "malformed JSON: %s at column %d", fault.text, fault.column > 0 ? fault.column : 1);
+    return err_set(err, ERR_DATA, "malformed JSON: %s at column %d", fault.text,
+                   fault.column > 0 ? fault.column : 1);
 }
 
-int json_read_object(struct json_reader *r, const char *line, size_t len, const struct json_member *members, size_t count,
-                     struct json_value *values, struct err *err)
+int json_read_object(struct json_reader *r, const char *line, size_t len,
+                     const struct json_member *members, size_t count, struct json_value *values,
+                     struct err *err)
 {
     const char *key;
     json_t *json;
@@ -300,7 +311,8 @@ int json_read_object(struct json_reader *r, const char *line, size_t len, const 
     if (parse_line(r, line, len, err))
         return ERR_DATA;
     memset(values, 0, count * sizeof *values);
-    /* Decoded bytes are shorter than the line: the buffer does not move while values point into it. */
+    /* Decoded bytes are shorter than the line: the buffer does not move while values point
+     * into it. */
     buf_reset(&r->bytes);
     buf_reserve(&r->bytes, len);
     json_object_foreach(r->root, key, json)

@@ -1,7 +1,8 @@
 /*
  * json.h - every JSON that dq writes or reads.
  *
- * Bytes in JSON: a string member NAME where the bytes are valid UTF-8, else NAME_base64. The rule is the same both ways.
+ * Bytes in JSON: a string member NAME where the bytes are valid UTF-8, else NAME_base64. The rule
+ * is the same both ways.
  */
 #ifndef DQ_BASE_JSON_H
 #define DQ_BASE_JSON_H
@@ -14,18 +15,22 @@
 #include <stdint.h>
 
 /* Writing. */
-/* Quoted and escaped, controls (C0, DEL, C1) too; s should be valid UTF-8, other bytes become U+FFFD. */
+/* Quoted and escaped, controls (C0, DEL, C1) too; s should be valid UTF-8, other bytes become
+ * U+FFFD. */
 void json_put_string(struct buf *b, const char *s, size_t len);
 /* `"name":"..."` or `"name_base64":"..."`, no comma. */
 void json_put_bytes(struct buf *b, const char *name, const void *p, size_t len);
 
-/* True for well-formed UTF-8 (no overlong forms, no surrogates, up to U+10FFFF). *ret_chars, where not NULL, gets the number of
- * code points; *ret_bad, where not NULL, the offset of the first bad byte. */
+/* True for well-formed UTF-8 (no overlong forms, no surrogates, up to U+10FFFF). *ret_chars, where
+ * not NULL, gets the number of code points; *ret_bad, where not NULL, the offset of the first bad
+ * byte. */
 bool json_utf8_valid(const char *s, size_t len, size_t *ret_chars, size_t *ret_bad);
 
 /* Reading one flat object from one line, by a table of the members that may occur. */
 enum json_type {
-    JSON_TEXT,  /* string -> text (NUL-terminated, len); a NUL inside is refused unless the member is JSON_BYTES */
+    /* string -> text (NUL-terminated, len); a NUL inside is refused unless the member is
+     * JSON_BYTES */
+    JSON_TEXT,
     JSON_BYTES, /* string NAME, or base64 in NAME_base64 -> text, len; the decoded bytes, any */
     JSON_INT,   /* integer, exact in 64 bits -> number */
     JSON_BOOL,  /* -> number 0 or 1 */
@@ -41,13 +46,15 @@ struct json_value {
     size_t len;
     int64_t number;
 };
-/* Parses line (len bytes, one JSON object and nothing else but blanks) and fills values[i] for members[i]. What text points to
- * lives until the next call with this reader. A member that is not in the table is refused with the nearest name; so are
- * duplicates, a wrong type, a missing required member, nesting. ERR_DATA; the text gives the column where the parser knows it. */
+/* Parses line (len bytes, one JSON object and nothing else but blanks) and fills values[i] for
+ * members[i]. What text points to lives until the next call with this reader. A member that is not
+ * in the table is refused with the nearest name; so are duplicates, a wrong type, a missing
+ * required member, nesting. ERR_DATA; the text gives the column where the parser knows it. */
 struct json_reader;
 struct json_reader *json_reader_new(void);
 void json_reader_free(struct json_reader *r);
-int json_read_object(struct json_reader *r, const char *line, size_t len, const struct json_member *members, size_t count,
-                     struct json_value *values, struct err *err) __attribute__((warn_unused_result));
+int json_read_object(struct json_reader *r, const char *line, size_t len,
+                     const struct json_member *members, size_t count, struct json_value *values,
+                     struct err *err) __attribute__((warn_unused_result));
 
 #endif

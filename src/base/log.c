@@ -1,8 +1,9 @@
 /*
  * log.c - one line an event on stderr.
  *
- * Invariant: an event is one write of one line without control characters, whatever its fields contained, and no write waits for a
- * reader: a pipe, socket or terminal that is full loses the line. errno is kept.
+ * Invariant: an event is one write of one line without control characters, whatever its fields
+ * contained, and no write waits for a reader: a pipe, socket or terminal that is full loses the
+ * line. errno is kept.
  */
 #include "base/log.h"
 #include "base/buf.h"
@@ -25,12 +26,15 @@
 
 enum { LINE_MAX_BYTES = 2000, QUOTE_MAX_BYTES = 200, QUOTE_RING = 8 };
 
-/* How lines are written without waiting. O_NONBLOCK on stderr itself would change it for the shell and whoever else shares it. */
+/* How lines are written without waiting. O_NONBLOCK on stderr itself would change it for the shell
+ * and whoever else shares it. */
 enum log_way {
-    LOG_WAY_FILE,    /* a file never waits for a reader */
-    LOG_WAY_OPENED,  /* the same pipe or terminal, opened a second time with O_NONBLOCK */
-    LOG_WAY_SOCKET,  /* MSG_DONTWAIT */
-    LOG_WAY_POLLING, /* it could not be opened (another account's): written to only when poll(2) says that there is room */
+    LOG_WAY_FILE,   /* a file never waits for a reader */
+    LOG_WAY_OPENED, /* the same pipe or terminal, opened a second time with O_NONBLOCK */
+    LOG_WAY_SOCKET, /* MSG_DONTWAIT */
+    /* it could not be opened (another account's): written to only when poll(2) says that there is
+       room */
+    LOG_WAY_POLLING,
 };
 
 static struct {
@@ -43,7 +47,8 @@ static struct {
 } log_state = {"dq", LOG_INFO, false, LOG_WAY_POLLING, STDERR_FILENO, 0};
 
 static const char *const level_names[] = {
-    [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_NOTE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+    [LOG_ERROR] = "error", [LOG_WARN] = "warn",   [LOG_NOTE] = "notice",
+    [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",
 };
 enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 
@@ -54,19 +59,21 @@ static bool stderr_is_journal(void)
     unsigned long long device, inode;
     struct stat st;
 
-    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && !fstat(STDERR_FILENO, &st) && st.st_dev == device &&
-           st.st_ino == inode;
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
 }
 
 void log_fill_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             abort();
     }
 }
 
-/* A descriptor from before is left alone: the process may have closed it, and its number may be something else's. */
+/* A descriptor from before is left alone: the process may have closed it, and its number may be
+ * something else's. */
 static void choose_way(void)
 {
     struct stat st;
@@ -137,7 +144,8 @@ static ssize_t write_some(const char *data, size_t len)
             errno = EAGAIN;
             return -1;
         }
-        /* Another process may have filled it since; not every kernel and kind of file knows RWF_NOWAIT. */
+        /* Another process may have filled it since; not every kernel and kind of file knows
+         * RWF_NOWAIT. */
         n = pwritev2(STDERR_FILENO, &part, 1, -1, RWF_NOWAIT);
         return n < 0 && errno == EOPNOTSUPP ? write(STDERR_FILENO, data, len) : n;
     default:
@@ -158,7 +166,8 @@ static bool write_line(const struct buf *line)
 static void begin_line(struct buf *line, int level, const char *msg)
 {
     char now[WHEN_TEXT_SIZE];
-    const char *level_name = level > 0 && level < LEVEL_COUNT && level_names[level] ? level_names[level] : "info";
+    const char *level_name =
+        level > 0 && level < LEVEL_COUNT && level_names[level] ? level_names[level] : "info";
 
     buf_reset(line);
     if (log_state.journal)
@@ -230,7 +239,9 @@ const char *log_quote(const char *text)
     size_t len = strlen(text);
     /* What needs no quotes: everything that a reader splitting at blanks and '=' cannot mistake. */
     if (len && len <= QUOTE_MAX_BYTES &&
-        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/@%+,*?#~") == len)
+        strspn(text,
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/@%+,*?#~") ==
+            len)
         return text;
 
     struct buf *b = &ring[next++ % QUOTE_RING];

@@ -1,7 +1,8 @@
 /*
  * mem.c - malloc and friends that never return NULL.
  *
- * Invariant: a caller that gets control back has its memory; sizes that would overflow count as exhaustion.
+ * Invariant: a caller that gets control back has its memory; sizes that would overflow count as
+ * exhaustion.
  */
 #include "base/mem.h"
 
@@ -18,10 +19,13 @@ static _Noreturn void mem_die(void)
 {
     static const char line[] = ": out of memory\n";
 
-    /* No stdio here: it may want memory itself. And no wait for a reader: a runner that hangs here would kill nothing. */
+    /* No stdio here: it may want memory itself. And no wait for a reader: a runner that hangs here
+     * would kill nothing. */
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    if (poll(&p, 1, 0) != 1 || write(STDERR_FILENO, program_invocation_short_name, strlen(program_invocation_short_name)) < 0 ||
+    if (poll(&p, 1, 0) != 1 ||
+        write(STDERR_FILENO, program_invocation_short_name, strlen(program_invocation_short_name)) <
+            0 ||
         write(STDERR_FILENO, line, sizeof line - 1) < 0)
         abort();
     abort();

@@ -1,7 +1,8 @@
 /*
  * mem.h - memory that is always there.
  *
- * Out of memory aborts the process with one line on stderr: leases make a crash safe, and half-handled exhaustion does not.
+ * Out of memory aborts the process with one line on stderr: leases make a crash safe, and
+ * half-handled exhaustion does not.
  */
 #ifndef DQ_BASE_MEM_H
 #define DQ_BASE_MEM_H
@@ -12,8 +13,11 @@
 void *mem_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *mem_zero(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 void *mem_resize(void *p, size_t count, size_t size) __attribute__((warn_unused_result));
-char *mem_strdup(const char *s) __attribute__((malloc, warn_unused_result));          /* NULL stays NULL */
-void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_result)); /* one NUL byte is added behind */
-char *mem_printf(const char *fmt, ...) __attribute__((malloc, warn_unused_result, format(printf, 1, 2)));
+/* NULL stays NULL */
+char *mem_strdup(const char *s) __attribute__((malloc, warn_unused_result));
+/* one NUL byte is added behind */
+void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_result));
+char *mem_printf(const char *fmt, ...)
+    __attribute__((malloc, warn_unused_result, format(printf, 1, 2)));
 
 #endif

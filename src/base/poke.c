@@ -1,6 +1,6 @@
 /*
- * poke.c - see poke.h. Invariant: costs a few system calls, whatever the directory is or holds: it may be one that anybody can
- * write.
+ * poke.c - see poke.h. Invariant: costs a few system calls, whatever the directory is or holds: it
+ * may be one that anybody can write.
  */
 #include "base/poke.h"
 
@@ -17,7 +17,8 @@
 
 const char *poke_prefix(char buf[POKE_PREFIX_SIZE], const char *database)
 {
-    snprintf(buf, POKE_PREFIX_SIZE, "wake.%016" PRIx64 ".", text_hash(TEXT_HASH_INIT, database));
+    snprintf(buf, POKE_PREFIX_SIZE, "wake.%016" PRIx64 ".",
+             text_hash(TEXT_HASH_INIT, database, strlen(database)));
     return buf;
 }
 
@@ -33,9 +34,11 @@ void poke_send(const char *dir, const char *database)
     for (int i = 0; i < ENTRIES_MAX && (e = readdir(entries)); i++) {
         int fd;
 
-        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || (e->d_type != DT_REG && e->d_type != DT_UNKNOWN))
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
+            (e->d_type != DT_REG && e->d_type != DT_UNKNOWN))
             continue;
-        fd = openat(dirfd(entries), e->d_name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+        fd = openat(dirfd(entries), e->d_name,
+                    O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
         if (fd >= 0)
             close(fd);
     }

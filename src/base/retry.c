@@ -4,11 +4,13 @@
  * Invariant: a pure function of its arguments; a delay is never shorter than its step.
  */
 #include "base/retry.h"
+
+#include <sys/param.h>
 #include "base/when.h"
 
 const struct retry_policy retry_default = {
-    .step_ms = {5 * WHEN_SECOND, 30 * WHEN_SECOND, 60 * WHEN_SECOND, 10 * WHEN_MINUTE, 30 * WHEN_MINUTE, 1 * WHEN_HOUR,
-                6 * WHEN_HOUR, 24 * WHEN_HOUR, 48 * WHEN_HOUR},
+    .step_ms = {5 * WHEN_SECOND, 30 * WHEN_SECOND, 60 * WHEN_SECOND, 10 * WHEN_MINUTE,
+                30 * WHEN_MINUTE, 1 * WHEN_HOUR, 6 * WHEN_HOUR, 24 * WHEN_HOUR, 48 * WHEN_HOUR},
     .steps = 9,
 };
 
@@ -17,7 +19,8 @@ uint32_t retry_max_attempts(const struct retry_policy *p)
     return 1 + (uint32_t)p->steps;
 }
 
-int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts, uint64_t random)
+int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts,
+                       uint64_t random)
 {
     if (!max_attempts)
         max_attempts = retry_max_attempts(p);
@@ -25,7 +28,7 @@ int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t 
         return -1;
 
     size_t step = attempt > 1 ? attempt - 1 : 0;
-    int64_t delay_ms = p->step_ms[step < p->steps ? step : p->steps - 1];
+    int64_t delay_ms = p->step_ms[MIN(step, p->steps - 1)];
     uint64_t jitter_ms = (uint64_t)delay_ms * p->jitter_percent / 100;
     return delay_ms + (int64_t)(random % (jitter_ms + 1));
 }

@@ -1,5 +1,6 @@
 /*
- * retry.h - when a failed attempt is tried again. Pure: no clock, no database, no allocation beyond the policy.
+ * retry.h - when a failed attempt is tried again. Pure: no clock, no database, no allocation beyond
+ * the policy.
  */
 #ifndef DQ_BASE_RETRY_H
 #define DQ_BASE_RETRY_H
@@ -13,15 +14,18 @@
 struct retry_policy {
     int64_t step_ms[RETRY_STEPS_MAX]; /* step_ms[0] follows attempt 1 */
     size_t steps;                     /* 0: never again */
-    unsigned jitter_percent;          /* 0..100: a step is lengthened by 0..this share of itself; never shortened */
+    /* 0..100: a step is lengthened by 0..this share of itself; never shortened */
+    unsigned jitter_percent;
 };
 extern const struct retry_policy retry_default;
 
 /* How many attempts the ladder allows: 1 + steps. */
 uint32_t retry_max_attempts(const struct retry_policy *p);
 
-/* The delay in ms after attempt number `attempt` (1 = the first) failed, or -1 when max_attempts (0: the ladder's own) is used
- * up. Past the last step of the ladder its last step repeats. random is a uniformly random number (the jitter's source). */
-int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts, uint64_t random);
+/* The delay in ms after attempt number `attempt` (1 = the first) failed, or -1 when max_attempts
+ * (0: the ladder's own) is used up. Past the last step of the ladder its last step repeats. random
+ * is a uniformly random number (the jitter's source). */
+int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts,
+                       uint64_t random);
 
 #endif

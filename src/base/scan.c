@@ -35,8 +35,9 @@ int scan_fault(const struct scan *s, const char *at, const char *hint, const cha
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    return err_set(s->err, ERR_DATA, "%s \"%.*s%s\": %s%s%s%s%s", s->what, (int)shown, s->text, cut ? "..." : "", message, place,
-                   hint ? " (" : "", hint ? hint : "", hint ? ")" : "");
+    return err_set(s->err, ERR_DATA, "%s \"%.*s%s\": %s%s%s%s%s", s->what, (int)shown, s->text,
+                   cut ? "..." : "", message, place, hint ? " (" : "", hint ? hint : "",
+                   hint ? ")" : "");
 }
 
 void scan_blanks(struct scan *s)
@@ -128,7 +129,8 @@ static int scan_unit(struct scan *s, int64_t largest_ms, int64_t *ret_ms)
         if (strncmp(units[i].name, s->p, (size_t)n) || units[i].name[n])
             continue;
         if (units[i].ms >= largest_ms)
-            return scan_fault(s, s->p, "units go from large to small, each once", "unit \"%s\" is out of order", units[i].name);
+            return scan_fault(s, s->p, "units go from large to small, each once",
+                              "unit \"%s\" is out of order", units[i].name);
         *ret_ms = units[i].ms;
         s->p += n;
         return 0;
@@ -162,7 +164,8 @@ int scan_duration(struct scan *s, int64_t *ret_ms)
             return ERR_DATA;
         if (part * unit_ms % scale)
             return scan_fault(s, start, NULL, "finer than a millisecond");
-        if (whole > WHEN_MAX_DURATION_MS / unit_ms || (total_ms += whole * unit_ms + part * unit_ms / scale) > WHEN_MAX_DURATION_MS)
+        if (whole > WHEN_MAX_DURATION_MS / unit_ms ||
+            (total_ms += whole * unit_ms + part * unit_ms / scale) > WHEN_MAX_DURATION_MS)
             return scan_fault(s, start, NULL, "longer than 3660 days");
         scan_blanks(s);
     } while (*s->p);

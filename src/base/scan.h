@@ -16,23 +16,28 @@ struct scan {
     struct err *err;
 };
 
-/* Sets ERR_DATA, `time "2026-02-31": February has 28 days in 2026 at character 9 (hint)`, and returns it. at NULL: no place; hint
- * NULL: none. Places count characters from 1. */
-int scan_fault(const struct scan *s, const char *at, const char *hint, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Sets ERR_DATA, `time "2026-02-31": February has 28 days in 2026 at character 9 (hint)`, and
+ * returns it. at NULL: no place; hint NULL: none. Places count characters from 1. */
+int scan_fault(const struct scan *s, const char *at, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 void scan_blanks(struct scan *s); /* skips spaces and tabs */
 
-/* Length of the word at p, for better or worse: up to the next blank, digit or end, at most 40 bytes. */
+/* Length of the word at p, for better or worse: up to the next blank, digit or end, at most 40
+ * bytes. */
 int scan_word_length(const char *p);
 
 /* Skips `word`, letter case aside, where it stands at p as a whole word. */
 bool scan_word(struct scan *s, const char *word);
 
-/* Reads a number of `digits` digits (`fewer`: one less is fine too). False: there is none, nothing was read. */
+/* Reads a number of `digits` digits (`fewer`: one less is fine too). False: there is none, nothing
+ * was read. */
 bool scan_number(struct scan *s, size_t digits, bool fewer, int *ret);
 
-/* Reads the digits behind a decimal point, 1 to 9 of them: the value is *ret / *ret_scale. ERR_DATA. */
-int scan_fraction(struct scan *s, int64_t *ret, int64_t *ret_scale) __attribute__((warn_unused_result));
+/* Reads the digits behind a decimal point, 1 to 9 of them: the value is *ret / *ret_scale.
+ * ERR_DATA. */
+int scan_fraction(struct scan *s, int64_t *ret, int64_t *ret_scale)
+    __attribute__((warn_unused_result));
 
 /* Reads the rest of the text as a duration (when_parse_duration). ERR_DATA. */
 int scan_duration(struct scan *s, int64_t *ret_ms) __attribute__((warn_unused_result));

@@ -1,7 +1,8 @@
 /*
  * task.c - the states of a task and the ways between them.
  *
- * Invariant: the tables here are the only place that knows which event leads from where to where, and which names stand for what.
+ * Invariant: the tables here are the only place that knows which event leads from where to where,
+ * and which names stand for what.
  */
 #include "base/task.h"
 #include "base/text.h"
@@ -126,14 +127,17 @@ static const char *tag_fault(uint32_t c, bool glob)
     return NULL;
 }
 
-#define TAG_RULE "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
+#define TAG_RULE                                                                                   \
+    "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
 #define GLOB_RULE "; a tag has no white space, control characters, quotes, backslashes or commas"
 
 enum name_kind { NAME_TAG, NAME_GLOB, NAME_KEY };
 
-static int check_name(enum name_kind kind, const char *s, size_t len, size_t max_chars, struct err *err)
+static int check_name(enum name_kind kind, const char *s, size_t len, size_t max_chars,
+                      struct err *err)
 {
-    static const char *const rules[] = {[NAME_TAG] = TAG_RULE, [NAME_GLOB] = GLOB_RULE, [NAME_KEY] = ""};
+    static const char *const rules[] = {
+        [NAME_TAG] = TAG_RULE, [NAME_GLOB] = GLOB_RULE, [NAME_KEY] = ""};
     const char *what = kind == NAME_KEY ? "key" : "tag";
     size_t chars = 0;
 
@@ -143,19 +147,22 @@ static int check_name(enum name_kind kind, const char *s, size_t len, size_t max
         uint32_t c;
         size_t n = text_utf8_next(s + at, len - at, &c);
         if (!n)
-            return err_set(err, ERR_DATA, "a %s must be valid UTF-8: byte %zu is not", what, at + 1);
+            return err_set(err, ERR_DATA, "a %s must be valid UTF-8: byte %zu is not", what,
+                           at + 1);
         const char *fault = kind == NAME_KEY ? NULL : tag_fault(c, kind == NAME_GLOB);
         if (c < 0x20 || (c >= 0x7f && c < 0xa0))
             fault = "control characters";
         if (fault)
-            return err_set(err, ERR_DATA, "a %s must not contain %s: byte %zu is U+%04X%s", what, fault, at + 1, c, rules[kind]);
+            return err_set(err, ERR_DATA, "a %s must not contain %s: byte %zu is U+%04X%s", what,
+                           fault, at + 1, c, rules[kind]);
         if (text_char_space(c) && (at == 0 || at + n == len))
-            return err_set(err, ERR_DATA, "a %s must not %s with white space: byte %zu is U+%04X", what, at ? "end" : "begin",
-                           at + 1, c);
+            return err_set(err, ERR_DATA, "a %s must not %s with white space: byte %zu is U+%04X",
+                           what, at ? "end" : "begin", at + 1, c);
         at += n;
     }
     if (chars > max_chars)
-        return err_set(err, ERR_DATA, "a %s may have at most %zu characters, this one has %zu", what, max_chars, chars);
+        return err_set(err, ERR_DATA, "a %s may have at most %zu characters, this one has %zu",
+                       what, max_chars, chars);
     return 0;
 }
 
@@ -201,7 +208,8 @@ bool task_tag_glob(const char *pattern, const char *tag)
 {
     const char *star = NULL, *resume = NULL;
 
-    /* Only the last '*' need be reconsidered: what an earlier one could take, the last one can take too. */
+    /* Only the last '*' need be reconsidered: what an earlier one could take, the last one can take
+     * too. */
     while (*tag) {
         if (*pattern == '*') {
             star = ++pattern;

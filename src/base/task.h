@@ -10,16 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TASK_TAG_MAX 128         /* characters (code points), as in the column */
-#define TASK_TAG_NUL '\xff'      /* for a NUL in a tag of an application's; no byte of UTF-8. Such tasks are shown, not run */
+#define TASK_TAG_MAX 128 /* characters (code points), as in the column */
+/* for a NUL in a tag of an application's; no byte of UTF-8. Such tasks are shown, not run */
+#define TASK_TAG_NUL '\xff'
 #define TASK_KEY_MAX 255         /* characters */
 #define TASK_TOKEN_SIZE 16       /* bytes of a claim token */
 #define TASK_TIME_NONE INT64_MIN /* "no such instant": SQL NULL */
-#define TASK_TIME_ZERO (INT64_C(-719528) * 86400000) /* 0000-01-01: for a DATETIME that is no date, as 0000-00-00; long past */
+/* 0000-01-01: for a DATETIME that is no date, as 0000-00-00; long past */
+#define TASK_TIME_ZERO (INT64_C(-719528) * 86400000)
 
 /* The numbers are those of the column `status`. */
-enum task_status { TASK_PENDING = 0, TASK_DONE = 1, TASK_FAILED = 2, TASK_RUNNING = 3, TASK_CANCELLED = 4, TASK_STATUS_COUNT };
-#define TASK_STATUS_UNKNOWN ((int)TASK_STATUS_COUNT) /* the column holds a number that is none of these; no event leads from it */
+enum task_status {
+    TASK_PENDING = 0,
+    TASK_DONE = 1,
+    TASK_FAILED = 2,
+    TASK_RUNNING = 3,
+    TASK_CANCELLED = 4,
+    TASK_STATUS_COUNT
+};
+/* the column holds a number that is none of these; no event leads from it */
+#define TASK_STATUS_UNKNOWN ((int)TASK_STATUS_COUNT)
 
 #define TASK_BIT(status) (1u << (status))
 #define TASK_LIVE (TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_RUNNING))
@@ -34,12 +44,14 @@ int task_status_parse(const char *name);
 
 /* Everything that moves a task. One row of the transition table each. */
 enum task_event {
-    TASK_CLAIM,      /* pending -> running: attempt + 1 */
-    TASK_SUCCEED,    /* running -> done */
-    TASK_TRY_LATER,  /* running -> pending at a later time: the attempt failed and others are left */
+    TASK_CLAIM,   /* pending -> running: attempt + 1 */
+    TASK_SUCCEED, /* running -> done */
+    /* running -> pending at a later time: the attempt failed and others are left */
+    TASK_TRY_LATER,
     TASK_GIVE_UP,    /* running -> failed: exhausted, or a permanent failure */
     TASK_RELEASE,    /* running -> pending, the attempt given back: it was never started */
-    TASK_TAKE_BACK,  /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the attempt counts
+    TASK_TAKE_BACK,  /* running -> pending, due at once or soon: the owner is gone (lease expired,
+                      * runner died); the attempt counts
                       */
     TASK_CANCEL,     /* pending or running -> cancelled */
     TASK_RETRY,      /* failed, cancelled or done -> pending: a new ladder, attempt = 0 */
@@ -52,7 +64,9 @@ enum task_due {
     DUE_KEPT,
     DUE_GIVEN,   /* whoever makes it says when: an instant, or so long after the statement */
     DUE_RETRIED, /* after the delay of the retry ladder */
-    DUE_APART,   /* kept the first time, then at random within seconds: apart from what was claimed together with it */
+    /* kept the first time, then at random within seconds: apart from what was claimed together with
+       it */
+    DUE_APART,
 };
 
 /* Whether the attempt that ends with a transition gets a row of dq_attempt. */
@@ -72,13 +86,15 @@ struct task_transition {
     bool unstarted;     /* the attempt was never started: execution_time is emptied */
     enum task_due due;
     enum task_history history;
-    bool needs_owner;   /* the UPDATE must also check claim_token */
-    const char *verb;   /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
+    bool needs_owner; /* the UPDATE must also check claim_token */
+    /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
+    const char *verb;
 };
 /* The row of an event; never NULL. */
 const struct task_transition *task_transition(enum task_event event);
 
-/* A row of dq_task in memory. Strings are NUL-terminated, body and output may contain NULs. Heap memory, freed by task_done. */
+/* A row of dq_task in memory. Strings are NUL-terminated, body and output may contain NULs. Heap
+ * memory, freed by task_done. */
 struct task {
     uint64_t id;
     char *tag;
@@ -90,22 +106,24 @@ struct task {
     uint32_t attempt;      /* attempts started so far */
     uint32_t max_attempts; /* 0: the handler's ladder decides (set for good at the first claim) */
     unsigned char claim_token[TASK_TOKEN_SIZE];
-    bool claimed;           /* claim_token is set: of the last owner */
-    char *host;             /* of the last owner; NULL: never claimed */
-    uint32_t pid;           /* dqd's pid on that host */
-    int64_t lease_until_at; /* all instants: ms since the epoch, UTC, by the database's clock; TASK_TIME_NONE for NULL */
-    int64_t delay_ms;       /* as asked by the producer */
-    int64_t expected_at;    /* when it is due */
-    int64_t execution_at;   /* start of the last attempt */
-    int64_t finish_at;      /* when it became done, failed or cancelled */
-    int exit_code;          /* of the last attempt; -1: none */
-    int signal;             /* that ended the last attempt; 0: none */
-    char *error;            /* column error_stack: why the last attempt failed; NULL: it did not */
-    void *output;           /* tail of the last attempt's output; NULL: none or not loaded */
+    bool claimed; /* claim_token is set: of the last owner */
+    char *host;   /* of the last owner; NULL: never claimed */
+    uint32_t pid; /* dqd's pid on that host */
+    /* all instants: ms since the epoch, UTC, by the database's clock; TASK_TIME_NONE for NULL */
+    int64_t lease_until_at;
+    int64_t delay_ms;     /* as asked by the producer */
+    int64_t expected_at;  /* when it is due */
+    int64_t execution_at; /* start of the last attempt */
+    int64_t finish_at;    /* when it became done, failed or cancelled */
+    int exit_code;        /* of the last attempt; -1: none */
+    int signal;           /* that ended the last attempt; 0: none */
+    char *error;          /* column error_stack: why the last attempt failed; NULL: it did not */
+    void *output;         /* tail of the last attempt's output; NULL: none or not loaded */
     size_t output_size;
     int64_t create_at, update_at;
 };
-void task_init(struct task *t); /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
+/* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
+void task_init(struct task *t);
 void task_done(struct task *t); /* frees what it points to; t itself stays the caller's */
 
 /* How an attempt ended, as stored in dq_attempt.outcome (these very names). */
@@ -115,31 +133,39 @@ enum task_outcome {
     OUTCOME_SIGNAL,        /* "signal" */
     OUTCOME_TIMEOUT,       /* "timeout" */
     OUTCOME_LEASE_EXPIRED, /* "lease-expired": taken back from an owner that stopped renewing */
-    OUTCOME_RUNNER_DIED,   /* "runner-died": the runner process went away, its handlers were killed */
-    OUTCOME_CANCELLED,     /* "cancelled": while it ran */
-    OUTCOME_RELEASED,      /* "released": given back, it was never started */
-    OUTCOME_VERDICT,       /* "verdict": a batch handler said retry or fail */
-    OUTCOME_KILLED,        /* "killed": by dqd itself (second SIGTERM, drain timeout, lease about to end) */
+    /* "runner-died": the runner process went away, its handlers were killed */
+    OUTCOME_RUNNER_DIED,
+    OUTCOME_CANCELLED, /* "cancelled": while it ran */
+    OUTCOME_RELEASED,  /* "released": given back, it was never started */
+    OUTCOME_VERDICT,   /* "verdict": a batch handler said retry or fail */
+    /* "killed": by dqd itself (second SIGTERM, drain timeout, lease about to end) */
+    OUTCOME_KILLED,
     OUTCOME_COUNT
 };
 const char *task_outcome_name(int outcome);
 int task_outcome_parse(const char *name); /* -1: none of them */
 
-/* What dq takes for a name, so that a name is the same to people, shells, globs and the server. A tag: 1 to TASK_TAG_MAX characters
- * of valid UTF-8, not beginning with '-', without white space (Unicode's), control characters (C0, DEL, C1), quotes (' " `),
- * backslash and * ? , - and the name of a handler, where * and ? are wildcards, the same. A key: 1 to TASK_KEY_MAX characters of
- * valid UTF-8 without control characters, and without white space at either end. ERR_DATA with a text that names the rule and the
- * byte. Rows that applications insert may break these rules: see task_tag_length. */
-int task_check_tag(const char *tag, size_t len, struct err *err) __attribute__((warn_unused_result));
-int task_check_tag_glob(const char *glob, size_t len, struct err *err) __attribute__((warn_unused_result));
-int task_check_key(const char *key, size_t len, struct err *err) __attribute__((warn_unused_result));
+/* What dq takes for a name, so that a name is the same to people, shells, globs and the server. A
+ * tag: 1 to TASK_TAG_MAX characters of valid UTF-8, not beginning with '-', without white space
+ * (Unicode's), control characters (C0, DEL, C1), quotes (' " `), backslash and * ? , - and the name
+ * of a handler, where * and ? are wildcards, the same. A key: 1 to TASK_KEY_MAX characters of valid
+ * UTF-8 without control characters, and without white space at either end. ERR_DATA with a text
+ * that names the rule and the byte. Rows that applications insert may break these rules: see
+ * task_tag_length. */
+int task_check_tag(const char *tag, size_t len, struct err *err)
+    __attribute__((warn_unused_result));
+int task_check_tag_glob(const char *glob, size_t len, struct err *err)
+    __attribute__((warn_unused_result));
+int task_check_key(const char *key, size_t len, struct err *err)
+    __attribute__((warn_unused_result));
 
-/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail' and 'mail ' as equal. Tags that
- * were read from the database have lost theirs, so that strcmp finds the same ones equal as the server. */
+/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail'
+ * and 'mail ' as equal. Tags that were read from the database have lost theirs, so that strcmp
+ * finds the same ones equal as the server. */
 size_t task_tag_length(const char *tag, size_t len);
 
-/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no escapes. Trailing blanks of the
- * glob do not count. */
+/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no
+ * escapes. Trailing blanks of the glob do not count. */
 bool task_tag_glob(const char *pattern, const char *tag);
 
 #endif

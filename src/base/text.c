@@ -1,7 +1,8 @@
 /*
  * text.c - text shown to people.
  *
- * Invariant: what text_escape appends contains no byte sequence that a terminal would act on, and is valid UTF-8.
+ * Invariant: what text_escape appends contains no byte sequence that a terminal would act on, and
+ * is valid UTF-8.
  */
 #include "base/text.h"
 
@@ -39,12 +40,16 @@ struct range {
     uint32_t first, last;
 };
 
-/* The blocks that matter, not every character of Unicode's tables: a wrong guess costs a crooked column, nothing more. */
+/* The blocks that matter, not every character of Unicode's tables: a wrong guess costs a crooked
+ * column, nothing more. */
+/* clang-format off */
 static const struct range combining[] = {
     {0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd}, {0x0610, 0x061a},   {0x064b, 0x065f}, {0x0900, 0x0902},
     {0x0e34, 0x0e3a}, {0x0e47, 0x0e4e}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},   {0x20d0, 0x20ff}, {0x302a, 0x302d},
     {0x3099, 0x309a}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xe0100, 0xe01ef},
 };
+/* clang-format on */
+/* clang-format off */
 static const struct range wide[] = {
     {0x1100, 0x115f},   {0x231a, 0x231b},   {0x23e9, 0x23ec},   {0x2614, 0x2615},   {0x2648, 0x2653},   {0x2705, 0x2705},
     {0x270a, 0x270b},   {0x2728, 0x2728},   {0x274c, 0x274c},   {0x2753, 0x2757},   {0x2e80, 0x303e},   {0x3041, 0x4dbf},
@@ -52,10 +57,13 @@ static const struct range wide[] = {
     {0xffe0, 0xffe6},   {0x17000, 0x18d08}, {0x1b000, 0x1b2ff}, {0x1f300, 0x1f320}, {0x1f330, 0x1f64f}, {0x1f680, 0x1f6ff},
     {0x1f900, 0x1faff}, {0x20000, 0x3fffd},
 };
-/* Characters that move the cursor, reorder the line or hide: controls, line separators, bidirectional and zero-width formatting. */
+/* clang-format on */
+/* Characters that move the cursor, reorder the line or hide: controls, line separators,
+ * bidirectional and zero-width formatting. */
 static const struct range unsafe[] = {
-    {0x0000, 0x001f}, {0x007f, 0x009f}, {0x00ad, 0x00ad}, {0x061c, 0x061c}, {0x180e, 0x180e},   {0x200b, 0x200f},
-    {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+    {0x0000, 0x001f}, {0x007f, 0x009f}, {0x00ad, 0x00ad},   {0x061c, 0x061c},
+    {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
 };
 
 static const struct range spaces[] = {
@@ -70,7 +78,7 @@ static bool in_ranges(const struct range *r, size_t count, uint32_t c)
             return c >= r[i].first;
     return false;
 }
-#define IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof *(ranges), c)
+#define IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof(*(ranges)), c)
 
 bool text_char_unsafe(uint32_t c)
 {
@@ -102,8 +110,8 @@ size_t text_width(const char *p, size_t len)
     return columns;
 }
 
-/* Writes the harmless form of the character or stray byte at p to out (NUL-terminated) and returns how many bytes of p it stands
- * for. */
+/* Writes the harmless form of the character or stray byte at p to out (NUL-terminated) and returns
+ * how many bytes of p it stands for. */
 static size_t escape_one(const char *p, size_t len, char out[16], size_t *ret_width)
 {
     uint32_t c;
@@ -148,7 +156,8 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
 
 void text_shell_word(struct buf *b, const char *s)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:/@%,";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:/@%,";
 
     if (*s && s[strspn(s, plain)] == '\0') {
         buf_str(b, s);
@@ -165,7 +174,8 @@ void text_shell_word(struct buf *b, const char *s)
 
 enum { NEAREST_LONGEST = 63 };
 
-/* Edit distance with transpositions of neighbours, letter case aside. Both at most NEAREST_LONGEST long. */
+/* Edit distance with transpositions of neighbours, letter case aside. Both at most NEAREST_LONGEST
+ * long. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t rows[3][NEAREST_LONGEST + 1];
@@ -182,7 +192,8 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
                 best = last[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             row[j] = best;
         }
@@ -215,9 +226,11 @@ const char *text_nearest(const char *word, const char *const *words, size_t coun
     return nearest;
 }
 
-uint64_t text_hash(uint64_t h, const char *s)
+uint64_t text_hash(uint64_t h, const void *bytes, size_t len)
 {
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * UINT64_C(1099511628211);
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * UINT64_C(1099511628211);
     return h;
 }

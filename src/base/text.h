@@ -1,5 +1,6 @@
 /*
- * text.h - text shown to people: nothing that data contains may move a terminal's cursor, and a typo gets its nearest word.
+ * text.h - text shown to people: nothing that data contains may move a terminal's cursor, and a
+ * typo gets its nearest word.
  */
 #ifndef DQ_BASE_TEXT_H
 #define DQ_BASE_TEXT_H
@@ -10,38 +11,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret, or 0 when no well-formed UTF-8
- * begins there (overlong, surrogate, above U+10FFFF, cut off, or len 0). */
+/* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret,
+ * or 0 when no well-formed UTF-8 begins there (overlong, surrogate, above U+10FFFF, cut off,
+ * or len 0). */
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 
-/* Whether a terminal would act on it, reorder the line or hide it: control characters (C0, DEL, C1), bidirectional and zero-width
- * formatting, U+2028/2029. */
+/* Whether a terminal would act on it, reorder the line or hide it: control characters (C0, DEL,
+ * C1), bidirectional and zero-width formatting, U+2028/2029. */
 bool text_char_unsafe(uint32_t c);
 /* Unicode's White_Space. */
 bool text_char_space(uint32_t c);
-/* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1. Independent of the locale. */
+/* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1.
+ * Independent of the locale. */
 int text_char_width(uint32_t c);
 /* Columns of a whole text; a byte that is not valid UTF-8 counts 1. */
 size_t text_width(const char *p, size_t len);
 
-/* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH or \u{HHHH}; a backslash is
- * doubled. At most max_chars columns of output where max_chars > 0; a cut is shown by "…". */
+/* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH
+ * or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where max_chars > 0; a
+ * cut is shown by "…". */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
-/* Appends s as one word of a shell's command: in single quotes, unless it needs none. Text of a note has
- * its backslashes doubled, so it adds none. */
+/* Appends s as one word of a shell's command: in single quotes, unless it needs none. Text of a
+ * note has its backslashes doubled, so it adds none. */
 void text_shell_word(struct buf *b, const char *s);
 
-/* A constant as a string literal, so that a text that names it cannot go stale: "up to " TEXT_OF(LINES_MAX) " lines". */
+/* A constant as a string literal, so that a text that names it cannot go stale: "up to "
+ * TEXT_OF(LINES_MAX) " lines". */
 #define TEXT_OF(constant) TEXT_OF_DIGITS(constant)
 #define TEXT_OF_DIGITS(digits) #digits
 
-/* FNV-1a of s, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
+/* FNV-1a of the bytes, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
 #define TEXT_HASH_INIT UINT64_C(14695981039346656037)
-uint64_t text_hash(uint64_t h, const char *s);
+uint64_t text_hash(uint64_t h, const void *bytes, size_t len);
 
-/* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with transpositions, at most a third
- * of its length, at least 1), or NULL. Points into words. */
+/* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with
+ * transpositions, at most a third of its length, at least 1), or NULL. Points into words. */
 const char *text_nearest(const char *word, const char *const *words, size_t count);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * when.c - durations and instants.
  *
- * Invariant: what is read is exact or refused. Dates are computed here (days from civil), never by mktime, timegm or strptime,
- * which turn 31 February into 3 March, a skipped hour into another one, and ignore trailing junk; the C library is only asked for
- * the offset of the local zone at a given instant.
+ * Invariant: what is read is exact or refused. Dates are computed here (days from civil), never by
+ * mktime, timegm or strptime, which turn 31 February into 3 March, a skipped hour into another one,
+ * and ignore trailing junk; the C library is only asked for the offset of the local zone at a given
+ * instant.
  */
 #include "base/when.h"
 #include "base/scan.h"
@@ -31,20 +32,23 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar; years begin in March, so that leap days come last. */
+/* Days since 1970-01-01 in the proleptic Gregorian calendar; years begin in March, so that leap
+ * days come last. */
 static int64_t days_from_civil(int year, int month, int day)
 {
     int64_t y = month > 2 ? year : year - 1;
     int64_t era = floor_div(y, 400), year_of_era = y - era * 400;
     int64_t day_of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
+           719468;
 }
 
 static void civil_from_days(int64_t days, struct civil *c)
 {
     days += 719468;
     int64_t era = floor_div(days, 146097), day_of_era = days - era * 146097;
-    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
     int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     int64_t month = (5 * day_of_year + 2) / 153; /* 0 is March */
     c->day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
@@ -61,8 +65,8 @@ static int days_in_month(int year, int month)
 /* The instant at which a clock in UTC shows c. */
 static int64_t civil_to_ms(const struct civil *c)
 {
-    return days_from_civil(c->year, c->month, c->day) * WHEN_DAY + c->hour * WHEN_HOUR + c->minute * WHEN_MINUTE +
-           c->second * WHEN_SECOND + c->ms;
+    return days_from_civil(c->year, c->month, c->day) * WHEN_DAY + c->hour * WHEN_HOUR +
+           c->minute * WHEN_MINUTE + c->second * WHEN_SECOND + c->ms;
 }
 
 static void civil_from_ms(int64_t at, struct civil *c)
@@ -88,19 +92,23 @@ static int64_t local_offset(int64_t at)
     return localtime_r(&seconds, &tm) ? tm.tm_gmtoff * WHEN_SECOND : 0;
 }
 
-/* The instants at which the local clock shows `local` (the instant at which UTC would), earliest first. 1: ret[0] = ret[1]. 2: a
- * clock set back shows it twice. 0: a clock set forward skips it; ret is what it would be by the offsets before and after. */
+/* The instants at which the local clock shows `local` (the instant at which UTC would), earliest
+ * first. 1: ret[0] = ret[1]. 2: a clock set back shows it twice. 0: a clock set forward skips it;
+ * ret is what it would be by the offsets before and after. */
 static int local_readings(int64_t local, int64_t ret[2])
 {
-    /* No zone has ever been 16 hours away from UTC or changed twice within three days: at most one change lies between. */
-    int64_t before = local_offset(local - 16 * WHEN_HOUR), after = local_offset(local + 16 * WHEN_HOUR);
+    /* No zone has ever been 16 hours away from UTC or changed twice within three days: at most one
+     * change lies between. */
+    int64_t before = local_offset(local - 16 * WHEN_HOUR),
+            after = local_offset(local + 16 * WHEN_HOUR);
     int64_t by_before = local - before, by_after = local - after;
 
     if (before == after) {
         ret[0] = ret[1] = by_before;
         return 1;
     }
-    bool holds_before = local_offset(by_before) == before, holds_after = local_offset(by_after) == after;
+    bool holds_before = local_offset(by_before) == before,
+         holds_after = local_offset(by_after) == after;
     if (holds_before != holds_after) {
         ret[0] = ret[1] = holds_before ? by_before : by_after;
         return 1;
@@ -110,10 +118,13 @@ static int local_readings(int64_t local, int64_t ret[2])
     return holds_before ? 2 : 0;
 }
 
-/* The local clock with its offset, "2026-11-21T10:00:00.250+01:00". brief: no fraction where it is zero. */
-static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, char between, const char *before_offset, bool brief)
+/* The local clock with its offset, "2026-11-21T10:00:00.250+01:00". brief: no fraction where it is
+ * zero. */
+static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, char between,
+                          const char *before_offset, bool brief)
 {
-    int64_t offset = at < AT_MIN ? 0 : local_offset(at); /* what a zone's first offset would make of it helps nobody */
+    /* what a zone's first offset would make of it helps nobody */
+    int64_t offset = at < AT_MIN ? 0 : local_offset(at);
     int away = (int)(llabs(offset) / WHEN_SECOND);
     char fraction[8] = "", seconds[8] = "";
     struct civil c;
@@ -123,8 +134,9 @@ static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, char between, co
         snprintf(fraction, sizeof fraction, ".%03d", c.ms);
     if (away % 60) /* local mean time, before zones were agreed on */
         snprintf(seconds, sizeof seconds, ":%02d", away % 60);
-    snprintf(out, WHEN_TEXT_SIZE, "%04d-%02d-%02d%c%02d:%02d:%02d%s%s%c%02d:%02d%s", c.year, c.month, c.day, between, c.hour,
-             c.minute, c.second, fraction, before_offset, offset < 0 ? '-' : '+', away / 3600, away / 60 % 60, seconds);
+    snprintf(out, WHEN_TEXT_SIZE, "%04d-%02d-%02d%c%02d:%02d:%02d%s%s%c%02d:%02d%s", c.year,
+             c.month, c.day, between, c.hour, c.minute, c.second, fraction, before_offset,
+             offset < 0 ? '-' : '+', away / 3600, away / 60 % 60, seconds);
     return out;
 }
 
@@ -188,13 +200,16 @@ char *when_format_rough(char out[WHEN_TEXT_SIZE], int64_t ms)
 
 /* ---- instants */
 
-static const char *const month_names[] = {"January", "February", "March",     "April",   "May",      "June",
-                                          "July",    "August",   "September", "October", "November", "December"};
-static const char *const weekday_names[] = {"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"};
+static const char *const month_names[] = {"January",   "February", "March",    "April",
+                                          "May",       "June",     "July",     "August",
+                                          "September", "October",  "November", "December"};
+static const char *const weekday_names[] = {"sunday",   "monday", "tuesday", "wednesday",
+                                            "thursday", "friday", "saturday"};
 static const char instant_hint[] =
     "like \"+10m\", \"2026-11-21 09:00\", \"09:00\", \"tomorrow 09:00\", \"monday\", \"@1790000000\"";
 
-/* A decimal fraction of a second in ms, rounded up: what is asked for by the microsecond must not come early. */
+/* A decimal fraction of a second in ms, rounded up: what is asked for by the microsecond must not
+ * come early. */
 static int scan_ms(struct scan *s, int64_t *ret_ms)
 {
     int64_t part, scale;
@@ -212,19 +227,21 @@ static int scan_date(struct scan *s, int first_year, struct civil *c)
     if (!scan_number(s, 4, false, &c->year) || *s->p != '-')
         return scan_fault(s, year, instant_hint, "no time begins");
     s->p++;
-    if (!scan_number(s, 2, false, &c->month) || *s->p++ != '-' || !scan_number(s, 2, false, &c->day))
+    if (!scan_number(s, 2, false, &c->month) || *s->p++ != '-' ||
+        !scan_number(s, 2, false, &c->day))
         return scan_fault(s, year, NULL, "a date is written like 2026-11-21: malformed");
     if (c->year < first_year)
         return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
     if (c->month < 1 || c->month > 12)
         return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
     if (c->day < 1 || c->day > days_in_month(c->year, c->month))
-        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1], c->year,
-                          days_in_month(c->year, c->month));
+        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1],
+                          c->year, days_in_month(c->year, c->month));
     return 0;
 }
 
-/* HH:MM[:SS[.fraction]]. *ret_ms: since midnight; the fraction may round up to the next second, or day. */
+/* HH:MM[:SS[.fraction]]. *ret_ms: since midnight; the fraction may round up to the next second, or
+ * day. */
 static int scan_clock(struct scan *s, int64_t *ret_ms)
 {
     int hour, minute, second = 0;
@@ -252,7 +269,8 @@ static int scan_clock(struct scan *s, int64_t *ret_ms)
     return 0;
 }
 
-/* Z, UTC, +HH:MM, +HHMM, +HH (and seconds, as old local times have them). *ret_given: there was one. */
+/* Z, UTC, +HH:MM, +HHMM, +HH (and seconds, as old local times have them). *ret_given: there was
+ * one. */
 static int scan_offset(struct scan *s, bool *ret_given, int64_t *ret_offset)
 {
     int part[3] = {0, 0, 0};
@@ -278,24 +296,30 @@ static int scan_offset(struct scan *s, bool *ret_given, int64_t *ret_offset)
     return 0;
 }
 
-/* The C library takes a zone that it does not find for UTC. What has digits may be a rule, "CET-1CEST", and no file. */
+/* The C library takes a zone that it does not find for UTC. What has digits may be a rule,
+ * "CET-1CEST", and no file. */
 static bool zone_is_known(const char *zone)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s%s", zone && *zone == '/' ? "" : "/usr/share/zoneinfo/", zone ? zone : "");
-    return !zone || strpbrk(zone, ":0123456789") || !strcmp(zone, "UTC") || getenv("TZDIR") || access(path, R_OK) == 0;
+    snprintf(path, sizeof path, "%s%s", zone && *zone == '/' ? "" : "/usr/share/zoneinfo/",
+             zone ? zone : "");
+    return !zone || strpbrk(zone, ":0123456789") || !strcmp(zone, "UTC") || getenv("TZDIR") ||
+           access(path, R_OK) == 0;
 }
 
-/* Finds the instant at which the local clock shows `local`. step_days 0: on that very day; else the first one after now among the
- * repetitions every so many days. */
-static int resolve_local(const struct scan *s, int64_t local, int step_days, int64_t now_at, int64_t *ret_at)
+/* Finds the instant at which the local clock shows `local`. step_days 0: on that very day; else the
+ * first one after now among the repetitions every so many days. */
+static int resolve_local(const struct scan *s, int64_t local, int step_days, int64_t now_at,
+                         int64_t *ret_at)
 {
     int64_t reading[2];
     char first[WHEN_TEXT_SIZE], second[WHEN_TEXT_SIZE];
     int found = local_readings(local, reading);
 
     if (!zone_is_known(getenv("TZ")))
-        return scan_fault(s, NULL, NULL, "this host knows no time zone \"%s\" (TZ) and would take it for UTC", getenv("TZ"));
+        return scan_fault(s, NULL, NULL,
+                          "this host knows no time zone \"%s\" (TZ) and would take it for UTC",
+                          getenv("TZ"));
     while (step_days && reading[1] <= now_at)
         found = local_readings(local += step_days * WHEN_DAY, reading);
     if (found == 1 || (found == 2 && step_days && reading[0] <= now_at)) {
@@ -305,10 +329,13 @@ static int resolve_local(const struct scan *s, int64_t local, int step_days, int
     format_zoned(first, reading[0], 'T', "", true);
     format_zoned(second, reading[1], 'T', "", true);
     return scan_fault(s, NULL, NULL, "the local clock %s; write %s or %s",
-                      found ? "is set back and shows this twice" : "is set forward and never shows this", first, second);
+                      found ? "is set back and shows this twice"
+                            : "is set forward and never shows this",
+                      first, second);
 }
 
-/* A word for a day. *ret_day: midnight of it as a UTC clock would have it; *ret_step_days: 7 for a weekday, else 0. */
+/* A word for a day. *ret_day: midnight of it as a UTC clock would have it; *ret_step_days: 7 for a
+ * weekday, else 0. */
 static int scan_day_word(struct scan *s, int64_t today, int64_t *ret_day, int *ret_step_days)
 {
     static const char *const near[] = {"yesterday", "today", "tomorrow"};
@@ -443,7 +470,8 @@ char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at)
     if (at < AT_FIRST || at > AT_MAX)
         return strcpy(out, "-");
     civil_from_ms(at, &c);
-    snprintf(out, WHEN_TEXT_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day, c.hour, c.minute, c.second, c.ms);
+    snprintf(out, WHEN_TEXT_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day,
+             c.hour, c.minute, c.second, c.ms);
     return out;
 }
 

@@ -16,7 +16,8 @@ struct bench {
     struct figure figures[FIGURE_COUNT];
 };
 
-/* In this order: what a step counts on has been measured by an earlier one. FIGURE_SETTLE comes with FIGURE_CLAIM. */
+/* In this order: what a step counts on has been measured by an earlier one. FIGURE_SETTLE comes
+ * with FIGURE_CLAIM. */
 static const struct {
     enum figure_id id;
     int percent; /* of the time */
@@ -38,7 +39,8 @@ static const struct {
 };
 #define STEP_COUNT (sizeof steps / sizeof steps[0])
 
-/* Seconds for one task to go through both, one after the other; a figure that is not known takes none. */
+/* Seconds for one task to go through both, one after the other; a figure that is not known takes
+ * none. */
 static double seconds(const struct figure *x, const struct figure *y)
 {
     return (x->known ? 1 / x->value : 0) + (y->known ? 1 / y->value : 0);
@@ -65,16 +67,19 @@ static int step(struct bench *b, enum figure_id id, int64_t ms, struct err *err)
     case FIGURE_PEEK:
         return statement_peek(db, ms, ret, err);
     case FIGURE_CLAIM:
-        return statement_claim(db, b->conf->dqd.history == CONF_HISTORY_ALL, ms, ret, &f[FIGURE_SETTLE], err);
+        return statement_claim(db, b->conf->dqd.history == CONF_HISTORY_ALL, ms, ret,
+                               &f[FIGURE_SETTLE], err);
     case FIGURE_SPAWN:
         return spawn_one_by_one(ms, ret, err);
     case FIGURE_SPAWN_PARALLEL:
         return spawn_parallel(b->rig.cores, ms, ret, err);
     case FIGURE_RUN:
-        return program_run(&b->rig, db, seconds(&f[FIGURE_ADD_BULK], &f[FIGURE_SPAWN_PARALLEL]), ms, ret, err);
+        return program_run(&b->rig, db, seconds(&f[FIGURE_ADD_BULK], &f[FIGURE_SPAWN_PARALLEL]), ms,
+                           ret, err);
     case FIGURE_RUN_BATCH:
         return program_run_batch(&b->rig, db,
-                                 seconds(&f[FIGURE_ADD_BULK], &f[FIGURE_CLAIM]) + seconds(&f[FIGURE_SETTLE], &(struct figure){0}),
+                                 seconds(&f[FIGURE_ADD_BULK], &f[FIGURE_CLAIM]) +
+                                     seconds(&f[FIGURE_SETTLE], &(struct figure){0}),
                                  ms, ret, err);
     case FIGURE_LATENESS:
         return program_lateness(&b->rig, db, ms, ret, err);
@@ -85,7 +90,8 @@ static int step(struct bench *b, enum figure_id id, int64_t ms, struct err *err)
     return 0;
 }
 
-static int run_steps(struct bench *b, int64_t total_ms, void (*phase)(void *arg, const char *what, double fraction), void *arg,
+static int run_steps(struct bench *b, int64_t total_ms,
+                     void (*phase)(void *arg, const char *what, double fraction), void *arg,
                      struct err *err)
 {
     int rc = 0, done = 0;
@@ -101,7 +107,8 @@ static int run_steps(struct bench *b, int64_t total_ms, void (*phase)(void *arg,
 }
 
 int bench_measure(const struct conf *conf, struct scratch_db *scratch, int64_t total_ms,
-                  void (*phase)(void *arg, const char *what, double fraction), void *arg, struct judge_rows *ret, struct err *err)
+                  void (*phase)(void *arg, const char *what, double fraction), void *arg,
+                  struct judge_rows *ret, struct err *err)
 {
     struct bench b = {.conf = conf, .scratch = scratch};
     struct judge_facts facts = {.conf = conf, .figures = b.figures};

@@ -35,7 +35,10 @@ void figure_set_times(struct figure *ret, struct figure_times *t)
 {
     if (t->count) {
         qsort(t->us, t->count, sizeof *t->us, compare);
-        *ret = (struct figure){.known = true, .has_p99 = true, .value = percentile_ms(t, 50), .p99 = percentile_ms(t, 99)};
+        *ret = (struct figure){.known = true,
+                               .has_p99 = true,
+                               .value = percentile_ms(t, 50),
+                               .p99 = percentile_ms(t, 99)};
     }
     free(t->us);
     *t = (struct figure_times){NULL, 0, 0};

@@ -29,7 +29,8 @@ enum figure_id {
 struct figure { /* all zero: not known */
     bool known, has_p99;
     double value, p99; /* ms (value: the median) or per second */
-    char why[256];     /* if it is not known: why; else how it was measured, if that differs from run to run */
+    /* if it is not known: why; else how it was measured, if that differs from run to run */
+    char why[256];
 };
 
 /* Times of one operation, in microseconds. All zero: none. */
@@ -38,10 +39,12 @@ struct figure_times {
     size_t count, cap;
 };
 void figure_times_add(struct figure_times *t, int64_t us);
-/* Sets *ret to the median and the 99th percentile, and frees the times. Without any time *ret stays as it is. */
+/* Sets *ret to the median and the 99th percentile, and frees the times. Without any time *ret stays
+ * as it is. */
 void figure_set_times(struct figure *ret, struct figure_times *t);
 /* Sets *ret to count per second; leaves it as it is if nothing was counted. */
 void figure_set_rate(struct figure *ret, double count, int64_t us);
-void figure_set_unknown(struct figure *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void figure_set_unknown(struct figure *ret, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

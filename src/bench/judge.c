@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define DAY_S 86400
 #define LATE_MS 5 /* up to this, late starts of planned tasks are not the server's fault */
@@ -37,15 +38,20 @@ static const struct {
     [FIGURE_CONNECT] = {"connect", "ms", "a new connection, ready for use"},
     [FIGURE_ADD_COMMAND] = {"add-command", "ms", "dq add in a shell, from start to exit"},
     [FIGURE_ADD] = {"add", "tasks/s", "added one by one over one connection"},
-    [FIGURE_ADD_BULK] = {"add-bulk", "tasks/s", "added in chunks of " TEXT_OF(TASK_CHUNK_ROWS) ", as by dq add --from"},
+    [FIGURE_ADD_BULK] = {"add-bulk", "tasks/s",
+                         "added in chunks of " TEXT_OF(TASK_CHUNK_ROWS) ", as by dq add --from"},
     [FIGURE_PEEK] = {"peek", "ms", "asking what is due: an idle dqd does this every poll_interval"},
     [FIGURE_CLAIM] = {"claim", "tasks/s", "claimed, " TEXT_OF(STATEMENT_CLAIM_ROWS) " at a time"},
-    [FIGURE_SETTLE] = {"settle", "tasks/s", "settled as done, " TEXT_OF(STATEMENT_CLAIM_ROWS) " at a time"},
+    [FIGURE_SETTLE] = {"settle", "tasks/s",
+                       "settled as done, " TEXT_OF(STATEMENT_CLAIM_ROWS) " at a time"},
     [FIGURE_SPAWN] = {"spawn", "starts/s", "sh -c : on this host, one after the other"},
     [FIGURE_SPAWN_PARALLEL] = {"spawn-parallel", "starts/s", "the same, several at a time"},
     [FIGURE_RUN] = {"run", "tasks/s", "dqd --once, with a shell that does nothing for each task"},
-    [FIGURE_RUN_BATCH] = {"run-batch", "tasks/s", "dqd --once, with a batch handler for " TEXT_OF(RIG_BATCH) " tasks"},
-    [FIGURE_LATENESS] = {"lateness", "ms", "start after the due time, for planned tasks with a process each, in whole ms"},
+    [FIGURE_RUN_BATCH] = {"run-batch", "tasks/s",
+                          "dqd --once, with a batch handler for " TEXT_OF(RIG_BATCH) " tasks"},
+    [FIGURE_LATENESS] =
+        {"lateness", "ms",
+         "start after the due time, for planned tasks with a process each, in whole ms"},
 };
 
 static void add_measures(const struct judge_facts *f, struct judge_rows *rows)
@@ -59,7 +65,8 @@ static void add_measures(const struct judge_facts *f, struct judge_rows *rows)
         row->has_p99 = figure->known && figure->has_p99;
         row->p99 = figure->p99;
         row->warn = !figure->known;
-        snprintf(row->about, sizeof row->about, "%s", figure->why[0] ? figure->why : measures[i].about);
+        snprintf(row->about, sizeof row->about, "%s",
+                 figure->why[0] ? figure->why : measures[i].about);
     }
 }
 
@@ -76,11 +83,6 @@ static double through(double x, double y)
     return x > 0 && y > 0 ? 1 / (1 / x + 1 / y) : 0;
 }
 
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 struct capacity {
     double process, process_1s, batch, server; /* tasks per second */
     bool guessed, batch_guessed;               /* dqd was not measured */
@@ -88,11 +90,13 @@ struct capacity {
 
 static struct capacity estimate(const struct judge_facts *f)
 {
-    struct capacity k = {.guessed = !f->figures[FIGURE_RUN].known, .batch_guessed = !f->figures[FIGURE_RUN_BATCH].known};
-    double bulk = value(f, FIGURE_ADD_BULK), store = through(value(f, FIGURE_CLAIM), value(f, FIGURE_SETTLE));
+    struct capacity k = {.guessed = !f->figures[FIGURE_RUN].known,
+                         .batch_guessed = !f->figures[FIGURE_RUN_BATCH].known};
+    double bulk = value(f, FIGURE_ADD_BULK),
+           store = through(value(f, FIGURE_CLAIM), value(f, FIGURE_SETTLE));
 
-    k.process = k.guessed ? least(value(f, FIGURE_SPAWN_PARALLEL), store) : value(f, FIGURE_RUN);
-    k.process_1s = least(k.process, f->conf->dqd.slots);
+    k.process = k.guessed ? MIN(value(f, FIGURE_SPAWN_PARALLEL), store) : value(f, FIGURE_RUN);
+    k.process_1s = MIN(k.process, f->conf->dqd.slots);
     k.batch = through(k.batch_guessed ? store : value(f, FIGURE_RUN_BATCH), bulk);
     k.server = through(store, bulk);
     if (k.server < k.batch) /* dqd's handlers work while it claims */
@@ -100,49 +104,64 @@ static struct capacity estimate(const struct judge_facts *f)
     return k;
 }
 
-static void add_capacity(struct judge_rows *rows, const char *name, double per_second, const char *about, bool guessed)
+static void add_capacity(struct judge_rows *rows, const char *name, double per_second,
+                         const char *about, bool guessed)
 {
     struct judge_row *row = rows_add(rows, "capacity", name);
 
     row->unit = "tasks/day";
     row->known = per_second > 0;
     row->value = per_second * DAY_S;
-    snprintf(row->about, sizeof row->about, "%s%s", about, guessed ? "; a guess, because dqd was not measured" : "");
+    snprintf(row->about, sizeof row->about, "%s%s", about,
+             guessed ? "; a guess, because dqd was not measured" : "");
 }
 
 /* One connection for each dqd, some for dq. */
 static double room_for_hosts(const struct judge_facts *f)
 {
     const struct scratch_server *s = &f->server;
-    return s->max_connections > s->connections && s->connections >= 0 ? (double)(s->max_connections - s->connections) : 0;
+    return s->max_connections > s->connections && s->connections >= 0
+               ? (double)(s->max_connections - s->connections)
+               : 0;
 }
 
-static void add_capacities(const struct judge_facts *f, const struct capacity *k, struct judge_rows *rows)
+static void add_capacities(const struct judge_facts *f, const struct capacity *k,
+                           struct judge_rows *rows)
 {
-    double command_ms = value(f, FIGURE_ADD_COMMAND), hosts = k->process > 0 ? k->server / k->process : 0;
+    double command_ms = value(f, FIGURE_ADD_COMMAND),
+           hosts = k->process > 0 ? k->server / k->process : 0;
 
-    add_capacity(rows, "process", k->process, "this host, one process per task, which exits at once", k->guessed);
-    add_capacity(rows, "process-1s", k->process_1s,
-                 "the same with handlers that take a second; one tag alone: 86,400 times its max_running (default " TEXT_OF(
-                     HANDLERS_MAX_RUNNING) ")",
-                 k->guessed);
-    add_capacity(rows, "batch", k->batch, "this host, batch handlers that do nothing, tasks added in bulk", k->batch_guessed);
-    add_capacity(rows, "server", k->server, "all hosts together, at least: added in bulk, claimed, settled", false);
-    add_capacity(rows, "add", value(f, FIGURE_ADD), "added one by one by a program that keeps its connection", false);
-    add_capacity(rows, "add-command", command_ms > 0 ? 1000 / command_ms : 0, "added by dq add, one after the other", false);
+    add_capacity(rows, "process", k->process,
+                 "this host, one process per task, which exits at once", k->guessed);
+    add_capacity(
+        rows, "process-1s", k->process_1s,
+        "the same with handlers that take a second; one tag alone: 86,400 times its max_running (default " TEXT_OF(
+            HANDLERS_MAX_RUNNING) ")",
+        k->guessed);
+    add_capacity(rows, "batch", k->batch,
+                 "this host, batch handlers that do nothing, tasks added in bulk",
+                 k->batch_guessed);
+    add_capacity(rows, "server", k->server,
+                 "all hosts together, at least: added in bulk, claimed, settled", false);
+    add_capacity(rows, "add", value(f, FIGURE_ADD),
+                 "added one by one by a program that keeps its connection", false);
+    add_capacity(rows, "add-command", command_ms > 0 ? 1000 / command_ms : 0,
+                 "added by dq add, one after the other", false);
     struct judge_row *row = rows_add(rows, "capacity", "hosts");
     row->unit = "hosts";
     row->known = hosts > 0;
     row->value = hosts < 1 ? 1 : (double)(int64_t)hosts;
     if (room_for_hosts(f) > 0 && room_for_hosts(f) < row->value)
         row->value = room_for_hosts(f);
-    snprintf(row->about, sizeof row->about, "hosts like this one, one process per task, that keep the server busy%s",
+    snprintf(row->about, sizeof row->about,
+             "hosts like this one, one process per task, that keep the server busy%s",
              k->guessed ? "; a guess" : "");
 }
 
 /* ---- what limits it */
 
-static struct judge_row *add_bottleneck(struct judge_rows *rows, const char *name, const char *setting)
+static struct judge_row *add_bottleneck(struct judge_rows *rows, const char *name,
+                                        const char *setting)
 {
     struct judge_row *row = rows_add(rows, "bottleneck", name);
     snprintf(row->setting, sizeof row->setting, "%s", setting);
@@ -169,13 +188,15 @@ static void blame_network(const struct judge_facts *f, struct judge_row *row, co
     SAY(row->about, "%s", about);
 }
 
-static void limit_process(const struct judge_facts *f, const struct capacity *k, struct judge_rows *rows)
+static void limit_process(const struct judge_facts *f, const struct capacity *k,
+                          struct judge_rows *rows)
 {
     struct judge_row *row = add_bottleneck(rows, "process", "cores");
     int slots = f->conf->dqd.slots;
 
     SAY(row->now, "%d", f->cores);
-    SAY(row->about, "most of the time goes into starting processes: use batch handlers, more cores or more hosts");
+    SAY(row->about,
+        "most of the time goes into starting processes: use batch handlers, more cores or more hosts");
     if (k->process >= value(f, FIGURE_SPAWN_PARALLEL) * 0.6)
         return;
     if (slots < 2 * f->cores) {
@@ -183,19 +204,23 @@ static void limit_process(const struct judge_facts *f, const struct capacity *k,
         SAY(row->now, "%d", slots);
         SAY(row->about, "fewer than two per core: raise it");
     } else if (value(f, FIGURE_ROUND_TRIP) > 2) {
-        blame_network(f, row, "far fewer starts than this host manages: run dqd closer to the server");
+        blame_network(f, row,
+                      "far fewer starts than this host manages: run dqd closer to the server");
     } else {
         SAY(row->about,
             "far fewer starts than bare shells: the server, dqd and the handlers share these cores, or the server is slow");
     }
 }
 
-static void limit_slots(const struct judge_facts *f, const struct capacity *k, struct judge_rows *rows)
+static void limit_slots(const struct judge_facts *f, const struct capacity *k,
+                        struct judge_rows *rows)
 {
     struct judge_row *row = add_bottleneck(rows, "process-1s", "slots in [dqd]");
 
     SAY(row->now, "%d", f->conf->dqd.slots);
-    SAY(row->about, "if handlers mostly wait, raise it, and max_running of the tag (default " TEXT_OF(HANDLERS_MAX_RUNNING) ")");
+    SAY(row->about,
+        "if handlers mostly wait, raise it, and max_running of the tag (default " TEXT_OF(
+            HANDLERS_MAX_RUNNING) ")");
     if (k->process_1s < f->conf->dqd.slots) {
         SAY(row->setting, "cores");
         SAY(row->now, "%d", f->cores);
@@ -225,7 +250,8 @@ static void blame_flush(const struct judge_facts *f, struct judge_row *row)
         SAY(row->now, "%" PRId64 ", %" PRId64, s->flush_log, s->sync_binlog);
     else
         SAY(row->now, "%" PRId64, s->flush_log);
-    SAY(row->about, "takes %.2f of the %.2f ms of a commit; %s", flush_ms(f), value(f, FIGURE_COMMIT),
+    SAY(row->about, "takes %.2f of the %.2f ms of a commit; %s", flush_ms(f),
+        value(f, FIGURE_COMMIT),
         durable ? "1 keeps what was acknowledged: use a disk that flushes faster, or dq add --from"
                 : "a power failure may lose what was acknowledged");
 }
@@ -233,20 +259,24 @@ static void blame_flush(const struct judge_facts *f, struct judge_row *row)
 /* A claim is two round trips and a commit for a batch. */
 static void limit_batch(const struct judge_facts *f, struct judge_rows *rows)
 {
-    double claim_ms = value(f, FIGURE_CLAIM) > 0 ? STATEMENT_CLAIM_ROWS * 1000 / value(f, FIGURE_CLAIM) : 0;
+    double claim_ms =
+        value(f, FIGURE_CLAIM) > 0 ? STATEMENT_CLAIM_ROWS * 1000 / value(f, FIGURE_CLAIM) : 0;
     double store = through(value(f, FIGURE_CLAIM), value(f, FIGURE_SETTLE));
     int claim_batch = f->conf->dqd.claim_batch;
     struct judge_row *row = add_bottleneck(rows, "batch", "the server's processor");
 
     SAY(row->now, "%.3f ms a task", store > 0 ? 1000 / store : 0);
-    SAY(row->about, "claiming and settling rows: use a faster server, or several databases with some of the tags each");
+    SAY(row->about,
+        "claiming and settling rows: use a faster server, or several databases with some of the tags each");
     if (claim_batch < STATEMENT_CLAIM_ROWS) {
         SAY(row->setting, "claim_batch in [dqd]");
         SAY(row->now, "%d", claim_batch);
-        SAY(row->about, "smaller than what was measured here: raise it to %d", STATEMENT_CLAIM_ROWS);
+        SAY(row->about, "smaller than what was measured here: raise it to %d",
+            STATEMENT_CLAIM_ROWS);
     } else if (2 * value(f, FIGURE_ROUND_TRIP) > 0.3 * claim_ms) {
         blame_network(f, row,
-                      "takes a third or more of each claim of " TEXT_OF(STATEMENT_CLAIM_ROWS) ": run dqd closer to the server");
+                      "takes a third or more of each claim of " TEXT_OF(
+                          STATEMENT_CLAIM_ROWS) ": run dqd closer to the server");
     } else if (flush_ms(f) > 0.3 * claim_ms) {
         blame_flush(f, row);
     }
@@ -257,7 +287,9 @@ static void limit_add(const struct judge_facts *f, struct judge_rows *rows)
     struct judge_row *row = add_bottleneck(rows, "add", "");
 
     if (flush_ms(f) < value(f, FIGURE_ROUND_TRIP))
-        blame_network(f, row, "a commit waits for the network, not for the disk: add many at once (dq add --from)");
+        blame_network(
+            f, row,
+            "a commit waits for the network, not for the disk: add many at once (dq add --from)");
     else
         blame_flush(f, row);
 }
@@ -278,7 +310,8 @@ static void limit_add_command(const struct judge_facts *f, struct judge_rows *ro
         m->tls == CONF_TLS_PREFERRED && !m->host[0] ? "; a local socket needs no TLS" : "");
 }
 
-/* Between the starts of tasks that are due one by one dqd claims, settles, and asks what is next. */
+/* Between the starts of tasks that are due one by one dqd claims, settles, and asks what is
+ * next. */
 static void limit_lateness(const struct judge_facts *f, struct judge_rows *rows)
 {
     char text[WHEN_TEXT_SIZE];
@@ -287,7 +320,8 @@ static void limit_lateness(const struct judge_facts *f, struct judge_rows *rows)
 
     SAY(row->now, "%s", when_format_duration(text, f->conf->dqd.poll_interval_ms));
     SAY(row->about, "%swork that %s adds as due at once may wait this long; asking costs %.2f ms",
-        f->figures[FIGURE_LATENESS].known ? "planned tasks start as measured; " : "planned tasks: not measured; ",
+        f->figures[FIGURE_LATENESS].known ? "planned tasks start as measured; "
+                                          : "planned tasks: not measured; ",
         f->conf->dqd.wake_dir[0] ? "another host" : "anyone", value(f, FIGURE_PEEK));
     if (late_ms < LATE_MS)
         return;
@@ -309,12 +343,15 @@ static void limit_memory(const struct judge_facts *f, struct judge_rows *rows)
         size_text(size, sizeof size, s->table_size);
     row->warn = pool_too_small(s);
     if (row->warn)
-        SAY(row->about, "the tasks in %s take %s: raise it above that, or keep finished tasks for less time ([retention])",
+        SAY(row->about,
+            "the tasks in %s take %s: raise it above that, or keep finished tasks for less time ([retention])",
             f->conf->mysql.database, size);
     else if (s->table_size >= 0)
         SAY(row->about, "the tasks in %s take %s, which fits", f->conf->mysql.database, size);
     else
-        SAY(row->about, "there are no tables in %s yet: expect 0.3 kB per task, plus its body and output", f->conf->mysql.database);
+        SAY(row->about,
+            "there are no tables in %s yet: expect 0.3 kB per task, plus its body and output",
+            f->conf->mysql.database);
 }
 
 static void limit_connections(const struct judge_facts *f, struct judge_rows *rows)
@@ -323,7 +360,8 @@ static void limit_connections(const struct judge_facts *f, struct judge_rows *ro
     struct judge_row *row = add_bottleneck(rows, "hosts", "max_connections");
 
     SAY(row->now, "%" PRId64 ", %" PRId64 " in use", s->max_connections, s->connections);
-    SAY(row->about, "each dqd needs one, and so does each dq while it runs: there is room for %.0f", room_for_hosts(f));
+    SAY(row->about, "each dqd needs one, and so does each dq while it runs: there is room for %.0f",
+        room_for_hosts(f));
     row->warn = room_for_hosts(f) < 10;
 }
 

@@ -1,5 +1,6 @@
 /*
- * judge.h - what the figures mean: how much this server and this host can carry in a day, and what limits each of it. Pure.
+ * judge.h - what the figures mean: how much this server and this host can carry in a day, and what
+ * limits each of it. Pure.
  */
 #ifndef DQ_BENCH_JUDGE_H
 #define DQ_BENCH_JUDGE_H

@@ -53,7 +53,8 @@ static void set_failed(const struct rig *rig, struct figure *ret, const char *wh
 
 int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
-    const char *const argv[] = {"/proc/self/exe", "--config", rig->ini, "-q", "add", "add", "x", "--in", "1h", NULL};
+    const char *const argv[] = {"/proc/self/exe", "--config", rig->ini, "-q", "add", "add", "x",
+                                "--in",           "1h",       NULL};
     struct figure_times t = {0};
     int64_t end_us = when_steady_us() + ms * 1000;
     int rc = 0, status = 0;
@@ -71,7 +72,8 @@ int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, s
     return rc;
 }
 
-static int start_dqd(const struct rig *rig, const char *mode, const char *mode_value, const char *tag, pid_t *ret, struct err *err)
+static int start_dqd(const struct rig *rig, const char *mode, const char *mode_value,
+                     const char *tag, pid_t *ret, struct err *err)
 {
     const char *argv[] = {rig->dqd, "--config", rig->ini, "--allow-overlap", "--log-level", "warn",
                           "--tag",  tag,        mode,     mode_value,        NULL};
@@ -93,7 +95,8 @@ static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err 
 }
 
 /* All n tasks are due; the time is that from the start of dqd to its end. */
-static int drain(const struct rig *rig, struct db *db, const char *tag, size_t n, int64_t ms, struct figure *ret, struct err *err)
+static int drain(const struct rig *rig, struct db *db, const char *tag, size_t n, int64_t ms,
+                 struct figure *ret, struct err *err)
 {
     uint64_t done = 0;
     pid_t pid;
@@ -119,7 +122,7 @@ static bool have_dqd(const struct rig *rig, struct figure *ret)
 {
     if (!rig->dqd)
         figure_set_unknown(ret, "not measured: there is no dqd beside dq, nor in PATH");
-    return rig->dqd != NULL;
+    return rig->dqd;
 }
 
 static size_t between(double wanted, size_t least, size_t most)
@@ -127,18 +130,22 @@ static size_t between(double wanted, size_t least, size_t most)
     return wanted < (double)least ? least : wanted > (double)most ? most : (size_t)wanted;
 }
 
-int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
+int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret,
+                struct err *err)
 {
     if (!have_dqd(rig, ret))
         return 0;
-    return drain(rig, db, RIG_TAG_PROCESS, between((double)ms / 1000 / each_s, 100, PROCESSES_MAX), ms, ret, err);
+    return drain(rig, db, RIG_TAG_PROCESS, between((double)ms / 1000 / each_s, 100, PROCESSES_MAX),
+                 ms, ret, err);
 }
 
-int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
+int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms,
+                      struct figure *ret, struct err *err)
 {
     if (!have_dqd(rig, ret))
         return 0;
-    return drain(rig, db, RIG_TAG_BATCH, between((double)ms / 1000 / each_s, 1000, BATCHED_MAX), ms, ret, err);
+    return drain(rig, db, RIG_TAG_BATCH, between((double)ms / 1000 / each_s, 1000, BATCHED_MAX), ms,
+                 ret, err);
 }
 
 /* ---- lateness */
@@ -193,12 +200,16 @@ static int read_lateness(struct db *db, struct figure *ret, struct err *err)
     int rc = tag_lateness_list(db, RIG_TAG_LATE, WHEN_HOUR, &late, &count, err);
 
     if (rc == 0 && count && late[0].started)
-        *ret = (struct figure){.known = true, .has_p99 = true, .value = (double)late[0].p50_ms, .p99 = (double)late[0].p99_ms};
+        *ret = (struct figure){.known = true,
+                               .has_p99 = true,
+                               .value = (double)late[0].p50_ms,
+                               .p99 = (double)late[0].p99_ms};
     tag_lateness_free(late, count);
     return rc;
 }
 
-int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret,
+                     struct err *err)
 {
     size_t n = between((double)ms / LATE_EVERY_MS, 20, LATE_MAX);
     int64_t spread_ms = (int64_t)n * LATE_EVERY_MS;

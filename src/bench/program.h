@@ -1,8 +1,9 @@
 /*
- * program.h - the real dq and dqd against the scratch database: what a shell pays for `dq add`, how much dqd gets through, how late
- * it starts what is planned.
+ * program.h - the real dq and dqd against the scratch database: what a shell pays for `dq add`, how
+ * much dqd gets through, how late it starts what is planned.
  *
- * Each takes about `ms` and sets one figure; if dqd is not found, or does not run, the figure stays unknown and says why.
+ * Each takes about `ms` and sets one figure; if dqd is not found, or does not run, the figure stays
+ * unknown and says why.
  */
 #ifndef DQ_BENCH_PROGRAM_H
 #define DQ_BENCH_PROGRAM_H
@@ -11,14 +12,15 @@
 #include "bench/rig.h"
 #include "store/db.h"
 
-int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err) __attribute__((warn_unused_result));
-/* dqd --once on as many due tasks as should take that long: a process for each, or in batches. each_s is a guess of the time a task
- * takes. */
-int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
+int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
     __attribute__((warn_unused_result));
-int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret, struct err *err)
-    __attribute__((warn_unused_result));
-int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret, struct err *err)
-    __attribute__((warn_unused_result));
+/* dqd --once on as many due tasks as should take that long: a process for each, or in batches.
+ * each_s is a guess of the time a task takes. */
+int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret,
+                struct err *err) __attribute__((warn_unused_result));
+int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms,
+                      struct figure *ret, struct err *err) __attribute__((warn_unused_result));
+int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret,
+                     struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -29,7 +29,8 @@ static int write_file(const char *path, const struct buf *text, struct err *err)
     return rc;
 }
 
-static int write_files(const struct rig *rig, const struct conf *configured, const struct conf_mysql *mysql, struct err *err)
+static int write_files(const struct rig *rig, const struct conf *configured,
+                       const struct conf_mysql *mysql, struct err *err)
 {
     static char none[] = "";
     struct conf conf = *configured;
@@ -86,7 +87,8 @@ static char *find_dqd(void)
     return find_in_path("dqd");
 }
 
-int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *mysql, struct err *err)
+int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *mysql,
+             struct err *err)
 {
     const char *tmp = getenv("TMPDIR");
     cpu_set_t cpus;

@@ -1,5 +1,6 @@
 /*
- * rig.h - what the programs under measure need: a directory with a dq.ini and handlers of their own, and dqd itself.
+ * rig.h - what the programs under measure need: a directory with a dq.ini and handlers of their
+ * own, and dqd itself.
  *
  * The dq.ini names the files with secrets that the configured one names, and contains none.
  */
@@ -22,10 +23,11 @@ struct rig {
     int cores;                  /* that this process may use */
 };
 
-/* `conf` with the server and database of `mysql`, and handlers that do nothing. From now on no descriptor of ours above 2 is
- * inherited: the lock of the scratch database ends with our connection, and nobody may keep that open. */
-int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *mysql, struct err *err)
-    __attribute__((warn_unused_result));
+/* `conf` with the server and database of `mysql`, and handlers that do nothing. From now on no
+ * descriptor of ours above 2 is inherited: the lock of the scratch database ends with our
+ * connection, and nobody may keep that open. */
+int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *mysql,
+             struct err *err) __attribute__((warn_unused_result));
 void rig_done(struct rig *rig); /* all zero is fine */
 
 #endif

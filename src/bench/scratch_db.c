@@ -70,10 +70,11 @@ static int explain_denied(struct scratch_db *s, struct err *err)
     char *account = NULL;
 
     if (scratch_store_account(s->holder, &account, err) == 0 && account)
-        err_set(err, ERR_DENIED,
-                "this account may not create a database to measure in. An administrator can allow it: GRANT ALL ON `%s`.* TO %s; "
-                "or name an existing empty database with --database",
-                SCRATCH_PATTERN, account);
+        err_set(
+            err, ERR_DENIED,
+            "this account may not create a database to measure in. An administrator can allow it: GRANT ALL ON `%s`.* TO %s; "
+            "or name an existing empty database with --database",
+            SCRATCH_PATTERN, account);
     free(account);
     return err->code;
 }
@@ -83,8 +84,10 @@ static int open_given(struct scratch_db *s, struct err *err)
     int rc = db_connect(s->db, err);
 
     if (rc == ERR_CONFIG)
-        return err_set(err, rc, "--database %s: there is no such database. Create it (CREATE DATABASE), or leave the option out",
-                       s->given);
+        return err_set(
+            err, rc,
+            "--database %s: there is no such database. Create it (CREATE DATABASE), or leave the option out",
+            s->given);
     if (rc == 0)
         rc = scratch_store_check_empty(s->db, err);
     return rc < 0 ? err_prefix(err, "--database %s", s->given) : 0;
@@ -116,7 +119,8 @@ static int drop(struct scratch_db *s, struct err *err)
     int rc = ERR_LOST;
 
     for (int try = 0; try < 2 && rc == ERR_LOST; try++)
-        rc = s->given ? scratch_store_drop_tables(s->db, err) : scratch_store_drop(s->holder, s->name, err);
+        rc = s->given ? scratch_store_drop_tables(s->db, err)
+                      : scratch_store_drop(s->holder, s->name, err);
     return rc;
 }
 
@@ -134,7 +138,8 @@ int scratch_db_end(struct scratch_db *s, int rc, struct err *err)
         if (s->given)
             err_set(err, rc, "%s; the tables of dq in %s could not be dropped", text, s->given);
         else
-            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later", text, s->name);
+            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later", text,
+                    s->name);
     }
     db_free(s->db);
     db_free(s->holder);

@@ -120,6 +120,7 @@ int spawn_parallel(int cores, int64_t ms, struct figure *ret, struct err *err)
         }
     }
     figure_set_rate(ret, best, 1000000);
-    snprintf(ret->why, sizeof ret->why, "the same, %d at a time, on %d core%s", best_at, cores, cores == 1 ? "" : "s");
+    snprintf(ret->why, sizeof ret->why, "the same, %d at a time, on %d core%s", best_at, cores,
+             cores == 1 ? "" : "s");
     return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * statement.c - what the server does in a second, measured with the very functions that dq and dqd use.
+ * statement.c - what the server does in a second, measured with the very functions that dq and dqd
+ * use.
  */
 #include "bench/statement.h"
 
@@ -60,7 +61,8 @@ int statement_commit(struct db *db, int64_t ms, struct figure *ret, struct err *
     return rc;
 }
 
-int statement_connect(const struct conf_mysql *conf, int64_t ms, struct figure *ret, struct err *err)
+int statement_connect(const struct conf_mysql *conf, int64_t ms, struct figure *ret,
+                      struct err *err)
 {
     struct figure_times t = {0};
     int64_t end_us = end_after(ms);
@@ -82,8 +84,11 @@ static struct task_new new_task(const char *tag, int64_t delay_ms)
     static char body[BODY_SIZE];
 
     memset(body, 'x', sizeof body);
-    return (struct task_new){
-        .tag = tag, .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
+    return (struct task_new){.tag = tag,
+                             .body = body,
+                             .body_size = sizeof body,
+                             .expected_at = TASK_TIME_NONE,
+                             .delay_ms = delay_ms};
 }
 
 int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err)
@@ -102,7 +107,8 @@ int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err
     return rc < 0 ? rc : 0;
 }
 
-int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, int64_t spread_ms, int64_t *ret_us, struct err *err)
+int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, int64_t spread_ms,
+                   int64_t *ret_us, struct err *err)
 {
     struct task_new *tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *tasks);
     int64_t start = when_steady_us();
@@ -154,8 +160,8 @@ int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *er
     return rc;
 }
 
-static int settle(struct db *db, bool history, const struct claim_owner *owner, const struct task_array *won, int64_t *us,
-                  struct err *err)
+static int settle(struct db *db, bool history, const struct claim_owner *owner,
+                  const struct task_array *won, int64_t *us, struct err *err)
 {
     struct settlement s[STATEMENT_CLAIM_ROWS];
     bool applied[STATEMENT_CLAIM_ROWS];
@@ -174,18 +180,23 @@ static int settle(struct db *db, bool history, const struct claim_owner *owner, 
 }
 
 /* What statement_add_bulk left, claimed and settled in turns until it or the time is used up. */
-int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_claim, struct figure *ret_settle, struct err *err)
+int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_claim,
+                    struct figure *ret_settle, struct err *err)
 {
     struct claim_owner owner = {.host = "dq bench", .pid = (uint32_t)getpid()};
-    const struct claim_ask ask = {
-        .tag = "claim", .limit = STATEMENT_CLAIM_ROWS, .shares = 1, .max_attempts = 1, .lease_ms = HOUR_MS};
+    const struct claim_ask ask = {.tag = "claim",
+                                  .limit = STATEMENT_CLAIM_ROWS,
+                                  .shares = 1,
+                                  .max_attempts = 1,
+                                  .lease_ms = HOUR_MS};
     int64_t end_us = end_after(ms), claim_us = 0, settle_us = 0;
     size_t count = 0, seen = STATEMENT_CLAIM_ROWS, lost;
     int rc = 0;
 
     if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
         return err_set(err, ERR_SYSTEM, "no random bytes");
-    for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
+    for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us);
+         rounds++) {
         struct task_array won = {0};
         int64_t start = when_steady_us();
         rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, NULL, err);

@@ -14,8 +14,8 @@
 void stop_catch_signals(void);
 bool stop_asked(void);
 
-/* Whether to go on: `done` of a thing are done, and end_us (when_steady_us) is when its share of the time is over. A few are done
- * however slow they are. */
+/* Whether to go on: `done` of a thing are done, and end_us (when_steady_us) is when its share of
+ * the time is over. A few are done however slow they are. */
 bool stop_not_yet(size_t done, int64_t end_us);
 
 #endif

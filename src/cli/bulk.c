@@ -1,9 +1,10 @@
 /*
  * bulk.c - a file of tasks into the database, chunk by chunk.
  *
- * While a thread sends one chunk, the next one is read: the server and the parser work at the same time. Memory holds two chunks.
- * Invariant: a chunk is added whole or not at all, chunks are sent in the order of the file, and an error says exactly how many
- * lines are in, so that the next call can go on from there. Only the sender uses the database while it runs.
+ * While a thread sends one chunk, the next one is read: the server and the parser work at the same
+ * time. Memory holds two chunks. Invariant: a chunk is added whole or not at all, chunks are sent
+ * in the order of the file, and an error says exactly how many lines are in, so that the next call
+ * can go on from there. Only the sender uses the database while it runs.
  */
 #include "cli/bulk.h"
 
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 
 #define CHUNK_BYTES (1u << 20)
@@ -58,7 +60,8 @@ static void interrupt(int signal_number __attribute__((unused)))
     interrupted = 1;
 }
 
-/* The first SIGINT or SIGTERM ends at the next line, with word of how far it got; a second one ends at once. */
+/* The first SIGINT or SIGTERM ends at the next line, with word of how far it got; a second one ends
+ * at once. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
@@ -67,21 +70,26 @@ static void catch_signals(void)
 }
 
 /* By the name's end, else by the first byte that is not blank. */
-static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_format *ret, struct err *err)
+static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_format *ret,
+                        struct err *err)
 {
     static const struct {
         const char *end;
         enum bulk_format format;
-    } endings[] = {
-        {".ndjson", BULK_NDJSON}, {".jsonl", BULK_NDJSON}, {".json", BULK_NDJSON}, {".tsv", BULK_TSV}, {".tab", BULK_TSV}};
+    } endings[] = {{".ndjson", BULK_NDJSON},
+                   {".jsonl", BULK_NDJSON},
+                   {".json", BULK_NDJSON},
+                   {".tsv", BULK_TSV},
+                   {".tab", BULK_TSV}};
     const char *name = b->options->from;
     size_t blank = 0;
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
     if (blank < len && line[blank] == '[' && b->options->format != BULK_TSV)
-        return err_set(err, ERR_DATA, "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
+        return err_set(err, ERR_DATA,
+                       "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
     *ret = blank < len && line[blank] == '{' ? BULK_NDJSON : BULK_TSV;
-    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t size = strlen(endings[i].end);
         if (strlen(name) > size && strcmp(name + strlen(name) - size, endings[i].end) == 0)
             *ret = endings[i].format;
@@ -95,8 +103,10 @@ static void *send_chunk(void *arg)
 {
     struct bulk *b = arg;
     struct chunk *k = b->sending;
-    for (int try = 1; try <= TRANSIENT_TRIES; try++) { /* a deadlock was rolled back whole: once more */
-        k->rc = task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept, &k->bad, &k->err);
+    /* a deadlock was rolled back whole: once more */
+    for (int try = 1; try <= TRANSIENT_TRIES; try++) {
+        k->rc = task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept,
+                              &k->bad, &k->err);
         if (k->rc != ERR_TRANSIENT && k->rc != ERR_LOCKED)
             break;
         nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
@@ -112,7 +122,7 @@ static int64_t first_due(const struct chunk *k, int64_t now_at)
     for (size_t i = 0; i < k->count; i++) {
         const struct task_new *t = &k->tasks[i];
         int64_t in_ms = t->expected_at == TASK_TIME_NONE ? t->delay_ms : t->expected_at - now_at;
-        first_ms = in_ms < first_ms ? in_ms : first_ms;
+        first_ms = MIN(in_ms, first_ms);
     }
     return first_ms;
 }
@@ -121,7 +131,7 @@ static int64_t first_due(const struct chunk *k, int64_t now_at)
 static int finish_chunk(struct bulk *b, struct err *err)
 {
     struct chunk *k = b->sending;
-    if (k == NULL)
+    if (!k)
         return 0;
     pthread_join(b->sender, NULL);
     b->sending = NULL;
@@ -133,12 +143,14 @@ static int finish_chunk(struct bulk *b, struct err *err)
         }
         if (k->bad < k->count)
             return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[k->bad].line);
-        return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
+        return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1,
+                          k->last_line);
     }
     b->kept += k->kept;
     b->added += k->count - k->kept;
     b->done_line = k->last_line;
-    progress_show(&b->progress, k->last_line, b->lines.size ? (double)k->bytes / (double)b->lines.size : -1);
+    progress_show(&b->progress, k->last_line,
+                  b->lines.size ? (double)k->bytes / (double)b->lines.size : -1);
     return 0;
 }
 
@@ -165,9 +177,11 @@ static int flush_chunk(struct bulk *b, struct err *err)
         b->added += k->count;
         b->done_line = k->last_line;
     } else {
-        rc = cmd_now(b->c, &now_at, err); /* the reader may want to know it while the sender has the database */
+        /* the reader may want to know it while the sender has the database */
+        rc = cmd_now(b->c, &now_at, err);
         if (rc < 0)
-            return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1, k->last_line);
+            return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name,
+                              b->done_line + 1, k->last_line);
         k->in_ms = first_due(k, now_at);
         b->sending = k;
         if (pthread_create(&b->sender, NULL, send_chunk, b) != 0) {
@@ -229,10 +243,12 @@ static int read_lines(struct bulk *b, struct err *err)
     int rc;
     while ((rc = infile_next(&b->lines, &line, &len, err)) > 0) {
         rc = take_line(b, line, len, err);
-        if (rc == 0 && (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
+        if (rc == 0 &&
+            (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
         if (rc == 0 && interrupted)
-            rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name, b->lines.number);
+            rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name,
+                         b->lines.number);
         if (rc < 0)
             return rc;
     }
@@ -252,19 +268,21 @@ static int read_all(struct bulk *b, struct err *err)
 /* Puts what was done before the fault, and how to go on, behind its text. */
 static int explain_fault(const struct bulk *b, struct err *err)
 {
-    char text[sizeof(err->text)];
-    memcpy(text, err->text, sizeof(text));
+    char text[sizeof err->text];
+    memcpy(text, err->text, sizeof text);
     if (b->options->dry_run)
         return err->code;
     if (b->unknown_line)
         return err_set(err, err->code,
-                       "%s; they are in if line %" PRIu64 " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
+                       "%s; they are in if line %" PRIu64
+                       " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
                        " shows: then continue with --skip %" PRIu64 ", else with --skip %" PRIu64,
                        text, b->unknown_line, b->unknown_tag.data, b->unknown_line, b->done_line);
     if (b->added + b->kept == 0)
         return err_set(err, err->code, "%s; nothing was added", text);
-    return err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64, text, b->done_line,
-                   b->done_line);
+    return err_set(err, err->code,
+                   "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64, text,
+                   b->done_line, b->done_line);
 }
 
 static void report(const struct bulk *b)
@@ -284,24 +302,29 @@ static void report(const struct bulk *b)
     out_write(&out);
     buf_done(&out);
     if (!b->options->dry_run && ms >= 1000) /* a rate made of less says nothing */
-        cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms), (double)b->lines.number * 1000 / (double)ms);
+        cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms),
+                 (double)b->lines.number * 1000 / (double)ms);
 }
 
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
 {
-    struct bulk b = {.c = c, .options = o, .unknown_tag = BUF_INIT, .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
+    struct bulk b = {.c = c,
+                     .options = o,
+                     .unknown_tag = BUF_INIT,
+                     .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
     int rc = infile_open(&b.lines, o->from, err);
     if (rc < 0)
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
     for (int i = 0; i < 2; i++) {
-        b.chunks[i].items = mem_zero(TASK_CHUNK_ROWS, sizeof(*b.chunks[i].items));
-        b.chunks[i].tasks = mem_zero(TASK_CHUNK_ROWS, sizeof(*b.chunks[i].tasks));
+        b.chunks[i].items = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].items);
+        b.chunks[i].tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].tasks);
     }
     b.filling = &b.chunks[0];
     b.done_line = o->skip;
     if (o->dry_run)
-        c->now_at = when_host_wall(); /* nothing is stored: no database is needed to check a relative time */
+        /* nothing is stored: no database is needed to check a relative time */
+        c->now_at = when_host_wall();
     catch_signals();
     rc = read_all(&b, err);
     progress_clear(&b.progress);

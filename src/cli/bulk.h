@@ -11,7 +11,8 @@
 enum bulk_format { BULK_NDJSON, BULK_TSV };
 extern const char *const bulk_format_names[]; /* index = format, NULL-terminated */
 
-/* One line as a task. The texts are offsets into the arena that the parser fills, as that may move while it grows. */
+/* One line as a task. The texts are offsets into the arena that the parser fills, as that may move
+ * while it grows. */
 struct bulk_item {
     struct task_new task; /* its tag, key and body are set by the reader of the whole chunk */
     size_t tag, key, body;
@@ -29,11 +30,14 @@ struct bulk_parser {
 };
 void bulk_parser_init(struct bulk_parser *p, struct cmd_context *c, enum bulk_format format);
 void bulk_parser_done(struct bulk_parser *p);
-/* TSV: whether line 1 is a heading; if so its columns are taken over. 1 yes, 0 no, ERR_DATA for an unknown column. */
-int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, struct err *err) __attribute__((warn_unused_result));
-/* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file and line number. */
-int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena, struct bulk_item *ret, struct err *err)
+/* TSV: whether line 1 is a heading; if so its columns are taken over. 1 yes, 0 no, ERR_DATA for an
+ * unknown column. */
+int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, struct err *err)
     __attribute__((warn_unused_result));
+/* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file
+ * and line number. */
+int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena,
+                    struct bulk_item *ret, struct err *err) __attribute__((warn_unused_result));
 
 struct bulk_options {
     const char *from; /* path or "-" */
@@ -42,7 +46,9 @@ struct bulk_options {
     uint64_t skip; /* lines not to be added */
     bool dry_run;
 };
-/* Adds them all, chunk by chunk, and prints how many. The error of a bad line says what was added before it and how to go on. */
-int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err) __attribute__((warn_unused_result));
+/* Adds them all, chunk by chunk, and prints how many. The error of a bad line says what was added
+ * before it and how to go on. */
+int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

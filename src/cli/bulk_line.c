@@ -1,7 +1,8 @@
 /*
  * bulk_line.c - one line of NDJSON or TSV as a task.
  *
- * Invariant: a line is either a complete, checked task or an error that names what is wrong with it.
+ * Invariant: a line is either a complete, checked task or an error that names what is wrong with
+ * it.
  */
 #include "cli/bulk.h"
 
@@ -15,37 +16,49 @@
 
 const char *const bulk_format_names[] = {"ndjson", "tsv", NULL};
 
-enum field { FIELD_TAG, FIELD_KEY, FIELD_BODY, FIELD_IN, FIELD_AT, FIELD_MAX_ATTEMPTS, FIELD_WHEN, FIELD_COUNT };
+enum field {
+    FIELD_TAG,
+    FIELD_KEY,
+    FIELD_BODY,
+    FIELD_IN,
+    FIELD_AT,
+    FIELD_MAX_ATTEMPTS,
+    FIELD_WHEN,
+    FIELD_COUNT
+};
 
+/* clang-format off */
 static const struct json_member members[] = {
     [FIELD_TAG] = {"tag", JSON_TEXT, true},     [FIELD_KEY] = {"key", JSON_TEXT, false},
     [FIELD_BODY] = {"body", JSON_BYTES, false}, [FIELD_IN] = {"in", JSON_TEXT, false},
     [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
 };
-#define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
+/* clang-format on */
+#define MEMBER_COUNT (sizeof members / sizeof members[0])
 
 /* Names of TSV columns; `when` is an in or an at, by its look. */
-static const char *const field_names[FIELD_COUNT] = {"tag", "key", "body", "in", "at", "max_attempts", "when"};
+static const char *const field_names[FIELD_COUNT] = {"tag", "key",          "body", "in",
+                                                     "at",  "max_attempts", "when"};
 
 void bulk_parser_init(struct bulk_parser *p, struct cmd_context *c, enum bulk_format format)
 {
     static const int usual[] = {FIELD_TAG, FIELD_WHEN, FIELD_KEY, FIELD_BODY};
     *p = (struct bulk_parser){.c = c, .format = format, .column_count = 4};
-    memcpy(p->columns, usual, sizeof(usual));
+    memcpy(p->columns, usual, sizeof usual);
     if (format == BULK_NDJSON)
         p->json = json_reader_new();
 }
 
 void bulk_parser_done(struct bulk_parser *p)
 {
-    if (p->json != NULL)
+    if (p->json)
         json_reader_free(p->json);
 }
 
 /* ---- from values to a task ---- */
 
-static int set_times(struct bulk_parser *p, const struct json_value *in, const struct json_value *at, struct task_new *ret,
-                     struct err *err)
+static int set_times(struct bulk_parser *p, const struct json_value *in,
+                     const struct json_value *at, struct task_new *ret, struct err *err)
 {
     ret->expected_at = TASK_TIME_NONE;
     ret->delay_ms = 0;
@@ -72,14 +85,17 @@ static size_t arena_add(struct buf *arena, const char *text, size_t len)
     return offset;
 }
 
-static int set_item(struct bulk_parser *p, const struct json_value *v, struct buf *arena, struct bulk_item *ret, struct err *err)
+static int set_item(struct bulk_parser *p, const struct json_value *v, struct buf *arena,
+                    struct bulk_item *ret, struct err *err)
 {
-    const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY], *max = &v[FIELD_MAX_ATTEMPTS];
+    const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY],
+                            *max = &v[FIELD_MAX_ATTEMPTS];
     int rc = task_check_tag(tag->text, tag->len, err);
     if (rc == 0 && key->present)
         rc = task_check_key(key->text, key->len, err);
     if (rc == 0 && max->present && (max->number < 1 || max->number > UINT32_MAX))
-        rc = err_set(err, ERR_DATA, "\"max_attempts\" %lld is out of range: 1 to %u", (long long)max->number, UINT32_MAX);
+        rc = err_set(err, ERR_DATA, "\"max_attempts\" %lld is out of range: 1 to %u",
+                     (long long)max->number, UINT32_MAX);
     if (rc == 0)
         rc = set_times(p, &v[FIELD_IN], &v[FIELD_AT], &ret->task, err);
     if (rc < 0)
@@ -106,15 +122,17 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
         }
         char c = i + 1 < len ? p[++i] : '\0';
         const char *letter = c != '\0' ? strchr(letters, c) : NULL;
-        if (letter != NULL) {
+        if (letter) {
             buf_chr(out, "\t\n\r\\"[letter - letters]);
-        } else if (c == 'x' && i + 2 < len && isxdigit((unsigned char)p[i + 1]) && isxdigit((unsigned char)p[i + 2])) {
+        } else if (c == 'x' && i + 2 < len && isxdigit((unsigned char)p[i + 1]) &&
+                   isxdigit((unsigned char)p[i + 2])) {
             size_t high = (size_t)(strchr(hex, tolower((unsigned char)p[i + 1])) - hex);
             size_t low = (size_t)(strchr(hex, tolower((unsigned char)p[i + 2])) - hex);
             buf_chr(out, (char)(high << 4 | low));
             i += 2;
         } else {
-            return err_set(err, ERR_DATA, "a backslash must be followed by t, n, r, xHH or a backslash");
+            return err_set(err, ERR_DATA,
+                           "a backslash must be followed by t, n, r, xHH or a backslash");
         }
     }
     buf_chr(out, '\0');
@@ -130,11 +148,14 @@ int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, stru
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         size_t size = (size_t)((tab ? tab : end) - s);
         int field = 0;
-        while (field < FIELD_COUNT && (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
+        while (field < FIELD_COUNT &&
+               (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
             field++;
         if (field == FIELD_COUNT || count == BULK_COLUMNS_MAX)
-            return err_set(err, ERR_DATA, "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts",
-                           (int)(size > 40 ? 40 : size), s);
+            return err_set(
+                err, ERR_DATA,
+                "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts",
+                (int)(size > 40 ? 40 : size), s);
         for (size_t i = 0; i < count; i++) {
             if (p->columns[i] == field)
                 return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", field_names[field]);
@@ -148,7 +169,7 @@ int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, stru
 
 static bool looks_like_duration(const char *text)
 {
-    return isdigit((unsigned char)text[0]) && strpbrk(text, "-:") == NULL;
+    return isdigit((unsigned char)text[0]) && !strpbrk(text, "-:");
 }
 
 static int tsv_set_number(struct json_value *v, struct err *err)
@@ -161,15 +182,18 @@ static int tsv_set_number(struct json_value *v, struct err *err)
     return 0;
 }
 
-/* Splits the line into values; fields holds their texts, one after the other. An empty field counts as absent, but for the body. */
-static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struct buf *fields, struct json_value *values,
-                      struct err *err)
+/* Splits the line into values; fields holds their texts, one after the other. An empty field counts
+ * as absent, but for the body. */
+static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struct buf *fields,
+                      struct json_value *values, struct err *err)
 {
     size_t offsets[BULK_COLUMNS_MAX + 1] = {0}, count = 0;
     for (const char *s = line, *end = line + len; s <= end; count++) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         if (count == p->column_count)
-            return err_set(err, ERR_DATA, "more than %zu fields; write a tab inside a field as backslash t", p->column_count);
+            return err_set(err, ERR_DATA,
+                           "more than %zu fields; write a tab inside a field as backslash t",
+                           p->column_count);
         int rc = unescape(fields, s, (size_t)((tab ? tab : end) - s), err);
         if (rc < 0)
             return err_prefix(err, "field %zu", count + 1);
@@ -177,14 +201,17 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
         s = (tab ? tab : end) + 1;
     }
     for (size_t i = 0; i < count; i++) {
-        struct json_value v = {.present = true, .text = fields->data + offsets[i], .len = offsets[i + 1] - offsets[i] - 1};
+        struct json_value v = {.present = true,
+                               .text = fields->data + offsets[i],
+                               .len = offsets[i + 1] - offsets[i] - 1};
         int field = p->columns[i];
         if (field == FIELD_WHEN)
             field = looks_like_duration(v.text) ? FIELD_IN : FIELD_AT;
         if (field != FIELD_BODY && field != FIELD_TAG && v.len == 0)
             continue;
         if (field != FIELD_BODY && strlen(v.text) != v.len)
-            return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte", field_names[field]);
+            return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte",
+                           field_names[field]);
         int rc = field == FIELD_MAX_ATTEMPTS ? tsv_set_number(&v, err) : 0;
         if (rc < 0)
             return rc;
@@ -193,7 +220,8 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
     return 0;
 }
 
-int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena, struct bulk_item *ret, struct err *err)
+int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena,
+                    struct bulk_item *ret, struct err *err)
 {
     struct json_value values[FIELD_COUNT] = {0};
     if (p->format == BULK_NDJSON) {

@@ -1,7 +1,8 @@
 /*
  * cell.c - one value in each of the formats.
  *
- * Invariant: whatever the value contains, the plain form has no control character, JSON is well-formed and TSV stays one field.
+ * Invariant: whatever the value contains, the plain form has no control character, JSON is
+ * well-formed and TSV stays one field.
  */
 #include "cli/cell.h"
 
@@ -15,7 +16,7 @@
 
 void cell_set_text(struct cell *cell, const char *text)
 {
-    if (text != NULL) {
+    if (text) {
         cell->kind = CELL_TEXT;
         cell->text = text;
         cell->len = strlen(text);
@@ -24,7 +25,7 @@ void cell_set_text(struct cell *cell, const char *text)
 
 void cell_set_bytes(struct cell *cell, const void *p, size_t len)
 {
-    if (p != NULL) {
+    if (p) {
         cell->kind = CELL_BYTES;
         cell->text = p;
         cell->len = len;
@@ -70,7 +71,8 @@ static void put_due(struct buf *b, int64_t ms)
         buf_printf(b, "%s late", when_format_rough(text, -ms));
 }
 
-void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell, unsigned max, bool exact)
+void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,
+                    unsigned max, bool exact)
 {
     char text[WHEN_TEXT_SIZE];
     switch (cell->kind) {
@@ -103,7 +105,8 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
     }
 }
 
-void cell_put_json(struct buf *b, const struct cell_style *style, const char *name, const struct cell *cell)
+void cell_put_json(struct buf *b, const struct cell_style *style, const char *name,
+                   const struct cell *cell)
 {
     char text[WHEN_TEXT_SIZE];
     if (cell->kind == CELL_BYTES) {
@@ -155,7 +158,8 @@ void cell_put_escaped(struct buf *b, const char *p, size_t len)
             buf_add(b, p + i, n);
         } else {
             for (size_t k = i; k < i + n; k++)
-                buf_add(b, (const char[]){'\\', 'x', hex[(unsigned char)p[k] >> 4], hex[p[k] & 15]}, 4);
+                buf_add(b, (const char[]){'\\', 'x', hex[(unsigned char)p[k] >> 4], hex[p[k] & 15]},
+                        4);
         }
     }
 }
@@ -191,7 +195,8 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
 
 const char *cell_colour_code(enum cell_colour colour)
 {
-    static const char *const codes[] = {[CELL_PLAIN] = "",       [CELL_GOOD] = "\033[32m", [CELL_WARN] = "\033[33m",
-                                        [CELL_BAD] = "\033[31m", [CELL_BUSY] = "\033[36m", [CELL_DIM] = "\033[2m"};
+    static const char *const codes[] = {
+        [CELL_PLAIN] = "",       [CELL_GOOD] = "\033[32m", [CELL_WARN] = "\033[33m",
+        [CELL_BAD] = "\033[31m", [CELL_BUSY] = "\033[36m", [CELL_DIM] = "\033[2m"};
     return codes[colour];
 }

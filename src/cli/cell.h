@@ -19,7 +19,9 @@ enum cell_kind {
     CELL_REAL,     /* real */
     CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
     CELL_DURATION, /* at: ms; JSON and TSV: the number */
-    CELL_DUE,      /* at: an instant seen from now: "in 12m", "3s late"; JSON and TSV: ms until then, negative when late */
+    /* at: an instant seen from now: "in 12m", "3s late"; JSON and TSV: ms until then, negative when
+       late */
+    CELL_DUE,
 };
 enum cell_colour { CELL_PLAIN, CELL_GOOD, CELL_WARN, CELL_BAD, CELL_BUSY, CELL_DIM };
 
@@ -43,15 +45,17 @@ struct cell_style {
     bool utc;       /* people are shown UTC instead of the local zone */
     int64_t now_at; /* for CELL_DUE */
 };
-/* For people: nothing in it moves a terminal's cursor. Cut at max columns where max > 0. `exact`: instants with milliseconds and
- * zone. */
-void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell, unsigned max, bool exact);
+/* For people: nothing in it moves a terminal's cursor. Cut at max columns where max > 0. `exact`:
+ * instants with milliseconds and zone. */
+void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,
+                    unsigned max, bool exact);
 /* "name":value */
-void cell_put_json(struct buf *b, const struct cell_style *style, const char *name, const struct cell *cell);
+void cell_put_json(struct buf *b, const struct cell_style *style, const char *name,
+                   const struct cell *cell);
 void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct cell *cell);
 
-/* A field of TSV: \t \n \r \\, the bytes of other unsafe characters (text_char_unsafe) and those that are not
- * UTF-8 as \xHH. `dq add --from` reads it back. */
+/* A field of TSV: \t \n \r \\, the bytes of other unsafe characters (text_char_unsafe) and those
+ * that are not UTF-8 as \xHH. `dq add --from` reads it back. */
 void cell_put_escaped(struct buf *b, const char *p, size_t len);
 void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact);
 /* The escape sequence that begins a colour; "" for CELL_PLAIN. */

@@ -36,12 +36,15 @@ static void show_progress(const struct task_changed *so_far, void *arg)
     progress_show(&ch->progress, ch->total.changed + so_far->changed, -1);
 }
 
-static int apply(struct change *ch, const struct task_filter *f, bool dry_run, struct task_changed *ret, struct err *err)
+static int apply(struct change *ch, const struct task_filter *f, bool dry_run,
+                 struct task_changed *ret, struct err *err)
 {
     *ret = (struct task_changed){0};
-    if (ch->request->change == NULL)
-        return task_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret, &ch->faults, err);
-    return task_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret, &ch->faults, err);
+    if (!ch->request->change)
+        return task_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret,
+                           &ch->faults, err);
+    return task_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret,
+                       &ch->faults, err);
 }
 
 static void add_up(struct change *ch, const struct task_changed *part)
@@ -82,8 +85,8 @@ static int each_found(const struct task *t, void *arg)
     }
     struct buf states = BUF_INIT;
     select_put_statuses(&states, r->from);
-    cmd_complain(f->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id, task_status_name(t->status), states.data,
-                 r->past);
+    cmd_complain(f->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
+                 task_status_name(t->status), states.data, r->past);
     buf_done(&states);
     f->change->refused++;
     return 0;
@@ -115,7 +118,9 @@ static int change_step(struct change *ch, const uint64_t *ids, size_t count, str
         return rc;
     faults = ch->faults.count - faults;
     if (part.changed + faults < found.allowed_count)
-        cmd_complain(ch->c, "%" PRIu64 " of the tasks changed at the same time and were left alone; see dq show",
+        cmd_complain(ch->c,
+                     "%" PRIu64
+                     " of the tasks changed at the same time and were left alone; see dq show",
                      (uint64_t)(found.allowed_count - faults) - part.changed);
     return 0;
 }
@@ -143,8 +148,9 @@ static int agree(struct change *ch, const struct task_filter *f, struct err *err
     if (rc < 0 || count.matched <= 1)
         return rc;
     if (!isatty(STDIN_FILENO))
-        return err_set(err, ERR_USAGE, "%" PRIu64 " tasks match; use -y to %s them, or --dry-run to count them", count.matched,
-                       verb);
+        return err_set(err, ERR_USAGE,
+                       "%" PRIu64 " tasks match; use -y to %s them, or --dry-run to count them",
+                       count.matched, verb);
     if (!cmd_ask("%s %" PRIu64 " tasks?", verb, count.matched))
         return err_set(err, ERR_NOT_FOUND, "nothing was changed");
     return 0;
@@ -156,7 +162,9 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
     struct task_changed part = {0};
     struct task_filter f;
     if (!select_given(&v->select) && v->select.statuses == 0)
-        return err_set(err, ERR_USAGE, "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
+        return err_set(
+            err, ERR_USAGE,
+            "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
     if (v->select.statuses & ~r->from) {
         struct buf states = BUF_INIT;
         select_put_statuses(&states, r->from);
@@ -181,7 +189,8 @@ static void wake(const struct change *ch)
     const struct task_change *change = ch->request->change;
     const struct cmd_context *c = ch->c;
 
-    if (change == NULL || ch->dry_run || ch->total.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
+    if (!change || ch->dry_run || ch->total.changed == 0 ||
+        task_transition(change->event)->to != TASK_PENDING)
         return;
     if (change->expected_at == TASK_TIME_NONE)
         cmd_wake(c, change->delay_ms);
@@ -194,7 +203,8 @@ static void say_when(const struct cmd_context *c, int64_t expected_at)
 {
     char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE];
     if (expected_at != TASK_TIME_NONE)
-        cmd_note(c, "due %s = %s", when_format_local(local, expected_at), when_format_utc(utc, expected_at));
+        cmd_note(c, "due %s = %s", when_format_local(local, expected_at),
+                 when_format_utc(utc, expected_at));
 }
 
 /* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */
@@ -219,13 +229,16 @@ static void report(const struct change *ch)
     enum out_format format = ch->c->style.format;
     uint64_t count = ch->dry_run ? t->matched : t->changed;
     if (format == OUT_JSON || format == OUT_NDJSON)
-        buf_printf(
-            &b, "{\"matched\":%" PRIu64 ",\"changed\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dry_run\":%s}\n",
-            t->matched, ch->dry_run ? 0 : t->changed, t->lost, ch->refused, ch->dry_run ? "true" : "false");
+        buf_printf(&b,
+                   "{\"matched\":%" PRIu64 ",\"changed\":%" PRIu64 ",\"lost\":%" PRIu64
+                   ",\"refused\":%" PRIu64 ",\"dry_run\":%s}\n",
+                   t->matched, ch->dry_run ? 0 : t->changed, t->lost, ch->refused,
+                   ch->dry_run ? "true" : "false");
     else if (format == OUT_TSV)
         buf_printf(&b, "%s\n%" PRIu64 "\n", ch->dry_run ? "matched" : "changed", count);
     else
-        buf_printf(&b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s", ch->dry_run ? "would be " : "", ch->request->past);
+        buf_printf(&b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s",
+                   ch->dry_run ? "would be " : "", ch->request->past);
     if (format == OUT_TABLE) {
         if (!ch->c->quiet)
             put_running(&b, count, t->running, ch->dry_run);
@@ -233,7 +246,7 @@ static void report(const struct change *ch)
     }
     out_write(&b);
     buf_done(&b);
-    if (count > 0 && ch->request->change != NULL)
+    if (count > 0 && ch->request->change)
         say_when(ch->c, ch->request->change->expected_at);
 }
 
@@ -243,9 +256,11 @@ static void complain_faults(const struct change *ch)
     const struct row_faults *f = &ch->faults;
 
     for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
-        cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past, f->items[i].err.text);
+        cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past,
+                     f->items[i].err.text);
     if (f->count > FAULTS_NAMED)
-        cmd_complain(ch->c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED, ch->request->past);
+        cmd_complain(ch->c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED,
+                     ch->request->past);
     for (size_t i = 0; i < f->count; i++)
         if (f->items[i].err.code == ERR_LOCKED)
             ch->c->exit_status = err_exit_status(ERR_LOCKED);
@@ -258,10 +273,12 @@ static void put_done(const struct change *ch, struct err *err)
     uint64_t count = ch->total.changed;
 
     memcpy(text, err->text, sizeof text);
-    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", text, count, count == 1 ? " was" : "s were", ch->request->past);
+    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", text, count,
+            count == 1 ? " was" : "s were", ch->request->past);
 }
 
-int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r, struct err *err)
+int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
+               struct err *err)
 {
     struct change ch = {.c = c, .request = r, .dry_run = v->dry_run};
     if (c->operand_count > 0 && (select_given(&v->select) || v->select.statuses != 0))

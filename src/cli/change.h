@@ -1,5 +1,6 @@
 /*
- * change.h - what cancel, retry, reschedule, run-now and delete have in common: tasks by id or by filter, asking, reporting.
+ * change.h - what cancel, retry, reschedule, run-now and delete have in common: tasks by id or by
+ * filter, asking, reporting.
  */
 #ifndef DQ_CLI_CHANGE_H
 #define DQ_CLI_CHANGE_H
@@ -23,14 +24,17 @@ struct change_request {
     unsigned by_default;              /* of these, what a filter without --status means */
     const char *verb, *past;          /* "cancel", "cancelled" */
 };
-/* By the operands, or by the filter when there are none. Each id that cannot be changed is told in a line of its own and makes the
- * exit status 1; the others are changed. A filter that matches more than one task asks, or wants -y where nobody can be asked. */
-int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r, struct err *err)
-    __attribute__((warn_unused_result));
+/* By the operands, or by the filter when there are none. Each id that cannot be changed is told in
+ * a line of its own and makes the exit status 1; the others are changed. A filter that matches more
+ * than one task asks, or wants -y where nobody can be asked. */
+int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
+               struct err *err) __attribute__((warn_unused_result));
 
 /* Help that is the same for all of them. */
-#define CHANGE_DETAILS                                                                                                             \
-    "An id that does not exist or is in another state is reported, and the exit status is then 1; the others are processed. If "   \
+/* clang-format off */
+#define CHANGE_DETAILS                                                                                                           \
+    "An id that does not exist or is in another state is reported, and the exit status is then 1; the others are processed. If " \
     "a filter matches more than one task, asks for confirmation; without a terminal, -y is required."
+/* clang-format on */
 
 #endif

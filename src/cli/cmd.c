@@ -34,7 +34,7 @@ const struct cmd *const cmd_table[] = {
 static bool stdout_has_colour(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && (no == NULL || *no == '\0') && term != NULL && strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && (!no || *no == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
 static unsigned stdout_width(void)
@@ -47,9 +47,10 @@ static unsigned stdout_width(void)
 static int choose_format(struct cmd_context *c, struct err *err)
 {
     if (c->output >= 0 && !(c->cmd->formats & OUT_BIT(c->output)))
-        return err_set(err, ERR_USAGE, "-o %s is not available for this command", out_format_names[c->output]);
+        return err_set(err, ERR_USAGE, "-o %s is not available for this command",
+                       out_format_names[c->output]);
     c->style.format = OUT_TABLE;
-    for (int i = 0; c->conf != NULL && i < OUT_FORMAT_COUNT; i++) {
+    for (int i = 0; c->conf && i < OUT_FORMAT_COUNT; i++) {
         if (strcmp(out_format_names[i], c->conf->dq.output) == 0 && (c->cmd->formats & OUT_BIT(i)))
             c->style.format = (enum out_format)i;
     }
@@ -57,18 +58,18 @@ static int choose_format(struct cmd_context *c, struct err *err)
         c->style.format = (enum out_format)c->output;
     c->style.colour = stdout_has_colour();
     c->style.width = stdout_width();
-    c->style.cell.utc = c->conf != NULL && strcmp(c->conf->dq.time_zone, "utc") == 0;
+    c->style.cell.utc = c->conf && strcmp(c->conf->dq.time_zone, "utc") == 0;
     return 0;
 }
 
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
 {
     int rc = 0;
-    if (level >= CMD_CONF && c->conf == NULL)
+    if (level >= CMD_CONF && !c->conf)
         rc = conf_load(c->config_path, &c->conf, err);
     if (rc == 0)
         rc = choose_format(c, err);
-    if (rc == 0 && level >= CMD_DB && c->db == NULL) {
+    if (rc == 0 && level >= CMD_DB && !c->db) {
         c->db = db_new(&c->conf->mysql);
         if (c->cmd->reads_only)
             db_set_reader(c->db);
@@ -76,7 +77,8 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
         rc = db_connect(c->db, err);
         if (rc == 0 && db_is_read_only(c->db))
-            cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old", db_server(c->db));
+            cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old",
+                     db_server(c->db));
         if (rc == 0)
             rc = schema_check(c->db, err);
     }
@@ -87,11 +89,11 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
 
 void cmd_close(struct cmd_context *c)
 {
-    if (c->db != NULL)
+    if (c->db)
         db_free(c->db);
-    if (c->handlers != NULL)
+    if (c->handlers)
         handlers_free(c->handlers);
-    if (c->conf != NULL)
+    if (c->conf)
         conf_free(c->conf);
     free(c->values);
 }
@@ -99,7 +101,7 @@ void cmd_close(struct cmd_context *c)
 const struct handlers *cmd_handlers(struct cmd_context *c)
 {
     struct err err = {0};
-    if (c->handlers == NULL && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
+    if (!c->handlers && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
         cmd_note(c, "cannot tell which handlers there are: %s", err.text);
     return c->handlers;
 }
@@ -123,11 +125,12 @@ int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
     return 0;
 }
 
-int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at, struct err *err)
+int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
+                struct err *err)
 {
     char local[WHEN_TEXT_SIZE];
     int64_t now_at = 0, ms, at;
-    if (when->text == NULL)
+    if (!when->text)
         return 0;
     if (when->past || cmd_time_is_relative(when->text)) {
         int rc = cmd_now(c, &now_at, err);
@@ -146,9 +149,10 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
         return ERR_USAGE;
     }
     if (when->past && at > now_at)
-        return err_set(err, ERR_USAGE,
-                       "--%s: %s is %s, which is in the future; give a past time, such as 2h, \"today 09:00\" or \"yesterday\"",
-                       when->option, when->text, when_format_local(local, at));
+        return err_set(
+            err, ERR_USAGE,
+            "--%s: %s is %s, which is in the future; give a past time, such as 2h, \"today 09:00\" or \"yesterday\"",
+            when->option, when->text, when_format_local(local, at));
     *ret_at = at;
     return 0;
 }
@@ -159,10 +163,11 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count, struct err *err)
+int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
+            struct err *err)
 {
     size_t given = (size_t)c->operand_count, count = 0;
-    uint64_t *ids = mem_zero(given + 1, sizeof(*ids));
+    uint64_t *ids = mem_zero(given + 1, sizeof *ids);
     for (size_t i = 0; i < given; i++) {
         const char *text = c->operands[i];
         char *end;
@@ -170,11 +175,12 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
         ids[i] = strtoull(text, &end, 10);
         if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || ids[i] == 0) {
             free(ids);
-            return err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids", text);
+            return err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids",
+                           text);
         }
     }
     if (sorted)
-        qsort(ids, given, sizeof(*ids), compare_ids);
+        qsort(ids, given, sizeof *ids, compare_ids);
     for (size_t i = 0; i < given; i++) {
         if (!sorted || count == 0 || ids[count - 1] != ids[i])
             ids[count++] = ids[i];
@@ -196,7 +202,8 @@ static void say_line(const char *prefix, const char *text, size_t len)
     buf_done(&line);
 }
 
-static void __attribute__((format(printf, 2, 0))) say(const char *prefix, const char *fmt, va_list ap)
+static void __attribute__((format(printf, 2, 0)))
+say(const char *prefix, const char *fmt, va_list ap)
 {
     struct buf text = BUF_INIT;
     buf_vprintf(&text, fmt, ap);
@@ -218,9 +225,9 @@ void cmd_note(const struct cmd_context *c, const char *fmt, ...)
 static const char *prefix_of(const struct cmd_context *c)
 {
     static char prefix[64];
-    if (c->cmd == NULL)
+    if (!c->cmd)
         return "dq: ";
-    snprintf(prefix, sizeof(prefix), "dq: %s: ", c->cmd->name);
+    snprintf(prefix, sizeof prefix, "dq: %s: ", c->cmd->name);
     return prefix;
 }
 
@@ -246,5 +253,5 @@ bool cmd_ask(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputs(" [y/N] ", stderr);
-    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }

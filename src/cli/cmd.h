@@ -1,8 +1,9 @@
 /*
- * cmd.h - a verb of dq: what it is called, what it takes, what it does; and what every verb is given.
+ * cmd.h - a verb of dq: what it is called, what it takes, what it does; and what every verb is
+ * given.
  *
- * Each cmd_VERB.c declares one struct cmd; the table in cmd.c lists them. Parsing, checking of values, usage and help follow from
- * the declaration alone.
+ * Each cmd_VERB.c declares one struct cmd; the table in cmd.c lists them. Parsing, checking of
+ * values, usage and help follow from the declaration alone.
  */
 #ifndef DQ_CLI_CMD_H
 #define DQ_CLI_CMD_H
@@ -17,15 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cmd_type {               /* the field at `offset`, and its value when the option is not given */
-                CMD_FLAG,     /* bool; false */
-                CMD_TEXT,     /* const char *; NULL */
-                CMD_COUNT,    /* int64_t, at least `min`; -1 */
-                CMD_DURATION, /* int64_t ms; -1 */
-                CMD_CHOICE,   /* int, index into choices; -1 */
-                CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
-                CMD_INSTANT,  /* struct cmd_when; text NULL */
-                CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration: so long ago */
+/* the field at `offset`, and its value when the option is not given */
+enum cmd_type {
+    CMD_FLAG,     /* bool; false */
+    CMD_TEXT,     /* const char *; NULL */
+    CMD_COUNT,    /* int64_t, at least `min`; -1 */
+    CMD_DURATION, /* int64_t ms; -1 */
+    CMD_CHOICE,   /* int, index into choices; -1 */
+    CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
+    CMD_INSTANT,  /* struct cmd_when; text NULL */
+    CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration: so long ago */
 };
 
 struct cmd_option {
@@ -40,7 +42,8 @@ struct cmd_option {
 };
 #define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
 
-/* A time on the command line. What it means may depend on the database's clock, which is asked only when it does. */
+/* A time on the command line. What it means may depend on the database's clock, which is asked only
+ * when it does. */
 struct cmd_when {
     const char *option; /* for messages */
     const char *text;
@@ -48,11 +51,12 @@ struct cmd_when {
     bool past; /* it must not be yet to come */
 };
 
-enum cmd_level {              /* how far things are set up before run is called; each includes those before it */
-                 CMD_NOTHING, /* run calls cmd_open itself where it wants more */
-                 CMD_CONF,    /* the configuration is read */
-                 CMD_DB,      /* db is there, not yet connected */
-                 CMD_SCHEMA,  /* connected, and the schema is of our version */
+/* how far things are set up before run is called; each includes those before it */
+enum cmd_level {
+    CMD_NOTHING, /* run calls cmd_open itself where it wants more */
+    CMD_CONF,    /* the configuration is read */
+    CMD_DB,      /* db is there, not yet connected */
+    CMD_SCHEMA,  /* connected, and the schema is of our version */
 };
 
 struct cmd_context;
@@ -98,35 +102,43 @@ struct cmd_context {
 extern const struct cmd_option cmd_global_options[];
 extern const size_t cmd_global_option_count;
 
-/* Reads the command line into c, which is all zero: globals, verb, its options and operands. ERR_USAGE with the nearest word for
- * a misspelt one. c->cmd stays NULL when no verb is given. argv is reordered. */
-int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err) __attribute__((warn_unused_result));
-/* Sets up to a level; called again with a higher one it goes on from there. Decides the output format (-o, [dq] output, table). */
-int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err) __attribute__((warn_unused_result));
+/* Reads the command line into c, which is all zero: globals, verb, its options and operands.
+ * ERR_USAGE with the nearest word for a misspelt one. c->cmd stays NULL when no verb is given. argv
+ * is reordered. */
+int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
+    __attribute__((warn_unused_result));
+/* Sets up to a level; called again with a higher one it goes on from there. Decides the output
+ * format (-o, [dq] output, table). */
+int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
+    __attribute__((warn_unused_result));
 void cmd_close(struct cmd_context *c);
 
 /* The database's clock, asked once. */
-int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));
+int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
+    __attribute__((warn_unused_result));
 /* Whether the text of a time means something else tomorrow ("09:00", "+10m", "friday"). */
 bool cmd_time_is_relative(const char *text);
 /* The instant of an option; *ret_at is untouched when it was not given. */
-int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at, struct err *err)
-    __attribute__((warn_unused_result));
+int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
+                struct err *err) __attribute__((warn_unused_result));
 /* The operands as task ids: in their order, or ascending and each once. *ret is heap memory. */
-int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
+int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
+            struct err *err) __attribute__((warn_unused_result));
 
-/* After the commit of something that is due in so many milliseconds (0 or less: now, or not known): wakes the dqd of this host,
- * unless they look before that anyway. Best effort. */
+/* After the commit of something that is due in so many milliseconds (0 or less: now, or not known):
+ * wakes the dqd of this host, unless they look before that anyway. Best effort. */
 void cmd_wake(const struct cmd_context *c, int64_t in_ms);
 
-/* The handlers file named by the configuration; NULL, after a note that says why, where this user cannot read it. */
+/* The handlers file named by the configuration; NULL, after a note that says why, where this user
+ * cannot read it. */
 const struct handlers *cmd_handlers(struct cmd_context *c);
 
-/* stderr, one line, made harmless. note: talk, dropped by -q. complain: "dq: VERB: ..." about one of several things, and exit
- * status 1. */
-void cmd_note(const struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void cmd_complain(struct cmd_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* stderr, one line, made harmless. note: talk, dropped by -q. complain: "dq: VERB: ..." about one
+ * of several things, and exit status 1. */
+void cmd_note(const struct cmd_context *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void cmd_complain(struct cmd_context *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* What ended the program: "dq: VERB: text", or "dq: text" where there is no verb yet. */
 void cmd_fail(const struct cmd_context *c, const struct err *err);
 /* Asks on the terminal, "text [y/N] ". True for yes. */

@@ -25,7 +25,8 @@ struct add_values {
     bool dry_run;
 };
 
-static const char *const conflict_names[] = {[KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
+static const char *const conflict_names[] = {
+    [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
 
 static int read_whole(int fd, const char *name, struct buf *ret, struct err *err)
 {
@@ -40,13 +41,14 @@ static int read_whole(int fd, const char *name, struct buf *ret, struct err *err
             return 0;
         ret->len += (size_t)n;
         if (ret->len > BODY_MAX)
-            return err_set(err, ERR_DATA, "the body in %s is longer than 1 GiB, more than any server takes", name);
+            return err_set(err, ERR_DATA,
+                           "the body in %s is longer than 1 GiB, more than any server takes", name);
     }
 }
 
 static int read_body(const char *word, struct buf *ret, struct err *err)
 {
-    if (word == NULL)
+    if (!word)
         return 0;
     if (strcmp(word, "-") == 0)
         return read_whole(STDIN_FILENO, "standard input", ret, err);
@@ -55,7 +57,9 @@ static int read_body(const char *word, struct buf *ret, struct err *err)
         return 0;
     }
     if (word[1] == '\0')
-        return err_set(err, ERR_USAGE, "no file name after @ (to add a body that begins with @, use standard input)");
+        return err_set(
+            err, ERR_USAGE,
+            "no file name after @ (to add a body that begins with @, use standard input)");
     int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));
@@ -91,7 +95,8 @@ static const struct out_column columns[] = {
     {"result", NULL, false, 0, "added, kept or replaced", get_result},
 };
 
-/* How far ahead it is due. An account that may only insert is not told the database's clock: then an --in has no instant, and an
+/* How far ahead it is due. An account that may only insert is not told the database's clock: then
+ * an --in has no instant, and an
  * --at no distance. */
 static int64_t distance(const struct add_values *v, const struct task_added *t)
 {
@@ -138,7 +143,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     t.delay_ms = v->in_ms > 0 ? v->in_ms : 0;
     t.max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0;
     int rc = task_check_tag(t.tag, strlen(t.tag), err);
-    if (rc == 0 && t.key != NULL)
+    if (rc == 0 && t.key)
         rc = task_check_key(t.key, strlen(t.key), err);
     if (rc == 0)
         rc = read_body(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
@@ -151,7 +156,8 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         goto out;
     t.body = body.data ? body.data : "";
     t.body_size = body.len;
-    rc = task_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP, &added.task, err);
+    rc = task_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
+                  &added.task, err);
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
@@ -162,13 +168,15 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         cmd_wake(c, distance(v, &added.task));
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
-    rc = out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, &added, NULL, err);
+    rc =
+        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, &added, NULL, err);
     if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
         err_prefix(err, "task %" PRIu64 " was %s, but", added.task.id, added.result);
     if (rc < 0)
         goto out;
     if (added.result[0] == 'k')
-        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged", added.task.id);
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
+                 added.task.id);
     else
         say_when(c, v, &added.task);
 out:
@@ -179,11 +187,13 @@ out:
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct add_values *v = values;
-    bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
+    bool one_only =
+        v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
     bool many_only = v->skip >= 0 || v->format >= 0 || v->dry_run;
-    if (v->from == NULL) {
+    if (!v->from) {
         if (c->operand_count == 0)
-            return err_set(err, ERR_USAGE, "missing argument: dq add TAG [BODY], or dq add --from FILE");
+            return err_set(err, ERR_USAGE,
+                           "missing argument: dq add TAG [BODY], or dq add --from FILE");
         if (many_only)
             return err_set(err, ERR_USAGE, "--skip, --format and --dry-run require --from");
         if (v->in_ms >= 0 && v->at.text)
@@ -191,7 +201,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return add_one(c, v, err);
     }
     if (one_only)
-        return err_set(err, ERR_USAGE, "--from cannot be combined with a tag, body, time or key: the file has them");
+        return err_set(
+            err, ERR_USAGE,
+            "--from cannot be combined with a tag, body, time or key: the file has them");
     if (c->output == OUT_ID)
         return err_set(err, ERR_USAGE, "-o id is not available with --from");
     struct bulk_options o = {
@@ -206,6 +218,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct add_values, name)
+/* clang-format off */
 static const struct cmd_option options[] = {
     {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, such as 10m, 1h30m or 2d; default: at once", NULL, 0},
     {"at", 'a', CMD_INSTANT, FIELD(at), "TIME",
@@ -222,6 +235,7 @@ static const struct cmd_option options[] = {
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
 };
+/* clang-format on */
 
 const struct cmd cmd_add = {
     .name = "add",
@@ -235,7 +249,8 @@ const struct cmd cmd_add = {
         "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
         "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand "
-        "for bytes. Lines are added in chunks of up to " TEXT_OF(TASK_CHUNK_ROWS) " lines, each whole or not at all.",
+        "for bytes. Lines are added in chunks of up to " TEXT_OF(
+            TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct add_values),
     .min_operands = 0,

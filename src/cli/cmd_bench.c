@@ -1,6 +1,6 @@
 /*
- * cmd_bench.c - dq bench: how much this server and host can handle, and what limits it. src/bench measures; this is what a user
- * types and reads.
+ * cmd_bench.c - dq bench: how much this server and host can handle, and what limits it. src/bench
+ * measures; this is what a user types and reads.
  */
 #include "bench/bench.h"
 #include "bench/stop.h"
@@ -27,7 +27,9 @@ struct bench_values {
 /* ---- what is printed: for people a table of each kind of row, for programs one list */
 
 #define ROW ((const struct judge_row *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 /* For people: three digits that count, thousands apart, millions in words. */
 static void round_text(char *ret, size_t size, double v)
@@ -108,7 +110,8 @@ static const struct out_column columns[] = {
 };
 
 /* kind NULL: all. */
-static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const char *kind, const char *names, struct err *err)
+static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const char *kind,
+                    const char *names, struct err *err)
 {
     struct out *out;
     int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], names, c, err);
@@ -121,8 +124,8 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
     return rc;
 }
 
-static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading, const char *kind, const char *names,
-                     struct err *err)
+static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading,
+                     const char *kind, const char *names, struct err *err)
 {
     struct buf line = BUF_INIT;
 
@@ -132,7 +135,8 @@ static int put_table(struct cmd_context *c, const struct judge_rows *rows, const
     return put_rows(c, rows, kind, names, err);
 }
 
-static int put(struct cmd_context *c, const struct judge_rows *rows, const char *server, struct err *err)
+static int put(struct cmd_context *c, const struct judge_rows *rows, const char *server,
+               struct err *err)
 {
     char heading[256];
 
@@ -170,7 +174,10 @@ static int note_leftovers(struct cmd_context *c, struct scratch_db *s, struct er
     int rc = scratch_db_leftovers(s, &names, &count, err);
 
     for (size_t i = 0; i < count; i++)
-        cmd_note(c, "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it", names[i]);
+        cmd_note(
+            c,
+            "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it",
+            names[i]);
     scratch_store_free_names(names, count);
     return rc;
 }
@@ -197,15 +204,17 @@ static void show_phase(void *arg, const char *what, double fraction)
     progress_phase(arg, what, fraction);
 }
 
-static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v, struct err *err)
+static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v,
+                   struct err *err)
 {
     struct progress progress;
     struct judge_rows rows = {NULL, 0};
     int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MS;
     char text[WHEN_TEXT_SIZE];
 
-    cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards", when_format_rough(text, total_ms),
-             scratch_db_name(s), v->database ? "emptied" : "dropped");
+    cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards",
+             when_format_rough(text, total_ms), scratch_db_name(s),
+             v->database ? "emptied" : "dropped");
     progress_init(&progress, c->quiet, "");
     int rc = bench_measure(c->conf, s, total_ms, show_phase, &progress, &rows, err);
     progress_clear(&progress);
@@ -252,11 +261,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct bench_values, name)
+/* clang-format off */
 static const struct cmd_option options[] = {
     {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "measure for about D, 2s to 10m; default 1m", NULL, 0},
     {"database", 0, CMD_TEXT, FIELD(database), "NAME", "use this database, which must be empty, instead of creating one", NULL, 0},
     {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "measure nothing; drop databases that a killed dq bench left", NULL, 0},
 };
+/* clang-format on */
 
 const struct cmd cmd_bench = {
     .name = "bench",

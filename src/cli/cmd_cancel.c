@@ -1,5 +1,6 @@
 /*
- * cmd_cancel.c - dq cancel: pending and running tasks become cancelled. The owner of a running one kills its handler.
+ * cmd_cancel.c - dq cancel: pending and running tasks become cancelled. The owner of a running one
+ * kills its handler.
  */
 #include "cli/change.h"
 #include "cli/verbs.h"

@@ -18,7 +18,8 @@ const struct cmd cmd_delete = {
     .group = "tasks",
     .summary = "delete finished tasks and their attempts",
     .usage = "ID...\n[FILTER]... [--dry-run] [-y]",
-    .details = "Pending and running tasks must be cancelled first, with dq cancel.\n" CHANGE_DETAILS,
+    .details =
+        "Pending and running tasks must be cancelled first, with dq cancel.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct change_values),
     .max_operands = -1,

@@ -8,7 +8,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
     struct buf b = BUF_INIT;
     int rc = 0;
     const struct cmd *cmd = c->operand_count ? cmd_lookup(c->operands[0], err) : NULL;
-    if (cmd != NULL)
+    if (cmd)
         usage_put_verb(&b, cmd);
     else if (c->operand_count == 0)
         usage_put_all(&b);

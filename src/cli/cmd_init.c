@@ -17,8 +17,9 @@ static int print_sql(const struct cmd_context *c, struct err *err)
     struct buf b = BUF_INIT;
     char *end = NULL;
     long first = c->operand_count ? strtol(c->operands[0], &end, 10) : 1;
-    if (end != NULL && (*end != '\0' || first < 1 || first > schema_latest))
-        return err_set(err, ERR_USAGE, "there is no migration \"%s\"; they are numbered 1 to %d", c->operands[0], schema_latest);
+    if (end && (*end != '\0' || first < 1 || first > schema_latest))
+        return err_set(err, ERR_USAGE, "there is no migration \"%s\"; they are numbered 1 to %d",
+                       c->operands[0], schema_latest);
     for (int i = (int)first - 1; i < schema_latest; i++) {
         buf_str(&b, schema_migrations[i].sql);
         buf_chr(&b, '\n');
@@ -52,11 +53,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (c->style.format != OUT_TABLE)
         buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, schema_latest);
     else if (from == schema_latest)
-        buf_printf(&b, "%s, database %s: schema version %d, nothing to do\n", db_server(c->db), c->conf->mysql.database,
-                   schema_latest);
+        buf_printf(&b, "%s, database %s: schema version %d, nothing to do\n", db_server(c->db),
+                   c->conf->mysql.database, schema_latest);
     else
-        buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db), c->conf->mysql.database, from,
-                   schema_latest);
+        buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db),
+                   c->conf->mysql.database, from, schema_latest);
     out_write(&b);
     buf_done(&b);
     return 0;
@@ -72,8 +73,9 @@ const struct cmd cmd_init = {
     .group = "setup",
     .summary = "create the tables, or upgrade them; never destroys data",
     .usage = "\n--print-sql [N]",
-    .details = "Can be run at any time, also several times at once. Creates the database if it does not exist and the account may "
-               "create it.",
+    .details =
+        "Can be run at any time, also several times at once. Creates the database if it does not exist and the account may "
+        "create it.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct init_values),
     .max_operands = 1,

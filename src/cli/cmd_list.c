@@ -20,8 +20,11 @@ struct list_values {
     bool no_header;
 };
 
-static const char *const sort_names[] = {
-    [SORT_EXPECTED] = "expected", [SORT_EXPECTED_DESC] = "-expected", [SORT_ID] = "id", [SORT_ID_DESC] = "-id", NULL};
+static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
+                                         [SORT_EXPECTED_DESC] = "-expected",
+                                         [SORT_ID] = "id",
+                                         [SORT_ID_DESC] = "-id",
+                                         NULL};
 
 static int print_columns(void)
 {
@@ -35,7 +38,7 @@ static int print_columns(void)
 
 static bool names_body(const char *columns)
 {
-    for (const char *s = columns; s != NULL; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+    for (const char *s = columns; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
         if (strcspn(s, ",") == 4 && memcmp(s, "body", 4) == 0)
             return true;
     }
@@ -60,12 +63,15 @@ static int each_task(const struct task *t, void *arg)
     return out_failed();
 }
 
-/* Which columns, in the order of the table where none are asked for: rows for people are short, for programs complete. */
-static int begin_output(struct cmd_context *c, const struct list_values *v, struct out **ret, struct err *err)
+/* Which columns, in the order of the table where none are asked for: rows for people are short, for
+ * programs complete. */
+static int begin_output(struct cmd_context *c, const struct list_values *v, struct out **ret,
+                        struct err *err)
 {
     bool people = c->style.format == OUT_TABLE || c->style.format == OUT_TSV;
     const char *names = v->columns ? v->columns : people ? TABLE_COLUMNS : NULL;
-    size_t count = v->columns ? task_column_count : task_column_count - 1; /* the body only when asked for */
+    /* the body only when asked for */
+    size_t count = v->columns ? task_column_count : task_column_count - 1;
     return out_new(ret, &c->style, task_columns, count, names, NULL, err);
 }
 
@@ -74,17 +80,21 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct list_values *v = values;
     struct listing l = {0};
     struct task_filter f;
-    if (v->columns != NULL && strcmp(v->columns, "help") == 0)
+    if (v->columns && strcmp(v->columns, "help") == 0)
         return print_columns();
     int rc = cmd_open(c, CMD_SCHEMA, err);
     if (rc == 0)
-        rc = select_filter(c, &v->select, TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN), &f, err);
+        rc = select_filter(c, &v->select,
+                           TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN), &f,
+                           err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc != 0)
         return rc;
     c->style.no_header = v->no_header;
-    f.sort = v->sort >= 0 ? (enum task_sort)v->sort : f.statuses & TASK_LIVE ? SORT_EXPECTED : SORT_EXPECTED_DESC;
+    f.sort = v->sort >= 0             ? (enum task_sort)v->sort
+             : f.statuses & TASK_LIVE ? SORT_EXPECTED
+                                      : SORT_EXPECTED_DESC;
     bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
     l.limit = paged ? TERMINAL_LIMIT : v->limit > 0 ? (size_t)v->limit : 0;
     f.limit = paged ? l.limit + 1 : l.limit;
@@ -99,6 +109,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
+/* clang-format off */
 static const struct cmd_option options[] = {
     SELECT_OPTIONS(struct list_values, select.),
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "list at most N tasks, 0: all; default: 50 on a terminal, else all", NULL, 0},
@@ -107,6 +118,7 @@ static const struct cmd_option options[] = {
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table and tsv)", NULL, 0},
 };
+/* clang-format on */
 
 const struct cmd cmd_list = {
     .name = "list",

@@ -26,12 +26,12 @@ static char *who(void)
     char host[256] = "";
     const char *sudo = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
     const struct passwd *pw = getpwuid(geteuid());
-    gethostname(host, sizeof(host) - 1);
+    gethostname(host, sizeof host - 1);
     return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
 }
 
-/* A tag as dq add takes it, or one that an application has given its tasks: of other names a * is a glob, and a blank a slip, and
- * the pause would be one of nothing. */
+/* A tag as dq add takes it, or one that an application has given its tasks: of other names a * is a
+ * glob, and a blank a slip, and the pause would be one of nothing. */
 static int check(struct cmd_context *c, const char *tag, struct err *err)
 {
     struct tag_info *tags;
@@ -47,8 +47,10 @@ static int check(struct cmd_context *c, const char *tag, struct err *err)
         known = known || (strlen(tags[i].tag) == len && memcmp(tags[i].tag, tag, len) == 0);
     tag_store_free(tags, count);
     if (!known && strpbrk(tag, "*?"))
-        return err_set(err, ERR_USAGE, "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
-                       tag);
+        return err_set(
+            err, ERR_USAGE,
+            "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
+            tag);
     return known ? 0 : ERR_DATA;
 }
 
@@ -92,7 +94,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     put_end(&end, v, until_at);
     text_shell_word(&word, tag);
-    cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag, end.len ? end.data : "", word.data);
+    cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag,
+             end.len ? end.data : "", word.data);
     buf_done(&word);
     buf_done(&end);
     return 0;

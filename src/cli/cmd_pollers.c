@@ -5,7 +5,9 @@
 #include "store/poller_store.h"
 
 #define POLLER ((const struct poller_info *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 GETTER(host)
 {
@@ -68,7 +70,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
     int rc = poller_store_list(c->db, &pollers, &count, err);
     if (rc < 0)
         return rc;
-    rc = out_new(&out, &c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, NULL, err);
+    rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &pollers[i]);
     if (rc == 0)

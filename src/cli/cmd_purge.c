@@ -32,10 +32,13 @@ static void show_progress(const struct task_changed *so_far, void *arg)
 /* How old a task of this status may get; 0: any age. */
 static int64_t retention_of(const struct conf_retention *r, int status)
 {
-    return status == TASK_DONE ? r->done_ms : status == TASK_FAILED ? r->failed_ms : r->cancelled_ms;
+    return status == TASK_DONE     ? r->done_ms
+           : status == TASK_FAILED ? r->failed_ms
+                                   : r->cancelled_ms;
 }
 
-static int purge_status(struct cmd_context *c, const struct purge_values *v, int status, struct purge *p, struct err *err)
+static int purge_status(struct cmd_context *c, const struct purge_values *v, int status,
+                        struct purge *p, struct err *err)
 {
     struct task_filter f = {.tag_glob = v->tag,
                             .statuses = TASK_BIT(status),
@@ -44,12 +47,15 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
                             .since_at = TASK_TIME_NONE,
                             .sort = SORT_EXPECTED};
     struct task_changed changed = {0};
-    int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms : retention_of(&c->conf->retention, status), now_at;
+    int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms
+                                           : retention_of(&c->conf->retention, status),
+            now_at;
     if (v->older_than_ms < 0 && age_ms == 0)
         return 0;
     int rc = cmd_now(c, &now_at, err);
     if (rc == 0)
-        rc = task_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed, &p->faults, err);
+        rc = task_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed,
+                         &p->faults, err);
     p->deleted += v->dry_run ? changed.matched : changed.changed;
     return rc;
 }
@@ -61,7 +67,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct purge p = {.deleted = 0};
     int rc = 0;
     if (statuses & TASK_LIVE)
-        return err_set(err, ERR_USAGE, "--status: only done, failed or cancelled tasks can be purged");
+        return err_set(err, ERR_USAGE,
+                       "--status: only done, failed or cancelled tasks can be purged");
     progress_init(&p.progress, c->quiet, "deleted");
     for (int s = 0; rc == 0 && s < TASK_STATUS_COUNT; s++) {
         if (statuses & TASK_BIT(s))
@@ -69,25 +76,28 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     }
     progress_clear(&p.progress);
     if (p.faults.count)
-        cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s", p.faults.count, p.faults.items[0].id,
-                     p.faults.items[0].err.text);
+        cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s",
+                     p.faults.count, p.faults.items[0].id, p.faults.items[0].err.text);
     row_faults_done(&p.faults);
     if (rc < 0)
         return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
     struct buf b = BUF_INIT;
     enum out_format format = c->style.format;
     if (format == OUT_JSON || format == OUT_NDJSON)
-        buf_printf(&b, "{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted, v->dry_run ? "true" : "false");
+        buf_printf(&b, "{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted,
+                   v->dry_run ? "true" : "false");
     else if (format == OUT_TSV)
         buf_printf(&b, "deleted\n%" PRIu64 "\n", p.deleted);
     else
-        buf_printf(&b, "%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s", v->dry_run ? "would be " : "");
+        buf_printf(&b, "%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s",
+                   v->dry_run ? "would be " : "");
     out_write(&b);
     buf_done(&b);
     return 0;
 }
 
 #define FIELD(name) offsetof(struct purge_values, name)
+/* clang-format off */
 static const struct cmd_option options[] = {
     {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
      "delete tasks that finished more than D ago; default: as set in [retention] for each state", NULL, 0},
@@ -95,6 +105,7 @@ static const struct cmd_option options[] = {
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks and change nothing", NULL, 0},
 };
+/* clang-format on */
 
 const struct cmd cmd_purge = {
     .name = "purge",

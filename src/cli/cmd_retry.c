@@ -14,8 +14,11 @@ struct retry_values {
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct retry_values *v = values;
-    struct task_change change = {.event = TASK_RETRY, .expected_at = TASK_TIME_NONE, .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
-    const struct change_request request = {&change, task_transition(TASK_RETRY)->from, TASK_BIT(TASK_FAILED), "retry", "retried"};
+    struct task_change change = {.event = TASK_RETRY,
+                                 .expected_at = TASK_TIME_NONE,
+                                 .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
+    const struct change_request request = {&change, task_transition(TASK_RETRY)->from,
+                                           TASK_BIT(TASK_FAILED), "retry", "retried"};
     if (v->in_ms >= 0 && v->at.text)
         return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);

@@ -1,7 +1,8 @@
 /*
  * cmd_show.c - dq show: everything about a task.
  *
- * In JSON it is exact, bytes included; for people bodies and output are escaped line by line and cut.
+ * In JSON it is exact, bytes included; for people bodies and output are escaped line by line and
+ * cut.
  */
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
@@ -37,7 +38,9 @@ struct shown { /* one task and what is known around it */
 /* ---- the columns of an attempt ---- */
 
 #define ATTEMPT ((const struct task_attempt *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 GETTER(attempt)
 {
@@ -87,7 +90,7 @@ GETTER(host)
 
 GETTER(pid)
 {
-    if (ATTEMPT->host != NULL)
+    if (ATTEMPT->host)
         cell_set_number(ret, ATTEMPT->pid);
 }
 
@@ -114,7 +117,7 @@ static const struct out_column attempt_columns[] = {
     {"error", NULL, false, 60, "why it failed", get_error},
     {"output", NULL, false, 0, "end of its output", get_output},
 };
-#define ATTEMPT_COLUMNS (sizeof(attempt_columns) / sizeof(attempt_columns[0]))
+#define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
 
 /* ---- gathering ---- */
 
@@ -165,7 +168,7 @@ static int shown_load(struct cmd_context *c, uint64_t id, struct shown *s, struc
         return rc;
     const struct handlers *h = cmd_handlers(c);
     int index = h ? handlers_match(h, s->task.tag) : -1;
-    s->handlers_known = h != NULL;
+    s->handlers_known = h;
     s->handler = index >= 0 ? h->items[index].name : NULL;
     return load_pause(c, s, err);
 }
@@ -244,7 +247,7 @@ static int put_attempts(struct cmd_context *c, const struct shown *s, bool full,
     out_free(out);
     for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
-        snprintf(title, sizeof(title), "output of attempt %" PRIu32, a->attempt);
+        snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
         if (a->output_size > 0)
             put_block(title, a->output, a->output_size, true);
     }
@@ -257,9 +260,9 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
     int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
     if (rc < 0)
         return rc;
-    if (t->status == TASK_PENDING && s->handlers_known && s->handler == NULL)
+    if (t->status == TASK_PENDING && s->handlers_known && !s->handler)
         put_line("waits         ", "no handler for its tag; it stays pending until there is one");
-    if (s->pause_text != NULL)
+    if (s->pause_text)
         put_line("waits         ", s->pause_text);
     put_block("body", t->body, t->body_size, full);
     if (t->output_size > 0)
@@ -267,7 +270,8 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
     return s->attempt_count > 0 ? put_attempts(c, s, full, err) : 0;
 }
 
-static int show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full, struct err *err)
+static int show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full,
+                    struct err *err)
 {
     struct buf b = BUF_INIT;
     int rc = 0;

@@ -1,7 +1,8 @@
 /*
  * cmd_stats.c - dq stats: how much there is, how late things start, how fast they are done.
  *
- * Each tag is one row that joins the counts (all tasks) with what was measured in the window; the first row is all tags together.
+ * Each tag is one row that joins the counts (all tasks) with what was measured in the window; the
+ * first row is all tags together.
  */
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
@@ -23,12 +24,15 @@ struct stats_values {
 };
 
 struct stats_row {
-    struct tag_info info;            /* first, as TAG_COUNT_COLUMNS wants it; its tag is NULL in the row of all */
+    /* first, as TAG_COUNT_COLUMNS wants it; its tag is NULL in the row of all */
+    struct tag_info info;
     const struct tag_lateness *late; /* NULL: nothing started in the window */
 };
 
 #define ROW ((const struct stats_row *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 static void get_tag(const void *row, const void *arg, struct cell *ret)
 {
@@ -49,7 +53,7 @@ static void get_oldest(const void *row, const void *arg, struct cell *ret)
 
 static void set_lateness(struct cell *ret, const struct stats_row *r, int64_t ms)
 {
-    if (r->late != NULL && r->late->started > 0) {
+    if (r->late && r->late->started > 0) {
         ret->kind = CELL_DURATION;
         ret->at = ms;
     }
@@ -110,7 +114,7 @@ static const struct out_column columns[] = {
     {"ended_failed", "window_failed", true, 0, "", get_window_failed},
     {"done/s", "done_per_second", true, 0, "", get_rate},
 };
-#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 #define COUNT_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest_late"
 #define WINDOW_COLUMNS "tag,started,late_p50,p95,p99,max,ended_done,ended_failed,done/s"
 
@@ -122,7 +126,8 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
     }
     all->due += t->due;
     all->due_capped |= t->due_capped;
-    if (t->oldest_due_at != TASK_TIME_NONE && (all->oldest_due_at == TASK_TIME_NONE || t->oldest_due_at < all->oldest_due_at))
+    if (t->oldest_due_at != TASK_TIME_NONE &&
+        (all->oldest_due_at == TASK_TIME_NONE || t->oldest_due_at < all->oldest_due_at))
         all->oldest_due_at = t->oldest_due_at;
 }
 
@@ -132,21 +137,22 @@ static int compare_tag(const void *key, const void *element)
 }
 
 /* The first entry is the one for all. */
-static const struct tag_lateness *find_lateness(const struct tag_lateness *late, size_t count, const char *tag)
+static const struct tag_lateness *find_lateness(const struct tag_lateness *late, size_t count,
+                                                const char *tag)
 {
     return count > 1 ? bsearch(tag, late + 1, count - 1, sizeof *late, compare_tag) : NULL;
 }
 
 /* measured: only the first row and those of tags that started something. */
-static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count, const char *names, bool measured,
-                    struct err *err)
+static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count,
+                    const char *names, bool measured, struct err *err)
 {
     struct out *out;
     int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !measured || (rows[i].late != NULL && rows[i].late->started > 0))
+        if (i == 0 || !measured || (rows[i].late && rows[i].late->started > 0))
             out_row(out, &rows[i]);
     }
     out_free(out);
@@ -154,12 +160,14 @@ static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t 
 }
 
 /* For people two tables, as one would be too wide. */
-static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_t count, int64_t window_ms, struct err *err)
+static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_t count,
+                      int64_t window_ms, struct err *err)
 {
     struct buf b = BUF_INIT;
     char text[WHEN_TEXT_SIZE];
     int rc = put_rows(c, rows, count, COUNT_COLUMNS, false, err);
-    buf_printf(&b, "\ntasks due in the last %s: how late they started, how they ended\n", when_format_rough(text, window_ms));
+    buf_printf(&b, "\ntasks due in the last %s: how late they started, how they ended\n",
+               when_format_rough(text, window_ms));
     out_write(&b);
     buf_done(&b);
     return rc < 0 ? rc : put_rows(c, rows, count, WINDOW_COLUMNS, true, err);
@@ -180,7 +188,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = tag_lateness_list(c->db, v->tag, window_ms, &late, &late_count, err);
     if (rc < 0)
         goto out;
-    rows = mem_zero(count + 1, sizeof(*rows));
+    rows = mem_zero(count + 1, sizeof *rows);
     rows[0].info.oldest_due_at = TASK_TIME_NONE;
     rows[0].late = late_count ? late : NULL;
     for (size_t i = 0; i < count; i++) {
@@ -197,19 +205,22 @@ out:
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)
+/* clang-format off */
 static const struct cmd_option options[] = {
     {"since", 0, CMD_DURATION, FIELD(window_ms), "D", "report lateness and throughput of the last D; default: 1h", NULL, 0},
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
 };
+/* clang-format on */
 
 const struct cmd cmd_stats = {
     .name = "stats",
     .group = "tags and statistics",
     .summary = "show counts by tag and state, lateness, throughput",
     .usage = "[--since D] [--tag GLOB] [--exact]",
-    .details = "Lateness is the time from a task's due time to the start of its last attempt, by the database's clock: median, "
-               "percentiles and maximum. The first row is for all tags together; in json its tag is null.",
+    .details =
+        "Lateness is the time from a task's due time to the start of its last attempt, by the database's clock: median, "
+        "percentiles and maximum. The first row is for all tags together; in json its tag is null.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,handler"
-#define TSV_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,paused_until,handler"
+#define TSV_COLUMNS                                                                                \
+    "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,paused_until,handler"
 
 struct tags_values {
     const char *tag;
@@ -17,7 +18,9 @@ struct tags_values {
 };
 
 #define TAG ((const struct tag_info *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 GETTER(tag)
 {
@@ -74,7 +77,7 @@ static void get_handler(const void *row, const void *arg, struct cell *ret)
 {
     const struct handlers *h = arg;
     int index = h ? handlers_match(h, TAG->tag) : -1;
-    if (h == NULL)
+    if (!h)
         return;
     cell_set_text(ret, index >= 0 ? h->items[index].name : "none");
     if (index < 0)
@@ -84,7 +87,7 @@ static void get_handler(const void *row, const void *arg, struct cell *ret)
 static void get_handled(const void *row, const void *arg, struct cell *ret)
 {
     const struct handlers *h = arg;
-    if (h != NULL) {
+    if (h) {
         ret->kind = CELL_BOOL;
         ret->number = handlers_match(h, TAG->tag) >= 0;
     }
@@ -104,7 +107,7 @@ static const struct out_column columns[] = {
     {"paused_by", NULL, false, 0, "", get_paused_by},
     {"pause_reason", NULL, false, 60, "", get_reason},
 };
-#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static bool has_reason(const struct tag_info *tags, size_t count)
 {
@@ -127,7 +130,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const char *names = !people                   ? c->style.format == OUT_TSV ? TSV_COLUMNS : NULL
                         : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
                                                   : TABLE_COLUMNS;
-    rc = out_new(&out, &c->style, people ? columns : columns + 1, COLUMN_COUNT - !people, names, cmd_handlers(c), err);
+    rc = out_new(&out, &c->style, people ? columns : columns + 1, COLUMN_COUNT - !people, names,
+                 cmd_handlers(c), err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)
@@ -139,7 +143,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL,
+     "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
 };
 
 const struct cmd cmd_tags = {

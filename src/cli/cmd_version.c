@@ -3,12 +3,14 @@
  */
 #include "cli/verbs.h"
 
-static void get_dq(const void *row __attribute__((unused)), const void *arg __attribute__((unused)), struct cell *ret)
+static void get_dq(const void *row __attribute__((unused)), const void *arg __attribute__((unused)),
+                   struct cell *ret)
 {
     cell_set_text(ret, PACKAGE_VERSION);
 }
 
-static void get_client(const void *row __attribute__((unused)), const void *arg __attribute__((unused)), struct cell *ret)
+static void get_client(const void *row __attribute__((unused)),
+                       const void *arg __attribute__((unused)), struct cell *ret)
 {
     cell_set_text(ret, db_client());
 }
@@ -16,7 +18,7 @@ static void get_client(const void *row __attribute__((unused)), const void *arg 
 static void get_server(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 {
     const struct cmd_context *c = row;
-    if (c->db != NULL)
+    if (c->db)
         cell_set_text(ret, db_server(c->db));
 }
 
@@ -35,7 +37,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
         if (rc < 0)
             return rc;
     }
-    return out_record(&c->style, columns, sizeof(columns) / sizeof(columns[0]), NULL, c, NULL, err);
+    return out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, c, NULL, err);
 }
 
 const struct cmd cmd_version = {

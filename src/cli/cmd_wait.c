@@ -1,8 +1,8 @@
 /*
  * cmd_wait.c - dq wait: until tasks are finished, as `wait` does for jobs of a shell.
  *
- * Invariant: it ends when every task is finished or gone, or when the time is up, and a database that is away for a while only
- * makes it wait longer.
+ * Invariant: it ends when every task is finished or gone, or when the time is up, and a database
+ * that is away for a while only makes it wait longer.
  */
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
@@ -28,7 +28,8 @@ struct waiting {
     struct out *out;     /* NULL: tables say nothing on stdout, like a shell's wait */
     uint64_t *ids;       /* not known to be finished, ascending */
     size_t count, asked; /* asked: how many at the beginning */
-    size_t next, kept;   /* during a look: ids[0..kept) wait on, ids[next..count) are still to come */
+    /* during a look: ids[0..kept) wait on, ids[next..count) are still to come */
+    size_t next, kept;
 };
 
 /* The handler's own status where there is one. */
@@ -60,11 +61,11 @@ static int each_task(const struct task *t, void *arg)
     }
     if (status_of(t) != 0)
         w->c->exit_status = w->asked == 1 ? status_of(t) : 1;
-    if (w->out != NULL)
+    if (w->out)
         out_row(w->out, t);
     else
-        cmd_note(w->c, "task %" PRIu64 " is %s%s%s", t->id, task_status_name(t->status), t->error ? ": " : "",
-                 t->error ? t->error : "");
+        cmd_note(w->c, "task %" PRIu64 " is %s%s%s", t->id, task_status_name(t->status),
+                 t->error ? ": " : "", t->error ? t->error : "");
     return 0;
 }
 
@@ -81,14 +82,15 @@ static int look(struct waiting *w, struct err *err)
     int rc = task_list(w->c->db, &f, false, each_task, w, err);
     if (rc == 0)
         complain_missing(w, UINT64_MAX);
-    memmove(w->ids + w->kept, w->ids + w->next, (w->count - w->next) * sizeof(*w->ids));
+    memmove(w->ids + w->kept, w->ids + w->next, (w->count - w->next) * sizeof *w->ids);
     w->count = w->kept + w->count - w->next;
     return rc;
 }
 
 static bool may_pass(int code)
 {
-    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT || code == ERR_LOCKED;
+    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
+           code == ERR_LOCKED;
 }
 
 static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
@@ -139,8 +141,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", "stop waiting after D, with exit status 75", NULL,
-     0},
+    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D",
+     "stop waiting after D, with exit status 75", NULL, 0},
 };
 
 const struct cmd cmd_wait = {
@@ -148,9 +150,10 @@ const struct cmd cmd_wait = {
     .group = "tasks",
     .summary = "wait until tasks are finished",
     .usage = "ID... [--timeout D]",
-    .details = "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
-               "failed, 1 if "
-               "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: 75.",
+    .details =
+        "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
+        "failed, 1 if "
+        "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: 75.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct wait_values),
     .min_operands = 1,

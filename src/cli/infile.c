@@ -1,7 +1,8 @@
 /*
  * infile.c - reading by lines.
  *
- * Invariant: data[start .. len) is what was read and not yet returned; its first `scanned` bytes hold no newline.
+ * Invariant: data[start .. len) is what was read and not yet returned; its first `scanned` bytes
+ * hold no newline.
  */
 #include "cli/infile.h"
 
@@ -17,7 +18,9 @@ int infile_open(struct infile *l, const char *path, struct err *err)
 {
     struct stat st;
     bool is_stdin = strcmp(path, "-") == 0;
-    *l = (struct infile){.name = is_stdin ? "standard input" : path, .fd = is_stdin ? STDIN_FILENO : -1, .data = BUF_INIT};
+    *l = (struct infile){.name = is_stdin ? "standard input" : path,
+                         .fd = is_stdin ? STDIN_FILENO : -1,
+                         .data = BUF_INIT};
     if (!is_stdin)
         l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (l->fd < 0)
@@ -43,7 +46,8 @@ static int infile_fill(struct infile *l, struct err *err)
         l->start = 0;
     }
     if (l->data.len > INFILE_LINE_MAX)
-        return err_set(err, ERR_DATA, "%s:%llu: the line is longer than 64 MiB", l->name, (unsigned long long)l->number + 1);
+        return err_set(err, ERR_DATA, "%s:%llu: the line is longer than 64 MiB", l->name,
+                       (unsigned long long)l->number + 1);
     buf_reserve(&l->data, READ_SIZE);
     ssize_t n;
     do
@@ -53,7 +57,8 @@ static int infile_fill(struct infile *l, struct err *err)
         return err_set(err, ERR_DATA, "cannot read %s: %s", l->name, strerror(errno));
     l->data.len += (size_t)n;
     l->ended = n == 0;
-    if (l->number == 0 && l->bytes == 0 && l->data.len >= 3 && memcmp(l->data.data, "\xef\xbb\xbf", 3) == 0) {
+    if (l->number == 0 && l->bytes == 0 && l->data.len >= 3 &&
+        memcmp(l->data.data, "\xef\xbb\xbf", 3) == 0) {
         l->start = 3;
         l->bytes = 3;
     }
@@ -65,19 +70,20 @@ int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct
     for (;;) {
         size_t unread = l->data.len - l->start;
         const char *line = unread > 0 ? l->data.data + l->start : "";
-        const char *end = unread > l->scanned ? memchr(line + l->scanned, '\n', unread - l->scanned) : NULL;
-        if (end == NULL && !l->ended) {
+        const char *end =
+            unread > l->scanned ? memchr(line + l->scanned, '\n', unread - l->scanned) : NULL;
+        if (!end && !l->ended) {
             l->scanned = unread;
             int rc = infile_fill(l, err);
             if (rc < 0)
                 return rc;
             continue;
         }
-        if (end == NULL && unread == 0)
+        if (!end && unread == 0)
             return 0;
         *ret_line = line;
         *ret_len = end ? (size_t)(end - line) : unread;
-        size_t taken = *ret_len + (end != NULL);
+        size_t taken = *ret_len + !!end;
         l->start += taken;
         l->bytes += taken;
         l->scanned = 0;

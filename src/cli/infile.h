@@ -23,10 +23,12 @@ struct infile {
     bool ended;
 };
 /* path "-" is stdin. ERR_DATA when it cannot be read. infile_done is fine after a failure. */
-int infile_open(struct infile *l, const char *path, struct err *err) __attribute__((warn_unused_result));
+int infile_open(struct infile *l, const char *path, struct err *err)
+    __attribute__((warn_unused_result));
 void infile_done(struct infile *l);
-/* The next line without its newline: 1, 0 at the end, ERR_DATA. Valid until the next call. A byte order mark at the beginning is
- * dropped. */
-int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err) __attribute__((warn_unused_result));
+/* The next line without its newline: 1, 0 at the end, ERR_DATA. Valid until the next call. A byte
+ * order mark at the beginning is dropped. */
+int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * option.c - the command line, by the tables of options.
  *
- * getopt_long cuts it up; what a word means, whether its value is allowed and what is said about a wrong one is decided here,
- * in the same way for every verb. Nothing is asked and nothing is changed before the whole line is known to be right.
+ * getopt_long cuts it up; what a word means, whether its value is allowed and what is said about a
+ * wrong one is decided here, in the same way for every verb. Nothing is asked and nothing is
+ * changed before the whole line is known to be right.
  */
 #include "cli/cmd.h"
 
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 const struct cmd_option cmd_global_options[] = {
     {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
      0},
@@ -27,7 +29,8 @@ const struct cmd_option cmd_global_options[] = {
     {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, "print this help and exit", NULL, 0},
     {"version", 0, CMD_FLAG, offsetof(struct cmd_context, version), NULL, "print the version and exit", NULL, 0},
 };
-const size_t cmd_global_option_count = sizeof(cmd_global_options) / sizeof(cmd_global_options[0]);
+/* clang-format on */
+const size_t cmd_global_option_count = sizeof cmd_global_options / sizeof cmd_global_options[0];
 
 #define LONG_BASE 256 /* getopt's val of option i is LONG_BASE + i: above every letter */
 
@@ -44,12 +47,14 @@ static void scan_init(struct scan *s, const struct cmd *cmd)
     *s = (struct scan){.cmd = cmd, .own = cmd ? cmd->option_count : 0, .letters = BUF_INIT};
     s->count = s->own + cmd_global_option_count;
     s->options = mem_zero(s->count, sizeof(struct cmd_option *));
-    s->longs = mem_zero(s->count + 1, sizeof(*s->longs));
+    s->longs = mem_zero(s->count + 1, sizeof *s->longs);
     buf_str(&s->letters, cmd ? ":" : "+:");
     for (size_t i = 0; i < s->count; i++) {
-        const struct cmd_option *o = cmd && i < s->own ? &cmd->options[i] : &cmd_global_options[i - s->own];
+        const struct cmd_option *o =
+            cmd && i < s->own ? &cmd->options[i] : &cmd_global_options[i - s->own];
         s->options[i] = o;
-        s->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL, LONG_BASE + (int)i};
+        s->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL,
+                                      LONG_BASE + (int)i};
         if (o->letter != 0) {
             buf_chr(&s->letters, o->letter);
             buf_str(&s->letters, o->arg ? ":" : "");
@@ -77,7 +82,7 @@ static size_t scan_index(const struct scan *s, int val)
 static int unknown_long(const struct scan *s, const char *arg, struct err *err)
 {
     char *name = mem_dup(arg + 2, strcspn(arg + 2, "="));
-    const char **names = mem_zero(s->count, sizeof(*names));
+    const char **names = mem_zero(s->count, sizeof *names);
     size_t starting = 0;
     for (size_t i = 0; i < s->count; i++) {
         names[i] = s->options[i]->name;
@@ -87,11 +92,11 @@ static int unknown_long(const struct scan *s, const char *arg, struct err *err)
     int rc;
     if (starting > 1)
         rc = err_set(err, ERR_USAGE, "option \"--%s\" is ambiguous", name);
-    else if (near != NULL)
+    else if (near)
         rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": did you mean --%s?", name, near);
     else
-        rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see dq help%s%s", name, s->cmd ? " " : "",
-                     s->cmd ? s->cmd->name : "");
+        rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see dq help%s%s", name,
+                     s->cmd ? " " : "", s->cmd ? s->cmd->name : "");
     free(names);
     free(name);
     return rc;
@@ -103,13 +108,14 @@ static int scan_refuse(const struct scan *s, int found, char **argv, struct err 
     size_t i = scan_index(s, optopt);
     const char *verb = s->cmd ? s->cmd->name : "";
     if (found == ':')
-        return err_set(err, ERR_USAGE, "option --%s needs a value: --%s %s", s->options[i]->name, s->options[i]->name,
-                       s->options[i]->arg);
+        return err_set(err, ERR_USAGE, "option --%s needs a value: --%s %s", s->options[i]->name,
+                       s->options[i]->name, s->options[i]->arg);
     if (optopt == 0)
         return unknown_long(s, argv[optind - 1], err);
     if (i < s->count)
         return err_set(err, ERR_USAGE, "option --%s takes no value", s->options[i]->name);
-    return err_set(err, ERR_USAGE, "unknown option \"-%c\": see dq help%s%s", optopt, *verb ? " " : "", verb);
+    return err_set(err, ERR_USAGE, "unknown option \"-%c\": see dq help%s%s", optopt,
+                   *verb ? " " : "", verb);
 }
 
 /* ---- values ---- */
@@ -122,7 +128,8 @@ static int parse_count(const char *text, int64_t min, int64_t *ret, struct err *
     if (!isdigit((unsigned char)text[0]) || *end != '\0')
         return err_set(err, ERR_USAGE, "\"%s\" is not a number", text);
     if (errno == ERANGE || n < min || n > UINT32_MAX)
-        return err_set(err, ERR_USAGE, "%s is out of range: %lld to %lld", text, (long long)min, (long long)UINT32_MAX);
+        return err_set(err, ERR_USAGE, "%s is out of range: %lld to %lld", text, (long long)min,
+                       (long long)UINT32_MAX);
     *ret = n;
     return 0;
 }
@@ -130,7 +137,7 @@ static int parse_count(const char *text, int64_t min, int64_t *ret, struct err *
 static int parse_choice(const char *text, const char *const *choices, int *ret, struct err *err)
 {
     struct buf all = BUF_INIT;
-    for (int i = 0; choices[i] != NULL; i++) {
+    for (int i = 0; choices[i]; i++) {
         if (strcmp(choices[i], text) == 0) {
             *ret = i;
             buf_done(&all);
@@ -145,7 +152,8 @@ static int parse_choice(const char *text, const char *const *choices, int *ret, 
 
 static int parse_statuses(const char *text, unsigned *ret, struct err *err)
 {
-    static const char *const words[] = {"pending", "running", "done", "failed", "cancelled", "all", "live", "finished"};
+    static const char *const words[] = {"pending",   "running", "done", "failed",
+                                        "cancelled", "all",     "live", "finished"};
     unsigned mask = 0;
     for (const char *s = text;; s++) {
         size_t len = strcspn(s, ",");
@@ -157,9 +165,12 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
                         : strcmp(word, "finished") == 0 ? TASK_FINISHED
                                                         : 0;
         if (bits == 0) {
-            const char *near = text_nearest(word, words, sizeof(words) / sizeof(words[0]));
-            int rc = err_set(err, ERR_USAGE, "unknown status \"%s\"%s%s%s", word, near ? ": did you mean " : "", near ? near : "",
-                             near ? "?" : ": use pending, running, done, failed, cancelled, live, finished or all");
+            const char *near = text_nearest(word, words, sizeof words / sizeof words[0]);
+            int rc = err_set(
+                err, ERR_USAGE, "unknown status \"%s\"%s%s%s", word, near ? ": did you mean " : "",
+                near ? near : "",
+                near ? "?"
+                     : ": use pending, running, done, failed, cancelled, live, finished or all");
             free(word);
             return rc;
         }
@@ -181,8 +192,10 @@ bool cmd_time_is_relative(const char *text)
     return text[0] != '@' && !(has_year && text[4] == '-');
 }
 
-/* A time that needs no clock is checked at once, so that a wrong one is told before a connection is made. */
-static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret, struct err *err)
+/* A time that needs no clock is checked at once, so that a wrong one is told before a connection is
+ * made. */
+static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret,
+                      struct err *err)
 {
     int64_t ms;
     struct err none;
@@ -225,7 +238,8 @@ static int option_set(const struct cmd_option *o, void *base, const char *text, 
     }
     if (rc < 0) {
         err_prefix(err, "--%s", o->name);
-        err->code = ERR_USAGE; /* on the command line a malformed value is wrong use, not wrong data */
+        /* on the command line a malformed value is wrong use, not wrong data */
+        err->code = ERR_USAGE;
         return ERR_USAGE;
     }
     return 0;
@@ -241,7 +255,8 @@ static void option_unset(const struct cmd_option *o, void *base)
 }
 
 /* Takes the options that s allows; afterwards optind is the first operand. */
-static int scan_options(const struct scan *s, struct cmd_context *c, int argc, char **argv, struct err *err)
+static int scan_options(const struct scan *s, struct cmd_context *c, int argc, char **argv,
+                        struct err *err)
 {
     optind = 0; /* glibc: start anew */
     opterr = 0;
@@ -262,16 +277,16 @@ const struct cmd *cmd_lookup(const char *name, struct err *err)
 {
     const char *names[64];
     size_t count = 0;
-    for (size_t i = 0; cmd_table[i] != NULL && count < 63; i++) {
+    for (size_t i = 0; cmd_table[i] && count < 63; i++) {
         const struct cmd *cmd = cmd_table[i];
-        if (strcmp(cmd->name, name) == 0 || (cmd->alias != NULL && strcmp(cmd->alias, name) == 0))
+        if (strcmp(cmd->name, name) == 0 || (cmd->alias && strcmp(cmd->alias, name) == 0))
             return cmd;
         names[count++] = cmd->name;
-        if (cmd->alias != NULL)
+        if (cmd->alias)
             names[count++] = cmd->alias;
     }
     const char *near = text_nearest(name, names, count);
-    if (near != NULL)
+    if (near)
         err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
     else
         err_set(err, ERR_USAGE, "unknown command \"%s\": see dq help", name);
@@ -285,8 +300,8 @@ static int check_operands(const struct cmd_context *c, struct err *err)
     if (c->operand_count < cmd->min_operands)
         return err_set(err, ERR_USAGE, "missing argument: dq %s %.*s", cmd->name, len, cmd->usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
-        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq %s %.*s", c->operands[cmd->max_operands], cmd->name, len,
-                       cmd->usage);
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq %s %.*s",
+                       c->operands[cmd->max_operands], cmd->name, len, cmd->usage);
     return 0;
 }
 
@@ -302,7 +317,7 @@ int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
         return rc;
     int at = optind;
     c->cmd = cmd_lookup(argv[at], err);
-    if (c->cmd == NULL)
+    if (!c->cmd)
         return ERR_USAGE;
     c->values = mem_zero(1, c->cmd->values_size + 1);
     for (size_t i = 0; i < c->cmd->option_count; i++)

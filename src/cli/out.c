@@ -1,8 +1,8 @@
 /*
  * out.c - rows in five formats.
  *
- * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is well-formed and TSV has one
- * line a row. Nothing is kept but the first OUT_AHEAD rows of a table.
+ * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is
+ * well-formed and TSV has one line a row. Nothing is kept but the first OUT_AHEAD rows of a table.
  */
 #include "cli/out.h"
 
@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
 
-/* To how many columns texts are cut: all of them to the first, before one is cut to the second, which still says something. */
+/* To how many columns texts are cut: all of them to the first, before one is cut to the second,
+ * which still says something. */
 static const size_t cut_least[] = {8, 5};
 
 struct piece { /* one cell of a table that waits for its width */
@@ -51,8 +53,8 @@ static const char *column_json(const struct out_column *column)
     return column->json ? column->json : column->name;
 }
 
-void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table, size_t count, const void *row,
-                     const void *arg)
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+                     size_t count, const void *row, const void *arg)
 {
     for (size_t i = 0; i < count; i++) {
         struct cell cell = column_get(&table[i], row, arg);
@@ -70,7 +72,8 @@ static size_t table_put_cut(struct out *o, const struct piece *p, size_t max)
     const char *text = o->text.data + p->offset;
     size_t len = 0, used = 1, step;
     uint32_t c;
-    while ((step = text_utf8_next(text + len, p->len - len, &c)) > 0 && used + (size_t)text_char_width(c) <= max) {
+    while ((step = text_utf8_next(text + len, p->len - len, &c)) > 0 &&
+           used + (size_t)text_char_width(c) <= max) {
         used += (size_t)text_char_width(c);
         len += step;
     }
@@ -104,7 +107,8 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
-/* Takes what is too wide for the terminal from the columns that may be cut, the last one first; each keeps `least`. */
+/* Takes what is too wide for the terminal from the columns that may be cut, the last one first;
+ * each keeps `least`. */
 static void table_shrink(struct out *o, size_t least)
 {
     size_t total = 2 * (o->count - 1);
@@ -114,19 +118,20 @@ static void table_shrink(struct out *o, size_t least)
         if (o->columns[i]->max == 0 || o->widths[i] <= least)
             continue;
         size_t spare = o->widths[i] - least, excess = total - o->style.width;
-        o->widths[i] -= spare < excess ? spare : excess;
-        total -= spare < excess ? spare : excess;
+        o->widths[i] -= MIN(spare, excess);
+        total -= MIN(spare, excess);
     }
 }
 
 static void table_find_widths(struct out *o)
 {
     for (size_t i = 0; i < o->piece_count; i++) {
-        if (o->pieces[i].width > o->widths[i % o->count]) /* NOLINT(clang-analyzer-core.DivideZero): there is a column */
+        if (o->pieces[i].width >
+            o->widths[i % o->count]) /* NOLINT(clang-analyzer-core.DivideZero): there is a column */
             o->widths[i % o->count] = o->pieces[i].width;
     }
     if (o->style.width)
-        for (size_t i = 0; i < sizeof(cut_least) / sizeof(cut_least[0]); i++)
+        for (size_t i = 0; i < sizeof cut_least / sizeof cut_least[0]; i++)
             table_shrink(o, cut_least[i]);
     o->widths_known = true;
 }
@@ -145,10 +150,11 @@ static void table_add_piece(struct out *o, size_t offset, enum cell_colour colou
 {
     if (o->piece_count == o->piece_cap) {
         o->piece_cap = o->piece_cap ? o->piece_cap * 2 : 64;
-        o->pieces = mem_resize(o->pieces, o->piece_cap, sizeof(*o->pieces));
+        o->pieces = mem_resize(o->pieces, o->piece_cap, sizeof *o->pieces);
     }
     size_t len = o->text.len - offset;
-    o->pieces[o->piece_count++] = (struct piece){offset, len, text_width(o->text.data + offset, len), colour};
+    o->pieces[o->piece_count++] =
+        (struct piece){offset, len, text_width(o->text.data + offset, len), colour};
 }
 
 static void table_add_header(struct out *o)
@@ -175,7 +181,8 @@ static void table_row(struct out *o, const void *row)
 
 /* ---- outputs ---- */
 
-static int columns_find(struct out *o, const struct out_column *table, size_t count, const char *name, size_t len, struct err *err)
+static int columns_find(struct out *o, const struct out_column *table, size_t count,
+                        const char *name, size_t len, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
@@ -183,28 +190,31 @@ static int columns_find(struct out *o, const struct out_column *table, size_t co
             return 0;
         }
     }
-    const char **words = mem_alloc(count * sizeof(*words));
+    const char **words = mem_alloc(count * sizeof *words);
     for (size_t i = 0; i < count; i++)
         words[i] = table[i].name;
     char *wanted = mem_dup(name, len);
     const char *near = text_nearest(wanted, words, count);
-    int rc = near ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?", wanted, near)
-                  : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
+    int rc = near
+                 ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?",
+                           wanted, near)
+                 : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
     free(wanted);
     free(words);
     return rc;
 }
 
-static int columns_choose(struct out *o, const struct out_column *table, size_t count, const char *names, struct err *err)
+static int columns_choose(struct out *o, const struct out_column *table, size_t count,
+                          const char *names, struct err *err)
 {
     size_t wanted = count;
-    if (names != NULL) {
+    if (names) {
         wanted = 1;
         for (const char *s = names; *s != '\0'; s++)
             wanted += *s == ',';
     }
     o->columns = mem_alloc(wanted * sizeof(struct out_column *));
-    if (names == NULL) {
+    if (!names) {
         for (; o->count < count; o->count++)
             o->columns[o->count] = &table[o->count];
         return 0;
@@ -230,18 +240,19 @@ static void out_destroy(struct out *o)
     free(o);
 }
 
-int out_new(struct out **ret, const struct out_style *style, const struct out_column *table, size_t count, const char *names,
-            const void *arg, struct err *err)
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+            size_t count, const char *names, const void *arg, struct err *err)
 {
-    struct out *o = mem_zero(1, sizeof(*o));
+    struct out *o = mem_zero(1, sizeof *o);
     o->style = *style;
     o->arg = arg;
-    int rc = columns_choose(o, table, style->format == OUT_ID ? 1 : count, style->format == OUT_ID ? NULL : names, err);
+    int rc = columns_choose(o, table, style->format == OUT_ID ? 1 : count,
+                            style->format == OUT_ID ? NULL : names, err);
     if (rc < 0) {
         out_destroy(o);
         return rc;
     }
-    o->widths = mem_zero(o->count, sizeof(*o->widths));
+    o->widths = mem_zero(o->count, sizeof *o->widths);
     if (style->format == OUT_TABLE && !style->no_header)
         table_add_header(o);
     if (style->format == OUT_TSV && !style->no_header) {
@@ -276,14 +287,16 @@ void out_row(struct out *o, const void *row)
         else
             cell_put_json(&o->line, &o->style.cell, column_json(o->columns[i]), &cell);
     }
-    buf_str(&o->line, o->style.format == OUT_JSON ? "}" : o->style.format == OUT_NDJSON ? "}\n" : "\n");
+    buf_str(&o->line, o->style.format == OUT_JSON     ? "}"
+                      : o->style.format == OUT_NDJSON ? "}\n"
+                                                      : "\n");
     out_write(&o->line);
     buf_reset(&o->line);
 }
 
 void out_free(struct out *o)
 {
-    if (o == NULL)
+    if (!o)
         return;
     if (o->style.format == OUT_TABLE)
         table_put_pending(o);
@@ -293,8 +306,8 @@ void out_free(struct out *o)
     out_destroy(o);
 }
 
-int out_record(const struct out_style *style, const struct out_column *table, size_t count, const char *names, const void *row,
-               const void *arg, struct err *err)
+int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+               const char *names, const void *row, const void *arg, struct err *err)
 {
     if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
         struct buf b = BUF_INIT;
@@ -316,13 +329,14 @@ int out_record(const struct out_style *style, const struct out_column *table, si
     }
     size_t width = 0;
     for (size_t i = 0; i < o->count; i++)
-        width = strlen(o->columns[i]->name) > width ? strlen(o->columns[i]->name) : width;
+        width = MAX(width, strlen(o->columns[i]->name));
     for (size_t i = 0; i < o->count; i++) {
         struct cell cell = column_get(o->columns[i], row, arg);
         bool paint = style->colour && cell.colour != CELL_PLAIN;
         if (cell.kind == CELL_NULL)
             continue;
-        buf_printf(&o->line, "%-*s  %s", (int)width, o->columns[i]->name, paint ? cell_colour_code(cell.colour) : "");
+        buf_printf(&o->line, "%-*s  %s", (int)width, o->columns[i]->name,
+                   paint ? cell_colour_code(cell.colour) : "");
         cell_put_plain(&o->line, &style->cell, &cell, 0, true);
         buf_str(&o->line, paint ? "\033[0m\n" : "\n");
     }

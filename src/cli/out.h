@@ -1,8 +1,9 @@
 /*
  * out.h - what dq prints on stdout: rows of a table of columns, in one of five formats.
  *
- * A verb describes its rows once, as a table of struct out_column; which column is shown and how it looks follows from the format.
- * Memory is bounded: a table looks at OUT_AHEAD rows to find its column widths, everything else is written row by row.
+ * A verb describes its rows once, as a table of struct out_column; which column is shown and how it
+ * looks follows from the format. Memory is bounded: a table looks at OUT_AHEAD rows to find its
+ * column widths, everything else is written row by row.
  */
 #ifndef DQ_CLI_OUT_H
 #define DQ_CLI_OUT_H
@@ -30,7 +31,8 @@ struct out_column {
     const char *name; /* of the column, as in --columns; upper case in the heading */
     const char *json; /* member name where it differs, or NULL */
     bool right;       /* numbers: aligned to the right */
-    unsigned max;     /* a table cuts it at so many columns, or at fewer where a terminal is narrow; 0: never */
+    /* a table cuts it at so many columns, or at fewer where a terminal is narrow; 0: never */
+    unsigned max;
     const char *help; /* one line */
     void (*get)(const void *row, const void *arg, struct cell *ret);
 };
@@ -43,25 +45,28 @@ struct out_style {
     struct cell_style cell;
 };
 
-/* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes to the getters. OUT_ID prints
- * table[0] alone. ERR_USAGE for a name that is not in the table. */
+/* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes
+ * to the getters. OUT_ID prints table[0] alone. ERR_USAGE for a name that is not in the table. */
 struct out;
-int out_new(struct out **ret, const struct out_style *style, const struct out_column *table, size_t count, const char *names,
-            const void *arg, struct err *err) __attribute__((warn_unused_result));
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+            size_t count, const char *names, const void *arg, struct err *err)
+    __attribute__((warn_unused_result));
 void out_row(struct out *o, const void *row);
 void out_free(struct out *o); /* writes what is pending and the end of the output; NULL is fine */
 
-/* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names as in out_new (JSON: always all).
- */
-int out_record(const struct out_style *style, const struct out_column *table, size_t count, const char *names, const void *row,
-               const void *arg, struct err *err) __attribute__((warn_unused_result));
+/* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
+ * as in out_new (JSON: always all). */
+int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+               const char *names, const void *row, const void *arg, struct err *err)
+    __attribute__((warn_unused_result));
 /* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
-void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table, size_t count, const void *row,
-                     const void *arg);
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+                     size_t count, const void *row, const void *arg);
 
 void out_write(const struct buf *b); /* to stdout, as it is */
 bool out_failed(void);               /* stdout took no more: stop producing */
-/* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool; otherwise ERR_SYSTEM. */
+/* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool;
+ * otherwise ERR_SYSTEM. */
 int out_flush(struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -15,7 +15,8 @@
 
 void progress_init(struct progress *p, bool quiet, const char *what)
 {
-    *p = (struct progress){.on = !quiet && isatty(STDERR_FILENO), .what = what, .started_at = when_steady()};
+    *p = (struct progress){
+        .on = !quiet && isatty(STDERR_FILENO), .what = what, .started_at = when_steady()};
 }
 
 int64_t progress_elapsed_ms(const struct progress *p)
@@ -55,8 +56,8 @@ void progress_show(struct progress *p, uint64_t count, double fraction)
     }
     draw_bar(bar, fraction);
     int64_t left_ms = fraction > 0 ? (int64_t)((double)elapsed * (1 - fraction) / fraction) : 0;
-    fprintf(stderr, "\r[%s] %3.0f%%  %" PRIu64 " %s  %.0f/s  %s left\033[K", bar, fraction * 100, count, p->what, rate,
-            when_format_rough(left, (left_ms + 500) / 1000 * 1000));
+    fprintf(stderr, "\r[%s] %3.0f%%  %" PRIu64 " %s  %.0f/s  %s left\033[K", bar, fraction * 100,
+            count, p->what, rate, when_format_rough(left, (left_ms + 500) / 1000 * 1000));
 }
 
 void progress_clear(struct progress *p)

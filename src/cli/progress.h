@@ -1,5 +1,6 @@
 /*
- * progress.h - one line on a terminal's stderr that says how far something is; nothing where stderr is no terminal.
+ * progress.h - one line on a terminal's stderr that says how far something is; nothing where stderr
+ * is no terminal.
  */
 #ifndef DQ_CLI_PROGRESS_H
 #define DQ_CLI_PROGRESS_H
@@ -13,7 +14,8 @@ struct progress {
     int64_t started_at, shown_at;
 };
 void progress_init(struct progress *p, bool quiet, const char *what);
-/* count things are done, which is `fraction` of all (0..1; negative: not known). Redraws at most ten times a second. */
+/* count things are done, which is `fraction` of all (0..1; negative: not known). Redraws at most
+ * ten times a second. */
 void progress_show(struct progress *p, uint64_t count, double fraction);
 /* The same for work of many kinds: what is being done now instead of a count. Always redraws. */
 void progress_phase(struct progress *p, const char *what, double fraction);

@@ -8,8 +8,8 @@ bool select_given(const struct select_values *v)
     return v->tag || v->key || v->due_before.text || v->due_after.text || v->since.text;
 }
 
-int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default, struct task_filter *ret,
-                  struct err *err)
+int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default,
+                  struct task_filter *ret, struct err *err)
 {
     struct task_filter f = {
         .tag_glob = v->tag,

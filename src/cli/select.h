@@ -1,5 +1,6 @@
 /*
- * select.h - the options by which list, cancel, retry, ... choose tasks; the same names and meanings everywhere.
+ * select.h - the options by which list, cancel, retry, ... choose tasks; the same names and
+ * meanings everywhere.
  */
 #ifndef DQ_CLI_SELECT_H
 #define DQ_CLI_SELECT_H
@@ -13,7 +14,8 @@ struct select_values {
     struct cmd_when due_before, due_after, since;
 };
 
-/* Rows of a table of struct cmd_option; prefix leads from the verb's struct `type` to a struct select_values, like `select.`. */
+/* Rows of a table of struct cmd_option; prefix leads from the verb's struct `type` to a struct
+ * select_values, like `select.`. */
 /* clang-format off */
 #define SELECT_OPTIONS(type, prefix)                                                                                          \
     {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
@@ -29,8 +31,8 @@ struct select_values {
 /* Whether any of them was given, the statuses apart. */
 bool select_given(const struct select_values *v);
 /* The filter they make; may ask the clock. statuses 0: by_default. */
-int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default, struct task_filter *ret,
-                  struct err *err) __attribute__((warn_unused_result));
+int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default,
+                  struct task_filter *ret, struct err *err) __attribute__((warn_unused_result));
 /* "pending or running", for messages. */
 void select_put_statuses(struct buf *b, unsigned statuses);
 

@@ -7,7 +7,8 @@
 #include "store/tag_store.h"
 
 #define TAG ((const struct tag_info *)row)
-#define GETTER(name) void tag_get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    void tag_get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 
 static void set_count(struct cell *ret, const struct tag_info *t, int status)
 {

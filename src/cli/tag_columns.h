@@ -1,5 +1,6 @@
 /*
- * tag_columns.h - the counts of a tag, as `dq tags` and `dq stats` show them. Rows begin with a struct tag_info.
+ * tag_columns.h - the counts of a tag, as `dq tags` and `dq stats` show them. Rows begin with a
+ * struct tag_info.
  */
 #ifndef DQ_CLI_TAG_COLUMNS_H
 #define DQ_CLI_TAG_COLUMNS_H
@@ -14,12 +15,13 @@ void tag_get_cancelled(const void *row, const void *arg, struct cell *ret);
 void tag_get_due(const void *row, const void *arg, struct cell *ret);
 
 /* One row each of a column table. */
-#define TAG_COUNT_COLUMNS                                                                                                          \
-    {"pending", NULL, true, 0, "", tag_get_pending}, {"running", NULL, true, 0, "", tag_get_running},                              \
-        {"done", NULL, true, 0, "", tag_get_done}, {"failed", NULL, true, 0, "", tag_get_failed},                                  \
-        {"cancelled", NULL, true, 0, "", tag_get_cancelled},                                                                       \
-    {                                                                                                                              \
-        "due", NULL, true, 0, "", tag_get_due                                                                                      \
+#define TAG_COUNT_COLUMNS                                                                          \
+    {"pending", NULL, true, 0, "", tag_get_pending},                                               \
+        {"running", NULL, true, 0, "", tag_get_running},                                           \
+        {"done", NULL, true, 0, "", tag_get_done}, {"failed", NULL, true, 0, "", tag_get_failed},  \
+        {"cancelled", NULL, true, 0, "", tag_get_cancelled},                                       \
+    {                                                                                              \
+        "due", NULL, true, 0, "", tag_get_due                                                      \
     }
 
 #endif

@@ -4,7 +4,9 @@
 #include "cli/task_columns.h"
 
 #define TASK ((const struct task *)row)
-#define GETTER(name) static void get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 enum cell_colour task_status_colour(int status)
 {
@@ -101,7 +103,7 @@ GETTER(host)
 
 GETTER(pid)
 {
-    if (TASK->host != NULL)
+    if (TASK->host)
         cell_set_number(ret, TASK->pid);
 }
 
@@ -143,6 +145,7 @@ GETTER(body)
     cell_set_bytes(ret, TASK->body, TASK->body_size);
 }
 
+/* clang-format off */
 const struct out_column task_columns[] = {
     {"id", NULL, true, 0, "number of the task", get_id},
     {"tag", NULL, false, OUT_NARROW, "tag, which selects the handler", get_tag},
@@ -168,4 +171,5 @@ const struct out_column task_columns[] = {
     {"size", "body_size", true, 0, "bytes of the body", get_size},
     {"body", NULL, false, 60, "the body", get_body},
 };
-const size_t task_column_count = sizeof(task_columns) / sizeof(task_columns[0]);
+/* clang-format on */
+const size_t task_column_count = sizeof task_columns / sizeof task_columns[0];

@@ -1,5 +1,6 @@
 /*
- * usage.c - the texts of `dq help` and `dq help VERB`, generated from the tables so that they cannot disagree with the parser.
+ * usage.c - the texts of `dq help` and `dq help VERB`, generated from the tables so that they
+ * cannot disagree with the parser.
  */
 #include "cli/cmd.h"
 
@@ -8,7 +9,8 @@
 
 #define TEXT_WIDTH 80
 
-/* Words of one paragraph, wrapped at TEXT_WIDTH; the first line begins at column `at`, the others are indented to `indent`. */
+/* Words of one paragraph, wrapped at TEXT_WIDTH; the first line begins at column `at`, the others
+ * are indented to `indent`. */
 static void put_wrapped(struct buf *b, const char *text, size_t len, size_t at, size_t indent)
 {
     size_t column = at;
@@ -39,8 +41,9 @@ static void put_options(struct buf *b, const struct cmd_option *options, size_t 
         const struct cmd_option *o = &options[i];
         char head[64], letter[8] = "   ";
         if (o->letter != 0)
-            snprintf(letter, sizeof(letter), "-%c,", o->letter);
-        int len = snprintf(head, sizeof(head), "  %s --%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+            snprintf(letter, sizeof letter, "-%c,", o->letter);
+        int len = snprintf(head, sizeof head, "  %s --%s%s%s", letter, o->name, o->arg ? " " : "",
+                           o->arg ? o->arg : "");
         buf_str(b, head);
         if ((size_t)len + 2 > indent)
             buf_printf(b, "\n%*s", (int)indent, "");
@@ -63,10 +66,10 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
             break;
     }
     buf_printf(b, "\n%s: %s", cmd->name, cmd->summary);
-    if (cmd->alias != NULL)
+    if (cmd->alias)
         buf_printf(b, " (short: %s)", cmd->alias);
     buf_str(b, "\n");
-    for (const char *s = cmd->details; s != NULL && *s != '\0';) {
+    for (const char *s = cmd->details; s && *s != '\0';) {
         size_t len = strcspn(s, "\n");
         buf_chr(b, '\n');
         put_wrapped(b, s, len, 0, 0);
@@ -86,7 +89,7 @@ void usage_put_all(struct buf *b)
     buf_str(b, "usage: dq [OPTION]... COMMAND [ARGUMENT]...\n\n"
                "Manage delayed tasks in a MySQL table; dqd runs them when they are due.\n");
     const char *group = "";
-    for (size_t i = 0; cmd_table[i] != NULL; i++) {
+    for (size_t i = 0; cmd_table[i]; i++) {
         const struct cmd *cmd = cmd_table[i];
         if (strcmp(group, cmd->group) != 0)
             buf_printf(b, "\n%s:\n", cmd->group);

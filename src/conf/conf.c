@@ -1,8 +1,9 @@
 /*
  * conf.c - the settings: one table, and an INI reader (inih) that fills a struct conf by it.
  *
- * Invariant: a struct conf that conf_load hands out has every field set and in range. inih is fed line by line through read_line,
- * which refuses whatever inih would silently cut or join: long lines, text behind a section or a " ;", continuation lines.
+ * Invariant: a struct conf that conf_load hands out has every field set and in range. inih is fed
+ * line by line through read_line, which refuses whatever inih would silently cut or join: long
+ * lines, text behind a section or a " ;", continuation lines.
  */
 #include "conf/conf.h"
 
@@ -22,7 +23,8 @@
 
 #define FILE_MAX ((size_t)64 * 1024)
 
-static const char *const tls_names[] = {"disabled", "preferred", "required", "verify-ca", "verify-identity", NULL};
+static const char *const tls_names[] = {"disabled",  "preferred",       "required",
+                                        "verify-ca", "verify-identity", NULL};
 static const char *const history_names[] = {"failed", "all", NULL};
 static const char *const level_names[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const output_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
@@ -34,35 +36,15 @@ static const char *const section_names[] = {"mysql", "dqd", "retention", "dq"};
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 
+/* clang-format off */
 #define FIELD(s, f) offsetof(struct conf, s.f) /* NOLINT(bugprone-macro-parentheses): names cannot have any */
-#define TEXT(s, n, d, least, help)                                                                                                 \
-    {                                                                                                                              \
-#s, #n, CONF_STRING, FIELD(s, n), d, least, 0, NULL, false, help                                                           \
-    }
-#define WORD(s, n, d, names, help)                                                                                                 \
-    {                                                                                                                              \
-#s, #n, CONF_STRING, FIELD(s, n), d, 0, 0, names, false, help                                                              \
-    }
-#define PATH(s, n, d, least, help)                                                                                                 \
-    {                                                                                                                              \
-#s, #n, CONF_PATH, FIELD(s, n), d, least, 0, NULL, false, help                                                             \
-    }
-#define INT(s, n, d, lo, hi, live, help)                                                                                           \
-    {                                                                                                                              \
-#s, #n, CONF_INT, FIELD(s, n), d, lo, hi, NULL, live, help                                                                 \
-    }
-#define SPAN(s, n, d, lo, hi, live, help)                                                                                          \
-    {                                                                                                                              \
-#s, #n, CONF_DURATION, FIELD(s, n##_ms), d, lo, hi, NULL, live, help                                                       \
-    }
-#define AGE(s, n, d, help)                                                                                                         \
-    {                                                                                                                              \
-#s, #n, CONF_AGE, FIELD(s, n##_ms), d, 0, WHEN_MAX_DURATION_MS, NULL, true, help                                           \
-    }
-#define ENUM(s, n, d, names, live, help)                                                                                           \
-    {                                                                                                                              \
-#s, #n, CONF_ENUM, FIELD(s, n), d, 0, 0, names, live, help                                                                 \
-    }
+#define TEXT(s, n, d, least, help) {#s, #n, CONF_STRING, FIELD(s, n), d, least, 0, NULL, false, help}
+#define WORD(s, n, d, names, help) {#s, #n, CONF_STRING, FIELD(s, n), d, 0, 0, names, false, help}
+#define PATH(s, n, d, least, help) {#s, #n, CONF_PATH, FIELD(s, n), d, least, 0, NULL, false, help}
+#define INT(s, n, d, lo, hi, live, help) {#s, #n, CONF_INT, FIELD(s, n), d, lo, hi, NULL, live, help}
+#define SPAN(s, n, d, lo, hi, live, help) {#s, #n, CONF_DURATION, FIELD(s, n##_ms), d, lo, hi, NULL, live, help}
+#define AGE(s, n, d, help) {#s, #n, CONF_AGE, FIELD(s, n##_ms), d, 0, WHEN_MAX_DURATION_MS, NULL, true, help}
+#define ENUM(s, n, d, names, live, help) {#s, #n, CONF_ENUM, FIELD(s, n), d, 0, 0, names, live, help}
 
 const struct conf_key conf_keys[] = {
     TEXT(mysql, host, "", 0, "servers in order of preference: db1, db2:3307, [::1]:3306; empty: use the local socket"),
@@ -103,6 +85,7 @@ const struct conf_key conf_keys[] = {
     WORD(dq, output, "table", output_names, "format of listings: table, json, ndjson, tsv or id"),
     WORD(dq, time_zone, "local", zone_names, "zone of times in tables: local or utc"),
 };
+/* clang-format on */
 #define KEY_COUNT (sizeof conf_keys / sizeof conf_keys[0])
 const size_t conf_key_count = KEY_COUNT;
 
@@ -119,7 +102,8 @@ struct ini {
 };
 
 /* Records the first fault. */
-__attribute__((format(printf, 3, 4))) static int fail(struct ini *s, unsigned line, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int fail(struct ini *s, unsigned line, const char *fmt,
+                                                      ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -149,7 +133,11 @@ static int set_choice(struct ini *s, const struct conf_key *key, const char *tex
     if (i < 0) {
         struct buf names = BUF_INIT;
         for (size_t n = 0; key->choices[n]; n++)
-            buf_printf(&names, "%s%s", n == 0 ? "" : key->choices[n + 1] ? ", " : " or ", key->choices[n]);
+            buf_printf(&names, "%s%s",
+                       n == 0                ? ""
+                       : key->choices[n + 1] ? ", "
+                                             : " or ",
+                       key->choices[n]);
         fail(s, s->line, "%s = %s is not known; give %s", key->name, text, names.data);
         buf_done(&names);
         return s->rc;
@@ -164,8 +152,9 @@ static int set_string(struct ini *s, const struct conf_key *key, const char *tex
     size_t len = strlen(text);
     int ignored;
     if (len < (size_t)key->min)
-        return fail(s, s->line, "%s must not be empty; give a value or remove the line (default: %s)", key->name,
-                    key->default_text);
+        return fail(s, s->line,
+                    "%s must not be empty; give a value or remove the line (default: %s)",
+                    key->name, key->default_text);
     if (len >= 2 && (text[0] == '"' || text[0] == '\'') && text[len - 1] == text[0])
         return fail(s, s->line, "%s: values are written without quotes; remove them", key->name);
     if (key->choices && set_choice(s, key, text, &ignored) != 0)
@@ -181,13 +170,14 @@ static int set_int(struct ini *s, const struct conf_key *key, const char *text)
     errno = 0;
     long long v = strtoll(text, &end, 10);
     if (*text == '\0')
-        return fail(s, s->line, "%s is empty; give %lld to %lld", key->name, (long long)key->min, (long long)key->max);
+        return fail(s, s->line, "%s is empty; give %lld to %lld", key->name, (long long)key->min,
+                    (long long)key->max);
     if (*end != '\0')
-        return fail(s, s->line, "%s = %s is not a whole number; give %lld to %lld", key->name, text, (long long)key->min,
-                    (long long)key->max);
+        return fail(s, s->line, "%s = %s is not a whole number; give %lld to %lld", key->name, text,
+                    (long long)key->min, (long long)key->max);
     if (errno != 0 || v < key->min || v > key->max)
-        return fail(s, s->line, "%s = %s is out of range; give %lld to %lld", key->name, text, (long long)key->min,
-                    (long long)key->max);
+        return fail(s, s->line, "%s = %s is out of range; give %lld to %lld", key->name, text,
+                    (long long)key->min, (long long)key->max);
     *(int *)field(s->conf, key) = (int)v;
     return 0;
 }
@@ -201,8 +191,8 @@ static int set_duration(struct ini *s, const struct conf_key *key, const char *t
         return fail(s, s->line, "%s: %s", key->name, why.text);
     if (ms < key->min || ms > key->max) {
         char lo[WHEN_TEXT_SIZE], hi[WHEN_TEXT_SIZE];
-        return fail(s, s->line, "%s = %s is out of range; give %s to %s", key->name, text, when_format_duration(lo, key->min),
-                    when_format_duration(hi, key->max));
+        return fail(s, s->line, "%s = %s is out of range; give %s to %s", key->name, text,
+                    when_format_duration(lo, key->min), when_format_duration(hi, key->max));
     }
     *(int64_t *)field(s->conf, key) = ms;
     return 0;
@@ -237,9 +227,10 @@ static int set_key(struct ini *s, const struct conf_key *key, const char *text)
 static int fail_unknown_key(struct ini *s, const char *section, const char *name)
 {
     if (strcmp(name, "password") == 0)
-        return fail(s, s->line,
-                    "a password is not kept in this file; write it to a file of its own, chmod 600 that, and name it here: "
-                    "password_file = PATH");
+        return fail(
+            s, s->line,
+            "a password is not kept in this file; write it to a file of its own, chmod 600 that, and name it here: "
+            "password_file = PATH");
     const char *names[KEY_COUNT];
     size_t count = 0;
     const char *elsewhere = NULL;
@@ -252,12 +243,16 @@ static int fail_unknown_key(struct ini *s, const char *section, const char *name
     if (*section == '\0' && elsewhere)
         return fail(s, s->line, "%s is outside any section; put it under [%s]", name, elsewhere);
     if (*section == '\0')
-        return fail(s, s->line, "unknown key \"%s\" before any section; dq.ini(5) lists the sections and keys", name);
+        return fail(s, s->line,
+                    "unknown key \"%s\" before any section; dq.ini(5) lists the sections and keys",
+                    name);
     if (elsewhere)
-        return fail(s, s->line, "%s is a key of [%s], not of [%s]; move it there", name, elsewhere, section);
+        return fail(s, s->line, "%s is a key of [%s], not of [%s]; move it there", name, elsewhere,
+                    section);
     const char *nearest = text_nearest(name, names, count);
     if (nearest)
-        return fail(s, s->line, "unknown key \"%s\" in [%s]; did you mean \"%s\"?", name, section, nearest);
+        return fail(s, s->line, "unknown key \"%s\" in [%s]; did you mean \"%s\"?", name, section,
+                    nearest);
     return fail(s, s->line, "unknown key \"%s\" in [%s]; dq.ini(5) lists the keys", name, section);
 }
 
@@ -272,7 +267,8 @@ static int take_pair(void *user, const char *section, const char *name, const ch
         if (strcmp(key->section, section) != 0 || strcmp(key->name, name) != 0)
             continue;
         if (s->seen[i] != 0)
-            return fail(s, s->line, "%s is given twice, first on line %u; remove one of them", name, s->seen[i]) == 0;
+            return fail(s, s->line, "%s is given twice, first on line %u; remove one of them", name,
+                        s->seen[i]) == 0;
         s->seen[i] = s->line;
         return set_key(s, key, value) == 0;
     }
@@ -293,7 +289,8 @@ static int check_section(struct ini *s, const char *text, size_t len)
         if (nearest)
             fail(s, s->line, "unknown section [%s]; did you mean [%s]?", name, nearest);
         else
-            fail(s, s->line, "unknown section [%s]; there are [mysql], [dqd], [retention] and [dq]", name);
+            fail(s, s->line, "unknown section [%s]; there are [mysql], [dqd], [retention] and [dq]",
+                 name);
     }
     free(name);
     return s->rc;
@@ -305,12 +302,15 @@ static int check_line(struct ini *s, const char *text, size_t len, int size)
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return fail(s, s->line, "character %zu is an invisible control character (0x%02x); remove it", i + 1, c);
+            return fail(s, s->line,
+                        "character %zu is an invisible control character (0x%02x); remove it",
+                        i + 1, c);
         if (i > 0 && (c == ';' || c == '#') && (text[i - 1] == ' ' || text[i - 1] == '\t'))
             return fail(s, s->line, "\" %c\" inside a line: a comment needs a line of its own", c);
     }
     if (len + 2 > (size_t)size)
-        return fail(s, s->line, "the line has %zu characters, %d are allowed; shorten it", len, size - 2);
+        return fail(s, s->line, "the line has %zu characters, %d are allowed; shorten it", len,
+                    size - 2);
     return text[0] == '[' ? check_section(s, text, len) : 0;
 }
 
@@ -319,7 +319,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The ini_reader: fgets(3) over the text in memory. Lines reach inih without indentation, comments as empty lines. */
+/* The ini_reader: fgets(3) over the text in memory. Lines reach inih without indentation, comments
+ * as empty lines. */
 static char *read_line(char *out, int size, void *stream)
 {
     struct ini *s = stream;
@@ -356,7 +357,8 @@ static unsigned line_of(const struct ini *s, const void *value)
 static bool is_host(const char *text, size_t len)
 {
     const char *end = text + len, *close = *text == '[' ? memchr(text, ']', len) : NULL;
-    const char *after = close ? close + 1 : text, *colon = memchr(after, ':', (size_t)(end - after));
+    const char *after = close ? close + 1 : text,
+               *colon = memchr(after, ':', (size_t)(end - after));
     if (*text == '[' && (!close || close == text + 1 || (close + 1 != end && colon != close + 1)))
         return false;
     if (!colon || (!close && memchr(colon + 1, ':', (size_t)(end - colon - 1))))
@@ -371,20 +373,24 @@ static int check_hosts(struct ini *s)
     static const char blanks[] = ", \t";
     const char *host = s->conf->mysql.host, *p = host + strspn(host, blanks);
     if (*host && !*p)
-        return fail(s, line_of(s, &s->conf->mysql.host), "host = %s names no host; write db1, db1:3307 or [::1]:3307", host);
+        return fail(s, line_of(s, &s->conf->mysql.host),
+                    "host = %s names no host; write db1, db1:3307 or [::1]:3307", host);
     for (const char *comma = strchr(p, ','); comma; comma = strchr(comma, ',')) {
         comma += 1 + strspn(comma + 1, " \t");
         if (!*comma || *comma == ',')
-            return fail(s, line_of(s, &s->conf->mysql.host), "host = %s: there is no name after one of the commas", host);
+            return fail(s, line_of(s, &s->conf->mysql.host),
+                        "host = %s: there is no name after one of the commas", host);
     }
     for (size_t len; (len = strcspn(p, blanks)) > 0; p += len + strspn(p + len, blanks))
         if (!is_host(p, len))
-            return fail(s, line_of(s, &s->conf->mysql.host), "host: \"%.*s\" is not a host; write db1, db1:3307 or [::1]:3307",
-                        (int)len, p);
+            return fail(s, line_of(s, &s->conf->mysql.host),
+                        "host: \"%.*s\" is not a host; write db1, db1:3307 or [::1]:3307", (int)len,
+                        p);
     return 0;
 }
 
-/* What no single key can get wrong. A default never breaks a rule against another, so one of the two keys has a line. */
+/* What no single key can get wrong. A default never breaks a rule against another, so one of the
+ * two keys has a line. */
 static int check_together(struct ini *s)
 {
     struct conf *c = s->conf;
@@ -392,17 +398,23 @@ static int check_together(struct ini *s)
     unsigned lease = line_of(s, &c->dqd.lease_ms), poll = line_of(s, &c->dqd.poll_interval_ms),
              beat = line_of(s, &c->dqd.heartbeat_ms);
     if (c->dqd.lease_ms < 4 * c->dqd.poll_interval_ms)
-        return fail(s, lease ? lease : poll,
-                    "lease (%s) must be at least four times poll_interval (%s); raise lease or lower poll_interval",
-                    when_format_duration(a, c->dqd.lease_ms), when_format_duration(b, c->dqd.poll_interval_ms));
+        return fail(
+            s, lease ? lease : poll,
+            "lease (%s) must be at least four times poll_interval (%s); raise lease or lower poll_interval",
+            when_format_duration(a, c->dqd.lease_ms),
+            when_format_duration(b, c->dqd.poll_interval_ms));
     if (c->dqd.heartbeat_ms >= c->dqd.lease_ms)
-        return fail(s, beat ? beat : lease, "heartbeat (%s) must be shorter than lease (%s); lower heartbeat or raise lease",
-                    when_format_duration(a, c->dqd.heartbeat_ms), when_format_duration(b, c->dqd.lease_ms));
+        return fail(
+            s, beat ? beat : lease,
+            "heartbeat (%s) must be shorter than lease (%s); lower heartbeat or raise lease",
+            when_format_duration(a, c->dqd.heartbeat_ms), when_format_duration(b, c->dqd.lease_ms));
     unsigned cert = line_of(s, &c->mysql.tls_cert), tls_key = line_of(s, &c->mysql.tls_key);
     if ((*c->mysql.tls_cert == '\0') != (*c->mysql.tls_key == '\0'))
-        return fail(s, cert ? cert : tls_key, "tls_cert and tls_key go together; give both or neither");
+        return fail(s, cert ? cert : tls_key,
+                    "tls_cert and tls_key go together; give both or neither");
     if (c->mysql.tls >= CONF_TLS_VERIFY_CA && *c->mysql.tls_ca == '\0')
-        return fail(s, line_of(s, &c->mysql.tls), "tls = %s needs tls_ca, the file with the authority's certificate",
+        return fail(s, line_of(s, &c->mysql.tls),
+                    "tls = %s needs tls_ca, the file with the authority's certificate",
                     tls_names[c->mysql.tls]);
     return check_hosts(s);
 }
@@ -419,7 +431,8 @@ static int parse(struct ini *s, const struct buf *text)
         bad_line = ini_parse_stream(read_line, s, take_pair, s);
     }
     if (bad_line > 0 && (s->rc == 0 || (unsigned)bad_line < s->fault_line))
-        return fail(s, (unsigned)bad_line, "neither [section] nor KEY = VALUE; a comment begins with # or ;");
+        return fail(s, (unsigned)bad_line,
+                    "neither [section] nor KEY = VALUE; a comment begins with # or ;");
     if (bad_line < 0 && s->rc == 0)
         return err_set(s->err, ERR_FATAL, "%s: the INI library is out of memory", s->file);
     return s->rc != 0 ? s->rc : check_together(s);

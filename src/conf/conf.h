@@ -1,10 +1,10 @@
 /*
  * conf.h - the settings of dq and dqd, read from an INI file.
  *
- * Which file: the one named (--config), else $DQ_CONFIG, else $XDG_CONFIG_HOME/dq/dq.ini (or ~/.config/dq/dq.ini), else
- * /etc/dq/dq.ini. A file that somebody other than root or the reading user owns, or that group or others can write, is refused.
- * A setting `poll_interval` of section [dqd] is the field dqd.poll_interval_ms, one row of conf_keys, and one heading in
- * dq.ini(5).
+ * Which file: the one named (--config), else $DQ_CONFIG, else $XDG_CONFIG_HOME/dq/dq.ini (or
+ * ~/.config/dq/dq.ini), else /etc/dq/dq.ini. A file that somebody other than root or the reading
+ * user owns, or that group or others can write, is refused. A setting `poll_interval` of section
+ * [dqd] is the field dqd.poll_interval_ms, one row of conf_keys, and one heading in dq.ini(5).
  */
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
@@ -16,8 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum conf_tls { CONF_TLS_DISABLED, CONF_TLS_PREFERRED, CONF_TLS_REQUIRED, CONF_TLS_VERIFY_CA, CONF_TLS_VERIFY_IDENTITY };
-enum conf_history { CONF_HISTORY_FAILED, CONF_HISTORY_ALL }; /* which attempts are kept in dq_attempt */
+enum conf_tls {
+    CONF_TLS_DISABLED,
+    CONF_TLS_PREFERRED,
+    CONF_TLS_REQUIRED,
+    CONF_TLS_VERIFY_CA,
+    CONF_TLS_VERIFY_IDENTITY
+};
+/* which attempts are kept in dq_attempt */
+enum conf_history { CONF_HISTORY_FAILED, CONF_HISTORY_ALL };
 
 struct conf_mysql {
     char *host; /* "db1, db2:3307, [::1]:3306": tried in this order; empty: socket */
@@ -42,10 +49,14 @@ struct conf_dqd {
     int64_t steal_after_ms;   /* others' share of a tag is taken when overdue by this */
     int64_t drain_timeout_ms; /* after SIGTERM, running handlers get this long */
     int claim_batch;          /* most tasks in one claim */
-    char *user;               /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
-    char *lock_file; /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and database */
-    char *wake_dir;  /* directory of the files by which dq wakes the dqd of this host; empty: none */
-    int log_level;   /* enum log_level */
+    /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
+    char *user;
+    /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and
+     * database */
+    char *lock_file;
+    /* directory of the files by which dq wakes the dqd of this host; empty: none */
+    char *wake_dir;
+    int log_level; /* enum log_level */
     enum conf_history history;
 };
 
@@ -79,37 +90,46 @@ enum conf_type {
 struct conf_key {
     const char *section, *name;
     enum conf_type type;
-    size_t offset;              /* in struct conf */
-    const char *default_text;   /* as one would write it */
-    int64_t min, max;           /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min) */
-    const char *const *choices; /* CONF_ENUM, CONF_STRING: names, NULL-terminated, index = value (log_level: mapped); NULL: any */
-    bool reloadable;            /* takes effect at SIGHUP */
-    const char *help;           /* one line */
+    size_t offset;            /* in struct conf */
+    const char *default_text; /* as one would write it */
+    /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min) */
+    int64_t min, max;
+    /* CONF_ENUM, CONF_STRING: names, NULL-terminated, index = value (log_level: mapped); NULL:
+     * any */
+    const char *const *choices;
+    bool reloadable;  /* takes effect at SIGHUP */
+    const char *help; /* one line */
 };
 extern const struct conf_key conf_keys[];
 extern const size_t conf_key_count;
 
-/* Finds and reads the file; explicit_path may be NULL. Every key not given has its default. *ret_conf is the caller's, to be freed
- * with conf_free. Errors are ERR_CONFIG, "FILE:LINE: ..." with the key and, for a misspelt one, the nearest name. */
-int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err) __attribute__((warn_unused_result));
+/* Finds and reads the file; explicit_path may be NULL. Every key not given has its default.
+ * *ret_conf is the caller's, to be freed with conf_free. Errors are ERR_CONFIG, "FILE:LINE: ..."
+ * with the key and, for a misspelt one, the nearest name. */
+int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err)
+    __attribute__((warn_unused_result));
 void conf_free(struct conf *c);
 
-/* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first setting that differs and is not
- * reloadable, or NULL. */
+/* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first
+ * setting that differs and is not reloadable, or NULL. */
 const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from);
 
-/* Appends a section with all of its keys, as conf_load reads it back. Secrets are in files of their own: only their names are here.
- */
+/* Appends a section with all of its keys, as conf_load reads it back. Secrets are in files of their
+ * own: only their names are here. */
 void conf_put_section(struct buf *b, const struct conf *c, const char *section);
 
-/* Reads a secret from a file: its first line. Refused unless a regular file owned by root or the caller that group and others
- * cannot read. *ret_secret is heap memory: wipe with conf_wipe_secret. */
-int conf_read_secret(const char *path, char **ret_secret, struct err *err) __attribute__((warn_unused_result));
+/* Reads a secret from a file: its first line. Refused unless a regular file owned by root or
+ * the caller that group and others cannot read. *ret_secret is heap memory: wipe with
+ * conf_wipe_secret. */
+int conf_read_secret(const char *path, char **ret_secret, struct err *err)
+    __attribute__((warn_unused_result));
 void conf_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
 
-/* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no race): regular file, owned by
- * root or the effective user, not writable by group or others. Symbolic links are followed; what counts is the file. A descriptor,
- * or ERR_CONFIG. `what` names the file's role in the text. Used by conf_load and handlers_load. */
-int conf_open_trusted(const char *path, const char *what, struct err *err) __attribute__((warn_unused_result));
+/* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no
+ * race): regular file, owned by root or the effective user, not writable by group or others.
+ * Symbolic links are followed; what counts is the file. A descriptor, or ERR_CONFIG. `what` names
+ * the file's role in the text. Used by conf_load and handlers_load. */
+int conf_open_trusted(const char *path, const char *what, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

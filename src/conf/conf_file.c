@@ -1,8 +1,8 @@
 /*
  * conf_file.c - finds, opens and reads the files that decide what dq does.
  *
- * Invariant: owner and mode are checked on the descriptor that is then read, so nothing can be exchanged in between; a secret
- * leaves no copy behind but the one the caller gets.
+ * Invariant: owner and mode are checked on the descriptor that is then read, so nothing can be
+ * exchanged in between; a secret leaves no copy behind but the one the caller gets.
  */
 #include "conf/conf_file.h"
 
@@ -26,28 +26,33 @@ static int fail_open(const char *path, const char *what, int error, struct err *
     case ENOENT:
         return err_set(err, ERR_CONFIG, "%s: there is no such %s", path, what);
     case EACCES:
-        return err_set(err, ERR_CONFIG, "%s: user id %u may not read the %s; change its owner or run as another user", path,
-                       (unsigned)geteuid(), what);
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: user id %u may not read the %s; change its owner or run as another user", path,
+            (unsigned)geteuid(), what);
     default:
         return err_set(err, ERR_CONFIG, "%s: cannot open the %s: %s", path, what, strerror(error));
     }
 }
 
-static int check_kind_and_owner(const struct stat *st, const char *path, const char *what, struct err *err)
+static int check_kind_and_owner(const struct stat *st, const char *path, const char *what,
+                                struct err *err)
 {
     if (S_ISDIR(st->st_mode))
         return err_set(err, ERR_CONFIG, "%s: this is a directory; name the %s itself", path, what);
     if (!S_ISREG(st->st_mode))
         return err_set(err, ERR_CONFIG, "%s: the %s must be a regular file", path, what);
     if (st->st_uid != 0 && st->st_uid != geteuid())
-        return err_set(err, ERR_CONFIG, "%s: the %s belongs to user id %u, who could change it; give it to root or to user id %u",
-                       path, what, (unsigned)st->st_uid, (unsigned)geteuid());
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: the %s belongs to user id %u, who could change it; give it to root or to user id %u",
+            path, what, (unsigned)st->st_uid, (unsigned)geteuid());
     return 0;
 }
 
 /* Opens without blocking on a FIFO and without following the file into a terminal. */
-static int open_checked(const char *path, const char *what, mode_t forbidden, const char *complaint, const char *remedy,
-                        struct err *err)
+static int open_checked(const char *path, const char *what, mode_t forbidden, const char *complaint,
+                        const char *remedy, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
@@ -59,8 +64,8 @@ static int open_checked(const char *path, const char *what, mode_t forbidden, co
     else
         rc = check_kind_and_owner(&st, path, what, err);
     if (rc == 0 && (st.st_mode & forbidden) != 0)
-        rc = err_set(err, ERR_CONFIG, "%s: others can %s the %s (mode %04o); run: chmod %s %s", path, complaint, what,
-                     (unsigned)(st.st_mode & 07777), remedy, path);
+        rc = err_set(err, ERR_CONFIG, "%s: others can %s the %s (mode %04o); run: chmod %s %s",
+                     path, complaint, what, (unsigned)(st.st_mode & 07777), remedy, path);
     if (rc != 0) {
         close(fd);
         return rc;
@@ -86,12 +91,15 @@ int conf_file_read(const char *path, const char *what, size_t max, struct buf *r
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            rc = err_set(err, ERR_CONFIG, "%s: cannot read the %s: %s", path, what, strerror(errno));
+            rc =
+                err_set(err, ERR_CONFIG, "%s: cannot read the %s: %s", path, what, strerror(errno));
         if (n <= 0)
             break;
         buf_add(ret, chunk, (size_t)n);
         if (ret->len - start > max) {
-            rc = err_set(err, ERR_CONFIG, "%s: the %s is longer than %zu KiB; is it the right file?", path, what, max / 1024);
+            rc =
+                err_set(err, ERR_CONFIG, "%s: the %s is longer than %zu KiB; is it the right file?",
+                        path, what, max / 1024);
             break;
         }
     }
@@ -100,19 +108,25 @@ int conf_file_read(const char *path, const char *what, size_t max, struct buf *r
 }
 
 /* The first line of bytes[0..len-1] as a password. */
-static int take_secret(const char *path, const char *bytes, size_t len, char **ret_secret, struct err *err)
+static int take_secret(const char *path, const char *bytes, size_t len, char **ret_secret,
+                       struct err *err)
 {
     const char *newline = memchr(bytes, '\n', len);
     size_t line = newline ? (size_t)(newline - bytes) : len;
     if (!newline && len == SECRET_MAX)
-        return err_set(err, ERR_CONFIG, "%s: the first line of the password file is longer than %d bytes; is it the right file?",
-                       path, SECRET_MAX - 1);
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: the first line of the password file is longer than %d bytes; is it the right file?",
+            path, SECRET_MAX - 1);
     if (line > 0 && bytes[line - 1] == '\r')
         line--;
     if (line == 0)
-        return err_set(err, ERR_CONFIG, "%s: the first line of the password file is empty; write the password there", path);
+        return err_set(err, ERR_CONFIG,
+                       "%s: the first line of the password file is empty; write the password there",
+                       path);
     if (memchr(bytes, '\0', line))
-        return err_set(err, ERR_CONFIG, "%s: the password contains a NUL byte; is it the right file?", path);
+        return err_set(err, ERR_CONFIG,
+                       "%s: the password contains a NUL byte; is it the right file?", path);
     *ret_secret = mem_dup(bytes, line);
     return 0;
 }
@@ -125,11 +139,13 @@ int conf_read_secret(const char *path, char **ret_secret, struct err *err)
     char bytes[SECRET_MAX];
     size_t len = 0;
     ssize_t n = 0;
-    while (len < sizeof bytes && ((n = read(fd, bytes + len, sizeof bytes - len)) > 0 || (n < 0 && errno == EINTR)))
+    while (len < sizeof bytes &&
+           ((n = read(fd, bytes + len, sizeof bytes - len)) > 0 || (n < 0 && errno == EINTR)))
         len += n > 0 ? (size_t)n : 0;
     int rc;
     if (n < 0)
-        rc = err_set(err, ERR_CONFIG, "%s: cannot read the password file: %s", path, strerror(errno));
+        rc = err_set(err, ERR_CONFIG, "%s: cannot read the password file: %s", path,
+                     strerror(errno));
     else
         rc = take_secret(path, bytes, len, ret_secret, err);
     explicit_bzero(bytes, sizeof bytes);
@@ -175,8 +191,10 @@ char *conf_file_resolve(const char *dir, const char *path)
 
 char *conf_file_find(const char *explicit_path, struct err *err)
 {
-    if (explicit_path && *explicit_path == '\0') { /* an unset variable in a script must not mean another file */
-        err_set(err, ERR_CONFIG, "the name of the configuration file is empty; give one or leave the option out");
+    /* an unset variable in a script must not mean another file */
+    if (explicit_path && *explicit_path == '\0') {
+        err_set(err, ERR_CONFIG,
+                "the name of the configuration file is empty; give one or leave the option out");
         return NULL;
     }
     const char *named = explicit_path ? explicit_path : getenv("DQ_CONFIG");
@@ -193,8 +211,9 @@ char *conf_file_find(const char *explicit_path, struct err *err)
         return own;
     if (stat(SYSTEM_FILE, &st) != 0 && errno == ENOENT) {
         err_set(err, ERR_CONFIG,
-                "no configuration: there is neither %s%s" SYSTEM_FILE "; name one with --config FILE or $DQ_CONFIG", own ? own : "",
-                own ? " nor " : "$HOME/.config/dq/dq.ini nor ");
+                "no configuration: there is neither %s%s" SYSTEM_FILE
+                "; name one with --config FILE or $DQ_CONFIG",
+                own ? own : "", own ? " nor " : "$HOME/.config/dq/dq.ini nor ");
         free(own);
         return NULL;
     }

@@ -1,5 +1,6 @@
 /*
- * conf_put.c - settings as text again, for a program that starts another one with settings of its own.
+ * conf_put.c - settings as text again, for a program that starts another one with settings of its
+ * own.
  *
  * Invariant: conf_load reads from what is written here what was in the struct.
  */
@@ -35,7 +36,8 @@ static void put_value(struct buf *b, const struct conf_key *key, const void *fie
         buf_str(b, when_format_duration(text, *(const int64_t *)field));
         break;
     case CONF_AGE:
-        buf_str(b, *(const int64_t *)field ? when_format_duration(text, *(const int64_t *)field) : "never");
+        buf_str(b, *(const int64_t *)field ? when_format_duration(text, *(const int64_t *)field)
+                                           : "never");
         break;
     case CONF_ENUM:
         buf_str(b, choice_name(key, *(const int *)field));

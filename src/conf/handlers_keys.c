@@ -1,8 +1,9 @@
 /*
  * handlers_keys.c - what each key of a handler means: one setter and one row of HANDLER_KEYS a key.
  *
- * Invariant: a setter that returns 0 has replaced the whole value (env: each variable given) and left nothing half set that
- * handlers_free would not free; every limit of the manual stands in this file.
+ * Invariant: a setter that returns 0 has replaced the whole value (env: each variable given) and
+ * left nothing half set that handlers_free would not free; every limit of the manual stands in this
+ * file.
  */
 #include "conf/handlers_keys.h"
 
@@ -19,16 +20,19 @@
 #include <strings.h>
 
 #define OUTPUT_MAX (1024 * 1024)
-#define STRING_MAX (128 * 1024 - 1) /* Linux: one argument or environment string, its NUL left out */
+/* Linux: one argument or environment string, its NUL left out */
+#define STRING_MAX (128 * 1024 - 1)
 
 struct key {
     const char *name;
-    int (*set)(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h);
+    int (*set)(const struct handlers_loader *l, const struct key *key,
+               const struct handlers_node *value, struct handler *h);
     size_t offset;    /* of the field in struct handler */
     int64_t min, max; /* of numbers and durations (ms) */
 };
 
-int(handlers_fail)(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt, ...)
+int(handlers_fail)(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt,
+                   ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -46,7 +50,8 @@ static void *field(struct handler *h, const struct key *key)
 /* ---- values ---- */
 
 /* value as non-empty text that fits into one argument. */
-static int want_text(const struct handlers_loader *l, const char *name, const struct handlers_node *value, const char **ret)
+static int want_text(const struct handlers_loader *l, const char *name,
+                     const struct handlers_node *value, const char **ret)
 {
     if (value->kind != HANDLERS_NODE_SCALAR)
         return handlers_fail(l, value, "%s must be one value, not a %s", name,
@@ -54,15 +59,17 @@ static int want_text(const struct handlers_loader *l, const char *name, const st
     if (value->is_null || value->text[strspn(value->text, " \t\r\n")] == '\0')
         return handlers_fail(l, value, "%s is empty; give a value or remove the line", name);
     if (strlen(value->text) > STRING_MAX)
-        return handlers_fail(l, value, "%s is longer than %d bytes, which no program can be given; put it into a file", name,
-                             STRING_MAX);
+        return handlers_fail(
+            l, value,
+            "%s is longer than %d bytes, which no program can be given; put it into a file", name,
+            STRING_MAX);
     *ret = value->text;
     return 0;
 }
 
 /* value as a decimal number within range. */
-static int want_number(const struct handlers_loader *l, const char *name, const struct handlers_node *value, int64_t min,
-                       int64_t max, int *ret)
+static int want_number(const struct handlers_loader *l, const char *name,
+                       const struct handlers_node *value, int64_t min, int64_t max, int *ret)
 {
     const char *text;
     int rc = want_text(l, name, value, &text);
@@ -72,16 +79,17 @@ static int want_number(const struct handlers_loader *l, const char *name, const 
     errno = 0;
     long long v = strtoll(text, &end, 10);
     if (*end != '\0')
-        return handlers_fail(l, value, "%s: \"%s\" is not a whole number; give %lld to %lld", name, text, (long long)min,
-                             (long long)max);
+        return handlers_fail(l, value, "%s: \"%s\" is not a whole number; give %lld to %lld", name,
+                             text, (long long)min, (long long)max);
     if (errno != 0 || v < min || v > max)
-        return handlers_fail(l, value, "%s: %s is out of range; give %lld to %lld", name, text, (long long)min, (long long)max);
+        return handlers_fail(l, value, "%s: %s is out of range; give %lld to %lld", name, text,
+                             (long long)min, (long long)max);
     *ret = (int)v;
     return 0;
 }
 
-static int want_duration(const struct handlers_loader *l, const char *name, const struct handlers_node *value, int64_t min,
-                         int64_t max, int64_t *ret)
+static int want_duration(const struct handlers_loader *l, const char *name,
+                         const struct handlers_node *value, int64_t min, int64_t max, int64_t *ret)
 {
     const char *text;
     int rc = want_text(l, name, value, &text);
@@ -93,8 +101,8 @@ static int want_duration(const struct handlers_loader *l, const char *name, cons
         return handlers_fail(l, value, "%s: %s", name, why.text);
     if (ms < min || ms > max) {
         char lo[WHEN_TEXT_SIZE], hi[WHEN_TEXT_SIZE];
-        return handlers_fail(l, value, "%s: %s is out of range; give %s to %s", name, text, when_format_duration(lo, min),
-                             when_format_duration(hi, max));
+        return handlers_fail(l, value, "%s: %s is out of range; give %s to %s", name, text,
+                             when_format_duration(lo, min), when_format_duration(hi, max));
     }
     *ret = ms;
     return 0;
@@ -102,18 +110,20 @@ static int want_duration(const struct handlers_loader *l, const char *name, cons
 
 /* ---- keys ---- */
 
-static int set_int(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_int(const struct handlers_loader *l, const struct key *key,
+                   const struct handlers_node *value, struct handler *h)
 {
     return want_number(l, key->name, value, key->min, key->max, field(h, key));
 }
 
-static int set_duration(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value,
-                        struct handler *h)
+static int set_duration(const struct handlers_loader *l, const struct key *key,
+                        const struct handlers_node *value, struct handler *h)
 {
     return want_duration(l, key->name, value, key->min, key->max, field(h, key));
 }
 
-static int set_run(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_run(const struct handlers_loader *l, const struct key *key,
+                   const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc;
@@ -124,19 +134,24 @@ static int set_run(const struct handlers_loader *l, const struct key *key, const
         return rc;
     }
     if (value->count == 0)
-        return handlers_fail(l, value, "run is an empty list; its first element is the program: [/usr/bin/env, ...]");
+        return handlers_fail(
+            l, value,
+            "run is an empty list; its first element is the program: [/usr/bin/env, ...]");
     h->argv = mem_zero(value->count + 1, sizeof *h->argv);
     for (size_t i = 0; i < value->count; i++) {
         const struct handlers_node *item = &value->items[i];
-        bool empty_word = i > 0 && item->kind == HANDLERS_NODE_SCALAR && !item->is_null && *item->text == '\0';
+        bool empty_word =
+            i > 0 && item->kind == HANDLERS_NODE_SCALAR && !item->is_null && *item->text == '\0';
         if (!empty_word && (rc = want_text(l, "an element of run", item, &text)) != 0)
             return rc;
-        h->argv[i] = i == 0 && strchr(text, '/') ? conf_file_resolve(l->dir, text) : mem_strdup(item->text);
+        h->argv[i] =
+            i == 0 && strchr(text, '/') ? conf_file_resolve(l->dir, text) : mem_strdup(item->text);
     }
     return 0;
 }
 
-static int set_path(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_path(const struct handlers_loader *l, const struct key *key,
+                    const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
@@ -148,14 +163,16 @@ static int set_path(const struct handlers_loader *l, const struct key *key, cons
     return 0;
 }
 
-static int set_shell(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_shell(const struct handlers_loader *l, const struct key *key,
+                     const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
     if (rc != 0)
         return rc;
     if (*text != '/')
-        return handlers_fail(l, value, "shell: \"%s\" must be an absolute path, as /bin/bash", text);
+        return handlers_fail(l, value, "shell: \"%s\" must be an absolute path, as /bin/bash",
+                             text);
     return set_path(l, key, value, h);
 }
 
@@ -175,20 +192,24 @@ static bool there_is_account(const char *name)
     return found || (rc != 0 && rc != ENOENT && rc != ESRCH && rc != EPERM && rc != EBADF);
 }
 
-static int set_user(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_user(const struct handlers_loader *l, const struct key *key,
+                    const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
     if (rc != 0)
         return rc;
     if (l->accounts && !there_is_account(text))
-        return handlers_fail(l, value, "user: there is no account \"%s\" on this host; create it or name another", text);
+        return handlers_fail(
+            l, value, "user: there is no account \"%s\" on this host; create it or name another",
+            text);
     free(h->user);
     h->user = mem_strdup(text);
     return 0;
 }
 
-static int set_retry(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_retry(const struct handlers_loader *l, const struct key *key,
+                     const struct handlers_node *value, struct handler *h)
 {
     h->retry.steps = 0;
     if (value->kind == HANDLERS_NODE_SCALAR && strcmp(value->text, "never") == 0)
@@ -196,9 +217,11 @@ static int set_retry(const struct handlers_loader *l, const struct key *key, con
     if (value->kind != HANDLERS_NODE_LIST)
         return handlers_fail(l, value, "retry is a list of durations, as [5s, 1m, 10m], or never");
     if (value->count > RETRY_STEPS_MAX)
-        return handlers_fail(l, value, "retry has %zu steps, %d are allowed", value->count, RETRY_STEPS_MAX);
+        return handlers_fail(l, value, "retry has %zu steps, %d are allowed", value->count,
+                             RETRY_STEPS_MAX);
     for (size_t i = 0; i < value->count; i++) {
-        int rc = want_duration(l, key->name, &value->items[i], key->min, key->max, &h->retry.step_ms[i]);
+        int rc =
+            want_duration(l, key->name, &value->items[i], key->min, key->max, &h->retry.step_ms[i]);
         if (rc != 0)
             return rc;
     }
@@ -206,7 +229,8 @@ static int set_retry(const struct handlers_loader *l, const struct key *key, con
     return 0;
 }
 
-static int set_jitter(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_jitter(const struct handlers_loader *l, const struct key *key,
+                      const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
@@ -214,7 +238,8 @@ static int set_jitter(const struct handlers_loader *l, const struct key *key, co
         return rc;
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 3 || strcmp(text + digits, "%") != 0 || atoi(text) > 100)
-        return handlers_fail(l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%", text);
+        return handlers_fail(l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%",
+                             text);
     h->retry.jitter_percent = (unsigned)atoi(text);
     return 0;
 }
@@ -223,7 +248,8 @@ static int set_jitter(const struct handlers_loader *l, const struct key *key, co
 static void put_env(struct handler *h, const char *name, const char *value)
 {
     size_t count = 0, name_len = strlen(name);
-    while (h->env[count] && (strncmp(h->env[count], name, name_len) != 0 || h->env[count][name_len] != '='))
+    while (h->env[count] &&
+           (strncmp(h->env[count], name, name_len) != 0 || h->env[count][name_len] != '='))
         count++;
     if (!h->env[count]) {
         h->env = mem_resize(h->env, count + 2, sizeof *h->env);
@@ -233,30 +259,40 @@ static void put_env(struct handler *h, const char *name, const char *value)
     h->env[count] = mem_printf("%s=%s", name, value);
 }
 
-static int set_env(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_env(const struct handlers_loader *l, const struct key *key,
+                   const struct handlers_node *value, struct handler *h)
 {
     if (value->kind != HANDLERS_NODE_MAP)
         return handlers_fail(l, value, "%s is a mapping of variables, as {NAME: value}", key->name);
     for (size_t i = 0; i < value->count; i++) {
         const struct handlers_node *name = &value->items[2 * i], *text = &value->items[2 * i + 1];
-        size_t len = strspn(name->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        size_t len =
+            strspn(name->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
         if (len == 0 || name->text[len] != '\0' || (name->text[0] >= '0' && name->text[0] <= '9'))
-            return handlers_fail(l, name, "env: \"%s\" is not a variable name; use letters, digits and _, no digit first",
-                                 name->text);
+            return handlers_fail(
+                l, name,
+                "env: \"%s\" is not a variable name; use letters, digits and _, no digit first",
+                name->text);
         if (strncmp(name->text, "DQ_", 3) == 0)
-            return handlers_fail(l, name, "env: %s: names that begin with DQ_ are set by dqd; choose another", name->text);
+            return handlers_fail(
+                l, name, "env: %s: names that begin with DQ_ are set by dqd; choose another",
+                name->text);
         if (text->kind != HANDLERS_NODE_SCALAR)
             return handlers_fail(l, text, "env: the value of %s must be text", name->text);
         if (text->is_null)
-            return handlers_fail(l, text, "env: %s has no value; for an empty one write \"\"", name->text);
+            return handlers_fail(l, text, "env: %s has no value; for an empty one write \"\"",
+                                 name->text);
         if (len + 1 + strlen(text->text) > STRING_MAX)
-            return handlers_fail(l, text, "env: %s is longer than %d bytes, which no program can be given", name->text, STRING_MAX);
+            return handlers_fail(l, text,
+                                 "env: %s is longer than %d bytes, which no program can be given",
+                                 name->text, STRING_MAX);
         put_env(h, name->text, text->text);
     }
     return 0;
 }
 
-static int set_umask(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value, struct handler *h)
+static int set_umask(const struct handlers_loader *l, const struct key *key,
+                     const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
@@ -265,13 +301,14 @@ static int set_umask(const struct handlers_loader *l, const struct key *key, con
     size_t digits = strspn(text, "01234567");
     long mask = strtol(text, NULL, 8);
     if (digits == 0 || digits > 4 || text[digits] != '\0' || mask > 0777)
-        return handlers_fail(l, value, "umask: \"%s\" is not an octal mask; give 000 to 777, as 027", text);
+        return handlers_fail(l, value,
+                             "umask: \"%s\" is not an octal mask; give 000 to 777, as 027", text);
     h->umask = (int)mask;
     return 0;
 }
 
-static int set_output_limit(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value,
-                            struct handler *h)
+static int set_output_limit(const struct handlers_loader *l, const struct key *key,
+                            const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
@@ -279,9 +316,13 @@ static int set_output_limit(const struct handlers_loader *l, const struct key *k
         return rc;
     size_t digits = strspn(text, "0123456789");
     const char *unit = text + digits;
-    int64_t factor = *unit == '\0' ? 1 : strcasecmp(unit, "k") == 0 ? 1024 : strcasecmp(unit, "m") == 0 ? 1024 * 1024 : 0;
+    int64_t factor = *unit == '\0'                ? 1
+                     : strcasecmp(unit, "k") == 0 ? 1024
+                     : strcasecmp(unit, "m") == 0 ? 1024 * 1024
+                                                  : 0;
     if (digits == 0 || digits > 9 || factor == 0)
-        return handlers_fail(l, value, "output_limit: \"%s\" is not a size; give bytes, or use k or m, as 8k", text);
+        return handlers_fail(
+            l, value, "output_limit: \"%s\" is not a size; give bytes, or use k or m, as 8k", text);
     int64_t bytes = atoll(text) * factor;
     if (bytes > OUTPUT_MAX)
         return handlers_fail(l, value, "output_limit: %s is out of range; give 0 to 1m", text);
@@ -289,11 +330,12 @@ static int set_output_limit(const struct handlers_loader *l, const struct key *k
     return 0;
 }
 
-static int set_permanent_exit(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value,
-                              struct handler *h)
+static int set_permanent_exit(const struct handlers_loader *l, const struct key *key,
+                              const struct handlers_node *value, struct handler *h)
 {
     if (value->kind != HANDLERS_NODE_LIST)
-        return handlers_fail(l, value, "%s is a list of exit statuses, as [64, 65]; [] for none", key->name);
+        return handlers_fail(l, value, "%s is a list of exit statuses, as [64, 65]; [] for none",
+                             key->name);
     memset(h->permanent_exit, 0, sizeof h->permanent_exit);
     for (size_t i = 0; i < value->count; i++) {
         int status = 0;
@@ -304,47 +346,53 @@ static int set_permanent_exit(const struct handlers_loader *l, const struct key 
         if (rc != 0)
             return rc;
         if (status == 126 || status == 127)
-            return handlers_fail(l, item, "%s: %d says that the command could not be started, which gives the task back; remove it",
-                                 key->name, status);
+            return handlers_fail(
+                l, item,
+                "%s: %d says that the command could not be started, which gives the task back; remove it",
+                key->name, status);
         h->permanent_exit[status] = true;
     }
     return 0;
 }
 
-static int set_on_lease_expiry(const struct handlers_loader *l, const struct key *key, const struct handlers_node *value,
-                               struct handler *h)
+static int set_on_lease_expiry(const struct handlers_loader *l, const struct key *key,
+                               const struct handlers_node *value, struct handler *h)
 {
     const char *text;
     int rc = want_text(l, key->name, value, &text);
     if (rc != 0)
         return rc;
     if (strcmp(text, "retry") != 0 && strcmp(text, "fail") != 0)
-        return handlers_fail(l, value, "%s: \"%s\" is not known; give retry or fail", key->name, text);
+        return handlers_fail(l, value, "%s: \"%s\" is not known; give retry or fail", key->name,
+                             text);
     h->on_lease_expiry = *text == 'f' ? HANDLER_EXPIRY_FAIL : HANDLER_EXPIRY_RETRY;
     return 0;
 }
 
 #define DAY_MS INT64_C(86400000)
 /* name, setter, field, min, max */
-#define HANDLER_KEYS(X)                                                                                                            \
-    X(run, set_run, run, 0, 0)                                                                                                     \
-    X(batch, set_int, batch, 1, 5000)                                                                                              \
-    X(timeout, set_duration, timeout_ms, 10, 30 * DAY_MS)                                                                          \
-    X(kill_grace, set_duration, kill_grace_ms, 0, DAY_MS / 24)                                                                     \
-    X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)                                                                            \
-    X(jitter, set_jitter, retry, 0, 0)                                                                                             \
-    X(max_running, set_int, max_running, 1, 4096)                                                                                  \
-    X(global_max_running, set_int, global_max_running, 0, 1000000)                                                                 \
-    X(env, set_env, env, 0, 0)                                                                                                     \
-    X(cwd, set_path, cwd, 0, 0)                                                                                                    \
-    X(user, set_user, user, 0, 0)                                                                                                  \
-    X(nice, set_int, nice, -20, 19)                                                                                                \
-    X(umask, set_umask, umask, 0, 0)                                                                                               \
-    X(output_limit, set_output_limit, output_limit, 0, 0)                                                                          \
-    X(permanent_exit_codes, set_permanent_exit, permanent_exit, 0, 0)                                                              \
-    X(shell, set_shell, shell, 0, 0)                                                                                               \
+/* clang-format off */
+#define HANDLER_KEYS(X)                                               \
+    X(run, set_run, run, 0, 0)                                        \
+    X(batch, set_int, batch, 1, 5000)                                 \
+    X(timeout, set_duration, timeout_ms, 10, 30 * DAY_MS)             \
+    X(kill_grace, set_duration, kill_grace_ms, 0, DAY_MS / 24)        \
+    X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)               \
+    X(jitter, set_jitter, retry, 0, 0)                                \
+    X(max_running, set_int, max_running, 1, 4096)                     \
+    X(global_max_running, set_int, global_max_running, 0, 1000000)    \
+    X(env, set_env, env, 0, 0)                                        \
+    X(cwd, set_path, cwd, 0, 0)                                       \
+    X(user, set_user, user, 0, 0)                                     \
+    X(nice, set_int, nice, -20, 19)                                   \
+    X(umask, set_umask, umask, 0, 0)                                  \
+    X(output_limit, set_output_limit, output_limit, 0, 0)             \
+    X(permanent_exit_codes, set_permanent_exit, permanent_exit, 0, 0) \
+    X(shell, set_shell, shell, 0, 0)                                  \
     X(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0)
-#define KEY_ROW(name, set, member, min, max) {#name, set, offsetof(struct handler, member), min, max},
+/* clang-format on */
+#define KEY_ROW(name, set, member, min, max)                                                       \
+    {#name, set, offsetof(struct handler, member), min, max},
 #define KEY_NAME(name, set, member, min, max) #name,
 
 static const struct key keys[] = {HANDLER_KEYS(KEY_ROW)};
@@ -371,15 +419,19 @@ void handlers_keys_init(struct handler *h)
         h->permanent_exit[permanent[i]] = true;
 }
 
-static int fail_unknown_key(const struct handlers_loader *l, const struct handlers_node *name, const char *where)
+static int fail_unknown_key(const struct handlers_loader *l, const struct handlers_node *name,
+                            const char *where)
 {
     const char *nearest = text_nearest(name->text, handlers_keys, KEY_COUNT);
     if (nearest)
-        return handlers_fail(l, name, "unknown key \"%s\" in %s; did you mean \"%s\"?", name->text, where, nearest);
-    return handlers_fail(l, name, "unknown key \"%s\" in %s; dq-handlers(5) lists the keys", name->text, where);
+        return handlers_fail(l, name, "unknown key \"%s\" in %s; did you mean \"%s\"?", name->text,
+                             where, nearest);
+    return handlers_fail(l, name, "unknown key \"%s\" in %s; dq-handlers(5) lists the keys",
+                         name->text, where);
 }
 
-int handlers_keys_read(const struct handlers_loader *l, const struct handlers_node *map, bool is_default, struct handler *h)
+int handlers_keys_read(const struct handlers_loader *l, const struct handlers_node *map,
+                       bool is_default, struct handler *h)
 {
     const struct handlers_node *shell = NULL;
     for (size_t i = 0; i < map->count; i++) {
@@ -399,6 +451,8 @@ int handlers_keys_read(const struct handlers_loader *l, const struct handlers_no
             return rc;
     }
     if (shell && h->argv)
-        return handlers_fail(l, shell, "shell has no effect on a run that is a list; remove it, or write run as one line");
+        return handlers_fail(
+            l, shell,
+            "shell has no effect on a run that is a list; remove it, or write run as one line");
     return 0;
 }

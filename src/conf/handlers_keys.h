@@ -18,17 +18,19 @@ struct handlers_loader {
 };
 
 /* Sets l->err to "FILE:LINE:COLUMN: ..." of a node; returns ERR_CONFIG. */
-int handlers_fail(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+int handlers_fail(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt,
+                  ...) __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__ /* as in base/err.h */
 #define handlers_fail(l, ...) (handlers_fail(l, __VA_ARGS__), ERR_CONFIG)
 #endif
 
-/* A handler with every default of the manual and no name or command. The caller frees what it points to. */
+/* A handler with every default of the manual and no name or command. The caller frees what it
+ * points to. */
 void handlers_keys_init(struct handler *h);
 
-/* Sets in h every key of a mapping; is_default: run is refused. ERR_CONFIG, h then being half changed but fit to be freed. */
-int handlers_keys_read(const struct handlers_loader *l, const struct handlers_node *map, bool is_default, struct handler *h)
-    __attribute__((warn_unused_result));
+/* Sets in h every key of a mapping; is_default: run is refused. ERR_CONFIG, h then being half
+ * changed but fit to be freed. */
+int handlers_keys_read(const struct handlers_loader *l, const struct handlers_node *map,
+                       bool is_default, struct handler *h) __attribute__((warn_unused_result));
 
 #endif

@@ -1,14 +1,15 @@
 /*
  * handlers_yaml.c - builds the tree of handlers_yaml.h from libyaml's events.
  *
- * Invariant: work and memory are bounded by the caller's size limit, DEPTH_MAX and ITEMS_MAX; the first fault ends the reading, so
- * hostile nesting costs nothing. Faults point at the place a person has to change, which for what was never closed is its
- * beginning.
+ * Invariant: work and memory are bounded by the caller's size limit, DEPTH_MAX and ITEMS_MAX; the
+ * first fault ends the reading, so hostile nesting costs nothing. Faults point at the place a
+ * person has to change, which for what was never closed is its beginning.
  */
 #include "conf/handlers_yaml.h"
 
 #include "base/mem.h"
 
+#include <sys/param.h>
 #include <yaml.h>
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ struct reader {
     struct err *err;
 };
 
-__attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, size_t line, size_t column, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, size_t line,
+                                                      size_t column, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -35,12 +37,13 @@ __attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, si
     return ERR_CONFIG;
 }
 
-/* libyaml's most frequent complaints in the words of somebody who has the file open. at_start: the fault is where the thing that
- * libyaml was in the middle of begins, not where it noticed. */
+/* libyaml's most frequent complaints in the words of somebody who has the file open. at_start: the
+ * fault is where the thing that libyaml was in the middle of begins, not where it noticed. */
 static const struct advice {
     const char *problem, *context, *text;
     bool at_start;
 } advices[] = {
+    /* clang-format off */
     {"found unexpected end of stream", "while scanning a quoted scalar", "this quote is never closed", true},
     {"found unexpected document indicator", "while scanning a quoted scalar", "this quote is never closed", true},
     {"did not find expected alphabetic", "while scanning an alias", "a name or value that begins with * must be in quotes", true},
@@ -55,12 +58,13 @@ static const struct advice {
     {"did not find expected ',' or '}'", "", "a { is not closed; check for a missing comma or }", false},
     {"did not find expected ',' or ']'", "", "a [ is not closed; check for a missing comma or ]", false},
     {"found unknown escape character", "", "unknown \\ escape in double quotes; use single quotes or write \\\\", false},
+    /* clang-format on */
 };
 
 /* Bytes that are not text: libyaml gives their offset only. */
 static int fail_encoding(const struct reader *r)
 {
-    size_t line = 1, column = 1, stop = r->parser.problem_offset < r->len ? r->parser.problem_offset : r->len;
+    size_t line = 1, column = 1, stop = MIN(r->parser.problem_offset, r->len);
     for (size_t i = 0; i < stop; i++) {
         if (r->text[i] == '\n') {
             line++;
@@ -69,7 +73,8 @@ static int fail_encoding(const struct reader *r)
             column++;
         }
     }
-    return fail(r, line, column, "not valid UTF-8 text, or a control character; save the file as UTF-8");
+    return fail(r, line, column,
+                "not valid UTF-8 text, or a control character; save the file as UTF-8");
 }
 
 /* Whether a tab stands at a place; libyaml itself says "cannot start any token". */
@@ -89,7 +94,8 @@ static bool is_tab(const struct reader *r, const yaml_mark_t *at)
 static int fail_syntax(const struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
-    const char *problem = p->problem ? p->problem : "out of memory", *context = p->context ? p->context : "";
+    const char *problem = p->problem ? p->problem : "out of memory",
+               *context = p->context ? p->context : "";
     const yaml_mark_t *at = &p->problem_mark;
     if (p->error == YAML_READER_ERROR)
         return fail_encoding(r);
@@ -102,10 +108,12 @@ static int fail_syntax(const struct reader *r)
         if (a->at_start)
             return fail(r, p->context_mark.line + 1, p->context_mark.column + 1, "%s", a->text);
         if (*context != '\0' && p->context_mark.line != at->line)
-            return fail(r, at->line + 1, at->column + 1, "%s (begun on line %zu)", a->text, p->context_mark.line + 1);
+            return fail(r, at->line + 1, at->column + 1, "%s (begun on line %zu)", a->text,
+                        p->context_mark.line + 1);
         return fail(r, at->line + 1, at->column + 1, "%s", a->text);
     }
-    return fail(r, at->line + 1, at->column + 1, "YAML syntax: %s%s%s", problem, *context != '\0' ? " " : "", context);
+    return fail(r, at->line + 1, at->column + 1, "YAML syntax: %s%s%s", problem,
+                *context != '\0' ? " " : "", context);
 }
 
 static int next_event(struct reader *r, yaml_event_t *ret)
@@ -138,7 +146,8 @@ static int refuse_extras(const struct reader *r, const yaml_event_t *e)
     size_t line = e->start_mark.line + 1, column = e->start_mark.column + 1;
     switch (e->type) {
     case YAML_ALIAS_EVENT:
-        return fail(r, line, column, "aliases (*%s) are not supported; write the value out, or put it in quotes",
+        return fail(r, line, column,
+                    "aliases (*%s) are not supported; write the value out, or put it in quotes",
                     (const char *)e->data.alias.anchor);
     case YAML_SCALAR_EVENT:
         anchor = e->data.scalar.anchor;
@@ -156,10 +165,13 @@ static int refuse_extras(const struct reader *r, const yaml_event_t *e)
         break;
     }
     if (anchor)
-        return fail(r, line, column, "anchors (&%s) are not supported; remove it, or put the value in quotes",
+        return fail(r, line, column,
+                    "anchors (&%s) are not supported; remove it, or put the value in quotes",
                     (const char *)anchor);
     if (tag)
-        return fail(r, line, column, "YAML tags (%s) are not supported; remove it, or put the value in quotes", (const char *)tag);
+        return fail(r, line, column,
+                    "YAML tags (%s) are not supported; remove it, or put the value in quotes",
+                    (const char *)tag);
     return 0;
 }
 
@@ -168,30 +180,37 @@ static int read_scalar(const struct reader *r, const yaml_event_t *e, struct han
     const char *value = (const char *)e->data.scalar.value;
     size_t len = e->data.scalar.length;
     if (memchr(value, '\0', len))
-        return fail(r, node->line, node->column, "the text contains a NUL character (\\0); remove it");
+        return fail(r, node->line, node->column,
+                    "the text contains a NUL character (\\0); remove it");
     bool plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->is_null = plain && (len == 0 || strcmp(value, "~") == 0 || strcmp(value, "null") == 0);
     node->text = mem_dup(value, len);
     return 0;
 }
 
-static int check_map_key(const struct reader *r, const struct handlers_node *map, const struct handlers_node *key, bool plain)
+static int check_map_key(const struct reader *r, const struct handlers_node *map,
+                         const struct handlers_node *key, bool plain)
 {
     if (key->kind != HANDLERS_NODE_SCALAR)
         return fail(r, key->line, key->column, "a key must be plain text, not a list or mapping");
     if (plain && strcmp(key->text, "<<") == 0)
-        return fail(r, key->line, key->column, "merge keys (<<) are not supported; use the section defaults");
+        return fail(r, key->line, key->column,
+                    "merge keys (<<) are not supported; use the section defaults");
     for (size_t i = 0; i < map->count; i++)
         if (strcmp(map->items[2 * i].text, key->text) == 0)
-            return fail(r, key->line, key->column, "\"%s\" appears twice, first on line %u; remove one of them", key->text,
+            return fail(r, key->line, key->column,
+                        "\"%s\" appears twice, first on line %u; remove one of them", key->text,
                         map->items[2 * i].line);
     return 0;
 }
 
-static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, struct handlers_node *node);
+static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth,
+                     struct handlers_node *node);
 
-/* Reads one element of `parent` that begins with event e into a new slot behind the others. used: slots so far. */
-static int read_item(struct reader *r, const yaml_event_t *e, unsigned depth, struct handlers_node *parent, size_t used)
+/* Reads one element of `parent` that begins with event e into a new slot behind the others. used:
+ * slots so far. */
+static int read_item(struct reader *r, const yaml_event_t *e, unsigned depth,
+                     struct handlers_node *parent, size_t used)
 {
     if ((used & (used - 1)) == 0) /* full: doubled */
         parent->items = mem_resize(parent->items, used == 0 ? 1 : 2 * used, sizeof *parent->items);
@@ -199,7 +218,9 @@ static int read_item(struct reader *r, const yaml_event_t *e, unsigned depth, st
     memset(node, 0, sizeof *node);
     int rc = read_node(r, e, depth + 1, node);
     if (rc == 0 && parent->kind == HANDLERS_NODE_MAP && used % 2 == 0)
-        rc = check_map_key(r, parent, node, e->type == YAML_SCALAR_EVENT && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE);
+        rc = check_map_key(r, parent, node,
+                           e->type == YAML_SCALAR_EVENT &&
+                               e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE);
     if (rc != 0)
         handlers_yaml_done(node);
     return rc;
@@ -217,7 +238,8 @@ static int read_items(struct reader *r, unsigned depth, struct handlers_node *no
             break;
         bool end = e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT;
         if (!end && used == ITEMS_MAX * per_entry)
-            rc = fail(r, e.start_mark.line + 1, e.start_mark.column + 1, "more than %d entries; is that intended?", ITEMS_MAX);
+            rc = fail(r, e.start_mark.line + 1, e.start_mark.column + 1,
+                      "more than %d entries; is that intended?", ITEMS_MAX);
         else if (!end)
             rc = read_item(r, &e, depth, node, used);
         yaml_event_delete(&e);
@@ -231,12 +253,14 @@ static int read_items(struct reader *r, unsigned depth, struct handlers_node *no
     return rc;
 }
 
-static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, struct handlers_node *node)
+static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth,
+                     struct handlers_node *node)
 {
     node->line = (unsigned)e->start_mark.line + 1;
     node->column = (unsigned)e->start_mark.column + 1;
     if (depth > DEPTH_MAX)
-        return fail(r, node->line, node->column, "nested more than %d levels deep; this is not a handlers file", DEPTH_MAX);
+        return fail(r, node->line, node->column,
+                    "nested more than %d levels deep; this is not a handlers file", DEPTH_MAX);
     int rc = refuse_extras(r, e);
     if (rc != 0)
         return rc;
@@ -261,7 +285,8 @@ static int read_stream(struct reader *r, struct handlers_node *root)
     bool empty = e.type == YAML_STREAM_END_EVENT;
     yaml_event_delete(&e);
     if (empty) {
-        *root = (struct handlers_node){.line = 1, .column = 1, .is_null = true, .text = mem_strdup("")};
+        *root =
+            (struct handlers_node){.line = 1, .column = 1, .is_null = true, .text = mem_strdup("")};
         return 0;
     }
     rc = next_event(r, &e);
@@ -280,9 +305,11 @@ static int read_stream(struct reader *r, struct handlers_node *root)
     return rc;
 }
 
-int handlers_yaml_parse(const char *file, const char *text, size_t len, struct handlers_node *ret_root, struct err *err)
+int handlers_yaml_parse(const char *file, const char *text, size_t len,
+                        struct handlers_node *ret_root, struct err *err)
 {
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* libyaml counts a byte order mark as indentation */
+    /* libyaml counts a byte order mark as indentation */
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
         len -= 3;
     }

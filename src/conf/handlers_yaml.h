@@ -1,8 +1,10 @@
 /*
- * handlers_yaml.h - a YAML text as a small tree whose nodes know where they stand. Private to src/conf.
+ * handlers_yaml.h - a YAML text as a small tree whose nodes know where they stand. Private to
+ * src/conf.
  *
- * The plain part of YAML only: one document of mappings, lists and scalars. Aliases, anchors, tags, merge keys, duplicate keys,
- * keys that are not scalars and NUL bytes are refused, depth and counts are bounded.
+ * The plain part of YAML only: one document of mappings, lists and scalars. Aliases, anchors, tags,
+ * merge keys, duplicate keys, keys that are not scalars and NUL bytes are refused, depth and counts
+ * are bounded.
  */
 #ifndef DQ_CONF_HANDLERS_YAML_H
 #define DQ_CONF_HANDLERS_YAML_H
@@ -23,10 +25,12 @@ struct handlers_node {
     size_t count;                /* LIST: elements; MAP: pairs */
 };
 
-/* Reads text; `file` goes before each message. *ret_root is filled on success and is the caller's to pass to handlers_yaml_done; an
- * empty document is a scalar with is_null. ERR_CONFIG. */
-int handlers_yaml_parse(const char *file, const char *text, size_t len, struct handlers_node *ret_root, struct err *err)
+/* Reads text; `file` goes before each message. *ret_root is filled on success and is the caller's
+ * to pass to handlers_yaml_done; an empty document is a scalar with is_null. ERR_CONFIG. */
+int handlers_yaml_parse(const char *file, const char *text, size_t len,
+                        struct handlers_node *ret_root, struct err *err)
     __attribute__((warn_unused_result));
-void handlers_yaml_done(struct handlers_node *node); /* frees what it holds; node itself stays the caller's */
+/* frees what it holds; node itself stays the caller's */
+void handlers_yaml_done(struct handlers_node *node);
 
 #endif

@@ -11,7 +11,8 @@
 #define HOLD_MIN_US INT64_C(100000)
 #define HOLD_LOCKED_US INT64_C(5000000)
 #define HOLD_REFUSED_US INT64_C(60000000)
-#define FORGET_US INT64_C(10000000) /* far longer than until the next try of a row whose time has come */
+/* far longer than until the next try of a row whose time has come */
+#define FORGET_US INT64_C(10000000)
 #define SAY_AFTER_US INT64_C(1000000)
 #define SAY_AGAIN_US INT64_C(600000000)
 

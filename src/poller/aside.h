@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASIDE_MANY 500 /* from here on it is better to ask for what is not locked, if the server can */
+/* from here on it is better to ask for what is not locked, if the server can */
+#define ASIDE_MANY 500
 #define ASIDE_MOST 5000
 
 /* Times are microseconds on the steady clock. {0} is empty. */
@@ -27,15 +28,17 @@ struct aside {
 };
 void aside_done(struct aside *a);
 
-/* Puts a row aside for longer than the last time: 0.1 s and twice as long each time, at most 5 s for a lock, a minute for what the
- * server refuses. Of more than ASIDE_MOST the rest is not noted. */
+/* Puts a row aside for longer than the last time: 0.1 s and twice as long each time, at most 5
+ * s for a lock, a minute for what the server refuses. Of more than ASIDE_MOST the rest is not
+ * noted. */
 void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us);
 void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us);
 void aside_forget(struct aside *a, uint64_t id); /* it was changed */
-/* Those that are not to be tried yet; *ret_ids is heap memory (NULL: none). Rows of which nothing was heard since their time came
- * are forgotten: they were changed by now, or are gone. */
+/* Those that are not to be tried yet; *ret_ids is heap memory (NULL: none). Rows of which nothing
+ * was heard since their time came are forgotten: they were changed by now, or are gone. */
 size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids);
-/* Whether it is time to log them: a refusal at once, a lock once it has lasted a second, both every ten minutes. */
+/* Whether it is time to log them: a refusal at once, a lock once it has lasted a second, both every
+ * ten minutes. */
 bool aside_news(struct aside *a, int64_t now_us);
 /* Whether there are none any more after some were logged; true once. */
 bool aside_over(struct aside *a);

@@ -1,6 +1,7 @@
 /*
- * body.c - bodies that did not come with the claim. Invariant: nothing is loaded before its real size is known, and one statement
- * at a time, so that neither memory nor others pay for what body_size says.
+ * body.c - bodies that did not come with the claim. Invariant: nothing is loaded before its real
+ * size is known, and one statement at a time, so that neither memory nor others pay for what
+ * body_size says.
  */
 #include "poller/body.h"
 
@@ -47,15 +48,16 @@ static void give_up(struct poller *p, struct flight_job *j, uint32_t i, const ch
                            .error = why};
 
     s.finish_at = dbclock_at(&p->clock, when_steady_us());
-    log_event(LOG_ERROR, "a body cannot be read, its task fails", "id=%" PRIu64 " tag=%s error=%s", f->id, log_quote(j->tag->name),
-              log_quote(why));
+    log_event(LOG_ERROR, "a body cannot be read, its task fails", "id=%" PRIu64 " tag=%s error=%s",
+              f->id, log_quote(j->tag->name), log_quote(why));
     if (!f->lost)
         settle_queue(&p->results, &s, j->leased_us);
     flight_end_task(j, f);
     remove_task(j, i);
 }
 
-/* What is more than one process can be given at a time becomes a job of its own, behind this one. */
+/* What is more than one process can be given at a time becomes a job of its own, behind this
+ * one. */
 static void split(struct poller *p, struct flight_job *j, uint32_t from)
 {
     uint32_t n = j->count - from;
@@ -82,7 +84,8 @@ static void split(struct poller *p, struct flight_job *j, uint32_t from)
     flight_hold(p, rest, 1);
 }
 
-/* Asks how long the bodies of the first job really are. A row that is gone was deleted: its task is not ours any more. */
+/* Asks how long the bodies of the first job really are. A row that is gone was deleted: its task is
+ * not ours any more. */
 static int measure(struct poller *p, struct flight_job *j, struct err *err)
 {
     struct task **missing = mem_alloc(j->count * sizeof *missing);
@@ -112,7 +115,8 @@ static int measure(struct poller *p, struct flight_job *j, struct err *err)
         j->body_bytes += j->tasks[i].body_size;
     }
     j->measured = true;
-    while (j->count > fit && fit > 0) { /* from the end, so that each part is measured like this one was */
+    /* from the end, so that each part is measured like this one was */
+    while (j->count > fit && fit > 0) {
         uint32_t from = j->count - 1;
         size_t part = j->tasks[from].body_size;
 

@@ -1,6 +1,6 @@
 /*
- * care.c - tags of which something cannot be claimed. Invariant: only what is locked, refused or too long waits, and the log names
- * it once.
+ * care.c - tags of which something cannot be claimed. Invariant: only what is locked, refused or
+ * too long waits, and the log names it once.
  */
 #include "poller/care.h"
 
@@ -19,24 +19,28 @@
 static void say(const struct tag_state *t)
 {
     log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
-              "due tasks cannot be claimed, the others of their tag go on", "tag=%s tasks=%zu id=%" PRIu64 " error=%s",
-              log_quote(t->name), t->aside.count, t->aside.last.id, log_quote(t->aside.last.err.text));
+              "due tasks cannot be claimed, the others of their tag go on",
+              "tag=%s tasks=%zu id=%" PRIu64 " error=%s", log_quote(t->name), t->aside.count,
+              t->aside.last.id, log_quote(t->aside.last.err.text));
 }
 
 static void say_limit(const struct tag_state *t, const char *why)
 {
-    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s", log_quote(t->name), log_quote(why));
+    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s",
+              log_quote(t->name), log_quote(why));
 }
 
 void care_say_left(const struct poller *p)
 {
     for (size_t i = 0; i < p->tags.count; i++) {
         const struct tag_state *t = p->tags.items[i];
-        bool due = t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->claims.peek.now_us / 1000;
+        bool due =
+            t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->claims.peek.now_us / 1000;
 
         if (t->aside.count && !t->aside.said_us)
             say(t);
-        else if (t->limit_since_us && !t->limit_said_us && due) /* others may have taken all of it since */
+        else if (t->limit_since_us && !t->limit_said_us &&
+                 due) /* others may have taken all of it since */
             say_limit(t, "its row of dq_tag, which guards global_max_running, is locked");
     }
 }
@@ -49,7 +53,8 @@ void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now
     if (aside_news(&t->aside, now_us))
         say(t);
     else if (aside_over(&t->aside))
-        log_event(LOG_INFO, "no due task is left that cannot be claimed", "tag=%s", log_quote(t->name));
+        log_event(LOG_INFO, "no due task is left that cannot be claimed", "tag=%s",
+                  log_quote(t->name));
 }
 
 void care_limit_locked(struct tag_state *t, const struct err *err)
@@ -59,7 +64,8 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
     if (!t->limit_since_us)
         t->limit_since_us = now_us;
     t->careful_us = now_us + CAREFUL_US;
-    if (now_us - t->limit_since_us < SAY_AFTER_US || (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
+    if (now_us - t->limit_since_us < SAY_AFTER_US ||
+        (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
         return;
     t->limit_said_us = now_us;
     say_limit(t, err->text);

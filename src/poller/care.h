@@ -9,11 +9,14 @@
 
 #include <stdint.h>
 
-void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us); /* rows that a claim could not change */
-/* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open transaction. Only this tag waits. */
+/* rows that a claim could not change */
+void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us);
+/* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open
+ * transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);
 void care_limit_free(struct tag_state *t);
-void care_say_left(const struct poller *p); /* at the end: the tags with tasks that could not be claimed, if that was not logged */
+/* at the end: the tags with tasks that could not be claimed, if that was not logged */
+void care_say_left(const struct poller *p);
 /* Some body_size was a lie: claims of the tag bring no bodies for a while. */
 void care_long_bodies(struct tag_state *t, int64_t now_us);
 

@@ -1,6 +1,6 @@
 /*
- * claim.c - asks the database what is due, and takes it, as look.c says. Invariant: what a claim may have taken is either handed on
- * or looked for again (claim_recover).
+ * claim.c - asks the database what is due, and takes it, as look.c says. Invariant: what a claim
+ * may have taken is either handed on or looked for again (claim_recover).
  */
 #include "poller/claim.h"
 
@@ -18,7 +18,8 @@
 
 int64_t claim_next(const struct poller *p)
 {
-    return p->phase != PHASE_RUN || p->runner_gone || p->claims.recover ? NEVER_US : look_when(&p->look);
+    return p->phase != PHASE_RUN || p->runner_gone || p->claims.recover ? NEVER_US
+                                                                        : look_when(&p->look);
 }
 
 static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
@@ -28,7 +29,8 @@ static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
 
     now_us = when_steady_us();
     if (rc == ERR_TRANSIENT && look_gave_up(&p->look, limit_ms, sent_us, now_us)) {
-        log_event(LOG_DEBUG, "a look at all tags took too long and was given up", "after_ms=%" PRId64, limit_ms);
+        log_event(LOG_DEBUG, "a look at all tags took too long and was given up",
+                  "after_ms=%" PRId64, limit_ms);
         return 0;
     }
     if (rc < 0)
@@ -81,7 +83,8 @@ static bool started_before(const struct task_array *l)
 static void take(struct poller *p, struct tag_state *t, struct task_array *won, int64_t sent_us)
 {
     if (when_steady_us() - sent_us > p->conf->dqd.lease_ms * 1000 / 3) {
-        log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu", log_quote(t->name), won->count);
+        log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu",
+                  log_quote(t->name), won->count);
         flight_release(p, won, "the claim took a third of the lease");
     } else if (t->handler < 0 || p->phase != PHASE_RUN) {
         flight_release(p, won, t->handler < 0 ? "no handler" : "dqd ends");
@@ -91,7 +94,8 @@ static void take(struct poller *p, struct tag_state *t, struct task_array *won, 
 }
 
 /* Its UPDATE may have been done, whatever came after it. Returns 0 if the round goes on. */
-static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t sent_us, struct err *err)
+static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t sent_us,
+                        struct err *err)
 {
     bool limit = rc == ERR_LOCKED && t->look.limited;
     enum look_failure why = limit                 ? LOOK_LIMIT_LOCKED
@@ -106,14 +110,19 @@ static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t s
             p->claims.sent_us = sent_us;
         p->claims.recover = true;
     }
-    return look_claim_failed(&p->look, &t->look, why, sent_us, when_steady_us(), poller_random()) ? 0 : rc;
+    return look_claim_failed(&p->look, &t->look, why, sent_us, when_steady_us(), poller_random())
+               ? 0
+               : rc;
 }
 
 static void claim_worked(struct poller *p, struct tag_state *t, struct task_array *won, size_t seen,
                          const struct row_faults *faults, int64_t sent_us)
 {
-    struct look_claim c = {
-        .seen = seen, .bad = faults->count, .won = won->count, .started_before = started_before(won), .random = poller_random()};
+    struct look_claim c = {.seen = seen,
+                           .bad = faults->count,
+                           .won = won->count,
+                           .started_before = started_before(won),
+                           .random = poller_random()};
 
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
@@ -123,7 +132,8 @@ static void claim_worked(struct poller *p, struct tag_state *t, struct task_arra
         care_long_bodies(t, sent_us);
     c.some_aside = t->aside.count > 0;
     if (won->count)
-        c.last = (struct claim_floor){won->items[won->count - 1].expected_at, won->items[won->count - 1].id};
+        c.last = (struct claim_floor){won->items[won->count - 1].expected_at,
+                                      won->items[won->count - 1].id};
     look_claimed(&p->look, &t->look, &c, when_steady_us());
 }
 
@@ -132,21 +142,23 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
     struct tag_state *t = tags_of(s->tag);
     const struct handler *h = &p->table->handlers->items[t->handler];
     struct task_array won = {0};
-    struct claim_ask ask = {.tag = t->name,
-                            .limit = s->count,
-                            .early_ms = look_tag_early_ms(s->tag, p->o->mode == POLLER_ONCE),
-                            .floor = s->tag->floor,
-                            .share = p->registry.share,
-                            .shares = s->all_shares ? 1 : p->registry.shares,
-                            .steal_share = p->registry.shares > 1
-                                               ? (p->registry.share + 1 + (unsigned)(poller_random() % (p->registry.shares - 1))) %
-                                                     p->registry.shares
-                                               : 0,
-                            .steal_far_end = poller_random() % 4 != 0,
-                            .steal_after_ms = p->conf->dqd.steal_after_ms,
-                            .max_attempts = retry_max_attempts(&h->retry),
-                            .lease_ms = p->conf->dqd.lease_ms,
-                            .global_limit = (uint32_t)h->global_max_running};
+    struct claim_ask ask = {
+        .tag = t->name,
+        .limit = s->count,
+        .early_ms = look_tag_early_ms(s->tag, p->o->mode == POLLER_ONCE),
+        .floor = s->tag->floor,
+        .share = p->registry.share,
+        .shares = s->all_shares ? 1 : p->registry.shares,
+        .steal_share =
+            p->registry.shares > 1
+                ? (p->registry.share + 1 + (unsigned)(poller_random() % (p->registry.shares - 1))) %
+                      p->registry.shares
+                : 0,
+        .steal_far_end = poller_random() % 4 != 0,
+        .steal_after_ms = p->conf->dqd.steal_after_ms,
+        .max_attempts = retry_max_attempts(&h->retry),
+        .lease_ms = p->conf->dqd.lease_ms,
+        .global_limit = (uint32_t)h->global_max_running};
     struct row_faults faults = {0};
     uint64_t *aside;
     size_t seen = 0, lost = 0;
@@ -165,7 +177,8 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
     } else {
         claim_worked(p, t, &won, seen, &faults, sent_us);
         if (won.count || lost)
-            log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name), won.count, lost);
+            log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
+                      won.count, lost);
         take(p, t, &won, sent_us);
     }
     row_faults_done(&faults);
@@ -264,7 +277,8 @@ int claim_recover(struct poller *p, struct err *err)
         goto out;
     p->claims.recover = false;
     if (found.count)
-        log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu", found.count);
+        log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu",
+                  found.count);
     for (size_t i = 0; i < found.count; i++) {
         struct task_array one = {0};
         struct tag_state *t = tags_named(p, found.items[i].tag);

@@ -1,9 +1,10 @@
 /*
  * dbclock.h - what the database's clock shows, known from statements that returned it.
  *
- * A statement sent at s and answered at r that says "now is d" proves that d was shown somewhere between s and r. The
- * offset between the two clocks lies in the intersection of what such statements prove, widened with time for drift; a clock that
- * was set makes the intersection empty, and the newest statement alone counts again.
+ * A statement sent at s and answered at r that says "now is d" proves that d was shown somewhere
+ * between s and r. The offset between the two clocks lies in the intersection of what such
+ * statements prove, widened with time for drift; a clock that was set makes the intersection empty,
+ * and the newest statement alone counts again.
  */
 #ifndef DQ_POLLER_DBCLOCK_H
 #define DQ_POLLER_DBCLOCK_H
@@ -19,7 +20,8 @@ struct dbclock {
     int64_t sampled_us;
 };
 
-/* A statement sent and answered at these steady times returned now_us, the database's clock in microseconds. */
+/* A statement sent and answered at these steady times returned now_us, the database's clock in
+ * microseconds. */
 void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_us);
 /* The best guess of the database's clock (ms) at a steady time; only once known. */
 int64_t dbclock_at(const struct dbclock *c, int64_t steady_us);

@@ -1,7 +1,8 @@
 /*
- * duty.c - what the poller asks of the database, in which order, and what happens when there is none. Invariant: after a failure no
- * statement is made before the time that was set for the next try, and where the server refuses one duty's statement, none of that
- * duty; results and leases are kept meanwhile.
+ * duty.c - what the poller asks of the database, in which order, and what happens when there is
+ * none. Invariant: after a failure no statement is made before the time that was set for the next
+ * try, and where the server refuses one duty's statement, none of that duty; results and leases are
+ * kept meanwhile.
  */
 #include "poller/duty.h"
 
@@ -12,6 +13,7 @@
 #include "store/settle_fit.h"
 
 #include <string.h>
+#include <sys/param.h>
 
 #define BACKOFF_MIN_US INT64_C(100000)
 #define BACKOFF_MAX_US INT64_C(5000000)
@@ -24,8 +26,8 @@ struct duty {
     int (*run)(struct poller *p, struct err *err); /* asks the database */
 };
 
-/* In the order of their urgency: leases keep what we have, even where the connection breaks at every result; results free tasks and
- * slots, and only then new work is taken. */
+/* In the order of their urgency: leases keep what we have, even where the connection breaks at
+ * every result; results free tasks and slots, and only then new work is taken. */
 static const struct duty duties[DUTY_COUNT] = {
     {"recover", claim_recover_next, claim_recover},
     {"renew", lease_renew_next, lease_renew},
@@ -38,22 +40,13 @@ static const struct duty duties[DUTY_COUNT] = {
     {"retention", upkeep_retention_next, upkeep_retention},
 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Never so long that a renewal, which is due when a third of the lease is over, would not get several tries. */
+/* Never so long that a renewal, which is due when a third of the lease is over, would not get
+ * several tries. */
 static int64_t back_off(const struct poller *p, int64_t *backoff_us, int64_t now_us)
 {
-    int64_t most_us = earlier(BACKOFF_MAX_US, p->conf->dqd.lease_ms * 1000 / 8);
+    int64_t most_us = MIN(BACKOFF_MAX_US, p->conf->dqd.lease_ms * 1000 / 8);
 
-    *backoff_us = *backoff_us ? earlier(2 * *backoff_us, most_us) : BACKOFF_MIN_US;
+    *backoff_us = *backoff_us ? MIN(2 * *backoff_us, most_us) : BACKOFF_MIN_US;
     return now_us + *backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)*backoff_us);
 }
 
@@ -66,7 +59,8 @@ static void database_away(struct poller *p, const char *what, const struct err *
         p->troubles.away_said = 0;
     if (!p->troubles.away_said)
         p->troubles.away_said_us = now_us;
-    log_event(p->troubles.away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s", log_quote(err->text));
+    log_event(p->troubles.away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s",
+              log_quote(err->text));
     p->troubles.away_said |= kind;
     p->troubles.away = *err;
     if (!p->troubles.away_us)
@@ -103,11 +97,13 @@ static void duty_worked(struct poller *p, size_t i)
     p->troubles.backoff_us = p->troubles.retry_us = 0;
 }
 
-/* A pass does not wait until a right is granted or a disk has room: the next one will see. For results it waits a lease. */
+/* A pass does not wait until a right is granted or a disk has room: the next one will see. For
+ * results it waits a lease. */
 static bool pass_is_over(const struct poller *p, size_t i, int64_t now_us)
 {
     return p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
-           (p->results.count == 0 || now_us - p->troubles.duties[i].since_us > p->conf->dqd.lease_ms * 1000);
+           (p->results.count == 0 ||
+            now_us - p->troubles.duties[i].since_us > p->conf->dqd.lease_ms * 1000);
 }
 
 /* A pass says beforehand why it will stand. */
@@ -117,8 +113,11 @@ static void trouble_begins(struct poller *p, size_t i, int64_t now_us)
 
     p->troubles.duties[i].since_us = now_us;
     if (p->o->mode == POLLER_ONCE && p->results.count && duties[i].run == settle_flush)
-        log_event(LOG_WARN, "this pass waits for results to be written down, else their tasks run again when their lease has ended",
-                  "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms), p->results.count);
+        log_event(
+            LOG_WARN,
+            "this pass waits for results to be written down, else their tasks run again when their lease has ended",
+            "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms),
+            p->results.count);
 }
 
 /* Whether other duties may be tried now. */
@@ -127,7 +126,8 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
     int64_t now_us = when_steady_us();
 
     if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", duties[i].name, log_quote(err->text));
+        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s",
+                  duties[i].name, log_quote(err->text));
         p->troubles.retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
         return false;
     }
@@ -145,8 +145,9 @@ static bool statement_failed(struct poller *p, size_t i, const struct err *err)
     return true;
 }
 
-/* A connection alone does not mean that the database is back: a server that is read-only or has lost its cluster takes it, too. The
- * heartbeat is a write. A server that refuses it for a reason of its own, such as a missing right, is there. */
+/* A connection alone does not mean that the database is back: a server that is read-only or has
+ * lost its cluster takes it, too. The heartbeat is a write. A server that refuses it for a reason
+ * of its own, such as a missing right, is there. */
 static int prove_back(struct poller *p, struct err *err)
 {
     int rc = registry_beat(p, err);
@@ -176,13 +177,15 @@ static bool database_ready(struct poller *p)
         rc = p->troubles.away_us ? prove_back(p, &err) : 0;
     }
     if (rc == 0) {
-        log_event(LOG_INFO, p->troubles.away_us ? "the database is back" : "connected", "server=%s", log_quote(db_server(p->db)));
+        log_event(LOG_INFO, p->troubles.away_us ? "the database is back" : "connected", "server=%s",
+                  log_quote(db_server(p->db)));
         p->troubles.away_us = 0;
         p->troubles.away_said = 0;
         return true;
     }
     if (!p->troubles.schema_known &&
-        (p->o->mode == POLLER_ONCE || (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT && rc != ERR_LOCKED)))
+        (p->o->mode == POLLER_ONCE ||
+         (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT && rc != ERR_LOCKED)))
         poller_end(p, rc, err.text);
     else
         database_away(p, "no database, tried again later", &err, now_us);
@@ -191,7 +194,7 @@ static bool database_ready(struct poller *p)
 
 static int64_t next_of(const struct poller *p, size_t i)
 {
-    return later(duties[i].next(p), p->troubles.duties[i].retry_us);
+    return MAX(duties[i].next(p), p->troubles.duties[i].retry_us);
 }
 
 void duty_run(struct poller *p)
@@ -215,6 +218,6 @@ int64_t duty_next(const struct poller *p)
     int64_t next = NEVER_US;
 
     for (size_t i = 0; i < DUTY_COUNT; i++)
-        next = earlier(next, next_of(p, i));
-    return next == NEVER_US || next > p->troubles.retry_us ? next : p->troubles.retry_us;
+        next = MIN(next, next_of(p, i));
+    return MAX(next, p->troubles.retry_us);
 }

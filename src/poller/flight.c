@@ -1,6 +1,7 @@
 /*
- * flight.c - tasks on their way: claimed, handed to the runner, started, ended. Invariant: every task that was claimed either has
- * an open entry in exactly one job, or a settlement in the queue, or is known to be lost.
+ * flight.c - tasks on their way: claimed, handed to the runner, started, ended. Invariant: every
+ * task that was claimed either has an open entry in exactly one job, or a settlement in the queue,
+ * or is known to be lost.
  */
 #include "poller/flight.h"
 
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 const struct handler *flight_handler(const struct flight_job *j)
 {
@@ -85,9 +87,14 @@ void flight_end_task(struct flight_job *j, struct flight_task *f)
     f->ended = true;
 }
 
-void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f, const char *why)
+void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f,
+                         const char *why)
 {
-    struct settlement s = {.id = f->id, .version = f->version, .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1};
+    struct settlement s = {.id = f->id,
+                           .version = f->version,
+                           .event = TASK_RELEASE,
+                           .outcome = OUTCOME_RELEASED,
+                           .exit_code = -1};
 
     s.start_at = TASK_TIME_NONE;
     s.finish_at = dbclock_at(&p->clock, when_steady_us());
@@ -106,8 +113,11 @@ void flight_release_job(struct poller *p, struct flight_job *j, const char *why)
 
 void flight_release(struct poller *p, struct task_array *won, const char *why)
 {
-    struct settlement s = {
-        .event = TASK_RELEASE, .outcome = OUTCOME_RELEASED, .exit_code = -1, .start_at = TASK_TIME_NONE, .error = why};
+    struct settlement s = {.event = TASK_RELEASE,
+                           .outcome = OUTCOME_RELEASED,
+                           .exit_code = -1,
+                           .start_at = TASK_TIME_NONE,
+                           .error = why};
 
     s.finish_at = dbclock_at(&p->clock, when_steady_us());
     for (size_t i = 0; i < won->count; i++) {
@@ -118,12 +128,14 @@ void flight_release(struct poller *p, struct task_array *won, const char *why)
     task_array_done(won);
 }
 
-/* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others go on. */
+/* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others
+ * go on. */
 static void fail_job(struct poller *p, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *f = &j->flight[i];
-        int64_t delay_ms = retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
+        int64_t delay_ms =
+            retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
         struct settlement s = {.id = f->id,
                                .version = f->version,
                                .event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
@@ -135,8 +147,8 @@ static void fail_job(struct poller *p, struct flight_job *j, const char *why)
         s.start_at = s.finish_at = dbclock_at(&p->clock, when_steady_us());
         if (f->ended || f->lost)
             continue;
-        log_event(LOG_ERROR, "attempt failed, its body cannot be handed over", "id=%" PRIu64 " tag=%s error=%s", f->id,
-                  log_quote(j->tag->name), log_quote(why));
+        log_event(LOG_ERROR, "attempt failed, its body cannot be handed over",
+                  "id=%" PRIu64 " tag=%s error=%s", f->id, log_quote(j->tag->name), log_quote(why));
         settle_queue(&p->results, &s, j->leased_us);
         flight_end_task(j, f);
     }
@@ -166,7 +178,8 @@ bool flight_holds(const struct poller *p)
     return p->flight.held[JOB_SHORT].count + p->flight.held[JOB_LONG].count > 0;
 }
 
-/* When the first instruction may be executed. The claim has proved that all is due so soon, whatever becomes of the clock since. */
+/* When the first instruction may be executed. The claim has proved that all is due so soon,
+ * whatever becomes of the clock since. */
 static int64_t start_us(const struct poller *p, const struct flight_job *j)
 {
     int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
@@ -174,9 +187,9 @@ static int64_t start_us(const struct poller *p, const struct flight_job *j)
     for (uint32_t i = 0; i < j->count; i++) {
         int64_t reached_us = dbclock_reached_us(&p->clock, j->flight[i].expected_at);
 
-        at_us = reached_us > at_us ? reached_us : at_us;
+        at_us = MAX(at_us, reached_us);
     }
-    at_us = at_us < latest_us ? at_us : latest_us;
+    at_us = MIN(at_us, latest_us);
     return at_us > now_us ? at_us : 0;
 }
 
@@ -206,7 +219,8 @@ static void hand_over(struct poller *p, struct flight_job *j)
         r.expected_at = t->expected_at;
         r.token = t->version;
     }
-    r.stdin_fd = single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
+    r.stdin_fd =
+        single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
     if (r.stdin_fd < 0 && err.code == ERR_DATA) {
         fail_job(p, j, err.text);
     } else if (r.stdin_fd < 0) {
@@ -300,7 +314,8 @@ static bool still_ours(const struct flight_job *j)
     return false;
 }
 
-/* The next step of the first long job. It is one statement, so that others are not kept waiting by many long bodies. */
+/* The next step of the first long job. It is one statement, so that others are not kept waiting by
+ * many long bodies. */
 static int load_step(struct poller *p, struct flight_job *j, struct err *err)
 {
     int rc = 0;

@@ -16,7 +16,8 @@
 
 struct poller;
 
-/* Bodies that wait for a slot take at most this much memory; a single longer one is let through alone. */
+/* Bodies that wait for a slot take at most this much memory; a single longer one is let through
+ * alone. */
 #define BODIES_MOST ((size_t)16 << 20)
 
 /* A handlers table stays until the last job that was started by it has ended. */
@@ -68,9 +69,10 @@ struct held_jobs {
 struct flight {
     struct flight_job **jobs; /* by number; NULL: free */
     size_t cap, count;
-    size_t free;              /* where to look for a free number */
-    struct held_jobs held[2]; /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
-    size_t sent_bytes[2];     /* bodies handed over, not yet started, by kind */
+    size_t free; /* where to look for a free number */
+    /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
+    struct held_jobs held[2];
+    size_t sent_bytes[2]; /* bodies handed over, not yet started, by kind */
 };
 
 void flight_take(struct poller *p, struct tag_state *t, struct task_array *won,
@@ -79,16 +81,21 @@ void flight_release(struct poller *p, struct task_array *won,
                     const char *why); /* gives claimed tasks back unstarted; empties won */
 int64_t flight_next(const struct poller *p);
 int flight_load(struct poller *p,
-                struct err *err);          /* duty: hands held jobs over; bodies of the first long one, a statement a time */
+                /* duty: hands held jobs over; bodies of the first long one, a statement a time */
+                struct err *err);
 bool flight_holds(const struct poller *p); /* whether there are held jobs */
 void flight_return_held(struct poller *p, const char *why);
 struct flight_job *flight_job_new(struct poller *p, struct tag_state *t,
-                                  uint32_t count);                   /* of the current table; tasks are still empty */
-void flight_hold(struct poller *p, struct flight_job *j, size_t at); /* at that place among the held jobs of its kind */
-void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f, const char *why);
+                                  /* of the current table; tasks are still empty */
+                                  uint32_t count);
+/* at that place among the held jobs of its kind */
+void flight_hold(struct poller *p, struct flight_job *j, size_t at);
+void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f,
+                         const char *why);
 const struct handler *flight_handler(const struct flight_job *j);
 void flight_end_task(struct flight_job *j, struct flight_task *f);
-void flight_release_job(struct poller *p, struct flight_job *j, const char *why); /* gives its open tasks back, frees it */
+/* gives its open tasks back, frees it */
+void flight_release_job(struct poller *p, struct flight_job *j, const char *why);
 void flight_job_free(struct poller *p, struct flight_job *j);
 void flight_free(struct poller *p);
 

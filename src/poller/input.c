@@ -1,6 +1,6 @@
 /*
- * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or block, and nobody can change it
- * under the handler's eyes.
+ * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or
+ * block, and nobody can change it under the handler's eyes.
  */
 #include "poller/input.h"
 
@@ -37,10 +37,11 @@ int input_body(const void *body, size_t size, struct err *err)
         return fd;
 fail:
     if (errno == EFBIG)
-        err_set(err, ERR_DATA,
-                "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, "
-                "LimitFSIZE)",
-                size);
+        err_set(
+            err, ERR_DATA,
+            "a body of %zu bytes is longer than dqd may write: raise its limit of file sizes (ulimit -f, "
+            "LimitFSIZE)",
+            size);
     else
         err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));
     close(fd);

@@ -1,6 +1,7 @@
 /*
- * lease.c - keeping what was claimed. Invariant: a job's deadline, here and in the runner, is never later than the end of its
- * lease by the database's clock, as it counts from before the statement was sent.
+ * lease.c - keeping what was claimed. Invariant: a job's deadline, here and in the runner, is never
+ * later than the end of its lease by the database's clock, as it counts from before the statement
+ * was sent.
  */
 #include "poller/lease.h"
 
@@ -13,12 +14,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
-/* A task that is claimed and waits in the runner is started only so long after it was last known to be ours. More often than that
- * it is asked. */
+/* A task that is claimed and waits in the runner is started only so long after it was last known to
+ * be ours. More often than that it is asked. */
 #define VOUCH_MIN_US INT64_C(500000)
 
-/* Work younger than this is not looked after yet: most of it is gone before it would be our turn. */
+/* Work younger than this is not looked after yet: most of it is gone before it would be our
+ * turn. */
 static int64_t check_age_us(const struct poller *p)
 {
     return p->conf->dqd.poll_interval_ms * 500;
@@ -49,15 +52,18 @@ static int by_id(const void *a, const void *b)
 /* A result that could not be recorded for so many leases is not waited for any longer. */
 #define RESULT_LEASES 10
 
-/* Results that wait for the database: renewed like what runs, so that nobody repeats what has been done. */
+/* Results that wait for the database: renewed like what runs, so that nobody repeats what has been
+ * done. */
 static bool result_kept(const struct poller *p, const struct settle_item *r)
 {
     return r->leased_us - r->queued_us < RESULT_LEASES * p->conf->dqd.lease_ms * 1000;
 }
 
-/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, and with_results to those whose result
- * waits; sorted by id, so that every poller locks rows in the same order. */
-static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us, bool with_results, size_t *ret_count)
+/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, and
+ * with_results to those whose result waits; sorted by id, so that every poller locks rows in the
+ * same order. */
+static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us,
+                                 bool with_results, size_t *ret_count)
 {
     struct claim_ref *refs;
     size_t n = with_results ? p->results.count : 0;
@@ -77,7 +83,8 @@ static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
     }
     for (size_t i = 0; with_results && i < p->results.count; i++)
-        if (now_us - p->results.items[i].leased_us >= age_us && result_kept(p, &p->results.items[i]))
+        if (now_us - p->results.items[i].leased_us >= age_us &&
+            result_kept(p, &p->results.items[i]))
             refs[n++] = (struct claim_ref){p->results.items[i].s.id, p->results.items[i].s.version};
     qsort(refs, n, sizeof *refs, by_id);
     *ret_count = n;
@@ -92,8 +99,8 @@ static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, ui
     return at && lost[at - refs];
 }
 
-/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is left; one that has not begun is
- * given back, because its lines name them. */
+/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is
+ * left; one that has not begun is given back, because its lines name them. */
 static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool *lost, size_t n)
 {
     for (size_t i = 0; i < p->flight.cap; i++) {
@@ -108,8 +115,8 @@ static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool
 
             if (!f->lost && !f->ended && is_lost(refs, lost, n, f->id)) {
                 f->lost = some = true;
-                log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped", "id=%" PRIu64 " tag=%s", f->id,
-                          log_quote(j->tag->name));
+                log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped",
+                          "id=%" PRIu64 " tag=%s", f->id, log_quote(j->tag->name));
             }
             ours += !f->lost && !f->ended;
         }
@@ -152,13 +159,13 @@ int64_t lease_check_next(const struct poller *p)
     return p->runner_gone ? NEVER_US : next_after(p, p->leases.check_us, check_age_us(p));
 }
 
-/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow database must not keep it waiting
- * for ever. */
+/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow
+ * database must not keep it waiting for ever. */
 static void vouch(struct poller *p, int64_t sent_us)
 {
     int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(p);
 
-    runner_send_vouch(p->link, sent_us + (2 * took_us > most_us ? 2 * took_us : most_us));
+    runner_send_vouch(p->link, sent_us + MAX(2 * took_us, most_us));
 }
 
 int lease_check(struct poller *p, struct err *err)
@@ -183,14 +190,15 @@ int lease_check(struct poller *p, struct err *err)
 
 int64_t lease_renew_next(const struct poller *p)
 {
-    int64_t age_us = renew_age_us(p), next = p->runner_gone ? NEVER_US : next_after(p, p->leases.renew_us, age_us);
+    int64_t age_us = renew_age_us(p),
+            next = p->runner_gone ? NEVER_US : next_after(p, p->leases.renew_us, age_us);
 
     for (size_t i = 0; i < p->results.count; i++)
         if (p->results.items[i].leased_us + age_us < next && result_kept(p, &p->results.items[i]))
             next = p->results.items[i].leased_us + age_us;
     if (next != NEVER_US && next < p->leases.renew_us + age_us)
         next = p->leases.renew_us + age_us;
-    return p->leases.again_us && p->leases.again_us < next ? p->leases.again_us : next;
+    return p->leases.again_us ? MIN(p->leases.again_us, next) : next;
 }
 
 static bool any_fault(const struct row_faults *f, const struct flight_job *j)
@@ -201,20 +209,23 @@ static bool any_fault(const struct row_faults *f, const struct flight_job *j)
     return false;
 }
 
-/* The leases of these rows go on to their end: they are tried again soon, and the log says it once. */
+/* The leases of these rows go on to their end: they are tried again soon, and the log says it
+ * once. */
 static void note_faults(struct poller *p, const struct row_faults *f, int64_t now_us)
 {
     p->leases.again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
     if (f->count && !p->leases.faulty)
-        log_event(LOG_WARN, "leases cannot be renewed, the others are", "tasks=%zu id=%" PRIu64 " error=%s", f->count,
-                  f->items[0].id, log_quote(f->items[0].err.text));
+        log_event(LOG_WARN, "leases cannot be renewed, the others are",
+                  "tasks=%zu id=%" PRIu64 " error=%s", f->count, f->items[0].id,
+                  log_quote(f->items[0].err.text));
     else if (!f->count && p->leases.faulty)
         log_event(LOG_INFO, "all leases can be renewed again", "%s", "");
     p->leases.faulty = f->count > 0;
 }
 
-/* Takes along what is half as old as it has to be: what just missed a renewal would be two thirds through its lease at the next,
- * and a third of the lease would have to do for all that may go wrong. */
+/* Takes along what is half as old as it has to be: what just missed a renewal would be two thirds
+ * through its lease at the next, and a third of the lease would have to do for all that may go
+ * wrong. */
 int lease_renew(struct poller *p, struct err *err)
 {
     int64_t sent_us = when_steady_us(), age_us = renew_age_us(p) / 2;
@@ -226,7 +237,8 @@ int lease_renew(struct poller *p, struct err *err)
     int rc = 0;
 
     if (n)
-        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->leases.faulty, lost, &faults, err);
+        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->leases.faulty,
+                               lost, &faults, err);
     if (rc < 0)
         goto out;
     p->leases.renew_us = sent_us;
@@ -244,7 +256,8 @@ int lease_renew(struct poller *p, struct err *err)
             numbers[jobs++] = j->number;
     }
     for (size_t i = 0; i < p->results.count; i++)
-        if (sent_us - p->results.items[i].leased_us >= age_us && !row_faults_find(&faults, p->results.items[i].s.id))
+        if (sent_us - p->results.items[i].leased_us >= age_us &&
+            !row_faults_find(&faults, p->results.items[i].s.id))
             p->results.items[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);

@@ -21,6 +21,7 @@ int64_t lease_check_next(const struct poller *p);
 int lease_check(struct poller *p, struct err *err);
 int64_t lease_renew_next(const struct poller *p);
 int lease_renew(struct poller *p, struct err *err);
-int64_t lease_vouch_us(const struct poller *p); /* how long after a claim or a check a task may be started */
+/* how long after a claim or a check a task may be started */
+int64_t lease_vouch_us(const struct poller *p);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * lock.c - see lock.h. Invariant: a file in a directory that others may write is never followed through a link and never used
- * unless it is ours.
+ * lock.c - see lock.h. Invariant: a file in a directory that others may write is never followed
+ * through a link and never used unless it is ours.
  */
 #include "poller/lock.h"
 
@@ -21,7 +21,7 @@
 static char *lock_path(const struct conf *conf)
 {
     const char *dir = getenv("RUNTIME_DIRECTORY");
-    uint64_t h = text_hash(TEXT_HASH_INIT, conf->path);
+    uint64_t h = text_hash(TEXT_HASH_INIT, conf->path, strlen(conf->path));
 
     if (conf->dqd.lock_file[0])
         return mem_strdup(conf->dqd.lock_file);
@@ -29,8 +29,9 @@ static char *lock_path(const struct conf *conf)
         dir = getenv("XDG_RUNTIME_DIR");
     if (!dir || dir[0] != '/')
         dir = geteuid() == 0 ? "/run" : "/tmp";
-    h = text_hash(text_hash(h, "\n"), conf->mysql.database);
-    return mem_printf("%.*s/dqd-%u-%016" PRIx64 ".lock", (int)strcspn(dir, ":"), dir, (unsigned)geteuid(), h);
+    h = text_hash(text_hash(h, "\n", 1), conf->mysql.database, strlen(conf->mysql.database));
+    return mem_printf("%.*s/dqd-%u-%016" PRIx64 ".lock", (int)strcspn(dir, ":"), dir,
+                      (unsigned)geteuid(), h);
 }
 
 static int busy(int fd, const char *path, struct err *err)
@@ -40,8 +41,8 @@ static int busy(int fd, const char *path, struct err *err)
 
     pid[n > 0 ? n : 0] = '\0';
     pid[strcspn(pid, "\n")] = '\0';
-    return err_set(err, ERR_BUSY, "another dqd%s%s is at work (%s); --allow-overlap lifts this", pid[0] ? " with pid " : "", pid,
-                   path);
+    return err_set(err, ERR_BUSY, "another dqd%s%s is at work (%s); --allow-overlap lifts this",
+                   pid[0] ? " with pid " : "", pid, path);
 }
 
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
@@ -51,15 +52,21 @@ int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
     int rc = 0, len, fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
     if (fd < 0) {
-        rc = err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file", path, strerror(errno));
+        rc = err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file", path,
+                     strerror(errno));
         goto out;
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
-        rc = err_set(err, ERR_SYSTEM, "the lock file %s is not a file of this account; remove it or set [dqd] lock_file", path);
+        rc = err_set(
+            err, ERR_SYSTEM,
+            "the lock file %s is not a file of this account; remove it or set [dqd] lock_file",
+            path);
         goto out;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        rc = errno == EWOULDBLOCK ? busy(fd, path, err) : err_set(err, ERR_SYSTEM, "cannot lock %s: %s", path, strerror(errno));
+        rc = errno == EWOULDBLOCK
+                 ? busy(fd, path, err)
+                 : err_set(err, ERR_SYSTEM, "cannot lock %s: %s", path, strerror(errno));
         goto out;
     }
     len = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
@@ -87,8 +94,8 @@ static int check_directory(const char *path, struct err *err)
     else
         errno = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
     if (errno)
-        rc = err_set(err, errno == ENOENT || errno == ENOTDIR ? ERR_CONFIG : ERR_DENIED, "no lock file can be made in %s: %s", dir,
-                     strerror(errno));
+        rc = err_set(err, errno == ENOENT || errno == ENOTDIR ? ERR_CONFIG : ERR_DENIED,
+                     "no lock file can be made in %s: %s", dir, strerror(errno));
     free(dir);
     return rc;
 }
@@ -104,7 +111,8 @@ int lock_check(const struct conf *conf, struct err *err)
     else if (!S_ISREG(st.st_mode))
         rc = err_set(err, ERR_CONFIG, "the lock file %s is not a regular file", path);
     else if (st.st_uid != geteuid())
-        rc = err_set(err, ERR_DENIED, "the lock file %s belongs to user id %u", path, (unsigned)st.st_uid);
+        rc = err_set(err, ERR_DENIED, "the lock file %s belongs to user id %u", path,
+                     (unsigned)st.st_uid);
     free(path);
     return rc;
 }

@@ -1,53 +1,54 @@
 /*
- * look.c - see look.h. Invariant: a tag that cannot be claimed (paused, at its limit, resting) costs the others no more than its
- * line in the look at all tags and a claim that takes nothing. The cases are in test/data/looks.tbl.
+ * look.c - see look.h. Invariant: a tag that cannot be claimed (paused, at its limit, resting)
+ * costs the others no more than its line in the look at all tags and a claim that takes nothing.
+ * The cases are in test/data/looks.tbl.
  */
 #include "poller/look.h"
 
 #include "base/mem.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
-/* A look at all tags is dear if it takes so much longer than asking each tag that has a handler: an idle dqd makes five a second,
- * and one percent of a core is what that may cost. Then the tags are asked one by one, and what is due does not wait for it. */
+/* A look at all tags is dear if it takes so much longer than asking each tag that has a handler: an
+ * idle dqd makes five a second, and one percent of a core is what that may cost. Then the tags are
+ * asked one by one, and what is due does not wait for it. */
 #define DEAR_US 2000
-/* A dear look takes one part in so many of the time: 0.2 percent, so that many pollers together do not fill the server. */
+/* A dear look takes one part in so many of the time: 0.2 percent, so that many pollers together do
+ * not fill the server. */
 #define DEAR_SHARE 500
-/* If asking tags one by one takes as long, there is no other way to find what is due, but news: a quarter of the time. */
+/* If asking tags one by one takes as long, there is no other way to find what is due, but news: a
+ * quarter of the time. */
 #define FULL_SHARE 4
-/* No look is further away than that, however dear: it finds what news and the tags' own looks have missed. */
+/* No look is further away than that, however dear: it finds what news and the tags' own looks have
+ * missed. */
 #define RARE_US INT64_C(10000000)
-/* The first look at all tags is given up after that, because until the server's statistics catch up with a bulk insert it reads
- * every pending row. After one that was given up the next may take four times as long, and above the second limit all it takes. */
+/* The first look at all tags is given up after that, because until the server's statistics catch up
+ * with a bulk insert it reads every pending row. After one that was given up the next may take four
+ * times as long, and above the second limit all it takes. */
 #define LIMIT_MS 100
 #define LIMIT_MOST_MS 2000
 /* What asking one tag takes, before one was asked. */
 #define TAG_GUESS_US 100
 /* Ids are looked at again for so long: they are not committed in their order. */
 #define NEWS_TURN_US INT64_C(1000000)
-/* Producers whose transaction takes no longer than this never commit a task that is due before a floor. */
+/* Producers whose transaction takes no longer than this never commit a task that is due before a
+ * floor. */
 #define FLOOR_SLACK_MS 1000
-/* Who lost a race or was rolled back steps aside, for a random time: about what the other one's claim takes. */
+/* Who lost a race or was rolled back steps aside, for a random time: about what the other one's
+ * claim takes. */
 #define LOST_RACE_US 4000
 #define DEADLOCK_US 20000
 #define STEP_ASIDE_US 1000
-/* After a wake so few tags are claimed before the look at all of them: a statement each, and most often for the right one. */
+/* After a wake so few tags are claimed before the look at all of them: a statement each, and most
+ * often for the right one. */
 #define WOKEN_TAGS 2
-/* Looks for wakes are so far apart at least: less than a sender takes for its statement. And they take one part in so many of the
- * time. What was not used of the last second is good for later: a look that takes long for once puts none off. */
+/* Looks for wakes are so far apart at least: less than a sender takes for its statement. And they
+ * take one part in so many of the time. What was not used of the last second is good for later: a
+ * look that takes long for once puts none off. */
 #define WOKEN_PAUSE_US INT64_C(2000)
 #define WOKEN_SHARE 4
 #define WOKEN_UNUSED_US INT64_C(1000000)
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
@@ -107,7 +108,7 @@ static int64_t all_more_us(const struct look *l)
 {
     int64_t tag_us = l->tag_cost_us ? l->tag_cost_us : TAG_GUESS_US;
 
-    return smaller(l->all_cost_us[0], l->all_cost_us[1]) - tag_us * (int64_t)l->tag_count;
+    return MIN(l->all_cost_us[0], l->all_cost_us[1]) - tag_us * (int64_t)l->tag_count;
 }
 
 static bool asks_singly(const struct look *l)
@@ -115,16 +116,17 @@ static bool asks_singly(const struct look *l)
     return all_more_us(l) >= DEAR_US;
 }
 
-/* A look at all tags takes long with very many tags, until the server's statistics catch up with a bulk insert, and while some
- * session holds an old snapshot, because it passes over all that was drained. Then it is made seldom: in between the tags are asked
- * one by one, if these are few, and what was inserted is looked at. */
+/* A look at all tags takes long with very many tags, until the server's statistics catch up with a
+ * bulk insert, and while some session holds an old snapshot, because it passes over all that was
+ * drained. Then it is made seldom: in between the tags are asked one by one, if these are few, and
+ * what was inserted is looked at. */
 static int64_t all_every_us(const struct look *l)
 {
-    int64_t more_us = all_more_us(l), cost_us = smaller(l->all_cost_us[0], l->all_cost_us[1]);
+    int64_t more_us = all_more_us(l), cost_us = MIN(l->all_cost_us[0], l->all_cost_us[1]);
 
     if (more_us < DEAR_US)
-        return larger(l->set.poll_us, cost_us * FULL_SHARE);
-    return larger(l->set.poll_us, smaller(more_us * DEAR_SHARE, RARE_US));
+        return MAX(l->set.poll_us, cost_us * FULL_SHARE);
+    return MAX(l->set.poll_us, MIN(more_us * DEAR_SHARE, RARE_US));
 }
 
 static bool all_is_rare(const struct look *l)
@@ -152,7 +154,7 @@ int64_t look_when(const struct look *l)
             return 0;
         if (at == NEVER_US)
             continue;
-        at = larger(at, larger(t->hold_until_us, t->rest_until_us));
+        at = MAX(at, MAX(t->hold_until_us, t->rest_until_us));
         if (at < next && want(l, t) > 0)
             next = at;
     }
@@ -169,13 +171,14 @@ static void enter(struct look *l, enum look_stage stage)
     l->again = false;
 }
 
-/* A dear look comes after the claims of what is known to be due, unless one of these fails: it may do so every time, and what is due
- * elsewhere would never be seen. */
+/* A dear look comes after the claims of what is known to be due, unless one of these fails: it may
+ * do so every time, and what is due elsewhere would never be seen. */
 static void begin_round(struct look *l, int64_t now_us)
 {
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
-    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US && !l->claim_failed ? LOOK_CLAIM_KNOWN : LOOK_FIND);
+    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US && !l->claim_failed ? LOOK_CLAIM_KNOWN
+                                                                            : LOOK_FIND);
 }
 
 /* What is due: by a look at all tags, or, while these are rare, by what is new. */
@@ -190,7 +193,8 @@ static bool next_find(const struct look *l, struct look_step *s)
     return true;
 }
 
-static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool all, struct look_step *s)
+static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool all,
+                       struct look_step *s)
 {
     l->tag = t;
     l->wanted = count;
@@ -209,7 +213,8 @@ static bool next_claim(struct look *l, struct look_step *s)
         struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
         size_t n;
 
-        if (l->stage_us < t->hold_until_us || l->stage_us < t->rest_until_us || due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
+        if (l->stage_us < t->hold_until_us || l->stage_us < t->rest_until_us ||
+            due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
             continue;
         return claim_step(l, t, n, l->set.once || l->shares <= 1, s);
     }
@@ -232,7 +237,8 @@ static bool next_ask(struct look *l, struct look_step *s)
     return false;
 }
 
-/* Whether something is due that somebody's lock or a deadlock has put off. A pass waits for it, for a lease at most. */
+/* Whether something is due that somebody's lock or a deadlock has put off. A pass waits for it, for
+ * a lease at most. */
 static bool puts_off(const struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
@@ -304,7 +310,7 @@ void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us)
 {
     l->all_cost_us[1] = l->all_cost_us[0];
     l->all_cost_us[0] = now_us - sent_us;
-    l->limit_ms = larger(LIMIT_MS, l->all_cost_us[0] * 4 / 1000);
+    l->limit_ms = MAX(LIMIT_MS, l->all_cost_us[0] * 4 / 1000);
     l->all_us = l->polled_us = now_us;
     l->stale = false;
     l->seen_all = l->saw = true;
@@ -323,11 +329,14 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
 }
 
 /* Nothing of our share is pending below this. */
-static void set_floor(const struct look *l, struct look_tag *t, struct claim_floor floor, int64_t now_us)
+static void set_floor(const struct look *l, struct look_tag *t, struct claim_floor floor,
+                      int64_t now_us)
 {
     int64_t recent_at = l->clock->known ? dbclock_at(l->clock, now_us) - FLOOR_SLACK_MS : 0;
 
-    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at ? floor : (struct claim_floor){.at = recent_at};
+    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at
+                   ? floor
+                   : (struct claim_floor){.at = recent_at};
 }
 
 void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us)
@@ -349,7 +358,8 @@ void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_
         l->news_ids[0] = greatest_id;
 }
 
-void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us, int64_t now_us)
+void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
+                  int64_t now_us)
 {
     l->tag_cost_us = now_us - sent_us;
     look_saw_next(l, t, next_at, now_us);
@@ -377,14 +387,15 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->ask = true;
 }
 
-/* What a wake is about may be in the share of another host, which was not woken: one is taken, unless there is something of our
- * own. More would be fought for by all that were woken with us. */
+/* What a wake is about may be in the share of another host, which was not woken: one is taken,
+ * unless there is something of our own. More would be fought for by all that were woken with us. */
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     l->claim_failed = false;
     t->put_off_us = t->limit_hold_us = 0;
     learn(l, t, c, now_us);
-    if (l->all && c->won && c->won == c->seen && !c->some_aside) /* all that was due before the last of them is taken */
+    if (l->all && c->won && c->won == c->seen &&
+        !c->some_aside) /* all that was due before the last of them is taken */
         set_floor(l, t, c->last, now_us);
     if (c->seen > c->bad) {
         l->found = true;
@@ -394,11 +405,13 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     }
 }
 
-bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us, int64_t now_us, uint64_t random)
+bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us,
+                       int64_t now_us, uint64_t random)
 {
     if (!t->put_off_us && why != LOOK_REFUSED)
         t->put_off_us = sent_us;
-    if (why == LOOK_DEADLOCK) { /* rolled back for another one's sake; the other tags need not wait for us to step aside */
+    /* rolled back for another one's sake; the other tags need not wait for us to step aside */
+    if (why == LOOK_DEADLOCK) {
         t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(random % DEADLOCK_US);
         return true;
     }
@@ -446,8 +459,8 @@ void look_reaped(struct look *l)
 
 static int64_t pace(struct look *l, int64_t now_us, int64_t cost_us)
 {
-    l->paid_us = larger(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_SHARE;
-    return larger(l->paid_us, now_us + WOKEN_PAUSE_US);
+    l->paid_us = MAX(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_SHARE;
+    return MAX(l->paid_us, now_us + WOKEN_PAUSE_US);
 }
 
 /* What is held back is asked for again, too: it may be what became due just now. */
@@ -455,20 +468,24 @@ int64_t look_woken(struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->hold_until_us = 0;
-    if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake is still to come: it must not be put off for ever */
+    if (l->wake == LOOK_WOKEN_LAST &&
+        l->stale) /* the look for the last wake is still to come: it must not be put off for ever */
         return pace(l, now_us, l->all_cost_us[0]);
     if (all_is_rare(l)) { /* one round that asks, one that takes */
         l->wake = LOOK_WOKEN;
         l->polled_us = now_us - l->set.poll_us;
         l->news_us = 0;
-        return pace(l, now_us, l->news_cost_us + (asks_singly(l) ? l->tag_cost_us * (int64_t)l->tag_count : 0));
+        return pace(l, now_us,
+                    l->news_cost_us +
+                        (asks_singly(l) ? l->tag_cost_us * (int64_t)l->tag_count : 0));
     }
     l->stale = true;
     if (l->tag_count == 0 || l->tag_count > WOKEN_TAGS) {
         l->wake = LOOK_WOKEN_LAST;
         return pace(l, now_us, l->all_cost_us[0]);
     }
-    l->wake = LOOK_WOKEN; /* first a claim of each tag: a round trip less for what the wake is most likely about */
+    /* first a claim of each tag: a round trip less for what the wake is most likely about */
+    l->wake = LOOK_WOKEN;
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->next_at = 0;
     return pace(l, now_us, 2 * l->all_cost_us[0]);

@@ -1,12 +1,15 @@
 /*
- * look.h - what to ask the database about waiting tasks next, and when. All decisions of that kind and nothing else: no statement,
- * no clock and no random numbers. Whoever asks passes the time, and reports what happened.
+ * look.h - what to ask the database about waiting tasks next, and when. All decisions of that kind
+ * and nothing else: no statement, no clock and no random numbers. Whoever asks passes the time, and
+ * reports what happened.
  *
- * Work goes in rounds: look_when says when the next one is due, look_next names its steps one after the other, the last of them
- * being LOOK_END. The outcome of each step is reported before the next is asked for; if a statement fails, look_failed ends the
- * round. Rounds are short, so that other duties have their turn between them.
+ * Work goes in rounds: look_when says when the next one is due, look_next names its steps one after
+ * the other, the last of them being LOOK_END. The outcome of each step is reported before the next
+ * is asked for; if a statement fails, look_failed ends the round. Rounds are short, so that other
+ * duties have their turn between them.
  *
- * Times named _us are microseconds on the steady clock of this host, times named _at milliseconds on the database's clock.
+ * Times named _us are microseconds on the steady clock of this host, times named _at milliseconds
+ * on the database's clock.
  */
 #ifndef DQ_POLLER_LOOK_H
 #define DQ_POLLER_LOOK_H
@@ -25,12 +28,14 @@ struct look_settings {
     uint32_t claim_batch; /* tasks per claim, at most */
 };
 
-/* A wake leads to two rounds: the first asks for what the wake is most likely about, the second looks at all tags. */
+/* A wake leads to two rounds: the first asks for what the wake is most likely about, the second
+ * looks at all tags. */
 enum look_wake { LOOK_NOT_WOKEN, LOOK_WOKEN, LOOK_WOKEN_LAST };
 
 enum look_what {
-    LOOK_END,     /* of the round */
-    LOOK_AT_ALL,  /* when the next task of each tag is due; reported by look_saw_all or look_gave_up */
+    LOOK_END, /* of the round */
+    /* when the next task of each tag is due; reported by look_saw_all or look_gave_up */
+    LOOK_AT_ALL,
     LOOK_AT_NEWS, /* the same of what was inserted lately; look_saw_news */
     LOOK_AT_TAG,  /* the same of one tag; look_saw_tag */
     LOOK_CLAIM    /* look_claimed or look_claim_failed */
@@ -86,7 +91,8 @@ void look_init(struct look *l, const struct look_settings *s, const struct dbclo
 void look_set(struct look *l, const struct look_settings *s); /* they have changed */
 void look_free(struct look *l);
 void look_forget_tags(struct look *l);
-void look_add_tag(struct look *l, struct look_tag *t); /* which must stay where it is until look_forget_tags */
+/* which must stay where it is until look_forget_tags */
+void look_add_tag(struct look *l, struct look_tag *t);
 void look_set_shares(struct look *l, unsigned shares); /* pollers that share the work */
 
 /* --- rounds --- */
@@ -95,13 +101,16 @@ int64_t look_when(const struct look *l); /* when the next one is due; never NEVE
 struct look_step look_next(struct look *l, int64_t now_us);
 void look_failed(struct look *l); /* the round is over */
 
-/* Each tag's next task is reported by look_saw_next, then the look itself. sent_us, now_us: around the statement. */
+/* Each tag's next task is reported by look_saw_next, then the look itself. sent_us, now_us: around
+ * the statement. */
 void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us);
 void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us);
-bool look_gave_up(struct look *l, int64_t limit_ms, int64_t sent_us, int64_t now_us); /* false: it did not take that long */
+/* false: it did not take that long */
+bool look_gave_up(struct look *l, int64_t limit_ms, int64_t sent_us, int64_t now_us);
 /* greatest_id: of the new tasks. Each tag's earliest one is reported by look_tag_new. */
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us);
-void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us, int64_t now_us);
+void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
+                  int64_t now_us);
 
 struct look_claim {
     size_t seen;             /* candidates */
@@ -115,22 +124,24 @@ struct look_claim {
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);
 enum look_failure { LOOK_DEADLOCK, LOOK_LIMIT_LOCKED, LOOK_LOCKED, LOOK_REFUSED };
 /* Returns whether the round goes on; else look_failed has been done. */
-bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us, int64_t now_us, uint64_t random);
+bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us,
+                       int64_t now_us, uint64_t random);
 
 /* --- what happens between rounds --- */
 
 /* Results were recorded. back: tasks became pending; idle: no job is left. */
 void look_settled(struct look *l, bool back, bool idle);
 void look_reaped(struct look *l); /* tasks of others became pending */
-/* Something has become due, it is not known of which tag. Returns when the next wake may be reported: until then wakes are left
- * alone, however many there are. */
+/* Something has become due, it is not known of which tag. Returns when the next wake may be
+ * reported: until then wakes are left alone, however many there are. */
 int64_t look_woken(struct look *l, int64_t now_us);
 
 void look_job_queued(struct look_tag *t);
 void look_job_started(struct look *l, struct look_tag *t);
 void look_job_gone(struct look *l, struct look_tag *t, bool started);
 
-/* A pass: the last round looked at all tags, found nothing, and nothing that was due was put off. */
+/* A pass: the last round looked at all tags, found nothing, and nothing that was due was put
+ * off. */
 bool look_is_empty(const struct look *l);
 
 #endif

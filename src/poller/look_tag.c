@@ -1,30 +1,23 @@
 /*
- * look_tag.c - see look_tag.h. Invariant: a tag is never claimed for more than its handler and the slots can take soon, so that
- * another tag, or another host, finds room.
+ * look_tag.c - see look_tag.h. Invariant: a tag is never claimed for more than its handler and the
+ * slots can take soon, so that another tag, or another host, finds room.
  */
 #include "poller/look_tag.h"
 
-/* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than anyone would notice. At most so
- * many, because a lost dqd keeps them until their lease ends. */
+#include <sys/param.h>
+
+/* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than
+ * anyone would notice. At most so many, because a lost dqd keeps them until their lease ends. */
 #define AHEAD_US INT64_C(100000)
 #define AHEAD_MOST 5000
-/* A handler that cannot be started is tried again when an operator may have mended it, and soon enough after he has. */
+/* A handler that cannot be started is tried again when an operator may have mended it, and soon
+ * enough after he has. */
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
-/* A tag whose row of dq_tag somebody has locked: a claim takes two milliseconds; a forgotten transaction lasts, and is asked for
- * once a second. */
+/* A tag whose row of dq_tag somebody has locked: a claim takes two milliseconds; a forgotten
+ * transaction lasts, and is asked for once a second. */
 #define LIMIT_HOLD_MIN_US 2000
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t fewer(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Jobs that will start within AHEAD_US at the rate seen so far. */
 static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
@@ -37,7 +30,8 @@ static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
     return n > AHEAD_MOST ? AHEAD_MOST : (uint32_t)n;
 }
 
-size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running, uint32_t claim_batch)
+size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
+                     uint32_t claim_batch)
 {
     uint32_t mine = t->queued + t->running, others = running - t->running;
     uint32_t kept = mine && slots > 1 ? (slots < 8 ? 1 : slots / 4) : 0;
@@ -45,19 +39,20 @@ size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
 
     if (others + kept >= slots)
         return 0;
-    at_once = fewer(t->max_running, slots - others - kept);
+    at_once = MIN(t->max_running, slots - others - kept);
     more = ahead(t, at_once);
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
-        more = fewer(more, at_once);
+        more = MIN(more, at_once);
     target = at_once + more;
     if (mine >= target || target - mine < more / 2) /* not in small pieces */
         return 0;
     if (t->batch > limit)
         limit = t->batch;
-    return fewer((target - mine) * t->batch, limit);
+    return MIN((target - mine) * t->batch, limit);
 }
 
-/* A batch would wait for its last task; a task that was started before may cost its neighbours an attempt. */
+/* A batch would wait for its last task; a task that was started before may cost its neighbours an
+ * attempt. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once)
 {
     return !once && t->batch <= 1 && !t->wary ? LOOK_EARLY_MS : 0;
@@ -83,7 +78,7 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us)
 {
     if (now_us < t->rest_until_us)
         return 0;
-    t->rest_us = t->rest_us ? smaller(2 * t->rest_us, REST_MAX_US) : REST_MIN_US;
+    t->rest_us = t->rest_us ? MIN(2 * t->rest_us, REST_MAX_US) : REST_MIN_US;
     t->rest_until_us = now_us + t->rest_us;
     return t->rest_us;
 }
@@ -95,6 +90,8 @@ void look_tag_handler_changed(struct look_tag *t)
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)
 {
-    t->limit_hold_us = t->limit_hold_us ? smaller(2 * t->limit_hold_us, LIMIT_HOLD_MOST_US) : LIMIT_HOLD_MIN_US;
-    t->hold_until_us = now_us + t->limit_hold_us / 2 + (int64_t)(random % (uint64_t)t->limit_hold_us);
+    t->limit_hold_us =
+        t->limit_hold_us ? MIN(2 * t->limit_hold_us, LIMIT_HOLD_MOST_US) : LIMIT_HOLD_MIN_US;
+    t->hold_until_us =
+        now_us + t->limit_hold_us / 2 + (int64_t)(random % (uint64_t)t->limit_hold_us);
 }

@@ -1,5 +1,6 @@
 /*
- * look_tag.h - what is known of one tag that has a handler, and how much of it to claim. Pure, as look.h, which is for all tags.
+ * look_tag.h - what is known of one tag that has a handler, and how much of it to claim. Pure, as
+ * look.h, which is for all tags.
  */
 #ifndef DQ_POLLER_LOOK_TAG_H
 #define DQ_POLLER_LOOK_TAG_H
@@ -10,47 +11,59 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer, because whoever cancels a task in that
- * time is told that it runs. */
+/* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer,
+ * because whoever cancels a task in that time is told that it runs. */
 #define LOOK_EARLY_MS 5
 
-/* What is known of a tag that has a handler. Init with the first three and next_at = TASK_TIME_NONE. */
+/* What is known of a tag that has a handler. Init with the first three and next_at =
+ * TASK_TIME_NONE. */
 struct look_tag {
     uint32_t batch;       /* tasks per process, at most */
     uint32_t max_running; /* processes at a time */
-    bool limited;         /* global_max_running: a claim may bring nothing because our own tasks fill it */
+    /* global_max_running: a claim may bring nothing because our own tasks fill it */
+    bool limited;
 
-    int64_t next_at; /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
+    /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
+    int64_t next_at;
     struct claim_floor floor;
     bool ask;  /* ask this tag when its next task is due */
     bool more; /* the last claim took all it asked for: there is likely more */
-    bool wary; /* the last claim brought tasks that had been started before: claim no more than can start at once */
+    /* the last claim brought tasks that had been started before: claim no more than can start at
+     * once */
+    bool wary;
 
     uint32_t queued;  /* jobs claimed, not started */
     uint32_t running; /* jobs started */
     int64_t mean_us;  /* moving average of a job's duration; 0: not known */
 
     int64_t hold_until_us; /* no claim before: the last one brought nothing */
-    int64_t limit_hold_us; /* how long it was last held because its row of dq_tag was locked; 0: it was not */
-    bool full;             /* limited, and the last claim brought nothing */
-    int64_t put_off_us;    /* since when claims failed for somebody's lock or a deadlock; 0: the last one did not */
+    /* how long it was last held because its row of dq_tag was locked; 0: it was not */
+    int64_t limit_hold_us;
+    bool full; /* limited, and the last claim brought nothing */
+    /* since when claims failed for somebody's lock or a deadlock; 0: the last one did not */
+    int64_t put_off_us;
     int64_t rest_until_us; /* no claim before: its handler could not be started */
     int64_t rest_us;       /* length of the last rest */
 };
 
-/* How many tasks to claim now: what can start at once, and what will have started before the next claim could. 0: none. running:
- * jobs of all tags. The last quarter of the slots is kept for tags that have nothing running. */
-size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running, uint32_t claim_batch);
+/* How many tasks to claim now: what can start at once, and what will have started before the next
+ * claim could. 0: none. running: jobs of all tags. The last quarter of the slots is kept for tags
+ * that have nothing running. */
+size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
+                     uint32_t claim_batch);
 
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 
-void look_tag_new(struct look_tag *t, int64_t next_at);      /* some tasks are new, the earliest is due then */
+/* some tasks are new, the earliest is due then */
+void look_tag_new(struct look_tag *t, int64_t next_at);
 void look_tag_took(struct look_tag *t, int64_t duration_us); /* a job ended */
-/* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests already. */
+/* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
+ * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* that is forgotten */
-/* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is claiming, or an open transaction. */
+/* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is
+ * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* Sends a state like "READY=1" or "STATUS=..." to $NOTIFY_SOCKET; does nothing without it. Never blocks. */
+/* Sends a state like "READY=1" or "STATUS=..." to $NOTIFY_SOCKET; does nothing without it. Never
+ * blocks. */
 void notify_send(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* How often "WATCHDOG=1" is to be sent, in microseconds: half of $WATCHDOG_USEC; 0: not at all. */

@@ -1,6 +1,7 @@
 /*
- * poller.c - the tick: runs the duties whose time has come and returns how long to wait. Invariant: the phases only go forward
- * (run, drain, kill, end), and the poller ends only when every result is settled or has been given up aloud.
+ * poller.c - the tick: runs the duties whose time has come and returns how long to wait. Invariant:
+ * the phases only go forward (run, drain, kill, end), and the poller ends only when every result is
+ * settled or has been given up aloud.
  */
 #include "poller/poller.h"
 
@@ -19,15 +20,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* A tick later than this means that we were stopped ourselves: nobody else is to blame for silence. */
+/* A tick later than this means that we were stopped ourselves: nobody else is to blame for
+ * silence. */
 #define STALL_US INT64_C(1000000)
-/* While the runner has so many jobs to go on with, its reports are taken in heaps, at this interval: a wakeup for each would cost
- * a fast handler more than its start does. */
+/* While the runner has so many jobs to go on with, its reports are taken in heaps, at this
+ * interval: a wakeup for each would cost a fast handler more than its start does. */
 #define QUEUE_LONG 64
 #define REPORTS_US 5000
 #define PING_LIMIT_US INT64_C(10000000)
@@ -48,11 +51,6 @@ uint64_t poller_random(void)
     return r;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void poller_end(struct poller *p, int code, const char *text)
 {
     if (code < 0 && p->failure.code == 0)
@@ -65,8 +63,9 @@ void poller_end(struct poller *p, int code, const char *text)
 static void drain(struct poller *p, const char *why, int64_t limit_us)
 {
     int64_t now_us = when_steady_us(),
-            patience_us = 1000 * (p->conf->dqd.drain_timeout_ms > p->conf->dqd.lease_ms ? p->conf->dqd.drain_timeout_ms
-                                                                                        : p->conf->dqd.lease_ms);
+            patience_us = 1000 * (p->conf->dqd.drain_timeout_ms > p->conf->dqd.lease_ms
+                                      ? p->conf->dqd.drain_timeout_ms
+                                      : p->conf->dqd.lease_ms);
 
     p->phase = PHASE_DRAIN;
     p->drain_until_us = limit_us == NEVER_US ? NEVER_US : now_us + limit_us;
@@ -99,8 +98,9 @@ static void end_away(struct poller *p)
     char text[WHEN_TEXT_SIZE];
 
     if (p->results.count)
-        log_event(LOG_ERROR, "results could not be recorded, their tasks run again when the lease has ended", "results=%zu",
-                  p->results.count);
+        log_event(LOG_ERROR,
+                  "results could not be recorded, their tasks run again when the lease has ended",
+                  "results=%zu", p->results.count);
     if (p->troubles.away_us)
         err_prefix(&e, "no database for %s, and the last try failed",
                    when_format_rough(text, (when_steady_us() - p->troubles.away_us) / 1000));
@@ -109,7 +109,8 @@ static void end_away(struct poller *p)
     poller_end(p, ERR_UNAVAILABLE, e.text);
 }
 
-/* A --for whose time is up fails with what still does not work: cron has no other way to learn of it. */
+/* A --for whose time is up fails with what still does not work: cron has no other way to learn of
+ * it. */
 static void end_settled(struct poller *p)
 {
     const struct duty_trouble *t = p->troubles.duties, *end = p->troubles.duties + DUTY_COUNT;
@@ -138,12 +139,14 @@ static void advance(struct poller *p)
     }
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && look_is_empty(&p->look))
         p->phase = PHASE_END;
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->troubles.away_us && p->flight.count == 0 &&
-        now_us - p->troubles.away_us > p->conf->dqd.lease_ms * 1000)
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->troubles.away_us &&
+        p->flight.count == 0 && now_us - p->troubles.away_us > p->conf->dqd.lease_ms * 1000)
         end_away(p);
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
         settle_stuck(&p->results, now_us - p->conf->dqd.lease_ms * 1000))
-        poller_end(p, ERR_LOCKED, "results could not be recorded, see the log; their tasks run again when their lease has ended");
+        poller_end(
+            p, ERR_LOCKED,
+            "results could not be recorded, see the log; their tasks run again when their lease has ended");
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
@@ -161,18 +164,20 @@ static int64_t next_phase(const struct poller *p)
 {
     if (p->phase == PHASE_RUN)
         return p->end_us;
-    return p->phase == PHASE_DRAIN ? earlier(p->drain_until_us, p->flight.count ? NEVER_US : p->give_up_us)
-           : p->flight.count       ? NEVER_US
-                                   : p->give_up_us;
+    return p->phase == PHASE_DRAIN
+               ? MIN(p->drain_until_us, p->flight.count ? NEVER_US : p->give_up_us)
+           : p->flight.count ? NEVER_US
+                             : p->give_up_us;
 }
 
 /* --- the runner: is it alive? --- */
 
-/* While handlers run, the runner must answer: a runner that is stopped enforces no timeout. It is killed, and its handlers with it.
- */
+/* While handlers run, the runner must answer: a runner that is stopped enforces no timeout. It is
+ * killed, and its handlers with it. */
 static void watch_runner(struct poller *p, int64_t now_us)
 {
-    int64_t silent_us = now_us - p->ping_sent_us, limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
+    int64_t silent_us = now_us - p->ping_sent_us,
+            limit_us = MIN(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
 
     if (p->runner_gone || p->flight.count == 0)
         return;
@@ -187,8 +192,9 @@ static void watch_runner(struct poller *p, int64_t now_us)
         pid_t pid = runner_pid(p->link);
         bool killed = runner_kill(p->link);
         log_event(LOG_ERROR,
-                  killed ? "the runner does not answer, it is killed" : "the runner neither answers nor may it be killed", "pid=%d",
-                  (int)pid);
+                  killed ? "the runner does not answer, it is killed"
+                         : "the runner neither answers nor may it be killed",
+                  "pid=%d", (int)pid);
         if (!killed)
             runner_give_up(p->link);
         p->ping_sent_us = now_us;
@@ -197,7 +203,7 @@ static void watch_runner(struct poller *p, int64_t now_us)
 
 static int64_t next_ping(const struct poller *p)
 {
-    int64_t limit_us = earlier(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
+    int64_t limit_us = MIN(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
 
     if (p->runner_gone || p->flight.count == 0)
         return NEVER_US;
@@ -209,8 +215,8 @@ static void watch_reload(struct poller *p, int64_t now_us)
 {
     if (!p->reload_us || now_us - p->reload_us < RELOAD_LIMIT_US)
         return;
-    log_event(LOG_WARN, "the handlers file has still not been read, the old one stays until it has", "file=%s",
-              log_quote(p->conf->dqd.handlers));
+    log_event(LOG_WARN, "the handlers file has still not been read, the old one stays until it has",
+              "file=%s", log_quote(p->conf->dqd.handlers));
     p->reload_us = 0;
 }
 
@@ -233,13 +239,14 @@ static void reload(struct poller *p)
 
     notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRId64, when_steady_us());
     if (conf_load(p->o->conf_path, &fresh, &err) < 0) {
-        log_event(LOG_ERROR, "configuration not taken over, the old one stays", "error=%s", log_quote(err.text));
+        log_event(LOG_ERROR, "configuration not taken over, the old one stays", "error=%s",
+                  log_quote(err.text));
     } else {
         const struct conf_key *left = conf_take_reloadable(p->conf, fresh);
 
         if (left)
-            log_event(LOG_WARN, "a changed setting takes effect only at the next start", "section=%s key=%s", left->section,
-                      left->name);
+            log_event(LOG_WARN, "a changed setting takes effect only at the next start",
+                      "section=%s key=%s", left->section, left->name);
         look_settings = look_settings_of(p);
         look_set(&p->look, &look_settings);
         log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
@@ -286,19 +293,21 @@ static int64_t tick(struct poller *p)
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
         report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
-        notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " tried again since the start",
+        notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
+                    " tried again since the start",
                     p->look.running, p->results.done, p->results.failed, p->results.retried);
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
-    return earlier(earlier(earlier(duty_next(p), wake_next(p)), next_phase(p)),
-                   earlier(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
+    return MIN(MIN(MIN(duty_next(p), wake_next(p)), next_phase(p)),
+               MIN(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
 }
 
 static void wait_until(struct poller *p, int64_t until_us)
 {
-    struct pollfd fds[] = {
-        {.fd = p->signal_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}, {.fd = wake_fd(p), .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = p->signal_fd, .events = POLLIN},
+                           {.fd = -1, .events = POLLIN},
+                           {.fd = wake_fd(p), .events = POLLIN}};
     int64_t wait_us = until_us == NEVER_US ? NEVER_US : until_us - when_steady_us();
     struct timespec ts;
 
@@ -306,7 +315,7 @@ static void wait_until(struct poller *p, int64_t until_us)
         fds[1].fd = runner_fd(p->link);
         if (p->flight.count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
             fds[1].events = 0;
-            wait_us = earlier(wait_us, REPORTS_US);
+            wait_us = MIN(wait_us, REPORTS_US);
         }
         if (runner_wants_write(p->link))
             fds[1].events |= POLLOUT;
@@ -323,7 +332,8 @@ static void wait_until(struct poller *p, int64_t until_us)
 
 /* --- from start to end --- */
 
-/* Bodies are written to files in memory, to which the limit applies. The runner, and with it the handlers, keep what was given. */
+/* Bodies are written to files in memory, to which the limit applies. The runner, and with it the
+ * handlers, keep what was given. */
 static void lift_file_limit(struct poller *p)
 {
     struct rlimit most;
@@ -418,10 +428,12 @@ static void finish(struct poller *p)
         close(p->lock_fd);
 }
 
-/* A dead runner took its rights with it; a fresh start of the program has them again, unless we gave up root. */
+/* A dead runner took its rights with it; a fresh start of the program has them again, unless we
+ * gave up root. */
 static void start_anew(const struct poller *p)
 {
-    if (!p->runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT || p->asked_to_end)
+    if (!p->runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT ||
+        p->asked_to_end)
         return;
     log_event(LOG_NOTE, "starting anew", "%s", "");
     poll(NULL, 0, 1000); /* a runner that dies at once must not make a busy loop */
@@ -430,8 +442,9 @@ static void start_anew(const struct poller *p)
     log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
 }
 
-/* Locks are not waited for: others would wait with us. What a host that vanishes leaves locked is free again when its leases end,
- * or soon after; a poller that lives is never silent for so long. */
+/* Locks are not waited for: others would wait with us. What a host that vanishes leaves locked
+ * is free again when its leases end, or soon after; a poller that lives is never silent for so
+ * long. */
 static struct db_session session_of(const struct conf *c)
 {
     int64_t idle_ms = c->dqd.lease_ms;
@@ -440,7 +453,8 @@ static struct db_session session_of(const struct conf *c)
         idle_ms = 3 * c->dqd.poll_interval_ms;
     if (idle_ms < 2 * c->dqd.heartbeat_ms)
         idle_ms = 2 * c->dqd.heartbeat_ms;
-    return (struct db_session){.lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
+    return (struct db_session){
+        .lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
 }
 
 int poller_run(struct poller_options *o, struct err *err)

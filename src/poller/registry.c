@@ -20,17 +20,20 @@ int registry_beat(struct poller *p, struct err *err)
 {
     struct poller_share s;
     int64_t sent_us = when_steady_us();
-    int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots, (int)p->look.running,
-                               STALE_BEATS * p->conf->dqd.heartbeat_ms, p->registry.unheard, &s, err);
+    int rc = poller_store_beat(p->db, &p->owner, poller_mode_name(p->o->mode), p->slots,
+                               (int)p->look.running, STALE_BEATS * p->conf->dqd.heartbeat_ms,
+                               p->registry.unheard, &s, err);
 
     if (rc < 0)
         return rc;
     p->registry.beat_us = when_steady_us();
     if (s.unheard != p->registry.unheard)
-        log_event(s.unheard ? LOG_WARN : LOG_INFO,
-                  s.unheard ? "the heartbeat cannot be written, its row is locked by somebody: others may take this dqd for dead"
-                            : "the heartbeat can be written again",
-                  "%s", "");
+        log_event(
+            s.unheard ? LOG_WARN : LOG_INFO,
+            s.unheard
+                ? "the heartbeat cannot be written, its row is locked by somebody: others may take this dqd for dead"
+                : "the heartbeat can be written again",
+            "%s", "");
     p->registry.unheard = s.unheard;
     if (s.shares)
         dbclock_sample(&p->clock, sent_us, p->registry.beat_us, s.now_us);
@@ -47,6 +50,8 @@ void registry_leave(struct poller *p)
 {
     struct err err = {0};
 
-    if (p->registry.beat_us && db_connected(p->db) && poller_store_leave(p->db, &p->owner, &err) < 0)
-        log_event(LOG_DEBUG, "could not leave the list of pollers", "error=%s", log_quote(err.text));
+    if (p->registry.beat_us && db_connected(p->db) &&
+        poller_store_leave(p->db, &p->owner, &err) < 0)
+        log_event(LOG_DEBUG, "could not leave the list of pollers", "error=%s",
+                  log_quote(err.text));
 }

@@ -1,6 +1,6 @@
 /*
- * report.c - what the runner says, turned into settlements. Invariant: a report never frees a job that still has an open task
- * without settling that task.
+ * report.c - what the runner says, turned into settlements. Invariant: a report never frees a job
+ * that still has an open task without settling that task.
  */
 #include "poller/report.h"
 
@@ -14,10 +14,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 /* What becomes of a task whose attempt ended like this. */
-static void decide(const struct flight_job *j, const struct flight_task *f, const struct runner_event *e, struct settlement *s)
+static void decide(const struct flight_job *j, const struct flight_task *f,
+                   const struct runner_event *e, struct settlement *s)
 {
     int64_t delay_ms;
 
@@ -29,7 +31,8 @@ static void decide(const struct flight_job *j, const struct flight_task *f, cons
         s->event = TASK_TAKE_BACK;
         return;
     }
-    delay_ms = retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
+    delay_ms =
+        retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
     if (e->permanent || delay_ms < 0) {
         s->event = TASK_GIVE_UP;
         return;
@@ -51,36 +54,36 @@ static struct flight_task *find_task(struct flight_job *j, uint64_t id)
     return NULL;
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void on_result(struct poller *p, struct flight_job *j, const struct runner_event *e)
 {
     struct flight_task *f = find_task(j, e->id);
-    struct settlement s = {.id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
+    struct settlement s = {
+        .id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
     char took[WHEN_TEXT_SIZE];
 
     if (!f || f->ended)
         return;
     s.version = f->version;
-    s.start_at = later(dbclock_at(&p->clock, j->start_us), f->expected_at);
-    s.finish_at = later(dbclock_at(&p->clock, e->finish_us), s.start_at);
+    s.start_at = MAX(dbclock_at(&p->clock, j->start_us), f->expected_at);
+    s.finish_at = MAX(dbclock_at(&p->clock, e->finish_us), s.start_at);
     s.error = e->error;
     s.output = e->output;
     s.output_size = e->output_size;
     decide(j, f, e, &s);
-    if (f->lost || e->outcome == OUTCOME_CANCELLED) { /* not ours any more: nothing of it is recorded */
+    /* not ours any more: nothing of it is recorded */
+    if (f->lost || e->outcome == OUTCOME_CANCELLED) {
         log_event(LOG_INFO, "attempt ended, its task was cancelled or taken back",
-                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", f->id, log_quote(j->tag->name), f->attempt,
-                  task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at));
+                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", f->id,
+                  log_quote(j->tag->name), f->attempt, task_outcome_name((int)e->outcome),
+                  when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, f);
         return;
     }
-    log_event(s.event == TASK_SUCCEED ? LOG_DEBUG : LOG_INFO, s.event == TASK_SUCCEED ? "task done" : "attempt failed",
-              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id, log_quote(j->tag->name), f->attempt,
-              task_outcome_name((int)e->outcome), when_format_rough(took, s.finish_at - s.start_at),
+    log_event(s.event == TASK_SUCCEED ? LOG_DEBUG : LOG_INFO,
+              s.event == TASK_SUCCEED ? "task done" : "attempt failed",
+              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id,
+              log_quote(j->tag->name), f->attempt, task_outcome_name((int)e->outcome),
+              when_format_rough(took, s.finish_at - s.start_at),
               task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
     settle_queue(&p->results, &s, j->leased_us);
     flight_end_task(j, f);
@@ -93,8 +96,8 @@ static void on_started(struct poller *p, struct flight_job *j, const struct runn
     j->pid = e->pid;
     look_job_started(&p->look, &j->tag->look);
     p->flight.sent_bytes[j->kind] -= j->body_bytes;
-    log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d", j->flight[0].id, log_quote(j->tag->name),
-              j->count, (int)e->pid);
+    log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d",
+              j->flight[0].id, log_quote(j->tag->name), j->count, (int)e->pid);
 }
 
 static void on_job_event(struct poller *p, const struct runner_event *e)
@@ -124,7 +127,8 @@ static void on_job_event(struct poller *p, const struct runner_event *e)
     }
 }
 
-/* Of the text that the runner has read: both have the same table, however often the file changes. */
+/* Of the text that the runner has read: both have the same table, however often the file
+ * changes. */
 static int load_text(const struct poller *p, int fd, struct handlers **ret, struct err *err)
 {
     char *text = mem_alloc(HANDLERS_TEXT_MAX + 1);
@@ -132,7 +136,8 @@ static int load_text(const struct poller *p, int fd, struct handlers **ret, stru
     ssize_t n = 0;
     int rc;
 
-    while (len <= HANDLERS_TEXT_MAX && (n = pread(fd, text + len, HANDLERS_TEXT_MAX + 1 - len, (off_t)len)) > 0)
+    while (len <= HANDLERS_TEXT_MAX &&
+           (n = pread(fd, text + len, HANDLERS_TEXT_MAX + 1 - len, (off_t)len)) > 0)
         len += (size_t)n;
     rc = n < 0 ? err_set(err, ERR_SYSTEM, "cannot read the runner's copy: %s", strerror(errno))
                : handlers_parse(p->conf->dqd.handlers, text, len, ret, err);
@@ -151,7 +156,8 @@ static void on_reloaded(struct poller *p, const struct runner_event *e)
     else if (load_text(p, e->text_fd, &fresh, &err) == 0 && (!fresh || fresh->digest != e->n))
         err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
     if (err.code) {
-        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s", log_quote(err.text));
+        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
+                  log_quote(err.text));
         handlers_free(fresh);
         return;
     }
@@ -163,7 +169,8 @@ static void on_reloaded(struct poller *p, const struct runner_event *e)
     p->table->handlers = fresh;
     p->table->users = 1;
     tags_rematch(p);
-    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(fresh->path), fresh->count);
+    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(fresh->path),
+              fresh->count);
 }
 
 void report_take_all(struct poller *p)
@@ -187,13 +194,15 @@ static void take_back_begun(struct poller *p, struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *f = &j->flight[i];
-        struct settlement s = {.id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
+        struct settlement s = {
+            .id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
 
         if (f->ended || f->lost)
             continue;
         s.event = f->attempt >= f->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
-        s.start_at = later(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()), f->expected_at);
-        s.finish_at = later(dbclock_at(&p->clock, when_steady_us()), s.start_at);
+        s.start_at = MAX(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()),
+                         f->expected_at);
+        s.finish_at = MAX(dbclock_at(&p->clock, when_steady_us()), s.start_at);
         s.error = "dqd's runner process died while the handler ran";
         settle_queue(&p->results, &s, j->leased_us);
         flight_end_task(j, f);
@@ -207,14 +216,18 @@ static void leave_to_lease(struct poller *p, struct flight_job *j)
     for (uint32_t i = 0; i < j->count; i++) {
         if (j->flight[i].ended || j->flight[i].lost)
             continue;
-        log_event(LOG_ERROR, "not known whether its handler is dead, the task runs again when its lease has ended",
-                  "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name), (int)j->pid);
+        log_event(
+            LOG_ERROR,
+            "not known whether its handler is dead, the task runs again when its lease has ended",
+            "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name),
+            (int)j->pid);
         flight_end_task(j, &j->flight[i]);
     }
     flight_job_free(p, j);
 }
 
-/* The kernel kills the leaders of the handlers with the runner that has started them, runner_next the rest of their sessions. */
+/* The kernel kills the leaders of the handlers with the runner that has started them, runner_next
+ * the rest of their sessions. */
 void report_runner_gone(struct poller *p)
 {
     bool cleared = runner_cleared(p->link);
@@ -227,7 +240,8 @@ void report_runner_gone(struct poller *p)
               "jobs=%zu", p->flight.count);
     for (size_t i = 0; i < p->flight.cap; i++) {
         struct flight_job *j = p->flight.jobs[i];
-        bool begun = j && (j->state == JOB_STARTED || (j->state == JOB_SENT && runner_job_begun(p->link, j->number)));
+        bool begun = j && (j->state == JOB_STARTED ||
+                           (j->state == JOB_SENT && runner_job_begun(p->link, j->number)));
 
         if (begun && cleared)
             take_back_begun(p, j);

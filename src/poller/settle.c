@@ -1,6 +1,7 @@
 /*
- * settle.c - how attempts ended, kept until the database knows. Invariant: a result leaves the queue only when the store has said
- * whether it was applied; calling the store again with the same results is safe.
+ * settle.c - how attempts ended, kept until the database knows. Invariant: a result leaves the
+ * queue only when the store has said whether it was applied; calling the store again with the same
+ * results is safe.
  */
 #include "poller/settle.h"
 
@@ -14,9 +15,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define SETTLE_MOST 500
-/* Results wait for company: not at all when nothing else is under way, longer while a queue is being worked off. */
+/* Results wait for company: not at all when nothing else is under way, longer while a queue is
+ * being worked off. */
 #define WAIT_RUNNING_US 2000
 #define WAIT_QUEUE_US 40000
 /* A claim that is due so soon after goes first: a task waits for it, and nobody for the result. */
@@ -51,7 +54,8 @@ static void item_done(struct settle_item *r)
 }
 
 /* The first that is not kept back, and how many these are; the earliest time of one that is. */
-static size_t waiting(const struct poller *p, const struct settle_item **ret_first, int64_t *ret_again_us)
+static size_t waiting(const struct poller *p, const struct settle_item **ret_first,
+                      int64_t *ret_again_us)
 {
     size_t n = 0;
 
@@ -78,23 +82,26 @@ int64_t settle_next(const struct poller *p)
         return again_us;
     if (n >= SETTLE_MOST || p->phase != PHASE_RUN)
         return 0;
-    at = first->queued_us + (p->flight.count == 0 ? 0 : p->flight.count > p->look.running ? WAIT_QUEUE_US : WAIT_RUNNING_US);
+    at = first->queued_us + (p->flight.count == 0                ? 0
+                             : p->flight.count > p->look.running ? WAIT_QUEUE_US
+                                                                 : WAIT_RUNNING_US);
     claim_us = p->claims.recover ? NEVER_US : look_when(&p->look);
     if (claim_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
         int64_t now_us = when_steady_us();
 
-        at = (claim_us > now_us ? claim_us : now_us) + CLAIM_SOON_US;
+        at = MAX(claim_us, now_us) + CLAIM_SOON_US;
         if (at > first->queued_us + WAIT_QUEUE_US)
             at = first->queued_us + WAIT_QUEUE_US;
     }
-    return at < again_us ? at : again_us;
+    return MIN(at, again_us);
 }
 
 static void count(struct poller *p, const struct settlement *s, bool applied)
 {
     if (!applied) {
         log_event(LOG_NOTE, "result not recorded: the task was cancelled or taken back meanwhile",
-                  "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version, task_outcome_name((int)s->outcome));
+                  "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version,
+                  task_outcome_name((int)s->outcome));
         return;
     }
     if (s->event == TASK_SUCCEED)
@@ -105,8 +112,10 @@ static void count(struct poller *p, const struct settlement *s, bool applied)
         p->results.retried++;
 }
 
-/* The server refused the data of a result: it is settled without its text, so that an odd byte does not cost the result. */
-static bool settle_bare(struct poller *p, const struct settlement *s, const struct row_fault *f, bool *applied)
+/* The server refused the data of a result: it is settled without its text, so that an odd byte does
+ * not cost the result. */
+static bool settle_bare(struct poller *p, const struct settlement *s, const struct row_fault *f,
+                        bool *applied)
 {
     struct settlement bare = *s;
     struct err err;
@@ -116,14 +125,18 @@ static bool settle_bare(struct poller *p, const struct settlement *s, const stru
     bare.output = NULL;
     bare.output_size = 0;
     bare.error = s->error ? "(the text could not be stored)" : NULL;
-    if (settle_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL, &err) < 0)
+    if (settle_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL,
+                            false, applied, NULL, &err) < 0)
         return false;
-    log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id, log_quote(f->err.text));
+    log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id,
+              log_quote(f->err.text));
     return true;
 }
 
-/* It stays in the queue, and is tried again after a while that grows; others are settled meanwhile. */
-static void keep_back(struct poller *p, struct settle_item *r, const struct row_fault *f, int64_t now_us)
+/* It stays in the queue, and is tried again after a while that grows; others are settled
+ * meanwhile. */
+static void keep_back(struct poller *p, struct settle_item *r, const struct row_fault *f,
+                      int64_t now_us)
 {
     int64_t most_us = p->conf->dqd.lease_ms * 1000 / 8;
 
@@ -134,14 +147,15 @@ static void keep_back(struct poller *p, struct settle_item *r, const struct row_
         r->hold_us = most_us;
     r->again_us = now_us + r->hold_us;
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > SAY_AFTER_US)) {
-        log_event(LOG_WARN, "a result cannot be recorded yet, others are", "id=%" PRIu64 " error=%s", r->s.id,
-                  log_quote(f->err.text));
+        log_event(LOG_WARN, "a result cannot be recorded yet, others are",
+                  "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
         r->said = true;
     }
 }
 
-/* The first of those whose time has come, by their place in the queue; those that were kept back only when there are no others, so
- * that the locks of the ones are never waited for by the others. */
+/* The first of those whose time has come, by their place in the queue; those that were kept
+ * back only when there are no others, so that the locks of the ones are never waited for by
+ * the others. */
 static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
@@ -149,7 +163,8 @@ static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_k
 
     for (int kept = 0; n == 0 && kept <= 1; kept++) {
         for (size_t i = 0; i < p->results.count && n < SETTLE_MOST; i++)
-            if (kept ? p->results.items[i].again_us && p->results.items[i].again_us <= now_us : !p->results.items[i].again_us)
+            if (kept ? p->results.items[i].again_us && p->results.items[i].again_us <= now_us
+                     : !p->results.items[i].again_us)
                 at[n++] = i;
         *ret_kept = kept == 1;
     }
@@ -187,7 +202,8 @@ int settle_flush(struct poller *p, struct err *err)
         s[i] = p->results.items[at[i]].s;
         put_back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
-    rc = settle_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept, applied, &faults, err);
+    rc = settle_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept,
+                             applied, &faults, err);
     if (rc < 0)
         goto out;
     for (size_t i = 0; i < faults.count; i++) {

@@ -32,7 +32,8 @@ void settle_queue(struct settle_results *q, const struct settlement *s, int64_t 
 /* The duty. */
 int64_t settle_next(const struct poller *p);
 int settle_flush(struct poller *p, struct err *err);
-bool settle_stuck(const struct settle_results *q, int64_t since_us); /* nothing waits but what could not be recorded since then */
+/* nothing waits but what could not be recorded since then */
+bool settle_stuck(const struct settle_results *q, int64_t since_us);
 void settle_free(struct settle_results *q);
 
 #endif

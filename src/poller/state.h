@@ -1,9 +1,10 @@
 /*
  * state.h - what the parts of the poller share. Private to src/poller.
  *
- * The poller is a set of duties (poller.c). Each says when it wants to run next and does one bounded piece of work when that time
- * has come; the tick runs those that are due and returns how long to wait. Times named _us are microseconds on the steady clock of
- * this host, times named _at are milliseconds on the database's clock: the two meet only in dbclock.c.
+ * The poller is a set of duties (poller.c). Each says when it wants to run next and does one
+ * bounded piece of work when that time has come; the tick runs those that are due and returns how
+ * long to wait. Times named _us are microseconds on the steady clock of this host, times named _at
+ * are milliseconds on the database's clock: the two meet only in dbclock.c.
  */
 #ifndef DQ_POLLER_STATE_H
 #define DQ_POLLER_STATE_H
@@ -35,8 +36,9 @@ struct poller {
     struct poller_options *o;
     struct conf *conf;
     struct handlers_table *table; /* current */
-    int64_t
-        reload_us; /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that it has not */
+    /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that
+     * it has not */
+    int64_t reload_us;
     struct db *db;
     struct runner_link *link;
     struct claim_owner owner;
@@ -72,7 +74,8 @@ struct poller {
 };
 
 /* poller.c */
-void poller_end(struct poller *p, int code, const char *text); /* at once; code 0: as asked, else why */
+/* at once; code 0: as asked, else why */
+void poller_end(struct poller *p, int code, const char *text);
 const char *poller_mode_name(enum poller_mode m);
 uint64_t poller_random(void);
 

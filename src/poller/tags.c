@@ -1,6 +1,6 @@
 /*
- * tags.c - the tags that the poller knows of. Invariant: poller.tags is sorted by name, an entry with jobs is never removed, and
- * those with a handler are known to look.c.
+ * tags.c - the tags that the poller knows of. Invariant: poller.tags is sorted by name, an entry
+ * with jobs is never removed, and those with a handler are known to look.c.
  */
 #include "poller/tags.h"
 
@@ -50,7 +50,9 @@ static bool selected(const struct poller *p, const char *name)
 
 static int match(const struct poller *p, const struct tag_state *t)
 {
-    return t->selected && !strchr(t->name, TASK_TAG_NUL) ? handlers_match(p->table->handlers, t->name) : -1;
+    return t->selected && !strchr(t->name, TASK_TAG_NUL)
+               ? handlers_match(p->table->handlers, t->name)
+               : -1;
 }
 
 struct tag_state *tags_of(struct look_tag *t)
@@ -86,7 +88,8 @@ static struct tag_state *insert(struct poller *p, size_t at, const char *name)
         p->tags.cap = p->tags.cap ? 2 * p->tags.cap : 16;
         p->tags.items = mem_resize(p->tags.items, p->tags.cap, sizeof(struct tag_state *));
     }
-    memmove(&p->tags.items[at + 1], &p->tags.items[at], (p->tags.count - at) * sizeof(struct tag_state *));
+    memmove(&p->tags.items[at + 1], &p->tags.items[at],
+            (p->tags.count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
     t->selected = selected(p, name);
     t->handler = match(p, t);
@@ -121,7 +124,8 @@ void tags_rematch(struct poller *p)
     look_at_all(p);
 }
 
-/* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory stays flat. */
+/* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory
+ * stays flat. */
 static void forget(struct poller *p, int64_t now_us)
 {
     size_t kept = 0;
@@ -129,7 +133,8 @@ static void forget(struct poller *p, int64_t now_us)
     for (size_t i = 0; i < p->tags.count; i++) {
         struct tag_state *t = p->tags.items[i];
 
-        if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US && now_us > t->look.rest_until_us) {
+        if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US &&
+            now_us > t->look.rest_until_us) {
             aside_done(&t->aside);
             free(t->name);
             free(t);
@@ -147,7 +152,8 @@ static void warn_unhandled(struct tag_state *t, size_t *warned, int64_t now_us)
         return;
     t->warned_us = now_us;
     if (++*warned <= WARN_MOST)
-        log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s", log_quote(t->name));
+        log_event(LOG_WARN, "tasks are due, but their tag has no handler here", "tag=%s",
+                  log_quote(t->name));
 }
 
 static int by_name(const void *a, const void *b)
@@ -174,7 +180,8 @@ void tags_take_all(struct poller *p, int64_t now_us)
             warn_unhandled(t, &warned, now_us);
     }
     if (warned > WARN_MOST)
-        log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu", warned - WARN_MOST);
+        log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu",
+                  warned - WARN_MOST);
     if (p->tags.count > known)
         qsort(p->tags.items, p->tags.count, sizeof(struct tag_state *), by_name);
     forget(p, now_us);
@@ -197,8 +204,11 @@ void tags_rest(struct tag_state *t, const char *why)
     char text[WHEN_TEXT_SIZE];
 
     if (rest_us)
-        log_event(LOG_ERROR, "handler cannot be started, its tasks are given back and the tag rests on this host",
-                  "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, rest_us / 1000), log_quote(why));
+        log_event(
+            LOG_ERROR,
+            "handler cannot be started, its tasks are given back and the tag rests on this host",
+            "tag=%s rest=%s error=%s", log_quote(t->name),
+            when_format_duration(text, rest_us / 1000), log_quote(why));
 }
 
 void tags_free(struct poller *p)

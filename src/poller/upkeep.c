@@ -1,5 +1,6 @@
 /*
- * upkeep.c - what any poller does for all: taking back tasks whose owner is gone, deleting what has been finished long enough.
+ * upkeep.c - what any poller does for all: taking back tasks whose owner is gone, deleting what has
+ * been finished long enough.
  */
 #include "poller/upkeep.h"
 
@@ -13,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define REAP_MOST 500
 #define REAP_EVERY_US INT64_C(2000000)
@@ -42,19 +44,21 @@ static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *
     return true;
 }
 
-/* It passes over what old snapshots of other sessions keep: where that takes long (twice in a row: once is chance), it is done
- * seldom. */
+/* It passes over what old snapshots of other sessions keep: where that takes long (twice in a row:
+ * once is chance), it is done seldom. */
 static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
 {
-    int64_t dear_us = cost_us < p->upkeep.reap_cost_us ? cost_us : p->upkeep.reap_cost_us, wait_us = dear_us * REAP_SHARE;
+    int64_t dear_us = MIN(cost_us, p->upkeep.reap_cost_us), wait_us = dear_us * REAP_SHARE;
 
     p->upkeep.reap_cost_us = cost_us;
-    p->upkeep.reap_us = now_us + REAP_EVERY_US * 3 / 4 + (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
+    p->upkeep.reap_us = now_us + REAP_EVERY_US * 3 / 4 +
+                        (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
                         (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
 }
 
-/* Keeps those that are ours to take back; give_up[] is by their new place. Of many that are not, the next look begins behind the
- * last one's tag: all of that tag would only be in the way of others. */
+/* Keeps those that are ours to take back; give_up[] is by their new place. Of many that are not,
+ * the next look begins behind the last one's tag: all of that tag would only be in the way of
+ * others. */
 static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, int64_t now_at)
 {
     const char *left = NULL;
@@ -85,8 +89,10 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
         const struct task *t = &l->items[i];
 
         if (taken[i])
-            log_event(LOG_WARN, "lease expired, task taken back", "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
-                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid, give_up[i] ? "failed" : "pending");
+            log_event(LOG_WARN, "lease expired, task taken back",
+                      "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
+                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
+                      give_up[i] ? "failed" : "pending");
     }
 }
 
@@ -96,8 +102,9 @@ static void log_left(struct poller *p, int64_t now_us)
 
     if (aside_news(a, now_us))
         log_event(a->last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
-                  "tasks whose lease has ended cannot be taken back, the others are", "tasks=%zu id=%" PRIu64 " error=%s", a->count,
-                  a->last.id, log_quote(a->last.err.text));
+                  "tasks whose lease has ended cannot be taken back, the others are",
+                  "tasks=%zu id=%" PRIu64 " error=%s", a->count, a->last.id,
+                  log_quote(a->last.err.text));
     else if (aside_over(a))
         log_event(LOG_INFO, "no task is left that cannot be taken back", "%s", "");
 }
@@ -110,7 +117,8 @@ int upkeep_reap(struct poller *p, struct err *err)
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&p->upkeep.aside, now_us, &aside);
-    int rc = lease_store_expired(p->db, p->upkeep.after, aside, aside_count, REAP_MOST, &expired, err);
+    int rc =
+        lease_store_expired(p->db, p->upkeep.after, aside, aside_count, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
@@ -138,14 +146,16 @@ int64_t upkeep_retention_next(const struct poller *p)
     return p->phase == PHASE_RUN ? p->upkeep.retention_us : NEVER_US;
 }
 
-static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted, struct err *err)
+static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted,
+                 struct err *err)
 {
     struct row_faults faults = {0};
     int rc = retention_store_expire(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
 
     if (faults.count)
-        log_event(LOG_WARN, "old tasks cannot be deleted, the others are", "tasks=%zu id=%" PRIu64 " error=%s", faults.count,
-                  faults.items[0].id, log_quote(faults.items[0].err.text));
+        log_event(LOG_WARN, "old tasks cannot be deleted, the others are",
+                  "tasks=%zu id=%" PRIu64 " error=%s", faults.count, faults.items[0].id,
+                  log_quote(faults.items[0].err.text));
     row_faults_done(&faults);
     return rc;
 }
@@ -163,7 +173,8 @@ int upkeep_retention(struct poller *p, struct err *err)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t deleted = SWEEP_STEP;
 
-        for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP; step++) {
+        for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP;
+             step++) {
             int rc = sweep(p, kinds[i].status, kinds[i].age_ms, &deleted, err);
 
             if (rc < 0)
@@ -171,6 +182,7 @@ int upkeep_retention(struct poller *p, struct err *err)
         }
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
-    p->upkeep.retention_us = when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
+    p->upkeep.retention_us =
+        when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
     return 0;
 }

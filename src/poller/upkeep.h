@@ -14,8 +14,9 @@ struct poller;
 struct upkeep {
     int64_t reap_us, retention_us; /* when that is due */
     int64_t reap_cost_us;          /* of the last look for ended leases */
-    char *after;                   /* the next look for ended leases begins behind this tag; NULL: with the first */
-    struct aside aside;            /* tasks that could not be taken back */
+    /* the next look for ended leases begins behind this tag; NULL: with the first */
+    char *after;
+    struct aside aside; /* tasks that could not be taken back */
 };
 
 int64_t upkeep_reap_next(const struct poller *p);

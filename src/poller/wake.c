@@ -1,11 +1,13 @@
 /*
- * wake.c - being told that something has just become due (base/poke.h), instead of finding out at the next poll.
+ * wake.c - being told that something has just become due (base/poke.h), instead of finding out at
+ * the next poll.
  *
- * dq opens an empty file of ours, and inotify(7) reports that. Anybody on this host may wake, and do nothing more: an open carries
- * nothing that would have to be taken and closed, as a message to a socket can carry descriptors whose closing hangs, and a pipe
- * pages of a file whose server hangs. Between two looks the report is not even polled, and look.c says how often they are made. A
- * directory that others may write is safe: no name in it is followed, and only a file of our own account whose dqd is gone is
- * removed.
+ * dq opens an empty file of ours, and inotify(7) reports that. Anybody on this host may wake, and
+ * do nothing more: an open carries nothing that would have to be taken and closed, as a message to
+ * a socket can carry descriptors whose closing hangs, and a pipe pages of a file whose server
+ * hangs. Between two looks the report is not even polled, and look.c says how often they are made.
+ * A directory that others may write is safe: no name in it is followed, and only a file of our own
+ * account whose dqd is gone is removed.
  */
 #include "poller/wake.h"
 
@@ -33,15 +35,17 @@
 #define STALE_AGE_S 2
 #define ENTRIES_MAX 4096
 
-/* Its dqd holds a lock on it for as long as it lives. Somebody else who locks it only keeps it from being removed. */
+/* Its dqd holds a lock on it for as long as it lives. Somebody else who locks it only keeps it from
+ * being removed. */
 static bool is_stale(int dir_fd, const char *name)
 {
     struct stat st;
     int fd;
     bool dead;
 
-    if (strncmp(name, "wake.", 5) != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_size != 0 || st.st_uid != geteuid() || time(NULL) - st.st_mtime < STALE_AGE_S)
+    if (strncmp(name, "wake.", 5) != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(st.st_mode) || st.st_size != 0 || st.st_uid != geteuid() ||
+        time(NULL) - st.st_mtime < STALE_AGE_S)
         return false;
     fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     dead = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -81,7 +85,8 @@ static int open_dir(const char *path)
     return fd;
 }
 
-/* Nobody else can open it before it is locked: then its mode lets all open it, and none write to it. */
+/* Nobody else can open it before it is locked: then its mode lets all open it, and none write to
+ * it. */
 static int make_file(int dir_fd, const char *name)
 {
     int fd = openat(dir_fd, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
@@ -100,7 +105,8 @@ static int watch_opens(int file_fd)
     char path[32];
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file_fd); /* what it is called may be something else by now */
+    /* what it is called may be something else by now */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file_fd);
     if (fd < 0 || inotify_add_watch(fd, path, IN_OPEN) >= 0)
         return fd;
     close(fd);
@@ -116,7 +122,8 @@ static int make_wake(struct poller *p)
     if (w->dir_fd < 0)
         return -1;
     remove_stale(w->dir_fd);
-    snprintf(w->name, sizeof w->name, "%s%016" PRIx64, poke_prefix(prefix, p->conf->mysql.database), poller_random());
+    snprintf(w->name, sizeof w->name, "%s%016" PRIx64, poke_prefix(prefix, p->conf->mysql.database),
+             poller_random());
     w->file_fd = make_file(w->dir_fd, w->name);
     if (w->file_fd < 0) {
         w->name[0] = '\0';
@@ -132,7 +139,8 @@ static bool is_found(const struct poller *p)
     char path[PATH_MAX];
     struct stat st;
 
-    return (size_t)snprintf(path, sizeof path, "%s/%s", p->conf->dqd.wake_dir, p->wake.name) >= sizeof path ||
+    return (size_t)snprintf(path, sizeof path, "%s/%s", p->conf->dqd.wake_dir, p->wake.name) >=
+               sizeof path ||
            fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
@@ -147,13 +155,16 @@ void wake_open(struct poller *p)
     wake_close(p);
     if (make_wake(p) == 0) {
         if (again)
-            log_event(LOG_NOTE, "the file by which dq wakes this dqd was missing and has been made again", "wake_dir=%s",
-                      log_quote(dir));
+            log_event(LOG_NOTE,
+                      "the file by which dq wakes this dqd was missing and has been made again",
+                      "wake_dir=%s", log_quote(dir));
         p->wake.rung = again; /* who added something meanwhile could not tell */
         return;
     }
-    log_event(had || !again ? LOG_NOTE : LOG_DEBUG, "dq cannot wake this dqd: what is added late is seen at the next poll",
-              "wake_dir=%s poll_interval=%s error=%s", log_quote(dir), when_format_duration(text, p->conf->dqd.poll_interval_ms),
+    log_event(had || !again ? LOG_NOTE : LOG_DEBUG,
+              "dq cannot wake this dqd: what is added late is seen at the next poll",
+              "wake_dir=%s poll_interval=%s error=%s", log_quote(dir),
+              when_format_duration(text, p->conf->dqd.poll_interval_ms),
               log_quote(strerror(errno)));
     wake_close(p);
 }
@@ -191,7 +202,8 @@ void wake_run(struct poller *p)
 
     if (!w->rung || now_us < w->next_us)
         return;
-    /* Emptied before the look: what is sent from now on may be about a task that the look does not see. */
+    /* Emptied before the look: what is sent from now on may be about a task that the look does not
+     * see. */
     for (int i = 0; i < DRAIN_MAX && read(w->fd, reports, sizeof reports) > 0; i++)
         ;
     w->rung = false;

@@ -18,10 +18,13 @@ struct wake {
     int64_t next_us; /* it is not looked at before */
 };
 
-void wake_open(struct poller *p); /* as [dqd] wake_dir says; when it cannot be done it is logged, and all else goes on */
+/* as [dqd] wake_dir says; when it cannot be done it is logged, and all else goes on */
+void wake_open(struct poller *p);
 void wake_close(struct poller *p);
-int wake_fd(const struct poller *p);       /* wake.rung is to be set when it is readable; -1: not at the moment */
+/* wake.rung is to be set when it is readable; -1: not at the moment */
+int wake_fd(const struct poller *p);
 int64_t wake_next(const struct poller *p); /* when wake_run has something to do */
-void wake_run(struct poller *p);           /* if it was rung, and the last time was long enough ago: empties the queue, looks */
+/* if it was rung, and the last time was long enough ago: empties the queue, looks */
+void wake_run(struct poller *p);
 
 #endif

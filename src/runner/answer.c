@@ -1,9 +1,9 @@
 /*
  * answer.c - reads what a batch handler says about its tasks.
  *
- * Invariant: a task is called done only because a verdict says so to the letter, or because its process ended with status 0 and
- * nothing it printed could have been meant as another verdict on that task. Unreadable lines decide only at the end: a proper
- * verdict that follows one counts.
+ * Invariant: a task is called done only because a verdict says so to the letter, or because its
+ * process ended with status 0 and nothing it printed could have been meant as another verdict on
+ * that task. Unreadable lines decide only at the end: a proper verdict that follows one counts.
  */
 #include "runner/answer.h"
 
@@ -81,7 +81,8 @@ static void note_unreadable(struct job *j, const char *line, size_t len, const c
 }
 
 /* False: it is no verdict on a task of this job, and *err says why. */
-static bool take_verdict(struct job *j, struct job_context *c, const char *line, size_t len, struct err *err)
+static bool take_verdict(struct job *j, struct job_context *c, const char *line, size_t len,
+                         struct err *err)
 {
     struct verdict v;
 

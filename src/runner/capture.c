@@ -1,7 +1,8 @@
 /*
  * capture.c - the tail of a handler's output, and its lines.
  *
- * Invariant: memory is bounded by the limit, or by the length of the longest line, whatever the handler writes.
+ * Invariant: memory is bounded by the limit, or by the length of the longest line, whatever the
+ * handler writes.
  */
 #include "runner/capture.h"
 
@@ -9,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define FIRST_CAP 512
 
@@ -39,7 +41,7 @@ void capture_add(struct capture *c, const char *p, size_t len)
     }
     if (!len)
         return;
-    size_t room = c->limit - c->len, append = len < room ? len : room;
+    size_t room = c->limit - c->len, append = MIN(len, room);
     if (append) { /* not full yet: head is 0 */
         grow(c, c->len + append);
         memcpy(c->data + c->len, p, append);
@@ -47,7 +49,7 @@ void capture_add(struct capture *c, const char *p, size_t len)
     }
     while (append < len) {
         size_t n = len - append, to_end = c->limit - c->head;
-        n = n < to_end ? n : to_end;
+        n = MIN(n, to_end);
         memcpy(c->data + c->head, p + append, n);
         c->head = (c->head + n) % c->limit;
         append += n;

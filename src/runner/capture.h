@@ -1,5 +1,6 @@
 /*
- * capture.h - what is kept of a handler's output: the last bytes of it, and for a batch the lines of its stdout.
+ * capture.h - what is kept of a handler's output: the last bytes of it, and for a batch the lines
+ * of its stdout.
  */
 #ifndef DQ_RUNNER_CAPTURE_H
 #define DQ_RUNNER_CAPTURE_H
@@ -21,16 +22,19 @@ struct capture {
 };
 void capture_init(struct capture *c, size_t limit);
 void capture_add(struct capture *c, const char *p, size_t len);
-/* The tail in one piece; c->len bytes less those of a character that was cut in two at the front. Owned by c. */
+/* The tail in one piece; c->len bytes less those of a character that was cut in two at the front.
+ * Owned by c. */
 const char *capture_tail(struct capture *c, size_t *ret_len);
 void capture_done(struct capture *c);
 
-/* Lines put together from pieces. A line over CAPTURE_LINE_MAX is handed over in pieces that are not whole. */
+/* Lines put together from pieces. A line over CAPTURE_LINE_MAX is handed over in pieces that are
+ * not whole. */
 struct lines {
     struct buf part;
     bool overlong; /* the rest of the present line is not whole either */
 };
-typedef void lines_cb(void *ctx, const char *line, size_t len, bool whole); /* without the newline */
+/* without the newline */
+typedef void lines_cb(void *ctx, const char *line, size_t len, bool whole);
 void lines_add(struct lines *l, const char *p, size_t len, lines_cb *cb, void *ctx);
 void lines_finish(struct lines *l, lines_cb *cb, void *ctx); /* the last line needs no newline */
 void lines_done(struct lines *l);

@@ -1,7 +1,8 @@
 /*
  * check.c - whether handlers could be started, found out without starting any.
  *
- * Invariant: what this account is not allowed to see is taken to be there: the handler's account may see it.
+ * Invariant: what this account is not allowed to see is taken to be there: the handler's account
+ * may see it.
  */
 #include "runner/plan.h"
 #include "runner/runner.h"
@@ -42,7 +43,8 @@ static int check_program(const struct setup *s, const char *name, struct err *er
         return 0;
     if (worst == EACCES)
         return err_set(err, ERR_CONFIG, "%s is no executable file", name);
-    return err_set(err, ERR_CONFIG, "%s: %s", name, strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
+    return err_set(err, ERR_CONFIG, "%s: %s", name,
+                   strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
 }
 
 static int check_plan(const struct plan *p, struct err *err)
@@ -52,13 +54,15 @@ static int check_plan(const struct plan *p, struct err *err)
 
     if (!s)
         return err->code = ERR_CONFIG;
-    int rc = fault ? err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault)) : check_program(s, p->argv[0], err);
+    int rc = fault ? err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault))
+                   : check_program(s, p->argv[0], err);
     setup_free(s);
     return rc;
 }
 
 size_t runner_check(const struct handlers *handlers, const char *default_user,
-                    void (*warn)(const struct handlers *handlers, const struct handler *h, const char *why))
+                    void (*warn)(const struct handlers *handlers, const struct handler *h,
+                                 const char *why))
 {
     struct table *table = table_new(handlers, default_user);
     struct err err;

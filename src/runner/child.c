@@ -1,9 +1,10 @@
 /*
  * child.c - starts, signals and reaps handler processes.
  *
- * Invariant: between vfork and exec the child runs on this process's memory, so it makes system calls only and writes nothing but
- * `failure`, `note` and the errno of the thread that waits for it; a group is signalled only while its leader has not been reaped,
- * so that its number cannot belong to somebody else.
+ * Invariant: between vfork and exec the child runs on this process's memory, so it makes system
+ * calls only and writes nothing but `failure`, `note` and the errno of the thread that waits for
+ * it; a group is signalled only while its leader has not been reaped, so that its number cannot
+ * belong to somebody else.
  */
 #include "runner/child.h"
 
@@ -18,7 +19,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum step { STEP_NONE, STEP_STREAMS, STEP_SESSION, STEP_LIMIT, STEP_NICE, STEP_ACCOUNT, STEP_CWD, STEP_ORPHAN, STEP_EXEC };
+enum step {
+    STEP_NONE,
+    STEP_STREAMS,
+    STEP_SESSION,
+    STEP_LIMIT,
+    STEP_NICE,
+    STEP_ACCOUNT,
+    STEP_CWD,
+    STEP_ORPHAN,
+    STEP_EXEC
+};
 
 struct failure {
     enum step step;
@@ -28,7 +39,8 @@ struct failure {
 /* glibc's own wrappers would signal the threads of the process whose memory this is. */
 static bool switch_account(const struct child_account *a)
 {
-    return syscall(SYS_setgroups, a->group_count, a->groups) == 0 && syscall(SYS_setresgid, a->gid, a->gid, a->gid) == 0 &&
+    return syscall(SYS_setgroups, a->group_count, a->groups) == 0 &&
+           syscall(SYS_setresgid, a->gid, a->gid, a->gid) == 0 &&
            syscall(SYS_setresuid, a->uid, a->uid, a->uid) == 0;
 }
 
@@ -62,8 +74,8 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
         return STEP_NICE;
     if (s->account && !switch_account(s->account))
         return STEP_ACCOUNT;
-    /* After the change of account, which clears it, and before whatever may hang; the parent may have died before it was in
-     * force. */
+    /* After the change of account, which clears it, and before whatever may hang; the parent may
+     * have died before it was in force. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         return STEP_ORPHAN;
     if (chdir(s->cwd) != 0)
@@ -74,7 +86,8 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
     return STEP_NONE;
 }
 
-static _Noreturn __attribute__((noinline)) void child_main(const struct child_spec *s, pid_t parent, volatile struct failure *f)
+static _Noreturn __attribute__((noinline)) void child_main(const struct child_spec *s, pid_t parent,
+                                                           volatile struct failure *f)
 {
     enum step step = prepare(s, parent);
 
@@ -107,18 +120,22 @@ static int explain(const struct child_spec *s, struct failure f, struct err *err
     case STEP_ORPHAN:
         return err_set(err, ERR_SYSTEM, "the runner died while this was started");
     default:
-        return err_set(err, ERR_SYSTEM, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0], why);
+        return err_set(err, ERR_SYSTEM, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0],
+                       why);
     }
 }
 
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
 {
-    volatile struct failure f = {STEP_NONE, 0}; /* changes while vfork is called, without the compiler's knowledge */
+    /* changes while vfork is called, without the compiler's knowledge */
+    volatile struct failure f = {STEP_NONE, 0};
     const pid_t parent = getpid();
-    const pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */
+    /* NOLINT(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */
+    const pid_t pid = vfork();
 
     if (pid == 0)
-        child_main(s, parent, &f); /* NOLINT(clang-analyzer-unix.Vfork): as the invariant above says */
+        /* NOLINT(clang-analyzer-unix.Vfork): as the invariant above says */
+        child_main(s, parent, &f);
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));
     if (f.step != STEP_NONE) {
@@ -174,5 +191,6 @@ bool child_never_executed(pid_t pid)
     line[fread(line, 1, sizeof line - 1, f)] = '\0';
     fclose(f);
     rest = strrchr(line, ')');
-    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & FORKNOEXEC;
+    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           flags & FORKNOEXEC;
 }

@@ -1,8 +1,8 @@
 /*
  * crew.c - jobs from their place in the line to their end.
  *
- * Invariants: a job is in a line, or has a slot; one with a slot is being started, runs, or has ended but for what is left of its
- * session.
+ * Invariants: a job is in a line, or has a slot; one with a slot is being started, runs, or has
+ * ended but for what is left of its session.
  */
 #include "runner/crew.h"
 
@@ -99,7 +99,8 @@ void crew_watch(struct crew *w)
     if (now < w->watch_at)
         return;
     w->watch_at = JOB_NEVER;
-    for (size_t i = w->jobs.running_count; i-- > 0;) /* the last takes the place of one that leaves */
+    for (size_t i = w->jobs.running_count;
+         i-- > 0;) /* the last takes the place of one that leaves */
         watch_running(w, w->jobs.running[i], now);
     watch_waiting(w, now);
     if (w->ending)
@@ -156,11 +157,13 @@ static bool start(struct crew *w, struct job *j)
     return true;
 }
 
-/* Starts what may start. CREW_MORE: there may be more; CREW_LEFT: this thread does not own the loop any more. */
+/* Starts what may start. CREW_MORE: there may be more; CREW_LEFT: this thread does not own the loop
+ * any more. */
 enum crew_starts crew_start(struct crew *w)
 {
     for (int n = 0; n < STARTS; n++) {
-        struct job *j = queue_pick(&w->queue, w->slots - (int)w->jobs.running_count, w->slots, when_steady_us());
+        struct job *j = queue_pick(&w->queue, w->slots - (int)w->jobs.running_count, w->slots,
+                                   when_steady_us());
         if (!j)
             return CREW_DONE;
         if (job_late_at(j) <= when_steady())

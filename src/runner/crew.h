@@ -1,5 +1,6 @@
 /*
- * crew.h - the runner's jobs from their place in the line to their end: which starts next, what is stopped when, what has ended.
+ * crew.h - the runner's jobs from their place in the line to their end: which starts next, what is
+ * stopped when, what has ended.
  */
 #ifndef DQ_RUNNER_CREW_H
 #define DQ_RUNNER_CREW_H
@@ -40,7 +41,8 @@ void crew_stop(struct crew *w, struct job *j, enum job_stop why);
 enum crew_starts {
     CREW_DONE, /* no more can start */
     CREW_MORE, /* there may be more */
-    CREW_LEFT, /* a start hangs, and another thread has taken over: the caller leaves everything alone */
+    /* a start hangs, and another thread has taken over: the caller leaves everything alone */
+    CREW_LEFT,
 };
 /* Starts some of what may start. */
 enum crew_starts crew_start(struct crew *w);

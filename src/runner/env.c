@@ -1,7 +1,8 @@
 /*
  * env.c - the environment of one process: its handler's, and what dqd says of the task.
  *
- * Invariant: what begins with DQ_ is set here alone (handlers_load refuses such names), each even where it is empty.
+ * Invariant: what begins with DQ_ is set here alone (handlers_load refuses such names), each even
+ * where it is empty.
  */
 #include "runner/env.h"
 

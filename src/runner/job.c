@@ -1,11 +1,13 @@
 /*
  * job.c - a job's life: start, deadlines, output, end.
  *
- * Invariants: KILL is sent before the deadline, whatever else happens; every task of a started job gets exactly one result, or the
- * job as a whole is returned; a job ends when the leader of its session does, and nothing of the session outlives it.
+ * Invariants: KILL is sent before the deadline, whatever else happens; every task of a started job
+ * gets exactly one result, or the job as a whole is returned; a job ends when the leader of its
+ * session does, and nothing of the session outlives it.
  *
- * A background process that stays in the session is killed at that moment, output it has not written by then is lost. One that has
- * made a session of its own (setsid) goes on and is nobody's: if it holds the handler's stdout, its writes fail.
+ * A background process that stays in the session is killed at that moment, output it has not
+ * written by then is lost. One that has made a session of its own (setsid) goes on and is nobody's:
+ * if it holds the handler's stdout, its writes fail.
  */
 #include "runner/job.h"
 
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +31,9 @@
 #define LAST_READ_MAX (256 * 1024) /* once the leader has ended: others may still write */
 #define LAST_LINE_MAX 160
 #define START_MAX_MS 10000 /* until a program is executed: an automatic mount takes seconds */
-#define DROP_WAIT_MS 1000  /* for one that was killed before that; afterwards it is stuck in the kernel and will execute nothing */
+/* for one that was killed before that; afterwards it is stuck in the kernel and will execute
+ * nothing */
+#define DROP_WAIT_MS 1000
 #define DROP_LOOK_MS 20
 
 struct job *job_receive(struct proto_in *in, int64_t now)
@@ -94,8 +99,8 @@ bool job_is_batch(const struct job *j)
     return j->plan->handler->batch > 1;
 }
 
-/* Closing alone would not do: a child that is just about to execute its program still has the descriptor, and as long as it has,
- * there are events for a job that may be gone. */
+/* Closing alone would not do: a child that is just about to execute its program still has the
+ * descriptor, and as long as it has, there are events for a job that may be gone. */
 static void close_stream(struct job_stream *s, struct job_context *c)
 {
     if (s->fd >= 0)
@@ -113,7 +118,8 @@ static int open_stream(struct job_stream *s, struct job_context *c, int *ret_end
         return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
     s->fd = fds[0];
     *ret_end = fds[1];
-    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, fds[0], &ev) != 0)
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
+        epoll_ctl(c->epoll, EPOLL_CTL_ADD, fds[0], &ev) != 0)
         return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
     return 0;
 }
@@ -208,7 +214,8 @@ void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now)
     j->lease_ms = deadline_at > now ? deadline_at - now : 0;
 }
 
-/* KILL is sent a margin before the deadline, TERM a grace before that; both are small against a short lease. */
+/* KILL is sent a margin before the deadline, TERM a grace before that; both are small against a
+ * short lease. */
 static int64_t lease_kill_at(const struct job *j)
 {
     int64_t margin = j->lease_ms / 20;
@@ -241,7 +248,7 @@ void job_stop(struct job *j, enum job_stop why, int64_t now)
 int64_t job_watch(struct job *j, int64_t now)
 {
     int64_t lease_at = lease_term_at(j), timeout_at = j->start_at + j->plan->handler->timeout_ms;
-    int64_t stop_at = lease_at < timeout_at ? lease_at : timeout_at;
+    int64_t stop_at = MIN(lease_at, timeout_at);
 
     if (j->stop == JOB_RUNS) {
         if (now < stop_at)
@@ -269,10 +276,13 @@ static void explain_hang(const struct job *j, bool looked_up, struct err *err)
 
     when_format_duration(after, START_MAX_MS);
     if (looked_up)
-        err_set(err, ERR_SYSTEM, "the start of %s hangs, given up after %s: does the file system of the program and of cwd answer?",
-                j->plan->argv[0], after);
+        err_set(
+            err, ERR_SYSTEM,
+            "the start of %s hangs, given up after %s: does the file system of the program and of cwd answer?",
+            j->plan->argv[0], after);
     else
-        err_set(err, ERR_SYSTEM, "user %s: the account database has not answered for %s", h->user ? h->user : "of dqd", after);
+        err_set(err, ERR_SYSTEM, "user %s: the account database has not answered for %s",
+                h->user ? h->user : "of dqd", after);
 }
 
 bool job_watch_launch(struct job *j, int64_t now, int64_t *ret_next, struct err *err)
@@ -282,7 +292,7 @@ bool job_watch_launch(struct job *j, int64_t now, int64_t *ret_next, struct err 
 
     if (j->stop != JOB_RUNS && j->stop_at + j->plan->handler->kill_grace_ms < kill_at)
         kill_at = j->stop_at + j->plan->handler->kill_grace_ms;
-    *ret_next = limit_at < kill_at ? limit_at : kill_at;
+    *ret_next = MIN(limit_at, kill_at);
     if (now < *ret_next)
         return false;
     if (!a->given_up) {
@@ -366,8 +376,8 @@ static void return_unable(struct job *j, struct job_context *c, int status)
     struct err e = {0};
 
     last_line(j, line);
-    err_set(&e, ERR_SYSTEM, "exit status %d (%s)%s%s", status, status == 127 ? "not found" : "not executable", *line ? ": " : "",
-            line);
+    err_set(&e, ERR_SYSTEM, "exit status %d (%s)%s%s", status,
+            status == 127 ? "not found" : "not executable", *line ? ": " : "", line);
     job_return(j, c, true, e.text);
 }
 

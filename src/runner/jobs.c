@@ -1,7 +1,8 @@
 /*
  * jobs.c - finds jobs.
  *
- * Invariant: a job is among the running ones exactly while it has a slot, and by its pid exactly while it has a slot and a pid.
+ * Invariant: a job is among the running ones exactly while it has a slot, and by its pid exactly
+ * while it has a slot and a pid.
  */
 #include "runner/jobs.h"
 

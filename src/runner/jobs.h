@@ -1,5 +1,6 @@
 /*
- * jobs.h - the runner's jobs: by number, by the process that leads them, and those that have a slot.
+ * jobs.h - the runner's jobs: by number, by the process that leads them, and those that have a
+ * slot.
  */
 #ifndef DQ_RUNNER_JOBS_H
 #define DQ_RUNNER_JOBS_H

@@ -1,9 +1,10 @@
 /*
  * launch.c - starts processes, and hands the loop on when a start hangs.
  *
- * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts something, `now` is that; whoever sets
- * it to NULL, the owner when the start is over or another thread that takes over, owns the loop. What a thread reads of a job it
- * has read before the process is there (`note`), so that the job may go while the thread is stuck.
+ * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts
+ * something, `now` is that; whoever sets it to NULL, the owner when the start is over or another
+ * thread that takes over, owns the loop. What a thread reads of a job it has read before the
+ * process is there (`note`), so that the job may go while the thread is stuck.
  */
 #include "runner/launch.h"
 
@@ -24,15 +25,19 @@
 #include <unistd.h>
 
 #define SLOW_MS 50
-#define STACK_SIZE ((size_t)512 << 10) /* the account database has its own ideas of what it needs */
+#define STACK_SIZE                                                                                 \
+    ((size_t)512 << 10) /* the account database has its own ideas of what it needs                 \
+                         */
 
 struct launcher {
     int null_fd, nice;
     struct rlimit files;
     launch_loop *loop;
     void *ctx;
-    _Atomic(struct launch *) now; /* what the loop's owner starts; NULL: nothing, or the loop was taken over from that */
-    atomic_llong began_at;        /* the last start: its launch may be gone already when another thread asks */
+    /* what the loop's owner starts; NULL: nothing, or the loop was taken over from that */
+    _Atomic(struct launch *) now;
+    /* the last start: its launch may be gone already when another thread asks */
+    atomic_llong began_at;
     int timer_fd; /* wakes a thread that stands by */
     atomic_int armed;
     atomic_int standing_by;
@@ -126,10 +131,12 @@ static int add_thread(struct launcher *l)
     return rc;
 }
 
-/* Whether the loop is ours now. The launch is not touched before: its owner may be about to free it. */
+/* Whether the loop is ours now. The launch is not touched before: its owner may be about to free
+ * it. */
 static bool take_over(struct launcher *l, struct launch *a)
 {
-    if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 || !atomic_compare_exchange_strong(&l->now, &a, NULL))
+    if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 ||
+        !atomic_compare_exchange_strong(&l->now, &a, NULL))
         return false;
     a->slow = true;
     a->plan->hanging++;
@@ -238,7 +245,8 @@ bool launch_drop(struct launch *a)
         a->plan->given_up++;
     }
     a->given_up = true;
-    if (atomic_compare_exchange_strong(&a->stage, &looks_up, LAUNCH_DROPPED) || looks_up == LAUNCH_DROPPED)
+    if (atomic_compare_exchange_strong(&a->stage, &looks_up, LAUNCH_DROPPED) ||
+        looks_up == LAUNCH_DROPPED)
         return true;
     pid = *a->note;
     if (pid > 0)

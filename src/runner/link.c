@@ -1,8 +1,8 @@
 /*
  * link.c - the poller's side of the link to the runner.
  *
- * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner; what the runner says is checked as
- * if it came from a stranger.
+ * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner;
+ * what the runner says is checked as if it came from a stranger.
  */
 #include "runner/runner.h"
 
@@ -36,7 +36,7 @@
 struct runner_link {
     int fd; /* -1: closed */
     pid_t pid;
-    bool gone; /* and GONE was said */
+    bool gone;             /* and GONE was said */
     bool cleared;          /* after that: nothing of any handler is left */
     volatile pid_t *notes; /* shared with the runner: see process.h */
     struct proto_in in;
@@ -136,7 +136,8 @@ void runner_send_job(struct runner_link *l, const struct runner_job *j)
     sent_one(l);
 }
 
-void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count, int64_t deadline_at)
+void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count,
+                          int64_t deadline_at)
 {
     while (count) {
         size_t n = count < DEADLINES_MAX ? count : DEADLINES_MAX;
@@ -209,7 +210,8 @@ static bool is_leader(void *ctx, pid_t session)
     return false;
 }
 
-/* Those that the runner did not reap. False: one of them is not our child, so that its number may be another process's by now. */
+/* Those that the runner did not reap. False: one of them is not our child, so that its number may
+ * be another process's by now. */
 static bool find_leaders(struct runner_link *l)
 {
     bool ours = true;
@@ -254,7 +256,8 @@ static bool wait_for_end(pid_t pid)
     return rc == pid;
 }
 
-/* The runner has died, or is not to be believed any more. Without the link it ends by itself if we may not kill it. */
+/* The runner has died, or is not to be believed any more. Without the link it ends by itself if we
+ * may not kill it. */
 static void bury(struct runner_link *l)
 {
     if (l->fd >= 0)
@@ -279,8 +282,8 @@ static void get_result(struct runner_link *l, struct runner_event *e)
     e->signal = (int)proto_get_u32(&l->in);
     e->finish_us = proto_get_i64(&l->in);
     e->error = proto_get_text(&l->in, ERROR_MAX);
-    if (outcome >= OUTCOME_COUNT || e->exit_code < -1 || e->exit_code > 255 || e->signal < 0 || e->signal > 127 ||
-        e->retry_after_ms < -1)
+    if (outcome >= OUTCOME_COUNT || e->exit_code < -1 || e->exit_code > 255 || e->signal < 0 ||
+        e->signal > 127 || e->retry_after_ms < -1)
         l->in.bad = true;
     e->outcome = (enum task_outcome)outcome;
     if (with_output && l->output.len) {
@@ -428,7 +431,8 @@ void runner_stop(struct runner_link *l, int64_t timeout_ms)
         int64_t left = until - when_steady();
         if (left <= 0)
             break;
-        if (poll(&p, 1, left < INT32_MAX ? (int)left : INT32_MAX) > 0 && proto_recv(&l->in, l->fd) < 0)
+        if (poll(&p, 1, left < INT32_MAX ? (int)left : INT32_MAX) > 0 &&
+            proto_recv(&l->in, l->fd) < 0)
             break; /* the end of its side: it has ended every handler */
     }
     bury(l);

@@ -1,8 +1,8 @@
 /*
  * orphans.c - adopts and remembers what handlers left behind.
  *
- * Invariant: of each orphan that has not been reaped it is known since when at the latest it has been there, if the kernel lists
- * them.
+ * Invariant: of each orphan that has not been reaped it is known since when at the latest it has
+ * been there, if the kernel lists them.
  */
 #include "runner/orphans.h"
 

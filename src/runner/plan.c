@@ -64,7 +64,8 @@ static const char *env_get(const struct setup *p, const char *name)
     return "";
 }
 
-/* Where the program may be: the path itself, or its name in every directory of the handler's PATH. */
+/* Where the program may be: the path itself, or its name in every directory of the handler's
+ * PATH. */
 static void make_programs(struct setup *p, const char *name)
 {
     const char *path = env_get(p, "PATH");
@@ -78,7 +79,8 @@ static void make_programs(struct setup *p, const char *name)
     do {
         size_t len = strcspn(path, ":");
         p->programs = mem_resize(p->programs, n + 2, sizeof *p->programs);
-        p->programs[n++] = len ? mem_printf("%.*s/%s", (int)len, path, name) : mem_printf("./%s", name);
+        p->programs[n++] =
+            len ? mem_printf("%.*s/%s", (int)len, path, name) : mem_printf("./%s", name);
         p->programs[n] = NULL;
         path += len;
     } while (*path++);
@@ -113,7 +115,8 @@ static void load_groups(struct child_account *a)
     a->group_count = (size_t)count;
 }
 
-/* The entry of an account, NULL: of this process. 0, and *ret NULL when there is none; else errno. *memory is to be freed. */
+/* The entry of an account, NULL: of this process. 0, and *ret NULL when there is none; else errno.
+ * *memory is to be freed. */
 static int look_up(const char *user, struct passwd *pw, char **memory, struct passwd **ret)
 {
     size_t size = 1024;
@@ -121,7 +124,8 @@ static int look_up(const char *user, struct passwd *pw, char **memory, struct pa
 
     do {
         *memory = mem_resize(*memory, size *= 2, 1);
-        rc = user ? getpwnam_r(user, pw, *memory, size, ret) : getpwuid_r(geteuid(), pw, *memory, size, ret);
+        rc = user ? getpwnam_r(user, pw, *memory, size, ret)
+                  : getpwuid_r(geteuid(), pw, *memory, size, ret);
     } while (rc == ERANGE && size < ((size_t)1 << 20));
     return rc;
 }
@@ -136,13 +140,15 @@ struct setup *setup_new(const struct plan *p, struct err *err)
     int rc = look_up(stay ? NULL : user, &entry, &memory, &pw);
 
     if (!stay && !pw) {
-        err_set(err, ERR_SYSTEM, "user %s: %s", user, rc ? strerror(rc) : "there is no such account");
+        err_set(err, ERR_SYSTEM, "user %s: %s", user,
+                rc ? strerror(rc) : "there is no such account");
         goto out;
     }
     s = mem_zero(1, sizeof *s);
     s->switches = !stay && (geteuid() == 0 || pw->pw_uid != geteuid());
     if (s->switches) {
-        s->account = (struct child_account){.name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
+        s->account = (struct child_account){
+            .name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
         load_groups(&s->account);
     }
     make_env(s, p->handler, pw);

@@ -1,7 +1,8 @@
 /*
  * plan.h - a handlers table made ready to start processes from.
  *
- * What needs the account database is looked up by whoever starts a handler first (launch.c), because that database may not answer.
+ * What needs the account database is looked up by whoever starts a handler first (launch.c),
+ * because that database may not answer.
  */
 #ifndef DQ_RUNNER_PLAN_H
 #define DQ_RUNNER_PLAN_H
@@ -41,12 +42,13 @@ struct table {
     struct table *next;
 };
 
-/* Asks the account database, and may block on that; may be called by any thread. NULL with err (ERR_SYSTEM) when there is no such
- * account. */
+/* Asks the account database, and may block on that; may be called by any thread. NULL with err
+ * (ERR_SYSTEM) when there is no such account. */
 struct setup *setup_new(const struct plan *p, struct err *err);
 void setup_free(struct setup *s); /* NULL is fine */
 
-/* handlers must outlive the table, and default_user, too: the account of handlers without `user:`, NULL or "": the runner's own. */
+/* handlers must outlive the table, and default_user, too: the account of handlers without `user:`,
+ * NULL or "": the runner's own. */
 struct table *table_new(const struct handlers *handlers, const char *default_user);
 void table_free(struct table *t);
 

@@ -1,7 +1,8 @@
 /*
  * process.c - makes a forked copy of the poller into a process of its own.
  *
- * Invariant: afterwards nothing of the poller's reaches a handler: no descriptor, no ignored signal, no name.
+ * Invariant: afterwards nothing of the poller's reaches a handler: no descriptor, no ignored
+ * signal, no name.
  */
 #include "runner/process.h"
 
@@ -12,11 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* All are blocked, so none interrupts or ends this process and none has to be undone in a child but by one call. */
+/* All are blocked, so none interrupts or ends this process and none has to be undone in a child but
+ * by one call. */
 static void set_signals(void)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    const unsigned long none[4] = {0}; /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
+    /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
+    const unsigned long none[4] = {0};
     sigset_t blocked, kept;
 
     sigfillset(&blocked);
@@ -31,7 +34,8 @@ static void set_signals(void)
             syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
 }
 
-/* Nothing of the poller's stays open but standard streams and the link, which gets the lowest number. */
+/* Nothing of the poller's stays open but standard streams and the link, which gets the lowest
+ * number. */
 static int keep_only(int sock)
 {
     if (sock != 3)

@@ -1,8 +1,9 @@
 /*
  * proto.c - messages between poller and runner.
  *
- * Invariants: a packet holds whole messages only and never more than PROTO_PACKET_MAX bytes; the k-th message of a packet that
- * carries a descriptor owns the k-th descriptor; no get reads outside of its message.
+ * Invariants: a packet holds whole messages only and never more than PROTO_PACKET_MAX bytes; the
+ * k-th message of a packet that carries a descriptor owns the k-th descriptor; no get reads outside
+ * of its message.
  */
 #include "runner/proto.h"
 
@@ -69,7 +70,8 @@ void proto_begin(struct proto_out *o, enum proto_type type, size_t room, int fd)
 {
     struct proto_packet *p = o->last;
 
-    if (!p || p->data.len + HEADER_SIZE + room > PROTO_PACKET_MAX || (fd >= 0 && p->fd_count == PROTO_FDS_MAX))
+    if (!p || p->data.len + HEADER_SIZE + room > PROTO_PACKET_MAX ||
+        (fd >= 0 && p->fd_count == PROTO_FDS_MAX))
         p = packet_new(o);
     if (fd >= 0)
         p->fds[p->fd_count++] = fd;
@@ -144,7 +146,9 @@ int proto_flush(struct proto_out *o, int sock)
         if (packet_send(o->first, sock) >= 0)
             packet_sent(o);
         else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS)
-            return 1; /* ETOOMANYREFS: more descriptors under way than may be open; the other side takes them out */
+            /* ETOOMANYREFS: more descriptors under way than may be open; the other side takes them
+             * out */
+            return 1;
         else if (errno != EINTR)
             return -1;
     }
@@ -158,7 +162,8 @@ bool proto_pending(const struct proto_out *o)
 
 bool proto_full(const struct proto_out *o)
 {
-    return o->first && (o->first != o->last || o->first->fd_count == PROTO_FDS_MAX || o->first->data.len > PROTO_PACKET_MAX / 2);
+    return o->first && (o->first != o->last || o->first->fd_count == PROTO_FDS_MAX ||
+                        o->first->data.len > PROTO_PACKET_MAX / 2);
 }
 
 void proto_out_done(struct proto_out *o)
@@ -206,12 +211,16 @@ int proto_recv(struct proto_in *in, int sock)
         char space[CMSG_SPACE(sizeof in->fds)];
     } control;
     struct iovec iov = {in->data, PROTO_PACKET_MAX};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.space,
+                       .msg_controllen = sizeof control.space};
     ssize_t n;
 
     close_untaken(in);
     in->len = in->pos = in->end = 0;
-    /* ECONNRESET: the other side ended without reading all of ours. Said once, before what it had sent: that can still be read. */
+    /* ECONNRESET: the other side ended without reading all of ours. Said once, before what it had
+     * sent: that can still be read. */
     do
         n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));

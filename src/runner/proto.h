@@ -1,9 +1,11 @@
 /*
- * proto.h - messages between poller and runner: many to a packet of a SOCK_SEQPACKET socket pair, descriptors by SCM_RIGHTS.
+ * proto.h - messages between poller and runner: many to a packet of a SOCK_SEQPACKET socket pair,
+ * descriptors by SCM_RIGHTS.
  *
- * Both ends are the same program on the same host, so numbers go as they lie in memory. Still nothing that was read is trusted:
- * the other side may have been taken over. Every get checks its bounds; a message that ends early or a text that is not one is
- * noted in `bad` and reads as zero, and the reader drops the link.
+ * Both ends are the same program on the same host, so numbers go as they lie in memory. Still
+ * nothing that was read is trusted: the other side may have been taken over. Every get checks its
+ * bounds; a message that ends early or a text that is not one is noted in `bad` and reads as zero,
+ * and the reader drops the link.
  */
 #ifndef DQ_RUNNER_PROTO_H
 #define DQ_RUNNER_PROTO_H
@@ -29,7 +31,8 @@ enum proto_type {
     PROTO_PING,
     /* to the poller */
     PROTO_STARTED = 101,
-    PROTO_OUTPUT, /* a piece of a job's output; those of one job come together, before its last results */
+    /* a piece of a job's output; those of one job come together, before its last results */
+    PROTO_OUTPUT,
     PROTO_RESULT,
     PROTO_ENDED,
     PROTO_RETURNED,
@@ -46,8 +49,8 @@ struct proto_out {
     size_t start;               /* of the open message in last */
 };
 
-/* Opens a message of at most room bytes behind the type; room <= PROTO_PACKET_MAX - 8. fd >= 0 goes along and is closed once sent.
- */
+/* Opens a message of at most room bytes behind the type; room <= PROTO_PACKET_MAX - 8. fd >= 0 goes
+ * along and is closed once sent. */
 void proto_begin(struct proto_out *o, enum proto_type type, size_t room, int fd);
 void proto_put_u32(struct proto_out *o, uint32_t v);
 void proto_put_u64(struct proto_out *o, uint64_t v);
@@ -57,7 +60,8 @@ void proto_put_text(struct proto_out *o, const char *s); /* NULL stays NULL */
 void proto_end(struct proto_out *o);
 #define PROTO_TEXT_ROOM(len) ((len) + 5)
 
-/* Sends what the socket takes. 0: nothing is left; 1: some waits; -1: the other side is gone (errno). Never blocks. */
+/* Sends what the socket takes. 0: nothing is left; 1: some waits; -1: the other side is gone
+ * (errno). Never blocks. */
 int proto_flush(struct proto_out *o, int sock) __attribute__((warn_unused_result));
 bool proto_pending(const struct proto_out *o);
 bool proto_full(const struct proto_out *o); /* a packet is complete: worth a flush */
@@ -76,13 +80,15 @@ void proto_in_init(struct proto_in *in);
 void proto_in_done(struct proto_in *in); /* also closes descriptors nobody took */
 /* Reads a packet over the last one. 1; 0: none is there; -1: end of file or error. Never blocks. */
 int proto_recv(struct proto_in *in, int sock) __attribute__((warn_unused_result));
-/* Moves to the next message: its type, 0 at the end of the packet, -1 when the packet is malformed. */
+/* Moves to the next message: its type, 0 at the end of the packet, -1 when the packet is
+ * malformed. */
 int proto_next(struct proto_in *in) __attribute__((warn_unused_result));
 uint32_t proto_get_u32(struct proto_in *in);
 uint64_t proto_get_u64(struct proto_in *in);
 int64_t proto_get_i64(struct proto_in *in);
 const void *proto_get_bytes(struct proto_in *in, size_t *ret_len); /* never NULL */
 const char *proto_get_text(struct proto_in *in, size_t max);       /* NUL-terminated, or NULL */
-int proto_take_fd(struct proto_in *in); /* the next descriptor, now the caller's; -1: it was lost (too many open files) */
+/* the next descriptor, now the caller's; -1: it was lost (too many open files) */
+int proto_take_fd(struct proto_in *in);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * queue.c - which waiting job starts next.
  *
- * Invariants: a lane is in the ring exactly while it has jobs that wait for a slot, and exists exactly while a job is of it; a job
- * is among the early ones exactly while it waits and has a start_us.
+ * Invariants: a lane is in the ring exactly while it has jobs that wait for a slot, and exists
+ * exactly while a job is of it; a job is among the early ones exactly while it waits and has a
+ * start_us.
  */
 #include "runner/queue.h"
 
@@ -131,7 +132,8 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
 {
     const struct job *j = l->first;
 
-    return l->running < j->plan->handler->max_running && !j->plan->hanging && (now_us <= q->vouched_us || now_us <= j->vouched_us);
+    return l->running < j->plan->handler->max_running && !j->plan->hanging &&
+           (now_us <= q->vouched_us || now_us <= j->vouched_us);
 }
 
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)

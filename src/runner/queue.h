@@ -21,14 +21,16 @@ struct lane {
 
 struct queue {
     struct lane *lanes;
-    struct lane *turn;                    /* who is asked first next time; NULL: nobody waits for a slot */
+    /* who is asked first next time; NULL: nobody waits for a slot */
+    struct lane *turn;
     struct job *early_first, *early_last; /* those with a start_us, by it */
-    int64_t vouched_us;                   /* all may start until then; each until its own vouched_us anyway */
+    /* all may start until then; each until its own vouched_us anyway */
+    int64_t vouched_us;
 };
 
 void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane */
-/* Puts those whose time has come into their lanes, start_us becomes 0. Returns when the next one's time comes, JOB_NEVER if there
- * is none. */
+/* Puts those whose time has come into their lanes, start_us becomes 0. Returns when the next one's
+ * time comes, JOB_NEVER if there is none. */
 int64_t queue_ripen(struct queue *q, int64_t now_us);
 /* Takes a waiting job out of the line; it stays of its lane. */
 void queue_take(struct queue *q, struct job *j);
@@ -36,9 +38,10 @@ void queue_take(struct queue *q, struct job *j);
 void queue_leave(struct queue *q, struct job *j);
 /* Any job that waits, or NULL. */
 struct job *queue_any(const struct queue *q);
-/* The job that may start while free_slots of the slots are free, or NULL: tags take turns, a tag stays under its handler's
- * max_running, and the last quarter of the slots is for tags that have nothing running. None that nobody vouches for now, nor of a
- * handler one of whose starts hangs. It stays in the line. */
+/* The job that may start while free_slots of the slots are free, or NULL: tags take turns, a tag
+ * stays under its handler's max_running, and the last quarter of the slots is for tags that have
+ * nothing running. None that nobody vouches for now, nor of a handler one of whose starts hangs. It
+ * stays in the line. */
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * reload.c - see reload.h. Invariant: there is at most one thread, and what it shares with the loop is the thread's until `ready`.
+ * reload.c - see reload.h. Invariant: there is at most one thread, and what it shares with the loop
+ * is the thread's until `ready`.
  */
 #include "runner/reload.h"
 
@@ -99,7 +100,8 @@ static int copy_text(const struct buf *text, struct err *err)
             break;
         at += n > 0 ? (size_t)n : 0;
     }
-    if (fd >= 0 && at == text->len && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+    if (fd >= 0 && at == text->len &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
     err_set(err, ERR_SYSTEM, "no copy of the handlers file for the poller: %s", strerror(errno));
     if (fd >= 0)

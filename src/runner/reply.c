@@ -1,7 +1,8 @@
 /*
  * reply.c - what the runner tells the poller about jobs.
  *
- * Invariant: OUTPUT messages of a job are followed by its RESULT and ENDED messages with nothing of another job in between.
+ * Invariant: OUTPUT messages of a job are followed by its RESULT and ENDED messages with nothing of
+ * another job in between.
  */
 #include "runner/reply.h"
 
@@ -28,7 +29,8 @@ struct result {
 
 static void put_result(struct proto_out *o, uint32_t job, uint64_t id, const struct result *r)
 {
-    proto_begin(o, PROTO_RESULT, RESULT_ROOM + PROTO_TEXT_ROOM(r->error ? strlen(r->error) : 0), -1);
+    proto_begin(o, PROTO_RESULT, RESULT_ROOM + PROTO_TEXT_ROOM(r->error ? strlen(r->error) : 0),
+                -1);
     proto_put_u32(o, job);
     proto_put_u64(o, id);
     proto_put_u32(o, (uint32_t)r->outcome);
@@ -118,7 +120,8 @@ static void judge(const struct job *j, int status, struct result *r, struct err 
         r->error = why[j->stop];
     } else if (r->signal) {
         r->outcome = OUTCOME_SIGNAL;
-        err_set(e, ERR_STATE, "signal %d (%s%s)", r->signal, strsignal(r->signal), WCOREDUMP(status) ? ", core dumped" : "");
+        err_set(e, ERR_STATE, "signal %d (%s%s)", r->signal, strsignal(r->signal),
+                WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->exit_code) {
         r->outcome = OUTCOME_EXIT;
         r->permanent = j->plan->handler->permanent_exit[r->exit_code];
@@ -129,7 +132,8 @@ static void judge(const struct job *j, int status, struct result *r, struct err 
     }
 }
 
-/* The result of a task that got no verdict: the process's, unless that would be done and the handler may have meant otherwise. */
+/* The result of a task that got no verdict: the process's, unless that would be done and the
+ * handler may have meant otherwise. */
 static void put_rest(struct proto_out *o, const struct job *j, uint32_t i, const struct result *r)
 {
     struct result doubted = *r;

@@ -13,8 +13,10 @@
 
 void reply_started(struct proto_out *o, const struct job *j, int64_t at_us);
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v);
-/* The results of all tasks that have none yet, by the wait status of the process; with its output; and the end of the job. */
+/* The results of all tasks that have none yet, by the wait status of the process; with its output;
+ * and the end of the job. */
 void reply_ended(struct proto_out *o, struct job *j, int status);
-void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why); /* why NULL: no fault */
+/* why NULL: no fault */
+void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * rights.c - gives up root but for CAP_KILL.
  *
- * Invariant: outside of rights_raise and rights_lower no right is in effect that the account does not have.
+ * Invariant: outside of rights_raise and rights_lower no right is in effect that the account does
+ * not have.
  */
 #include "runner/rights.h"
 
@@ -24,7 +25,8 @@ static bool kept;
 static int set(uint32_t permitted, uint32_t effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    const struct __user_cap_data_struct data[2] = {{.permitted = permitted, .effective = effective}};
+    const struct __user_cap_data_struct data[2] = {
+        {.permitted = permitted, .effective = effective}};
 
     return (int)syscall(SYS_capset, &header, data);
 }

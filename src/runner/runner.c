@@ -1,9 +1,10 @@
 /*
- * runner.c - the runner process: a loop over the link, the pipes of its children and their ends. Its tick does what time asks for
- * and returns how long to wait.
+ * runner.c - the runner process: a loop over the link, the pipes of its children and their ends.
+ * Its tick does what time asks for and returns how long to wait.
  *
- * Invariants: nothing here waits for anybody but in epoll_wait; on waking, what is past its deadline is killed before anything else
- * is looked at; whatever the poller sends, only what stands in the runner's own handlers table is executed.
+ * Invariants: nothing here waits for anybody but in epoll_wait; on waking, what is past its
+ * deadline is killed before anything else is looked at; whatever the poller sends, only what stands
+ * in the runner's own handlers table is executed.
  */
 #include "runner/runner.h"
 
@@ -34,14 +35,16 @@
 #define READ_TURN (64 * 1024) /* bytes taken from one stream per turn */
 #define WAIT_FOR_EVENTS (-1)
 #define WAIT_LEFT (-2)
-#define WAIT_MAX_MS 1000      /* no long sleep is trusted while handlers run: a suspended host stops the clock of epoll_wait */
+/* no long sleep is trusted while handlers run: a suspended host stops the clock of epoll_wait */
+#define WAIT_MAX_MS 1000
 
 struct runner {
     const char *default_user;
     struct reload *reload;
     uint64_t kept_digest; /* of the table that the poller used when it last asked for a reload */
     int sock, signals;
-    int timer;        /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
+    /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
+    int timer;
     int64_t timer_us; /* what it is set to; JOB_NEVER: not */
     bool orphaned;    /* the poller is gone: kill all, then end */
     bool sock_full;   /* reports wait until it takes more */
@@ -61,7 +64,8 @@ static void flush(struct runner *r)
     if (rc < 0)
         proto_out_done(&r->out); /* nobody listens; the end of file comes as well */
     if (full != r->sock_full) {
-        struct epoll_event ev = {.events = full ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &r->sock};
+        struct epoll_event ev = {.events = full ? EPOLLIN | EPOLLOUT : EPOLLIN,
+                                 .data.ptr = &r->sock};
         epoll_ctl(r->crew.c.epoll, EPOLL_CTL_MOD, r->sock, &ev);
         r->sock_full = full;
     }
@@ -69,7 +73,8 @@ static void flush(struct runner *r)
 
 static void set_timer(struct runner *r, int64_t at_us)
 {
-    struct itimerspec when = {.it_value = {.tv_sec = at_us / 1000000, .tv_nsec = at_us % 1000000 * 1000}};
+    struct itimerspec when = {
+        .it_value = {.tv_sec = at_us / 1000000, .tv_nsec = at_us % 1000000 * 1000}};
 
     if (at_us == JOB_NEVER || at_us == r->timer_us)
         return;
@@ -93,7 +98,8 @@ static void timer_went_off(struct runner *r)
         r->timer_us = JOB_NEVER;
 }
 
-/* Milliseconds to wait; WAIT_FOR_EVENTS: until something happens; WAIT_LEFT: this thread does not own the loop any more. */
+/* Milliseconds to wait; WAIT_FOR_EVENTS: until something happens; WAIT_LEFT: this thread does not
+ * own the loop any more. */
 static int tick(struct runner *r)
 {
     int64_t early_us = queue_ripen(&r->crew.queue, when_steady_us());
@@ -135,7 +141,8 @@ static void take_job(struct runner *r)
         return;
     struct table *t = find_table(r, j->digest);
     if (jobs_find(&r->crew.jobs, j->number) ||
-        (t && (j->handler >= t->handlers->count || (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
+        (t && (j->handler >= t->handlers->count ||
+               (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
         r->in.bad = true;
         job_free(j);
     } else if (!t) {
@@ -196,7 +203,8 @@ static void return_waiting(struct runner *r)
         crew_give_back(&r->crew, j, false, NULL);
 }
 
-/* Tables that no job uses go, but for the one in use, the one before and the poller's: jobs by these may be on their way. */
+/* Tables that no job uses go, but for the one in use, the one before and the poller's: jobs by
+ * these may be on their way. */
 static void drop_tables(struct runner *r)
 {
     struct table **at = &r->tables->next;
@@ -214,7 +222,8 @@ static void drop_tables(struct runner *r)
     }
 }
 
-/* The poller makes its table of the very text that ours is made of: a file that changes meanwhile cannot make them differ. */
+/* The poller makes its table of the very text that ours is made of: a file that changes meanwhile
+ * cannot make them differ. */
 static void reloaded(struct runner *r)
 {
     struct handlers *h;
@@ -255,7 +264,8 @@ static void take_ping(struct runner *r)
     proto_end(&r->out);
 }
 
-/* The poller is gone, or is not itself any more. The link stays open: its end tells runner_stop that every handler is gone. */
+/* The poller is gone, or is not itself any more. The link stays open: its end tells runner_stop
+ * that every handler is gone. */
 static void orphan(struct runner *r)
 {
     epoll_ctl(r->crew.c.epoll, EPOLL_CTL_DEL, r->sock, NULL);
@@ -265,7 +275,8 @@ static void orphan(struct runner *r)
         crew_stop(&r->crew, r->crew.jobs.running[i], JOB_SHUT_DOWN);
     crew_sweep(&r->crew);
     if (r->crew.jobs.running_count)
-        log_event(LOG_WARN, "the poller is gone, its handlers are killed", "running=%zu", r->crew.jobs.running_count);
+        log_event(LOG_WARN, "the poller is gone, its handlers are killed", "running=%zu",
+                  r->crew.jobs.running_count);
 }
 
 static void take_packet(struct runner *r)
@@ -335,7 +346,8 @@ static void loop(void *ctx)
         }
         if (ended)
             drain_signals(r);
-        if (ended || crew_has_ending(&r->crew)) /* after the streams: it frees jobs that they belong to */
+        if (ended ||
+            crew_has_ending(&r->crew)) /* after the streams: it frees jobs that they belong to */
             crew_reap(&r->crew);
         if (message)
             take_packet(r);
@@ -358,7 +370,8 @@ static void init_launcher(struct runner *r)
 
     getrlimit(RLIMIT_NOFILE, &given);
     files = given;
-    files.rlim_cur = files.rlim_max; /* a waiting job holds a descriptor; handlers get the old limit */
+    /* a waiting job holds a descriptor; handlers get the old limit */
+    files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     r->crew.c.launcher = launcher_new(null_fd, getpriority(PRIO_PROCESS, 0), &given);
     watch_fd(r, r->crew.c.launcher ? launcher_fd(r->crew.c.launcher) : -1, &r->crew.c.launcher);

@@ -1,9 +1,9 @@
 /*
  * session.c - finds and signals the processes of sessions.
  *
- * Invariants: a signal goes only to a process that was in the session while a descriptor of it was held, so that a number which was
- * given to another process meanwhile hits nobody. A process that has got KILL cannot fork any more, so a look that finds none
- * without it is the last one needed.
+ * Invariants: a signal goes only to a process that was in the session while a descriptor of it was
+ * held, so that a number which was given to another process meanwhile hits nobody. A process that
+ * has got KILL cannot fork any more, so a look that finds none without it is the last one needed.
  */
 #include "runner/session.h"
 
@@ -142,5 +142,8 @@ enum session_left session_kill(session_meant *meant, void *ctx, pid_t *ret_denie
     free(d.killed);
     if (ret_denied)
         *ret_denied = d.denied;
-    return d.more ? SESSION_GROWS : d.denied ? SESSION_DENIED : access("/proc/1", F_OK) != 0 ? SESSION_HIDDEN : SESSION_EMPTY;
+    return d.more                         ? SESSION_GROWS
+           : d.denied                     ? SESSION_DENIED
+           : access("/proc/1", F_OK) != 0 ? SESSION_HIDDEN
+                                          : SESSION_EMPTY;
 }

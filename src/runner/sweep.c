@@ -58,8 +58,9 @@ bool sweep_ended(struct job *j, struct orphans *orphans)
     if (orphans_since(orphans, j->start_at))
         left = session_kill(is_of, j, &denied);
     if (left == SESSION_DENIED && !j->warned)
-        log_event(LOG_WARN, "no right to kill what a handler has left behind", "tag=%s session=%d pid=%d", log_quote(j->tag),
-                  (int)j->pid, (int)denied);
+        log_event(LOG_WARN, "no right to kill what a handler has left behind",
+                  "tag=%s session=%d pid=%d", log_quote(j->tag), (int)j->pid, (int)denied);
     j->warned |= left == SESSION_DENIED;
-    return left == SESSION_EMPTY || left == SESSION_HIDDEN || (left == SESSION_DENIED && j->stop == JOB_RUNS);
+    return left == SESSION_EMPTY || left == SESSION_HIDDEN ||
+           (left == SESSION_DENIED && j->stop == JOB_RUNS);
 }

@@ -1,8 +1,8 @@
 /*
  * verdict.c - reads the verdict lines of batch handlers.
  *
- * Invariant: a line either is a verdict to the letter or is none; nothing is guessed but whose task an unreadable one may be about,
- * because a wrong "done" loses a task.
+ * Invariant: a line either is a verdict to the letter or is none; nothing is guessed but whose task
+ * an unreadable one may be about, because a wrong "done" loses a task.
  */
 #include "runner/verdict.h"
 
@@ -17,9 +17,11 @@ static const struct json_member members[M_COUNT] = {
     [M_AFTER] = {"after", JSON_TEXT, false},
     [M_ERROR] = {"error", JSON_TEXT, false},
 };
-static const char *const results[] = {[VERDICT_DONE] = "done", [VERDICT_RETRY] = "retry", [VERDICT_FAIL] = "fail"};
+static const char *const results[] = {
+    [VERDICT_DONE] = "done", [VERDICT_RETRY] = "retry", [VERDICT_FAIL] = "fail"};
 
-int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret, struct err *err)
+int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
+                  struct err *err)
 {
     struct json_value v[M_COUNT];
     struct verdict out = {.after_ms = -1};
@@ -62,7 +64,8 @@ static size_t skip_blanks(const char *line, size_t len, size_t at)
 
 bool verdict_is_meant(const char *line, size_t len)
 {
-    static const char *const marks[] = {"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}; /* of UTF-8 and UTF-16, at the begin of a text */
+    /* of UTF-8 and UTF-16, at the begin of a text */
+    static const char *const marks[] = {"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"};
     size_t at = 0;
 
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
@@ -95,7 +98,8 @@ static uint64_t number_after(const char *line, size_t len, size_t at)
 uint64_t verdict_next_id(const char *line, size_t len, size_t *at)
 {
     for (size_t i = *at; i + 4 <= len; i++) {
-        if ((line[i] != '"' && line[i] != '\'') || line[i + 1] != 'i' || line[i + 2] != 'd' || line[i + 3] != line[i])
+        if ((line[i] != '"' && line[i] != '\'') || line[i + 1] != 'i' || line[i + 2] != 'd' ||
+            line[i + 3] != line[i])
             continue;
         uint64_t id = number_after(line, len, i + 4);
         *at = i + 4;

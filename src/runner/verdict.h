@@ -1,5 +1,6 @@
 /*
- * verdict.h - one line of a batch handler's stdout: {"id":1,"result":"done|retry|fail","after":"10m","error":"..."}
+ * verdict.h - one line of a batch handler's stdout:
+ * {"id":1,"result":"done|retry|fail","after":"10m","error":"..."}
  */
 #ifndef DQ_RUNNER_VERDICT_H
 #define DQ_RUNNER_VERDICT_H
@@ -19,13 +20,14 @@ struct verdict {
     const char *error; /* NULL: none. Lives until the reader is used again */
 };
 /* 0, or ERR_DATA when the line is no verdict. `after` goes only with retry. */
-int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret, struct err *err)
-    __attribute__((warn_unused_result));
+int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
+                  struct err *err) __attribute__((warn_unused_result));
 
-/* Of a line that is no verdict: whether it was meant as one, which is to say, begins as an object does. */
+/* Of a line that is no verdict: whether it was meant as one, which is to say, begins as an object
+ * does. */
 bool verdict_is_meant(const char *line, size_t len);
-/* The next number that it calls an "id", from *at on, which moves behind it: quotes of either kind and a fraction are overlooked.
- * 0: there is none. */
+/* The next number that it calls an "id", from *at on, which moves behind it: quotes of either kind
+ * and a fraction are overlooked. 0: there is none. */
 uint64_t verdict_next_id(const char *line, size_t len, size_t *at);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * attempt_store.c - the attempts that have ended. Invariant: a row is named by the task and the version of its claim.
+ * attempt_store.c - the attempts that have ended. Invariant: a row is named by the task and the
+ * version of its claim.
  */
 #include "store/attempt_store.h"
 #include "base/mem.h"
@@ -11,16 +12,16 @@
 
 /* Every column of dq_attempt that a struct task_attempt has, and how its cell becomes a field. */
 /* clang-format off */
-#define ATTEMPT_COLUMNS(X)                                                                                                         \
-    X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                                                                         \
-    X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                                                                              \
-    X(PID, "pid", a->pid = db_u32(r, PID))                                                                                         \
-    X(START, "start_time", a->start_at = db_time(r, START))                                                                        \
-    X(FINISH, "finish_time", a->finish_at = db_time(r, FINISH))                                                                    \
-    X(OUTCOME, "outcome", a->outcome = task_outcome_parse(db_string(r, OUTCOME)))                                                  \
-    X(EXIT_CODE, "exit_code", a->exit_code = db_int(r, EXIT_CODE, -1))                                                             \
-    X(SIGNAL, "`signal`", a->signal = db_int(r, SIGNAL, 0))                                                                        \
-    X(ERROR, "error_stack", a->error = sql_dup(r, ERROR, NULL))                                                                    \
+#define ATTEMPT_COLUMNS(X)                                                        \
+    X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \
+    X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                             \
+    X(PID, "pid", a->pid = db_u32(r, PID))                                        \
+    X(START, "start_time", a->start_at = db_time(r, START))                       \
+    X(FINISH, "finish_time", a->finish_at = db_time(r, FINISH))                   \
+    X(OUTCOME, "outcome", a->outcome = task_outcome_parse(db_string(r, OUTCOME))) \
+    X(EXIT_CODE, "exit_code", a->exit_code = db_int(r, EXIT_CODE, -1))            \
+    X(SIGNAL, "`signal`", a->signal = db_int(r, SIGNAL, 0))                       \
+    X(ERROR, "error_stack", a->error = sql_dup(r, ERROR, NULL))                   \
     X(OUTPUT, "output", a->output = sql_dup(r, OUTPUT, &a->output_size))
 /* clang-format on */
 enum { ATTEMPT_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
@@ -47,12 +48,14 @@ static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err)
+int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
+                       struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct attempts list = {0};
 
-    buf_printf(&sql, "SELECT %s FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version", COLUMNS_SELECT(ATTEMPT_COLUMNS), id);
+    buf_printf(&sql, "SELECT %s FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
+               COLUMNS_SELECT(ATTEMPT_COLUMNS), id);
     int rc = db_each_streamed(db, &sql, COLUMN_COUNT, add_attempt, &list, err);
     buf_done(&sql);
     if (rc < 0) {
@@ -74,28 +77,32 @@ void attempt_store_free(struct task_attempt *a, size_t count)
     free(a);
 }
 
-int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count, enum task_outcome outcome, struct err *err)
+int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
+                              enum task_outcome outcome, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql,
-               "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)"
-               " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
-               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               task_outcome_name((int)outcome), TASK_RUNNING);
+    buf_printf(
+        &sql,
+        "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)"
+        " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
+        " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+        task_outcome_name((int)outcome), TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }
 
-int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
+int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
+                             struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_attempt WHERE");
     for (size_t i = 0; i < count; i++)
-        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "", refs[i].id, refs[i].version);
+        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "",
+                   refs[i].id, refs[i].version);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;

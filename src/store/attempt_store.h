@@ -19,19 +19,22 @@ struct task_attempt {
     void *output;
     size_t output_size;
 };
-/* The recorded attempts of a task, oldest first. *ret is heap memory: attempt_store_free(ret, count). */
-int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
+/* The recorded attempts of a task, oldest first. *ret is heap memory: attempt_store_free(ret,
+ * count). */
+int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
+                       struct err *err) __attribute__((warn_unused_result));
 void attempt_store_free(struct task_attempt *a, size_t count);
 
-/* For the rows refs that are running now: a row of dq_attempt made from the task's own columns. To be run before their UPDATE, in
- * the same transaction, with the rows locked. */
-int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count, enum task_outcome outcome, struct err *err)
+/* For the rows refs that are running now: a row of dq_attempt made from the task's own columns. To
+ * be run before their UPDATE, in the same transaction, with the rows locked. */
+int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
+                              enum task_outcome outcome, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Removes rows of dq_attempt for attempts that have not ended yet: they are left from tasks that once had the same ids (a TRUNCATE,
- * a partial restore). After one of the inserts said ERR_DUPLICATE; in the transaction that tries it again. */
-int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
-    __attribute__((warn_unused_result));
+/* Removes rows of dq_attempt for attempts that have not ended yet: they are left from tasks that
+ * once had the same ids (a TRUNCATE, a partial restore). After one of the inserts said
+ * ERR_DUPLICATE; in the transaction that tries it again. */
+int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
+                             struct err *err) __attribute__((warn_unused_result));
 
 #endif

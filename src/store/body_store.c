@@ -1,5 +1,6 @@
 /*
- * body_store.c - bodies that did not come with the claim. Invariant: no more of them are in memory than the caller has room for.
+ * body_store.c - bodies that did not come with the claim. Invariant: no more of them are in memory
+ * than the caller has room for.
  */
 #include "store/body_store.h"
 #include "base/mem.h"
@@ -47,7 +48,8 @@ int body_store_measure(struct db *db, struct task *const *tasks, size_t count, s
     struct buf sql = BUF_INIT;
     size_t *sizes = mem_alloc((count + 1) * sizeof *sizes);
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", COLUMNS_SELECT(SIZE_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
+               COLUMNS_SELECT(SIZE_COLUMNS));
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_chr(&sql, ',');
@@ -56,7 +58,9 @@ int body_store_measure(struct db *db, struct task *const *tasks, size_t count, s
     buf_chr(&sql, ')');
     for (size_t i = 0; i < count; i++)
         sizes[i] = SIZE_MAX;
-    int rc = count ? db_each(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err) : 0;
+    int rc =
+        count ? db_each(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err)
+              : 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
         tasks[i]->body_size = sizes[i];
     free(sizes);
@@ -64,20 +68,26 @@ int body_store_measure(struct db *db, struct task *const *tasks, size_t count, s
     return rc;
 }
 
-int body_store_load(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes, size_t *ret_loaded, struct err *err)
+int body_store_load(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes,
+                    size_t *ret_loaded, struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t n = 0, bytes = 0, loaded = 0;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", COLUMNS_SELECT(BODY_COLUMNS));
-    for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes && bytes + tasks[n]->body_size <= max_bytes)); n++) {
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
+               COLUMNS_SELECT(BODY_COLUMNS));
+    for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes &&
+                                    bytes + tasks[n]->body_size <= max_bytes));
+         n++) {
         if (n)
             buf_chr(&sql, ',');
         buf_u64(&sql, tasks[n]->id);
         bytes += tasks[n]->body_size;
     }
     buf_chr(&sql, ')');
-    int rc = n ? db_each_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err) : 0;
+    int rc =
+        n ? db_each_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err)
+          : 0;
     buf_done(&sql);
     if (rc < 0)
         return rc;

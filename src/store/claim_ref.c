@@ -1,5 +1,6 @@
 /*
- * claim_ref.c - claims in statements. Invariant: a task is looked for by its primary key, and never without its version.
+ * claim_ref.c - claims in statements. Invariant: a task is looked for by its primary key, and never
+ * without its version.
  */
 #include "store/claim_ref.h"
 #include "base/mem.h"
@@ -8,7 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
+void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs,
+                       size_t count)
 {
     buf_str(sql, alias);
     buf_str(sql, "id IN (");
@@ -36,7 +38,8 @@ void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *r
     qsort(sorted, count, sizeof *sorted, by_version);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || sorted[i].version != sorted[i - 1].version)
-            buf_printf(sql, "%s%sversion = %" PRIu64 " AND %sid IN (", i ? ")) OR (" : "((", alias, sorted[i].version, alias);
+            buf_printf(sql, "%s%sversion = %" PRIu64 " AND %sid IN (", i ? ")) OR (" : "((", alias,
+                       sorted[i].version, alias);
         else
             buf_chr(sql, ',');
         buf_u64(sql, sorted[i].id);
@@ -63,7 +66,8 @@ static int add_ref(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
+int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
+                   size_t *ret_count, struct err *err)
 {
     struct refs x = {refs, 0, count};
 
@@ -73,7 +77,8 @@ int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs,
     return rc;
 }
 
-void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner, const struct claim_ref *refs, size_t count)
+void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
+                        const struct claim_ref *refs, size_t count)
 {
     buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
     sql_put_token(sql, owner->token);

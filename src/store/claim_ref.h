@@ -20,18 +20,19 @@ struct claim_ref {
 
 /* The rest is private to src/store. */
 
-/* `id IN (1,2,3)`; `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the primary key on every server,
- * unlike IN with row constructors. count > 0. alias: "" or "t.". */
-void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
+/* `id IN (1,2,3)`; `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the
+ * primary key on every server, unlike IN with row constructors. count > 0. alias: "" or "t.". */
+void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs,
+                       size_t count);
 void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
 /* Which of them are running, at that version, with the owner's token. */
-void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner, const struct claim_ref *refs, size_t count);
+void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
+                        const struct claim_ref *refs, size_t count);
 
 #define CLAIM_REF_COLUMNS "id, version"
-/* Runs a statement that selects CLAIM_REF_COLUMNS and leaves the rows in refs, which has room for `count`; *ret_count: how many
- * came.
- */
-int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
+/* Runs a statement that selects CLAIM_REF_COLUMNS and leaves the rows in refs, which has room for
+ * `count`; *ret_count: how many came. */
+int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
+                   size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * claim_store.c - taking what is due.
  *
- * Invariant: a task counts as won only when the server has said that our UPDATE matched its row at the version that we read.
- * Candidates are read without locks through the index `due`; rows are then changed through the primary key only, in the order of
- * ids, so that claimers, settlers and reapers do not deadlock.
+ * Invariant: a task counts as won only when the server has said that our UPDATE matched its row at
+ * the version that we read. Candidates are read without locks through the index `due`; rows are
+ * then changed through the primary key only, in the order of ids, so that claimers, settlers and
+ * reapers do not deadlock.
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
@@ -17,14 +18,18 @@
 #define SMALL_BODY 16384 /* comes along with the claim */
 #define SMALL_BODY_TEXT "16384"
 
-#define CLAIM_COLUMNS                                                                                                              \
-    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) | TASK_READ_BIT(TASK_READ_TAG) |                               \
-     TASK_READ_BIT(TASK_READ_KEY) | TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                        \
-     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) | TASK_READ_BIT(TASK_READ_EXPECTED) |                  \
-     TASK_READ_BIT(TASK_READ_CREATE))
-#define SMALL_BODY_COLUMN ", IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)" /* behind the others */
-/* A small body comes from a second look at the row, which a long one (or one of unknown size) is spared: NULL as a key reads
- * nothing. What body_size says is not believed: a body that is longer stays where it is. */
+#define CLAIM_COLUMNS                                                                              \
+    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) |                              \
+     TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |                                 \
+     TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
+     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
+     TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_CREATE))
+/* behind the others */
+#define SMALL_BODY_COLUMN                                                                          \
+    ", IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)"
+/* A small body comes from a second look at the row, which a long one (or one of unknown size) is
+ * spared: NULL as a key reads nothing. What body_size says is not believed: a body that is longer
+ * stays where it is. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
 #define NO_BODY (-1) /* in place of SMALL_BODY: no row is looked at again */
 /* An honest row never comes near these: what is beyond cannot be counted up for long. */
@@ -36,7 +41,9 @@ static void put_select(struct buf *sql, bool with_bodies, enum task_status statu
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
-    buf_printf(sql, SMALL_BODY_COLUMN " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN " WHERE c.status = %d AND ",
+    buf_printf(sql,
+               SMALL_BODY_COLUMN " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+                                 " WHERE c.status = %d AND ",
                with_bodies ? SMALL_BODY : NO_BODY, (int)status);
 }
 
@@ -60,14 +67,18 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret, struct err *err)
+static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret,
+                     struct err *err)
 {
-    return db_each(db, sql, task_read_count(CLAIM_COLUMNS) + 1, read_claimed, &(struct claimed){ret, with_bodies}, err);
+    return db_each(db, sql, task_read_count(CLAIM_COLUMNS) + 1, read_claimed,
+                   &(struct claimed){ret, with_bodies}, err);
 }
 
-/* Those of a share that have been due for so long (negative: will be so soon): the longest first, or last. */
-static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share, int64_t overdue_ms, bool far_end,
-                           size_t limit, struct task_array *ret, struct err *err)
+/* Those of a share that have been due for so long (negative: will be so soon): the longest first,
+ * or last. */
+static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
+                           int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
+                           struct err *err)
 {
     struct buf sql = BUF_INIT;
     const char *order = far_end ? " DESC" : "";
@@ -77,7 +88,9 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     put_select(&sql, !ask->without_bodies, TASK_PENDING);
     buf_str(&sql, "c.tag = ");
     db_put_text(&sql, ask->tag);
-    buf_printf(&sql, " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND AND NOT EXISTS",
+    buf_printf(&sql,
+               " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64
+               " MICROSECOND AND NOT EXISTS",
                overdue_ms * 1000);
     buf_str(&sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
     db_put_text(&sql, ask->tag);
@@ -100,21 +113,24 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     return rc;
 }
 
-static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, const struct claim_ref *refs,
-                      size_t n, uint64_t *ret_rows, struct err *err)
+static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
+                      const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", TASK_CLAIM, NULL);
-    buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ", ask->max_attempts);
+    buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ",
+               ask->max_attempts);
     sql_put_token(&sql, owner->token);
     buf_str(&sql, ", host = ");
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
     sql_put_from_now(&sql, ask->lease_ms);
-    buf_str(&sql, ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
-                  "NULL, output = NULL WHERE ");
+    buf_str(
+        &sql,
+        ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
+        "NULL, output = NULL WHERE ");
     sql_put_from(&sql, "", TASK_CLAIM);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", refs, n);
@@ -123,9 +139,10 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-/* Some were taken by others: asks which carry our token. `held` gets them, by id, at the version after the claim. */
-static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, struct claim_ref *held,
-                     size_t *ret_held, struct err *err)
+/* Some were taken by others: asks which carry our token. `held` gets them, by id, at the version
+ * after the claim. */
+static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                     size_t n, struct claim_ref *held, size_t *ret_held, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -146,9 +163,11 @@ static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
     return false;
 }
 
-/* Moves the candidates that are ours (held NULL: all) to `won`; the others stay behind to be freed. */
-static void move_won(const struct claim_owner *owner, const struct claim_ask *ask, struct task_array *found,
-                     const struct claim_ref *held, size_t held_count, struct task_array *won)
+/* Moves the candidates that are ours (held NULL: all) to `won`; the others stay behind to be
+ * freed. */
+static void move_won(const struct claim_owner *owner, const struct claim_ask *ask,
+                     struct task_array *found, const struct claim_ref *held, size_t held_count,
+                     struct task_array *won)
 {
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i];
@@ -167,9 +186,10 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
     won->lies |= found->lies;
 }
 
-/* The tag's row in dq_tag is locked (made, when there is none) until the transaction ends, then its running tasks are counted.
- * careful: its lock is not waited for. */
-static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit, struct err *err)
+/* The tag's row in dq_tag is locked (made, when there is none) until the transaction ends, then its
+ * running tasks are counted. careful: its lock is not waited for. */
+static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t running = 0;
@@ -193,7 +213,8 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
         goto out;
     }
     buf_reset(&sql);
-    buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", TASK_RUNNING);
+    buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_RUNNING);
     db_put_text(&sql, ask->tag);
     rc = db_first(db, &sql, 1, sql_take_u64, &running, err);
     uint64_t room = running < ask->global_limit ? ask->global_limit - running : 0;
@@ -210,7 +231,8 @@ struct claiming {
     const struct claim_owner *owner;
     const struct claim_ask *ask;
     struct task_array found;
-    struct claim_ref *refs, *held; /* of found; of those that we know to be ours, where not all that was tried is */
+    /* of found; of those that we know to be ours, where not all that was tried is */
+    struct claim_ref *refs, *held;
     size_t held_count;
     uint64_t rows; /* ours */
 };
@@ -255,8 +277,9 @@ static void refuse_extremes(struct task_array *found, struct row_faults *faults)
             continue;
         }
         struct err why;
-        err_set(&why, ERR_DATA, "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0", t->version,
-                t->attempt);
+        err_set(&why, ERR_DATA,
+                "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0",
+                t->version, t->attempt);
         row_faults_add(faults, t->id, i, &why);
     }
     for (size_t i = kept; faults && i < found->count; i++)
@@ -264,15 +287,19 @@ static void refuse_extremes(struct task_array *found, struct row_faults *faults)
     found->count = faults ? kept : found->count;
 }
 
-static int find_some(struct claiming *w, size_t limit, struct row_faults *faults, size_t *ret_seen, struct err *err)
+static int find_some(struct claiming *w, size_t limit, struct row_faults *faults, size_t *ret_seen,
+                     struct err *err)
 {
     const struct claim_ask *ask = w->ask;
     struct task_array *found = &w->found;
 
-    int rc = limit ? find_candidates(w->db, ask, ask->share, -ask->early_ms, false, limit, found, err) : 0;
-    if (rc == 0 && ask->shares > 1 && found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
-        rc = find_candidates(w->db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end, limit - found->count, found,
-                             err);
+    int rc = limit
+                 ? find_candidates(w->db, ask, ask->share, -ask->early_ms, false, limit, found, err)
+                 : 0;
+    if (rc == 0 && ask->shares > 1 &&
+        found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
+        rc = find_candidates(w->db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
+                             limit - found->count, found, err);
     *ret_seen = found->count;
     refuse_extremes(found, faults);
     w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
@@ -290,13 +317,13 @@ static int find_held(struct claiming *w, struct err *err)
     return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
 }
 
-/* How a claim with a limit, whose statements are one transaction, deals with bad rows: not at all; leaves locked ones out; takes
- * the first alone, to know what it is that fails. */
+/* How a claim with a limit, whose statements are one transaction, deals with bad rows: not at all;
+ * leaves locked ones out; takes the first alone, to know what it is that fails. */
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 
 /* *ret_again: some row is bad, another degree of care may help. */
-static int claim_limited(struct claiming *w, enum care care, struct row_faults *faults, size_t *ret_seen, bool *ret_again,
-                         struct err *err)
+static int claim_limited(struct claiming *w, enum care care, struct row_faults *faults,
+                         size_t *ret_seen, bool *ret_again, struct err *err)
 {
     struct rows_work work = {0, w, claiming_id, claim_part};
     size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
@@ -333,8 +360,9 @@ static int claim_limited(struct claiming *w, enum care care, struct row_faults *
     return rc;
 }
 
-int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask, struct task_array *won,
-                      size_t *ret_seen, size_t *ret_lost, struct row_faults *faults, struct err *err)
+int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
+                      struct task_array *won, size_t *ret_seen, size_t *ret_lost,
+                      struct row_faults *faults, struct err *err)
 {
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
     enum care care = ask->careful ? CARE_SIFT : CARE_NONE;
@@ -354,7 +382,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     } else {
         rc = find_some(&w, ask->limit, faults, &seen, err);
         if (rc == 0 && w.found.count)
-            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part}, ask->careful, faults, err);
+            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part},
+                          ask->careful, faults, err);
         if (rc == 0)
             rc = find_held(&w, err);
     }
@@ -374,8 +403,8 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known, size_t count, struct task_array *ret,
-                        struct err *err)
+int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known,
+                        size_t count, struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct task_array found = {NULL, 0, 0, false};

@@ -1,11 +1,15 @@
 /*
- * columns.h - the columns of a result, listed once: both the SELECT and its reader come from the list. Private to src/store.
+ * columns.h - the columns of a result, listed once: its SELECT and its reader both come from the
+ * list. Private to src/store.
  *
- * A list is a macro of entries X(NAME, "expression"), or X(NAME, "expression", statement that reads the cell):
+ * A list is a macro of entries X(NAME, "expression"), or X(NAME, "expression", statement that reads
+ * the cell):
  *
  *     #define PAIR_COLUMNS(X) X(PAIR_STATUS, "status") X(PAIR_TAG, "tag")
- *     enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };                             the places of the cells, and how many
+ *     enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
  *     buf_printf(&sql, "SELECT %s FROM ...", COLUMNS_SELECT(PAIR_COLUMNS));
+ *
+ * The enum names the places of the cells, and how many there are.
  */
 #ifndef DQ_STORE_COLUMNS_H
 #define DQ_STORE_COLUMNS_H

@@ -1,8 +1,9 @@
 /*
- * db.c - statements and results on one connection to the server. With the other db*.c the only file that knows the client library.
+ * db.c - statements and results on one connection to the server. With the other db*.c the only file
+ * that knows the client library.
  *
- * Invariant: after any failure the handle is either connected, outside a transaction where the statement was rolled back, or not
- * connected at all. A statement is sent at most once.
+ * Invariant: after any failure the handle is either connected, outside a transaction where the
+ * statement was rolled back, or not connected at all. A statement is sent at most once.
  */
 #include "store/db.h"
 #include "base/mem.h"
@@ -63,7 +64,7 @@ int db_load_secret(struct db *db, struct err *err)
 
 bool db_connected(const struct db *db)
 {
-    return db->my != NULL;
+    return db->my;
 }
 
 void db_drop(struct db *db)
@@ -126,7 +127,8 @@ int db_fail_with(struct db *db, unsigned number, const char *text, struct err *e
         number = CR_SERVER_LOST;
     int code = db_error_set(err, number, text, db->at, &drop);
 
-    if (code == ERR_LOST && db->my && !db->orphan) { /* one at a time: the first is killed before anything else is done */
+    /* one at a time: the first is killed before anything else is done */
+    if (code == ERR_LOST && db->my && !db->orphan) {
         db->orphan = mysql_thread_id(db->my);
         memcpy(db->orphan_at, db->at, sizeof db->at);
         db->orphan_since = db->connected_at;
@@ -147,13 +149,15 @@ int db_fail(struct db *db, struct err *err)
 
 /* ---- statements */
 
-/* What was sent is no answer to what was asked: nothing more can be learned from this connection. */
+/* What was sent is no answer to what was asked: nothing more can be learned from this
+ * connection. */
 static int odd_answer(struct db *db, unsigned columns, unsigned wanted, struct err *err)
 {
     db_drop(db);
-    return err_set(err, ERR_FATAL,
-                   "%s: the server's answer has %u columns where %u were asked for: is something else listening there?", db->at,
-                   columns, wanted);
+    return err_set(
+        err, ERR_FATAL,
+        "%s: the server's answer has %u columns where %u were asked for: is something else listening there?",
+        db->at, columns, wanted);
 }
 
 int db_run(struct db *db, const char *sql, struct err *err)
@@ -220,12 +224,14 @@ uint64_t db_duplicates(const struct db *db)
     return db->duplicates;
 }
 
-int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream, struct db_rows **ret, struct err *err)
+int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream,
+             struct db_rows **ret, struct err *err)
 {
     int rc = send_statement(db, sql, err);
     if (rc < 0)
         return rc;
-    if (columns == DB_ANY_COLUMNS ? mysql_field_count(db->my) == 0 : mysql_field_count(db->my) != columns)
+    if (columns == DB_ANY_COLUMNS ? mysql_field_count(db->my) == 0
+                                  : mysql_field_count(db->my) != columns)
         return odd_answer(db, mysql_field_count(db->my), columns, err);
     MYSQL_RES *res = stream ? mysql_use_result(db->my) : mysql_store_result(db->my);
     if (!res)
@@ -268,7 +274,8 @@ void db_rows_free(struct db_rows *r)
 }
 
 static int each_row(struct db *db, const struct buf *sql, unsigned columns, bool stream,
-                    int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg, struct err *err)
+                    int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
+                    struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -280,20 +287,22 @@ static int each_row(struct db *db, const struct buf *sql, unsigned columns, bool
     return rc < 0 ? rc : 0;
 }
 
-int db_each(struct db *db, const struct buf *sql, unsigned columns, int (*fn)(const struct db_rows *r, void *arg, struct err *err),
-            void *arg, struct err *err)
+int db_each(struct db *db, const struct buf *sql, unsigned columns,
+            int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
+            struct err *err)
 {
     return each_row(db, sql, columns, false, fn, arg, err);
 }
 
 int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns,
-                     int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg, struct err *err)
+                     int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
+                     struct err *err)
 {
     return each_row(db, sql, columns, true, fn, arg, err);
 }
 
-int db_first(struct db *db, const struct buf *sql, unsigned columns, void (*fn)(const struct db_rows *r, void *arg), void *arg,
-             struct err *err)
+int db_first(struct db *db, const struct buf *sql, unsigned columns,
+             void (*fn)(const struct db_rows *r, void *arg), void *arg, struct err *err)
 {
     struct db_rows *rows = NULL;
 
@@ -386,7 +395,9 @@ int db_begin(struct db *db, struct err *err)
 
 int db_commit(struct db *db, struct err *err)
 {
-    int rc = db->my ? db_run(db, "COMMIT", err) : err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
+    int rc = db->my
+                 ? db_run(db, "COMMIT", err)
+                 : err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
     db->in_tx = false;
     return rc;
 }

@@ -1,19 +1,22 @@
 /*
  * db_cluster.c - reads that see what was committed on another server of a cluster.
  *
- * Invariant: between db_latest_begin and db_latest_end no read is answered before its server has applied what the cluster had
- * committed when it was asked; outside of them reads pay nothing for it.
+ * Invariant: between db_latest_begin and db_latest_end no read is answered before its server has
+ * applied what the cluster had committed when it was asked; outside of them reads pay nothing for
+ * it.
  */
 #include "store/db.h"
 #include "store/db_private.h"
 
 #include <string.h>
 
-/* The variables exist where the cluster's software does: MariaDB with Galera, MySQL while the plugin of Group Replication is
- * loaded. Whatever init_command made of them comes back afterwards. */
-#define GALERA_BEGIN "SET @dq_sync_wait = @@SESSION.wsrep_sync_wait, SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"
+/* The variables exist where the cluster's software does: MariaDB with Galera, MySQL while the
+ * plugin of Group Replication is loaded. Whatever init_command made of them comes back
+ * afterwards. */
+#define GALERA_BEGIN                                                                               \
+    "SET @dq_sync_wait = @@SESSION.wsrep_sync_wait, SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"
 #define GALERA_END "SET SESSION wsrep_sync_wait = @dq_sync_wait"
-#define GROUP_BEGIN                                                                                                                \
+#define GROUP_BEGIN                                                                                \
     "SET @dq_consistency = @@SESSION.group_replication_consistency, SESSION group_replication_consistency = 'BEFORE'"
 #define GROUP_END "SET SESSION group_replication_consistency = @dq_consistency"
 
@@ -34,7 +37,9 @@ static int look_for_cluster(struct db *db, struct err *err)
     struct buf sql = BUF_INIT;
     enum db_cluster found = DB_CLUSTER_NONE;
 
-    buf_str(&sql, "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
+    buf_str(
+        &sql,
+        "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
     int rc = db_each(db, &sql, 2, see_setting, &found, err);
     buf_done(&sql);
     if (rc == 0)
@@ -57,7 +62,9 @@ int db_latest_begin(struct db *db, struct err *err)
 
 void db_latest_end(struct db *db)
 {
-    const char *sql = db->cluster == DB_CLUSTER_GALERA ? GALERA_END : db->cluster == DB_CLUSTER_GROUP ? GROUP_END : NULL;
+    const char *sql = db->cluster == DB_CLUSTER_GALERA  ? GALERA_END
+                      : db->cluster == DB_CLUSTER_GROUP ? GROUP_END
+                                                        : NULL;
 
     if (db->my && sql && mysql_query(db->my, sql))
         db_drop(db); /* the next connection begins without it */

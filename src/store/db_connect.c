@@ -1,8 +1,8 @@
 /*
  * db_connect.c - how a connection comes to be: hosts in order, the session's settings.
  *
- * Invariant: a connection that is handed out has every setting that the store counts on, and nothing that an earlier connection of
- * this handle left behind still runs on that server.
+ * Invariant: a connection that is handed out has every setting that the store counts on, and
+ * nothing that an earlier connection of this handle left behind still runs on that server.
  */
 #include "base/when.h"
 #include "store/db.h"
@@ -25,9 +25,9 @@ static const char *set_or_null(const char *s)
     return s && *s ? s : NULL;
 }
 
-/* The client library's first act is to look up the port of the service "mysql", whether it will need it or not. Of what
- * nsswitch.conf may name for that, only /etc/services is asked: looking for modules and daemons would take 0.2 ms of each dq add.
- */
+/* The client library's first act is to look up the port of the service "mysql", whether it will
+ * need it or not. Of what nsswitch.conf may name for that, only /etc/services is asked: looking for
+ * modules and daemons would take 0.2 ms of each dq add. */
 static void limit_service_lookup(void)
 {
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
@@ -46,8 +46,8 @@ static unsigned seconds(int64_t ms)
 
 static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
 {
-    const unsigned off = 0, connect = seconds(c->connect_timeout_ms), rd = seconds(c->read_timeout_ms),
-                   wr = seconds(c->write_timeout_ms);
+    const unsigned off = 0, connect = seconds(c->connect_timeout_ms),
+                   rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
     const unsigned long packet = CLIENT_PACKET_MAX;
 
     mysql_options(my, MYSQL_OPT_LOCAL_INFILE, &off);
@@ -65,9 +65,10 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     return db_tls_options(c, host, my, err);
 }
 
-/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way there. Its connection is killed
- * and seen to be gone before anybody looks for its outcome. A server that was started since numbers its connections anew: there,
- * and where killing it is denied, that id is somebody else's by now. */
+/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way
+ * there. Its connection is killed and seen to be gone before anybody looks for its outcome. A
+ * server that was started since numbers its connections anew: there, and where killing it is
+ * denied, that id is somebody else's by now. */
 static int kill_orphan(struct db *db, struct err *err)
 {
     char sql[120];
@@ -89,7 +90,8 @@ static int kill_orphan(struct db *db, struct err *err)
         if (mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
             return db_fail(db, err);
     }
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu", db->orphan);
+    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu",
+             db->orphan);
     for (;;) {
         unsigned long long alive = 1;
         rc = db_ask(db, sql, &alive, err);
@@ -99,7 +101,8 @@ static int kill_orphan(struct db *db, struct err *err)
             goto gone;
         if (when_steady() > deadline) {
             db_close(db);
-            return err_set(err, ERR_UNAVAILABLE, "%s: the connection that broke is still busy there", db->at);
+            return err_set(err, ERR_UNAVAILABLE,
+                           "%s: the connection that broke is still busy there", db->at);
         }
         nanosleep(&nap, NULL);
     }
@@ -110,7 +113,8 @@ gone:
 
 static int no_tls(const struct db *db, struct err *err)
 {
-    return err_set(err, ERR_CONFIG, "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
+    return err_set(err, ERR_CONFIG,
+                   "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
 }
 
 /* The operator's own statement, which runs before the settings that the store counts on. */
@@ -137,7 +141,8 @@ static int set_up(struct db *db, const char *database, struct err *err)
     int rc = 0;
 
     /* A unix socket needs none. */
-    if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) && strstr(mysql_get_host_info(db->my), "TCP"))
+    if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) &&
+        strstr(mysql_get_host_info(db->my), "TCP"))
         return no_tls(db, err);
     if (set_or_null(db->conf->init_command))
         rc = run_init_command(db, database, err);
@@ -154,25 +159,30 @@ static void note_server(struct db *db)
     if (!strncmp(info, "5.5.5-", 6)) /* MariaDB's disguise for old clients */
         info += 6;
     sscanf(info, "%u.%u.%u", &major, &minor, &patch);
-    db->mariadb = strstr(info, "MariaDB") != NULL;
+    db->mariadb = strstr(info, "MariaDB");
     db->version = major * 10000 + minor * 100 + patch;
-    snprintf(db->server, sizeof db->server, "%s %u.%u.%u at %s", db->mariadb ? "MariaDB" : "MySQL", major, minor, patch, db->at);
+    snprintf(db->server, sizeof db->server, "%s %u.%u.%u at %s", db->mariadb ? "MariaDB" : "MySQL",
+             major, minor, patch, db->at);
 }
 
 /* Nothing was under way yet: another host, or another time, will do. */
 static int not_made(const struct db *db, int64_t since, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
-    int64_t took = when_steady() - since,
-            patience = c->connect_timeout_ms < c->read_timeout_ms ? c->connect_timeout_ms : c->read_timeout_ms;
+    int64_t took = when_steady() - since, patience = c->connect_timeout_ms < c->read_timeout_ms
+                                                         ? c->connect_timeout_ms
+                                                         : c->read_timeout_ms;
 
     if (took < patience)
-        return err_set(err, ERR_UNAVAILABLE, "%s: the connection broke while it was being made; " DB_ERROR_WHERE, db->at);
-    return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at, seconds(took - 999));
+        return err_set(err, ERR_UNAVAILABLE,
+                       "%s: the connection broke while it was being made; " DB_ERROR_WHERE, db->at);
+    return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at,
+                   seconds(took - 999));
 }
 
 /* One host. database NULL: none selected. */
-static int connect_host(struct db *db, const char *host, unsigned port, const char *database, struct err *err)
+static int connect_host(struct db *db, const char *host, unsigned port, const char *database,
+                        struct err *err)
 {
     const struct conf_mysql *c = db->conf;
     int64_t since = when_steady();
@@ -192,7 +202,8 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
         bool drop;
-        rc = stripped ? no_tls(db, err) : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
+        rc = stripped ? no_tls(db, err)
+                      : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
         goto out;
     }
     db->connected_at = when_steady();
@@ -206,12 +217,15 @@ out:
     return rc;
 }
 
-/* The next of "db1, db2:3307, [::1]:3306": true, or false at the end. A bare IPv6 address has no port. */
-static bool next_host(const char **list, int default_port, char *host, size_t size, unsigned *ret_port)
+/* The next of "db1, db2:3307, [::1]:3306": true, or false at the end. A bare IPv6 address has no
+ * port. */
+static bool next_host(const char **list, int default_port, char *host, size_t size,
+                      unsigned *ret_port)
 {
     const char *p = *list + strspn(*list, ", \t");
     size_t len = strcspn(p, ", \t"), name = len;
-    const char *end = p + len, *colon = memchr(p, ':', len), *bracket = *p == '[' ? memchr(p, ']', len) : NULL;
+    const char *end = p + len, *colon = memchr(p, ':', len),
+               *bracket = *p == '[' ? memchr(p, ']', len) : NULL;
 
     *list = end;
     *ret_port = (unsigned)default_port;
@@ -229,12 +243,14 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     return len > 0;
 }
 
-/* Whether a host that others could stand in for is as good as any; if not, *ret_spare: whether it is better than none. */
+/* Whether a host that others could stand in for is as good as any; if not, *ret_spare: whether it
+ * is better than none. */
 static int check_fit(struct db *db, bool *ret_spare, struct err *err)
 {
     unsigned long long read_only = 0;
     int64_t since = when_steady();
-    /* From a table of a kind: a node of Galera without its cluster refuses to read one, and answers all else. */
+    /* From a table of a kind: a node of Galera without its cluster refuses to read one, and answers
+     * all else. */
     int rc = db_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
 
     const bool stalled = !strcmp(db->at, db->stalled_at);
@@ -261,7 +277,8 @@ static void add_reason(struct buf *reasons, const struct err *err)
     buf_add(reasons, err->text, advice ? (size_t)(advice - err->text) : strlen(err->text));
 }
 
-/* The first host of the list that is fit. Otherwise one that let a statement time out, or, for a reader, one that is read-only. */
+/* The first host of the list that is fit. Otherwise one that let a statement time out, or, for a
+ * reader, one that is read-only. */
 static int connect_list(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
@@ -291,7 +308,8 @@ static int connect_list(struct db *db, const char *database, struct err *err)
         rc = connect_host(db, spare, spare_port, database, err);
         db->read_only = rc == 0 && spare_reads_only;
     } else if (rc == ERR_UNAVAILABLE) {
-        rc = err_set(err, rc, "none of the hosts can be used: %.*s", (int)reasons.len, reasons.data);
+        rc =
+            err_set(err, rc, "none of the hosts can be used: %.*s", (int)reasons.len, reasons.data);
     } else if (rc < 0) {
         rc = err_set(err, rc, "%s", why.text);
     }
@@ -360,8 +378,8 @@ int db_connect_create(struct db *db, struct err *err)
             buf_chr(&sql, *p);
         }
         buf_str(&sql, "` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
-        if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ || mysql_real_query(db->my, sql.data, sql.len) ||
-            mysql_select_db(db->my, name)) {
+        if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ ||
+            mysql_real_query(db->my, sql.data, sql.len) || mysql_select_db(db->my, name)) {
             rc = db_fail(db, err);
             db_close(db); /* without a database it is of no use to others */
         }

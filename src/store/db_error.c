@@ -1,8 +1,9 @@
 /*
  * db_error.c - error numbers of server and client library, by class.
  *
- * Invariant: a text made here never quotes data. A server's message is shown whole only if all that it quotes are names (of
- * servers, accounts, tables, columns, keys, settings) or values of settings. Of any other, quoted values are withheld.
+ * Invariant: a text made here never quotes data. A server's message is shown whole only if all that
+ * it quotes are names (of servers, accounts, tables, columns, keys, settings) or values of
+ * settings. Of any other, quoted values are withheld.
  */
 #include "store/db_error.h"
 
@@ -29,7 +30,8 @@ struct fault {
 #define NO_SPACE "the server has no disk space left: free some, then try again"
 #define NO_MEMORY "the server is out of memory"
 #define ERROR_LOG "see the server's error log"
-#define NEW_PASSWORD "the account's password has expired: set a new one, on the server and in password_file"
+#define NEW_PASSWORD                                                                               \
+    "the account's password has expired: set a new one, on the server and in password_file"
 #define OFFLINE "the server is offline for maintenance"
 #define GROUP "group replication serves no transaction here at the moment"
 #define NEW_PRIMARY "the group's new primary is not ready yet"
@@ -38,6 +40,7 @@ struct fault {
 #define LOCKED "a row is locked by an open transaction of another session"
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
+/* clang-format off */
 static const struct fault faults[] = {
     {1015, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                      /* ER_CANT_LOCK: a read-only file system among others */
     {1020, ERR_TRANSIENT, KEEP, TRY_AGAIN},                               /* ER_CHECKREAD, with innodb_snapshot_isolation */
@@ -183,15 +186,19 @@ static const struct fault faults[] = {
     {6444, ERR_DENIED, SERVER_TEXT,
      "the server's firewall knows no such statement of this account"}, /* ER_ACCESS_DENIED_FIREWALL */
 };
+/* clang-format on */
 
 /* Numbers that nobody expects here, and whose texts quote only names and settings. Ascending. */
 static const unsigned names_only[] = {
-    1005, 1006, 1007, 1008, 1016, 1017, 1025, 1032, 1033, 1034, 1035, 1036, 1050, 1051, 1052, 1055, 1060, 1061, 1067,
-    1072, 1091, 1099, 1100, 1103, 1109, 1110, 1115, 1147, 1166, 1193, 1194, 1195, 1214, 1228, 1229, 1231, 1232, 1235,
-    1238, 1273, 1286, 1298, 1304, 1305, 1347, 1356, 1364, 1370, 1449, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
+    1005, 1006, 1007, 1008, 1016, 1017, 1025, 1032, 1033, 1034, 1035, 1036, 1050, 1051,
+    1052, 1055, 1060, 1061, 1067, 1072, 1091, 1099, 1100, 1103, 1109, 1110, 1115, 1147,
+    1166, 1193, 1194, 1195, 1214, 1228, 1229, 1231, 1232, 1235, 1238, 1273, 1286, 1298,
+    1304, 1305, 1347, 1356, 1364, 1370, 1449, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
 };
 
-#define TEXT_SIZE 512 /* of the server's texts and the libraries': a longer one has lost its end, a quotation mark perhaps */
+/* of the server's texts and the libraries': a longer one has lost its end, a quotation mark
+ * perhaps */
+#define TEXT_SIZE 512
 #define MARKS "'\""
 
 static const struct fault *fault_find(unsigned number)
@@ -219,16 +226,19 @@ static const char *mark_before(const char *text, const char *end)
     return NULL;
 }
 
-/* Where the value that begins at `from` ends: at the last quotation mark, because marks within a value look like its end. If the
- * text ends with a name ("for key 'x'", "for column 'x' at row 1"), the mark before that. NULL: there is no end. */
+/* Where the value that begins at `from` ends: at the last quotation mark, because marks within a
+ * value look like its end. If the text ends with a name ("for key 'x'", "for column 'x' at row 1"),
+ * the mark before that. NULL: there is no end. */
 static const char *value_end(const char *from, const char *end)
 {
     static const char *const before_name[] = {" for key ", " for column "};
-    const char *last = mark_before(from + 1, end), *open = last ? mark_before(from + 1, last) : NULL;
+    const char *last = mark_before(from + 1, end),
+               *open = last ? mark_before(from + 1, last) : NULL;
 
     for (size_t i = 0; open && i < sizeof before_name / sizeof *before_name; i++) {
         const char *close = open - strlen(before_name[i]) - 1;
-        if (close > from && strchr(MARKS, *close) && !strncmp(close + 1, before_name[i], strlen(before_name[i])) &&
+        if (close > from && strchr(MARKS, *close) &&
+            !strncmp(close + 1, before_name[i], strlen(before_name[i])) &&
             (!last[1] || !strncmp(last + 1, " at row ", 8)))
             return close;
     }
@@ -250,12 +260,13 @@ static void withhold_values(char out[TEXT_SIZE], const char *text)
     snprintf(out, TEXT_SIZE, "%.*s'...'%s", (int)(from - text), text, end ? end + 1 : "");
 }
 
-/* Whether the text of 2026 (CR_SSL_CONNECTION_ERROR) speaks of a connection that broke or timed out during the TLS handshake, not
- * of certificates or versions. */
+/* Whether the text of 2026 (CR_SSL_CONNECTION_ERROR) speaks of a connection that broke or timed out
+ * during the TLS handshake, not of certificates or versions. */
 static bool handshake_broke(const char *text)
 {
     static const char *const eof[] = {"unexpected eof", "error:00000000"};
-    static const int broken[] = {0, EAGAIN, EPIPE, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
+    static const int broken[] = {0,         EAGAIN,       EPIPE,       ECONNRESET, ECONNABORTED,
+                                 ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
     const char *number = strrchr(text, '(');
 
     for (size_t i = 0; i < sizeof eof / sizeof *eof; i++)
@@ -267,7 +278,8 @@ static bool handshake_broke(const char *text)
     return false;
 }
 
-int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at, bool *ret_drop)
+int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at,
+                 bool *ret_drop)
 {
     char shown[TEXT_SIZE];
 

@@ -10,9 +10,11 @@
 
 #define DB_ERROR_WHERE "does the server run? host, port and socket in [mysql] say where"
 
-/* Fills err for an error number of the server (1000 and up, by the ER_ names) or of the client library (2000 to 2999) and returns
- * its code. server_text is what the server said: names that it quotes are shown, values are not. `at` names the server. *ret_drop:
- * the connection is of no use any more. */
-int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at, bool *ret_drop);
+/* Fills err for an error number of the server (1000 and up, by the ER_ names) or of the client
+ * library (2000 to 2999) and returns its code. server_text is what the server said: names that it
+ * quotes are shown, values are not. `at` names the server. *ret_drop: the connection is of no use
+ * any more. */
+int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at,
+                 bool *ret_drop);
 
 #endif

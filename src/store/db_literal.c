@@ -1,8 +1,9 @@
 /*
  * db_literal.c - values as SQL literals.
  *
- * Invariant: whatever bytes come in, what is appended is one literal, and means the same bytes in every character set and sql_mode:
- * nothing is escaped. Between quotes stand only ASCII characters that are neither a quote nor a backslash; all else is in hex.
+ * Invariant: whatever bytes come in, what is appended is one literal, and means the same bytes in
+ * every character set and sql_mode: nothing is escaped. Between quotes stand only ASCII characters
+ * that are neither a quote nor a backslash; all else is in hex.
  */
 #include "base/json.h"
 #include "base/task.h"
@@ -52,7 +53,8 @@ static void put_plain(struct buf *sql, const char *p, size_t len)
     buf_chr(sql, '\'');
 }
 
-/* Text of foreign origin (a handler's error) may not be UTF-8, and one bad byte must not make the server refuse the whole batch. */
+/* Text of foreign origin (a handler's error) may not be UTF-8, and one bad byte must not make the
+ * server refuse the whole batch. */
 void db_put_text(struct buf *sql, const char *s)
 {
     if (!s) {
@@ -90,8 +92,9 @@ void db_put_stamp(struct buf *sql, uint64_t stamp)
 {
     unsigned date = (unsigned)(stamp / 1000000000), clock = (unsigned)(stamp % 1000000000);
 
-    buf_printf(sql, "'%04u-%02u-%02u %02u:%02u:%02u.%03u'", date / 10000, date / 100 % 100, date % 100, clock / 10000000,
-               clock / 100000 % 100, clock / 1000 % 100, clock % 1000);
+    buf_printf(sql, "'%04u-%02u-%02u %02u:%02u:%02u.%03u'", date / 10000, date / 100 % 100,
+               date % 100, clock / 10000000, clock / 100000 % 100, clock / 1000 % 100,
+               clock % 1000);
 }
 
 void db_put_time(struct buf *sql, int64_t at)

@@ -1,5 +1,6 @@
 /*
- * db_private.h - what the db*.c share: the handle, and statements on a connection that is there. Nobody else includes it.
+ * db_private.h - what the db*.c share: the handle, and statements on a connection that is there.
+ * Nobody else includes it.
  */
 #ifndef DQ_STORE_DB_PRIVATE_H
 #define DQ_STORE_DB_PRIVATE_H
@@ -8,7 +9,9 @@
 
 #include <mysql.h>
 
-#define CLIENT_PACKET_MAX (1UL << 30) /* the protocol's own limit; the server's is usually lower */
+#define CLIENT_PACKET_MAX                                                                          \
+    (1UL << 30) /* the protocol's own limit; the server's is usually lower                         \
+                 */
 #define DB_AT_SIZE 160
 
 enum db_cluster { DB_CLUSTER_UNKNOWN, DB_CLUSTER_NONE, DB_CLUSTER_GALERA, DB_CLUSTER_GROUP };
@@ -35,10 +38,12 @@ struct db {
     bool reader, read_only;
 };
 
-void db_drop(struct db *db); /* closes, but remembers an open transaction: the rest of it must not run on a new connection */
+/* closes, but remembers an open transaction: the rest of it must not run on a new connection */
+void db_drop(struct db *db);
 
-/* Sets err by a number and a text (or what the library says now), and brings the handle into a state from which it can go on:
- * closed, or rolled back, where the class of the error asks for it. */
+/* Sets err by a number and a text (or what the library says now), and brings the handle into a
+ * state from which it can go on: closed, or rolled back, where the class of the error asks for
+ * it. */
 int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err);
 int db_fail(struct db *db, struct err *err);
 
@@ -47,18 +52,23 @@ void db_note_result(struct db *db, uint64_t insert_id);
 /* A statement without values on an open connection; the same with one number as its result, in the
  * last column (no row: *ret stays). */
 int db_run(struct db *db, const char *sql, struct err *err) __attribute__((warn_unused_result));
-int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err) __attribute__((warn_unused_result));
+int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err)
+    __attribute__((warn_unused_result));
 
 /* db_literal.c: whether bytes may stand between quotes as they are. */
 bool db_is_plain(const char *p, size_t len);
 
-/* db_session.c: the settings that every session has; ends a transaction that somebody else's statement left open. */
+/* db_session.c: the settings that every session has; ends a transaction that somebody else's
+ * statement left open. */
 int db_session_set_up(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing if TLS is required and the server does
- * not offer it (*ret_stripped), and no password in the clear. A local socket needs no TLS. host NULL: the local socket. */
-int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err) __attribute__((warn_unused_result));
-bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
-                    const char *database, bool *ret_stripped) __attribute__((warn_unused_result));
+/* db_tls.c: sets what [mysql] says about TLS; and mysql_real_connect, which sends nothing if TLS is
+ * required and the server does not offer it (*ret_stripped), and no password in the clear. A local
+ * socket needs no TLS. host NULL: the local socket. */
+int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
+    __attribute__((warn_unused_result));
+bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
+                    const char *password, const char *database, bool *ret_stripped)
+    __attribute__((warn_unused_result));
 
 #endif

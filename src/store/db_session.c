@@ -1,7 +1,9 @@
 /*
- * db_session.c - what every session is like, whatever the server's files, its init_connect and the operator's init_command say.
+ * db_session.c - what every session is like, whatever the server's files, its init_connect and the
+ * operator's init_command say.
  *
- * Invariant: a session that is handed out has each of the settings below, and no transaction open. It takes one statement.
+ * Invariant: a session that is handed out has each of the settings below, and no transaction open.
+ * It takes one statement.
  */
 #include "base/when.h"
 #include "store/db.h"
@@ -37,13 +39,15 @@ static unsigned idle_within(const struct db *db)
 #define ER_NO_RIGHT 1227
 #define NO_LIMIT "18446744073709551615"
 
-/* Each is something that a server's configuration, init_connect or init_command may set, and that would make a statement of the
- * store fail, lie, or not be there after all. A value of DEFAULT would be the server's own, except that of timestamp. */
+/* Each is something that a server's configuration, init_connect or init_command may set, and that
+ * would make a statement of the store fail, lie, or not be there after all. A value of DEFAULT
+ * would be the server's own, except that of timestamp. */
 static const struct setting {
     enum servers servers;
     const char *name, *value;
     unsigned (*seconds)(const struct db *db); /* in place of value */
 } settings[] = {
+    /* clang-format off */
     {ALL, "sql_mode", "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", NULL},
     {ALL, "autocommit", "1", NULL},
     {ALL, "completion_type", "0", NULL}, /* CHAIN begins a transaction at every COMMIT */
@@ -67,6 +71,7 @@ static const struct setting {
     {ALL, "net_write_timeout", NULL, idle},
     {ALL, "net_read_timeout", NULL, idle_within},
     {ON_MARIADB, "idle_transaction_timeout", NULL, idle_within},
+    /* clang-format on */
 };
 
 #define SETTING_COUNT (sizeof settings / sizeof *settings)
@@ -127,8 +132,9 @@ static int refused(struct db *db, const char *setting, struct err *err)
     int rc = db_fail(db, err);
     if (number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
-    return err_set(err, ERR_CONFIG, "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)", db->at,
-                   setting, text, number);
+    return err_set(err, ERR_CONFIG,
+                   "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)",
+                   db->at, setting, text, number);
 }
 
 /* One of them was refused: which? */

@@ -1,8 +1,8 @@
 /*
  * db_statement.c - statements whose long values travel beside their text.
  *
- * Invariant: such a value is sent as it is, so that the server's packet limit holds for what it is, not for what it would take as a
- * literal.
+ * Invariant: such a value is sent as it is, so that the server's packet limit holds for what it is,
+ * not for what it would take as a literal.
  */
 #include "base/mem.h"
 #include "base/when.h"
@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
-/* A literal costs two round trips less than a value beside the statement, but twice its length if it is in hex. */
+/* A literal costs two round trips less than a value beside the statement, but twice its length if
+ * it is in hex. */
 #define LONG_PLAIN 16384
 #define LONG_HEX 1024
 #define PACKET_OVERHEAD 64 /* of a statement's text, or of all values together */
@@ -80,11 +82,13 @@ size_t db_statement_packet(const struct db_statement *s)
 
     for (size_t i = 0; i < s->count; i++)
         values += s->values[i].size + VALUE_OVERHEAD;
-    return (values > s->sql.len ? values : s->sql.len) + PACKET_OVERHEAD;
+    return MAX(values, s->sql.len) + PACKET_OVERHEAD;
 }
 
-/* The server has no place for another prepared statement: with literals after all. Marks within quotes are text. */
-static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
+/* The server has no place for another prepared statement: with literals after all. Marks within
+ * quotes are text. */
+static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
+                         struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t max = 0, used = 0;
@@ -101,10 +105,11 @@ static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *
     }
     int rc = db_max_packet(db, &max, err);
     if (rc == 0 && sql.len + PACKET_OVERHEAD > max)
-        rc = err_set(err, ERR_DATA,
-                     "%s: without a prepared statement, of which the server has none left (max_prepared_stmt_count), a value is"
-                     " longer than its max_allowed_packet takes",
-                     db->at);
+        rc = err_set(
+            err, ERR_DATA,
+            "%s: without a prepared statement, of which the server has none left (max_prepared_stmt_count), a value is"
+            " longer than its max_allowed_packet takes",
+            db->at);
     if (rc == 0)
         rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
@@ -112,7 +117,8 @@ static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *
 }
 
 /* 0, or the number of the error, whose text is in text. */
-static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64_t *ret_rows, char *text, size_t size)
+static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
+                             char *text, size_t size)
 {
     MYSQL_STMT *stmt = mysql_stmt_init(db->my);
     MYSQL_BIND *bind = mem_zero(s->count, sizeof *bind);
@@ -128,8 +134,9 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
     }
     if (!stmt)
         abort(); /* out of memory */
-    if (mysql_stmt_prepare(stmt, s->sql.data, s->sql.len) || mysql_stmt_param_count(stmt) != s->count ||
-        mysql_stmt_bind_param(stmt, bind) || mysql_stmt_execute(stmt)) {
+    if (mysql_stmt_prepare(stmt, s->sql.data, s->sql.len) ||
+        mysql_stmt_param_count(stmt) != s->count || mysql_stmt_bind_param(stmt, bind) ||
+        mysql_stmt_execute(stmt)) {
         number = mysql_stmt_errno(stmt);
         snprintf(text, size, "%s", mysql_stmt_error(stmt));
         if (!number) { /* a server that counts otherwise */
@@ -147,7 +154,8 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
     return number;
 }
 
-int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows, struct err *err)
+int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
+                      struct err *err)
 {
     char text[512];
 

@@ -1,8 +1,8 @@
 /*
  * db_tls.c - how a connection is protected.
  *
- * Invariant: if the settings require TLS nothing is sent to a server that does not offer it, or whose certificate is not as asked
- * for. Without TLS no password leaves the host in the clear.
+ * Invariant: if the settings require TLS nothing is sent to a server that does not offer it, or
+ * whose certificate is not as asked for. Without TLS no password leaves the host in the clear.
  */
 #include "base/when.h"
 #include "store/db_private.h"
@@ -24,8 +24,8 @@ static const char *set_or_null(const char *s)
     return s && *s ? s : NULL;
 }
 
-/* Each library has its own way to ask for TLS, their defaults differ by version, and an option file may contain other settings:
- * everything is set. */
+/* Each library has its own way to ask for TLS, their defaults differ by version, and an option file
+ * may contain other settings: everything is set. */
 static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
 {
     const bool on = tls != CONF_TLS_DISABLED;
@@ -35,8 +35,8 @@ static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
     mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
     mysql_options(my, MYSQL_OPT_SSL_CAPATH, NULL);
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
-    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED, SSL_MODE_VERIFY_CA,
-                                     SSL_MODE_VERIFY_IDENTITY};
+    static const unsigned modes[] = {SSL_MODE_DISABLED, SSL_MODE_PREFERRED, SSL_MODE_REQUIRED,
+                                     SSL_MODE_VERIFY_CA, SSL_MODE_VERIFY_IDENTITY};
     mysql_options(my, MYSQL_OPT_SSL_MODE, &modes[tls]);
 #else
     client_bool enforce = on, verify = tls == CONF_TLS_VERIFY_IDENTITY;
@@ -44,7 +44,8 @@ static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
     mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 #endif
 #if HAVE_DECL_MYSQL_OPT_GET_SERVER_PUBLIC_KEY
-    client_bool trust = tls <= CONF_TLS_PREFERRED; /* else a password of MySQL 8 could not be sent without TLS */
+    /* else a password of MySQL 8 could not be sent without TLS */
+    client_bool trust = tls <= CONF_TLS_PREFERRED;
     mysql_options(my, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &trust);
 #endif
 }
@@ -53,8 +54,9 @@ static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
 static void refuse_clear_passwords(MYSQL *my)
 {
 #if HAVE_DECL_MARIADB_OPT_RESTRICTED_AUTH
-    mysql_options(my, MARIADB_OPT_RESTRICTED_AUTH,
-                  "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,auth_gssapi_client");
+    mysql_options(
+        my, MARIADB_OPT_RESTRICTED_AUTH,
+        "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,auth_gssapi_client");
 #else
     (void)my;
 #endif
@@ -69,8 +71,9 @@ static bool is_local(const char *host)
 int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
 {
     if (c->tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
-        return err_set(err, ERR_CONFIG,
-                       "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+        return err_set(
+            err, ERR_CONFIG,
+            "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
     set_tls(c, is_local(host) && c->tls == CONF_TLS_PREFERRED ? CONF_TLS_DISABLED : c->tls, my);
     if (c->tls == CONF_TLS_DISABLED && !is_local(host))
         refuse_clear_passwords(my);
@@ -79,8 +82,8 @@ int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, stru
 
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
 
-bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
-                    const char *database, bool *ret_stripped)
+bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
+                    const char *password, const char *database, bool *ret_stripped)
 {
     const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
     const unsigned long flags = CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS;
@@ -88,7 +91,8 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
     *ret_stripped = false;
     if (mysql_real_connect(my, host, user, password, database, port, path, flags))
         return true;
-    *ret_stripped = mysql_errno(my) == CR_SSL_CONNECTION_ERROR && strstr(mysql_error(my), "support it");
+    *ret_stripped =
+        mysql_errno(my) == CR_SSL_CONNECTION_ERROR && strstr(mysql_error(my), "support it");
     if (!*ret_stripped || !is_local(host))
         return false;
     *ret_stripped = false;
@@ -114,8 +118,9 @@ static enum greeting peek_greeting(int fd, int64_t deadline)
         ssize_t n = recv(fd, p, sizeof p, MSG_PEEK | MSG_DONTWAIT);
         if (n > 5 && p[4] != 10)
             return GREETING_NONE;
-        const unsigned char *end = n > 5 ? memchr(p + 5, 0, (size_t)n - 5) : NULL; /* of the server's version */
-        if (end && p + n >= end + 16)                                              /* thread, salt, filler, capabilities */
+        /* of the server's version */
+        const unsigned char *end = n > 5 ? memchr(p + 5, 0, (size_t)n - 5) : NULL;
+        if (end && p + n >= end + 16) /* thread, salt, filler, capabilities */
             return (end[14] | end[15] << 8) & CAN_TLS ? GREETING_TLS : GREETING_CLEAR;
         if (n == 0 || n == sizeof p || (n < 0 && errno != EAGAIN && errno != EINTR) || left <= 0)
             return GREETING_NONE;
@@ -127,8 +132,9 @@ static int wait_for(MYSQL *my, int what)
 {
     struct pollfd p = {mysql_get_socket(my), 0, 0};
 
-    p.events = (short)((what & MYSQL_WAIT_READ ? POLLIN : 0) | (what & MYSQL_WAIT_WRITE ? POLLOUT : 0) |
-                       (what & MYSQL_WAIT_EXCEPT ? POLLPRI : 0));
+    p.events =
+        (short)((what & MYSQL_WAIT_READ ? POLLIN : 0) | (what & MYSQL_WAIT_WRITE ? POLLOUT : 0) |
+                (what & MYSQL_WAIT_EXCEPT ? POLLPRI : 0));
     int n = poll(&p, 1, what & MYSQL_WAIT_TIMEOUT ? (int)mysql_get_timeout_value_ms(my) : -1);
     if (n < 0 && errno == EINTR)
         return 0;
@@ -137,7 +143,8 @@ static int wait_for(MYSQL *my, int what)
     return what & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* The strictest settings: with them the library sends nothing in the clear, whatever the greeting says. */
+/* The strictest settings: with them the library sends nothing in the clear, whatever the greeting
+ * says. */
 static void set_strict(MYSQL *my)
 {
     const client_bool on = true;
@@ -146,11 +153,14 @@ static void set_strict(MYSQL *my)
     mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-/* Chooses by the greeting, and sets what an option file may have changed. False: there is no TLS, and it is required. */
+/* Chooses by the greeting, and sets what an option file may have changed. False: there is no TLS,
+ * and it is required. */
 static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum greeting greeting)
 {
     if (greeting == GREETING_TLS && c->tls != CONF_TLS_DISABLED) {
-        set_tls(c, is_local(host) && c->tls == CONF_TLS_VERIFY_IDENTITY ? CONF_TLS_VERIFY_CA : c->tls, my);
+        set_tls(c,
+                is_local(host) && c->tls == CONF_TLS_VERIFY_IDENTITY ? CONF_TLS_VERIFY_CA : c->tls,
+                my);
     } else if (greeting != GREETING_NONE) {
         if (!is_local(host) && c->tls >= CONF_TLS_REQUIRED)
             return false;
@@ -162,23 +172,27 @@ static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum
 }
 
 /* *ret_looked: the greeting was seen before the library read it. */
-static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
-                         const char *database, bool *ret_looked, bool *ret_stripped)
+static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
+                         const char *password, const char *database, bool *ret_looked,
+                         bool *ret_stripped)
 {
     struct sockaddr_storage peer = {0};
     MYSQL *made = NULL;
 
     *ret_looked = *ret_stripped = false;
-    int what = mysql_real_connect_start(&made, my, host, set_or_null(c->user), password, database, port, set_or_null(c->socket),
+    int what = mysql_real_connect_start(&made, my, host, set_or_null(c->user), password, database,
+                                        port, set_or_null(c->socket),
                                         CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS);
     while (what) {
         int ready = wait_for(my, what);
         if (!ready) /* interrupted */
             continue;
         int fd = mysql_get_socket(my);
-        if (!*ret_looked && getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0) {
+        if (!*ret_looked &&
+            getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0) {
             *ret_looked = true;
-            *ret_stripped = !choose(my, c, host, peek_greeting(fd, when_steady() + c->connect_timeout_ms));
+            *ret_stripped =
+                !choose(my, c, host, peek_greeting(fd, when_steady() + c->connect_timeout_ms));
             if (*ret_stripped)
                 shutdown(fd, SHUT_RDWR);
         }
@@ -187,24 +201,27 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
     return made;
 }
 
-/* MariaDB's library goes on in the clear if a server offers no TLS, and where TLS was wanted the plugin for caching_sha2_password
- * even takes it for there and sends the password as it is. So the library is held before the server's greeting while that is looked
- * at. If it was faster, which only a server on this host allows, the strictest settings made it give up, and say why. */
-bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port, const char *password,
-                    const char *database, bool *ret_stripped)
+/* MariaDB's library goes on in the clear if a server offers no TLS, and where TLS was wanted the
+ * plugin for caching_sha2_password even takes it for there and sends the password as it is. So the
+ * library is held before the server's greeting while that is looked at. If it was faster, which
+ * only a server on this host allows, the strictest settings made it give up, and say why. */
+bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
+                    const char *password, const char *database, bool *ret_stripped)
 {
     const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
     bool looked = true;
 
     *ret_stripped = false;
-    if (set_or_null(c->defaults_file) || (c->tls != CONF_TLS_DISABLED && !(is_local(host) && c->tls == CONF_TLS_PREFERRED))) {
+    if (set_or_null(c->defaults_file) ||
+        (c->tls != CONF_TLS_DISABLED && !(is_local(host) && c->tls == CONF_TLS_PREFERRED))) {
         mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
         set_strict(my);
         if (connect_held(my, c, host, port, password, database, &looked, ret_stripped))
             return true;
         if (looked || mysql_errno(my) != CR_SSL_CONNECTION_ERROR)
             return false;
-        *ret_stripped = !choose(my, c, host, strstr(mysql_error(my), "support it") ? GREETING_CLEAR : GREETING_TLS);
+        *ret_stripped = !choose(
+            my, c, host, strstr(mysql_error(my), "support it") ? GREETING_CLEAR : GREETING_TLS);
         if (*ret_stripped)
             return false;
     }

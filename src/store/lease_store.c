@@ -1,8 +1,9 @@
 /*
  * lease_store.c - what is still ours, and whose lease has ended.
  *
- * Invariant: a row is ours only while it is running, at our version, and carries our token. A lease that has ended is taken back by
- * (id, version) under the row's lock. A row that cannot be changed costs itself (rows.h).
+ * Invariant: a row is ours only while it is running, at our version, and carries our token. A lease
+ * that has ended is taken back by (id, version) under the row's lock. A row that cannot be changed
+ * costs itself (rows.h).
  */
 #include "store/lease_store.h"
 #include "store/attempt_store.h"
@@ -12,7 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define TAKE_BACK_STEP 100 /* a host that vanishes within that transaction keeps no more rows locked for the others */
+/* a host that vanishes within that transaction keeps no more rows locked for the others */
+#define TAKE_BACK_STEP 100
 
 static int compare_refs(const void *a, const void *b)
 {
@@ -23,8 +25,8 @@ static int compare_refs(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t n, bool *lost,
-                      struct err *err)
+static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t n, bool *lost, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ours[TASK_STEP];
@@ -40,8 +42,8 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, bool *lost,
-                      struct err *err)
+int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t count, bool *lost, struct err *err)
 {
     int rc = 0;
 
@@ -84,8 +86,9 @@ static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs, size_t count, int64_t lease_ms,
-                      bool careful, bool *lost, struct row_faults *faults, struct err *err)
+int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t count, int64_t lease_ms, bool careful, bool *lost,
+                      struct row_faults *faults, struct err *err)
 {
     int rc = 0;
 
@@ -108,14 +111,15 @@ static int add_task(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count, size_t limit,
-                        struct task_array *ret, struct err *err)
+int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
+                        size_t limit, struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
     task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
-    buf_printf(&sql, " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND " SQL_LEASE_ENDED, TASK_RUNNING);
+    buf_printf(&sql, " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND " SQL_LEASE_ENDED,
+               TASK_RUNNING);
     if (after_tag) {
         buf_str(&sql, " AND t.tag > ");
         sql_put_tag(&sql, after_tag);
@@ -133,14 +137,16 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
 /* ---- leases of others that ended */
 
 /* claim_token goes, so that the former owner cannot take this for a result of his own. */
-static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, struct err *err)
+static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", event, NULL);
-    buf_printf(&sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
-               "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
+    buf_printf(
+        &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
+        "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     claim_ref_put(&sql, "", refs, n);
@@ -150,8 +156,9 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
 }
 
 /* *taken gets which of refs were: those that are locked are those that are changed. */
-static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n, bool drop_stale,
-                          struct claim_ref *taken, size_t *ret_taken, struct err *err)
+static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs,
+                          size_t n, bool drop_stale, struct claim_ref *taken, size_t *ret_taken,
+                          struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t count = 0;
@@ -212,8 +219,8 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up, bool careful, bool *taken,
-                          struct row_faults *faults, struct err *err)
+int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up,
+                          bool careful, bool *taken, struct row_faults *faults, struct err *err)
 {
     struct claim_ref refs[TAKE_BACK_STEP];
     size_t index[TAKE_BACK_STEP];
@@ -231,7 +238,9 @@ int lease_store_take_back(struct db *db, const struct task_array *expired, const
             }
             if (n < TAKE_BACK_STEP && i + 1 < expired->count)
                 continue;
-            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows}, careful, faults, err) : 0;
+            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows}, careful, faults,
+                              err)
+                   : 0;
             for (size_t k = before; faults && k < faults->count; k++)
                 faults->items[k].at = index[faults->items[k].at];
             n = 0;

@@ -50,9 +50,10 @@ static int take_tag(const struct db_rows *r, void *arg, struct err *err)
 }
 
 /* id NULL: the answer has none. */
-static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p, uint64_t *id, struct err *err)
+static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p,
+                     uint64_t *id, struct err *err)
 {
-    struct answer a = {.with_id = id != NULL, .id = id ? *id : 0};
+    struct answer a = {.with_id = id, .id = id ? *id : 0};
 
     int rc = db_each(db, sql, columns, take_tag, &a, err);
     if (rc < 0) {
@@ -66,21 +67,24 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
     return 0;
 }
 
-/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a tag, however many tasks there
- * are. (`status = 0` would be a plain scan of all that is pending.) Without a join, for this is what an idle dqd asks. MariaDB
- * takes the limit as a setting, MySQL as a hint; each reads the other's as a comment. */
+/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a
+ * tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.)
+ * Without a join, for this is what an idle dqd asks. MariaDB takes the limit as a setting, MySQL as
+ * a hint; each reads the other's as a comment. */
 int peek_store_all(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     if (limit_ms)
-        buf_printf(&sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ", limit_ms / 1000,
-                   (int)(limit_ms % 1000));
+        buf_printf(&sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
+                   limit_ms / 1000, (int)(limit_ms % 1000));
     buf_str(&sql, "SELECT ");
     if (limit_ms)
         buf_printf(&sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
-    buf_printf(&sql, "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
-               COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+    buf_printf(
+        &sql,
+        "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
+        COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
     int rc = read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
     buf_done(&sql);
     return rc;
@@ -92,7 +96,8 @@ int peek_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct er
 
     buf_printf(&sql,
                "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
-               " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
+               " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
+               " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
                COLUMNS_SELECT(NEWS_COLUMNS), *id, CLAIM_NEWS_MOST, TASK_PENDING);
     int rc = read_peek(db, &sql, NEWS_COUNT, p, id, err);
     buf_done(&sql);
@@ -122,14 +127,14 @@ static void take_next(const struct db_rows *r, void *arg)
     *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
 }
 
-int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor, int64_t *ret_now_us, int64_t *ret_next_at,
-                    struct err *err)
+int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor,
+                    int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct next next = {0, TASK_TIME_NONE};
 
-    buf_printf(&sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ", COLUMNS_SELECT(NEXT_COLUMNS),
-               TASK_PENDING);
+    buf_printf(&sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
+               COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
     db_put_text(&sql, tag);
     peek_store_put_floor(&sql, floor);
     buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");

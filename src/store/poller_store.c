@@ -15,20 +15,25 @@
 
 #define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
 
-static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
-                     int64_t stale_after_ms, struct err *err)
+static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
+                     int running, int64_t stale_after_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after) VALUES (");
+    buf_str(
+        &sql,
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
     db_put_text(&sql, mode);
-    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ")", slots, running, stale_after_ms);
-    buf_printf(&sql, " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
-               slots, running, stale_after_ms);
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ")", slots, running,
+               stale_after_ms);
+    buf_printf(
+        &sql,
+        " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
+        slots, running, stale_after_ms);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -48,7 +53,8 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
 }
 
 #define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW)
-enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_BEFORE_US, SHARE_COUNT }; /* behind the list: `token < ours` */
+/* behind the list: `token < ours` */
+enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_BEFORE_US, SHARE_COUNT };
 
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 {
@@ -61,8 +67,9 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots, int running,
-                      int64_t stale_after_ms, bool careful, struct poller_share *ret, struct err *err)
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
+                      int running, int64_t stale_after_ms, bool careful, struct poller_share *ret,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct poller_share found = {0};
@@ -102,16 +109,16 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 
 /* What is shown of a row of dq_poller, and how its cell becomes a field. */
 /* clang-format off */
-#define INFO_COLUMNS(X)                                                                                                            \
-    X(TOKEN, "token", read_token(r, TOKEN, p->token))                                                                              \
-    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                                                                      \
-    X(PID, "pid", p->pid = db_u32(r, PID))                                                                                         \
-    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE)))                                                   \
-    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                                                                              \
-    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                                                                      \
-    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                                                  \
-    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                                                             \
-    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                                                   \
+#define INFO_COLUMNS(X)                                                          \
+    X(TOKEN, "token", read_token(r, TOKEN, p->token))                            \
+    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                    \
+    X(PID, "pid", p->pid = db_u32(r, PID))                                       \
+    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE))) \
+    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                            \
+    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                    \
+    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                \
+    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))           \
+    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0)) \
     X(LIVES, ALIVE, p->alive = db_u64(r, LIVES) == 1)
 /* clang-format on */
 enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
@@ -149,7 +156,8 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     struct buf sql = BUF_INIT;
     struct infos list = {0};
 
-    buf_printf(&sql, "SELECT %s FROM dq_poller ORDER BY host, pid, token", COLUMNS_SELECT(INFO_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM dq_poller ORDER BY host, pid, token",
+               COLUMNS_SELECT(INFO_COLUMNS));
     int rc = db_each(db, &sql, INFO_COUNT, add_info, &list, err);
     buf_done(&sql);
     if (rc < 0) {

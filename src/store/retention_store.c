@@ -1,5 +1,6 @@
 /*
- * retention_store.c - what has been finished long enough. Invariant: a task that is retried meanwhile stays.
+ * retention_store.c - what has been finished long enough. Invariant: a task that is retried
+ * meanwhile stays.
  */
 #include "store/retention_store.h"
 #include "base/mem.h"
@@ -23,28 +24,35 @@ static int add_tag(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The tags that have a finished task that was due before the limit: a loose index scan, as in peek_store_all. */
-static int find_tags(struct db *db, enum task_status status, int64_t age_ms, struct old_tags *ret, struct err *err)
+/* The tags that have a finished task that was due before the limit: a loose index scan, as in
+ * peek_store_all. */
+static int find_tags(struct db *db, enum task_status status, int64_t age_ms, struct old_tags *ret,
+                     struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql,
-               "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
-               " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
-               (int)status - 1, (int)status + 1);
+    buf_printf(
+        &sql,
+        "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
+        " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
+        (int)status - 1, (int)status + 1);
     sql_put_from_now(&sql, -age_ms);
     int rc = db_each(db, &sql, 1, add_tag, ret, err);
     buf_done(&sql);
     return rc;
 }
 
-/* What is due early is finished early: the index leads to nearly the right rows, and finish_time decides. */
-static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms, struct claim_ref *refs, size_t limit,
-                    size_t *ret_count, struct err *err)
+/* What is due early is finished early: the index leads to nearly the right rows, and finish_time
+ * decides. */
+static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms,
+                    struct claim_ref *refs, size_t limit, size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
+    buf_printf(&sql,
+               "SELECT " CLAIM_REF_COLUMNS
+               " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               (int)status);
     sql_put_tag(&sql, tag);
     buf_str(&sql, " AND expected_time < ");
     sql_put_from_now(&sql, -age_ms);
@@ -56,8 +64,8 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     return rc;
 }
 
-int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit, size_t *ret_deleted,
-                           struct row_faults *faults, struct err *err)
+int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit,
+                           size_t *ret_deleted, struct row_faults *faults, struct err *err)
 {
     struct claim_ref refs[TASK_STEP];
     struct old_tags tags = {0};

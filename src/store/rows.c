@@ -1,5 +1,6 @@
 /*
- * rows.c - see rows.h. Invariant: a row is in the list of faults or its change was made, never both.
+ * rows.c - see rows.h. Invariant: a row is in the list of faults or its change was made, never
+ * both.
  */
 #include "store/rows.h"
 #include "base/mem.h"
@@ -35,7 +36,8 @@ void row_faults_done(struct row_faults *f)
 
 bool row_error(const struct db *db, int code)
 {
-    return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE || (code == ERR_FATAL && db_connected(db));
+    return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE ||
+           (code == ERR_FATAL && db_connected(db));
 }
 
 const char *rows_before_skip(const struct db *db)
@@ -85,7 +87,8 @@ static int see_id(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found, struct err *err)
+static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
+                    struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -102,8 +105,10 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
     return rc;
 }
 
-/* Outside a transaction the locks of the first statement end with it: nobody is kept out while we think. */
-int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *faults, size_t *at, size_t *ret_n, struct err *err)
+/* Outside a transaction the locks of the first statement end with it: nobody is kept out while we
+ * think. */
+int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *faults, size_t *at,
+              size_t *ret_n, struct err *err)
 {
     bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
     struct err locked;
@@ -124,7 +129,8 @@ int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *fault
     return rc;
 }
 
-int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_faults *faults, struct err *err)
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_faults *faults,
+             struct err *err)
 {
     struct division d = {db, w, faults, 0};
     size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
@@ -137,7 +143,9 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_
         rc = n ? w->run(w->arg, at, n, err) : 0;
     if (careful || (faults && row_error(db, rc))) {
         d.until = when_steady() + PATIENCE_MS;
-        rc = careful || (rc == ERR_LOCKED && db_skips_locked(db)) ? rows_sift(db, w, faults, at, &n, err) : 0;
+        rc = careful || (rc == ERR_LOCKED && db_skips_locked(db))
+                 ? rows_sift(db, w, faults, at, &n, err)
+                 : 0;
         if (rc == 0)
             rc = divide(&d, at, n, err);
     }

@@ -1,8 +1,9 @@
 /*
  * schema.c - the tables and their version.
  *
- * Invariant: schema_version in dq_meta is a number whose migrations, up to and including it, have all been applied. Each statement
- * of a migration can be run again, so that one that broke off is repeated from its beginning.
+ * Invariant: schema_version in dq_meta is a number whose migrations, up to and including it, have
+ * all been applied. Each statement of a migration can be run again, so that one that broke off is
+ * repeated from its beginning.
  */
 #include "store/schema.h"
 #include "base/when.h"
@@ -26,7 +27,8 @@ static void take_number(const struct db_rows *r, void *arg)
 }
 
 /* The first column of the first row as a number. 1: there was a row, 0: none. */
-static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret, struct err *err)
+static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret,
+                        struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct number number = {if_null, 0};
@@ -43,12 +45,15 @@ static int read_version(struct db *db, int *ret_version, struct err *err)
 {
     int64_t version = 0;
 
-    int rc = query_number(db, "SELECT value FROM dq_meta WHERE name = 'schema_version'", 0, &version, err);
+    int rc = query_number(db, "SELECT value FROM dq_meta WHERE name = 'schema_version'", 0,
+                          &version, err);
     if (rc < 0)
         return rc;
     if (version > schema_latest)
-        return err_set(err, ERR_CONFIG, "%s: the schema is version %d, made by a newer dq; this one knows %d: upgrade dq",
-                       db_server(db), (int)version, schema_latest);
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: the schema is version %d, made by a newer dq; this one knows %d: upgrade dq",
+            db_server(db), (int)version, schema_latest);
     *ret_version = (int)version;
     return 0;
 }
@@ -57,10 +62,11 @@ int schema_version(struct db *db, int *ret_version, struct err *err)
 {
     int64_t columns = 0;
 
-    int rc = query_number(db,
-                          "SELECT COUNT(*) FROM information_schema.columns"
-                          " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
-                          0, &columns, err);
+    int rc = query_number(
+        db,
+        "SELECT COUNT(*) FROM information_schema.columns"
+        " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
+        0, &columns, err);
     if (rc < 0)
         return rc;
     if (columns == 2)
@@ -75,8 +81,8 @@ int schema_check(struct db *db, struct err *err)
 
     int rc = read_version(db, &version, err);
     if (rc == 0 && version < schema_latest)
-        rc = err_set(err, ERR_CONFIG, "%s: the schema is version %d, this dq needs %d: run dq init", db_server(db), version,
-                     schema_latest);
+        rc = err_set(err, ERR_CONFIG, "%s: the schema is version %d, this dq needs %d: run dq init",
+                     db_server(db), version, schema_latest);
     return rc;
 }
 
@@ -138,12 +144,15 @@ static int lock(struct db *db, struct err *err)
         if (got)
             return 0;
         if (when_steady() > deadline)
-            return err_set(err, ERR_BUSY, "%s: another dq init has been at work for a minute: try again", db_server(db));
+            return err_set(err, ERR_BUSY,
+                           "%s: another dq init has been at work for a minute: try again",
+                           db_server(db));
     }
 }
 
-/* The version, of tables that are seen to be dq's: a table of the same name makes CREATE TABLE IF NOT EXISTS do nothing, and say so
- * to nobody. Without a version they are from a first migration that broke off. */
+/* The version, of tables that are seen to be dq's: a table of the same name makes CREATE TABLE IF
+ * NOT EXISTS do nothing, and say so to nobody. Without a version they are from a first migration
+ * that broke off. */
 static int find_version(struct db *db, int *ret_version, struct err *err)
 {
     int rc = schema_version(db, ret_version, err);
@@ -151,8 +160,8 @@ static int find_version(struct db *db, int *ret_version, struct err *err)
     return rc < 0 ? rc : schema_verify(db, *ret_version ? *ret_version : 1, !*ret_version, err);
 }
 
-int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg), void *arg, int *ret_from,
-                   struct err *err)
+int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg),
+                   void *arg, int *ret_from, struct err *err)
 {
     int version = 0;
     int64_t unlocked;

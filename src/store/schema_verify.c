@@ -1,10 +1,11 @@
 /*
  * schema_verify.c - whether the tables of a database are those that the migrations make.
  *
- * What belongs there is read from the text of the migrations, one line a column or key, so that it stands in one place; what is
- * there comes from information_schema. Both become the same lists, which are compared. Invariant: spellings by which servers differ
- * (`int(10) unsigned`) are no difference; neither is what others may have added, as long as it cannot make a statement of dq fail:
- * columns with a default, indexes that are not unique.
+ * What belongs there is read from the text of the migrations, one line a column or key, so that it
+ * stands in one place; what is there comes from information_schema. Both become the same lists,
+ * which are compared. Invariant: spellings by which servers differ
+ * (`int(10) unsigned`) are no difference; neither is what others may have added, as long as it
+ * cannot make a statement of dq fail: columns with a default, indexes that are not unique.
  */
 #include "store/schema_verify.h"
 #include "base/mem.h"
@@ -21,9 +22,12 @@
 /* A table (name NULL), a column or an index of one. */
 struct part {
     char *table, *name;
-    char *text;     /* of a table its engine, of a column its type with what belongs to it, of an index its columns */
+    /* of a table its engine, of a column its type with what belongs to it, of an index its
+     * columns */
+    char *text;
     char *fallback; /* DEFAULT of a column; NULL: none */
-    bool optional;  /* a column that may be NULL or has a value of its own, an index that is not unique */
+    /* a column that may be NULL or has a value of its own, an index that is not unique */
+    bool optional;
 };
 
 struct parts {
@@ -90,8 +94,9 @@ static char *plain_type(const char *type)
 static char *describe(const char *type, const char *collation, bool nullable, bool counted)
 {
     char *plain = plain_type(type);
-    char *text = mem_printf("%s%s%s%s%s", plain, collation && *collation ? " " : "", collation ? collation : "",
-                            nullable ? "" : " NOT NULL", counted ? " AUTO_INCREMENT" : "");
+    char *text = mem_printf("%s%s%s%s%s", plain, collation && *collation ? " " : "",
+                            collation ? collation : "", nullable ? "" : " NOT NULL",
+                            counted ? " AUTO_INCREMENT" : "");
     free(plain);
     return text;
 }
@@ -133,7 +138,8 @@ static void read_column(const char *table, char *line, struct shape *s)
 /* "UNIQUE KEY live_key (task_key, tag, live)" */
 static void read_index(const char *table, const char *line, struct shape *s)
 {
-    const char *open = strchr(line, '('), *close = open ? strrchr(line, ')') : NULL, *key = strstr(line, "KEY ");
+    const char *open = strchr(line, '('), *close = open ? strrchr(line, ')') : NULL,
+               *key = strstr(line, "KEY ");
     bool primary = !strncmp(line, "PRIMARY", 7);
 
     if (!close || !key)
@@ -156,7 +162,8 @@ static void read_table(const char *statement, struct shape *s)
         char *copy = mem_dup(line, len && line[len - 1] == ',' ? len - 1 : len);
         if (*copy == ')')
             part_add(&s->tables, table, "")->text = word_after(copy, "ENGINE=");
-        else if (!strncmp(copy, "PRIMARY KEY ", 12) || !strncmp(copy, "UNIQUE KEY ", 11) || !strncmp(copy, "KEY ", 4))
+        else if (!strncmp(copy, "PRIMARY KEY ", 12) || !strncmp(copy, "UNIQUE KEY ", 11) ||
+                 !strncmp(copy, "KEY ", 4))
             read_index(table, copy, s);
         else if (*copy)
             read_column(table, copy, s);
@@ -165,7 +172,8 @@ static void read_table(const char *statement, struct shape *s)
     free(table);
 }
 
-/* Migrations make tables; one that changes one needs its words here, and says so at the first test. */
+/* Migrations make tables; one that changes one needs its words here, and says so at the first
+ * test. */
 static int read_migrations(int version, struct shape *s, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -176,9 +184,11 @@ static int read_migrations(int version, struct shape *s, struct err *err)
         while (rc == 0 && schema_next_statement(&text, &sql)) {
             if (!strncmp(sql.data, CREATE, strlen(CREATE)))
                 read_table(sql.data, s);
-            else if (!strncmp(sql.data, "ALTER ", 6) || !strncmp(sql.data, "DROP ", 5) || !strncmp(sql.data, "CREATE ", 7))
-                rc =
-                    err_set(err, ERR_FATAL, "migration %s: schema_verify.c cannot read what it changes", schema_migrations[i].name);
+            else if (!strncmp(sql.data, "ALTER ", 6) || !strncmp(sql.data, "DROP ", 5) ||
+                     !strncmp(sql.data, "CREATE ", 7))
+                rc = err_set(err, ERR_FATAL,
+                             "migration %s: schema_verify.c cannot read what it changes",
+                             schema_migrations[i].name);
         }
     }
     buf_done(&sql);
@@ -209,15 +219,23 @@ static char *plain_default(const char *text)
 }
 
 #define TABLE_COLUMNS(X) X(TABLE_NAME, "table_name") X(TABLE_ENGINE, "engine")
-#define COLUMN_COLUMNS(X)                                                                                                          \
-    X(COLUMN_TABLE, "table_name")                                                                                                  \
-    X(COLUMN_NAME, "column_name") X(COLUMN_TYPE, "column_type") X(COLUMN_NULLABLE, "is_nullable")                                  \
-        X(COLUMN_COLLATION, "collation_name") X(COLUMN_DEFAULT, "column_default") X(COLUMN_EXTRA, "extra")
-#define INDEX_COLUMNS(X)                                                                                                           \
-    X(INDEX_TABLE, "table_name")                                                                                                   \
-    X(INDEX_NAME, "index_name") X(INDEX_MANY, "MIN(non_unique)")                                                                   \
-        X(INDEX_PARTS, "GROUP_CONCAT(CONCAT(COALESCE(column_name, 'an expression'), COALESCE(CONCAT('(', sub_part, ')'), ''))"     \
-                       " ORDER BY seq_in_index SEPARATOR ', ')")
+/* clang-format off */
+#define COLUMN_COLUMNS(X)                 \
+    X(COLUMN_TABLE, "table_name")         \
+    X(COLUMN_NAME, "column_name")         \
+    X(COLUMN_TYPE, "column_type")         \
+    X(COLUMN_NULLABLE, "is_nullable")     \
+    X(COLUMN_COLLATION, "collation_name") \
+    X(COLUMN_DEFAULT, "column_default")   \
+    X(COLUMN_EXTRA, "extra")
+#define INDEX_COLUMNS(X)                                                                                      \
+    X(INDEX_TABLE, "table_name")                                                                              \
+    X(INDEX_NAME, "index_name")                                                                               \
+    X(INDEX_MANY, "MIN(non_unique)")                                                                          \
+    X(INDEX_PARTS,                                                                                            \
+      "GROUP_CONCAT(CONCAT(COALESCE(column_name, 'an expression'), COALESCE(CONCAT('(', sub_part, ')'), ''))" \
+      " ORDER BY seq_in_index SEPARATOR ', ')")
+/* clang-format on */
 enum { TABLE_COLUMNS(COLUMNS_NAME) TABLE_COUNT };
 enum { COLUMN_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
 enum { INDEX_COLUMNS(COLUMNS_NAME) INDEX_COUNT };
@@ -237,12 +255,15 @@ static int take_column(const struct db_rows *r, void *arg, struct err *err)
 {
     struct shape *s = arg;
     struct part *c = part_add(&s->columns, db_string(r, COLUMN_TABLE), db_string(r, COLUMN_NAME));
-    bool nullable = !strcmp(db_string(r, COLUMN_NULLABLE), "YES"), counted = strstr(db_string(r, COLUMN_EXTRA), "auto_increment");
+    bool nullable = !strcmp(db_string(r, COLUMN_NULLABLE), "YES"),
+         counted = strstr(db_string(r, COLUMN_EXTRA), "auto_increment");
 
     (void)err;
-    c->text = describe(db_string(r, COLUMN_TYPE), db_string(r, COLUMN_COLLATION), nullable, counted);
+    c->text =
+        describe(db_string(r, COLUMN_TYPE), db_string(r, COLUMN_COLLATION), nullable, counted);
     c->fallback = plain_default(db_text(r, COLUMN_DEFAULT, NULL));
-    c->optional = nullable || c->fallback || counted || strstr(db_string(r, COLUMN_EXTRA), "GENERATED");
+    c->optional =
+        nullable || c->fallback || counted || strstr(db_string(r, COLUMN_EXTRA), "GENERATED");
     return 0;
 }
 
@@ -257,9 +278,10 @@ static int take_index(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int read_some(struct db *db, const char *select, const char *from, const struct parts *tables, const char *tail,
-                     unsigned columns, int (*take)(const struct db_rows *r, void *arg, struct err *err), struct shape *s,
-                     struct err *err)
+static int read_some(struct db *db, const char *select, const char *from,
+                     const struct parts *tables, const char *tail, unsigned columns,
+                     int (*take)(const struct db_rows *r, void *arg, struct err *err),
+                     struct shape *s, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -271,16 +293,19 @@ static int read_some(struct db *db, const char *select, const char *from, const 
     return rc;
 }
 
-static int read_database(struct db *db, const struct parts *tables, struct shape *s, struct err *err)
+static int read_database(struct db *db, const struct parts *tables, struct shape *s,
+                         struct err *err)
 {
-    int rc = read_some(db, COLUMNS_SELECT(TABLE_COLUMNS), "tables", tables, "", TABLE_COUNT, take_table, s, err);
+    int rc = read_some(db, COLUMNS_SELECT(TABLE_COLUMNS), "tables", tables, "", TABLE_COUNT,
+                       take_table, s, err);
 
     if (rc == 0)
-        rc = read_some(db, COLUMNS_SELECT(COLUMN_COLUMNS), "columns", tables, " ORDER BY table_name, ordinal_position",
-                       COLUMN_COUNT, take_column, s, err);
+        rc = read_some(db, COLUMNS_SELECT(COLUMN_COLUMNS), "columns", tables,
+                       " ORDER BY table_name, ordinal_position", COLUMN_COUNT, take_column, s, err);
     if (rc == 0)
         rc = read_some(db, COLUMNS_SELECT(INDEX_COLUMNS), "statistics", tables,
-                       " GROUP BY table_name, index_name ORDER BY table_name, index_name", INDEX_COUNT, take_index, s, err);
+                       " GROUP BY table_name, index_name ORDER BY table_name, index_name",
+                       INDEX_COUNT, take_index, s, err);
     return rc;
 }
 
@@ -304,10 +329,12 @@ static void fault(struct faults *f, const char *fmt, ...)
     va_end(ap);
 }
 
-static void compare_columns(const struct shape *want, const struct shape *have, const char *table, struct faults *f)
+static void compare_columns(const struct shape *want, const struct shape *have, const char *table,
+                            struct faults *f)
 {
     for (size_t i = 0; i < want->columns.count; i++) {
-        const struct part *w = &want->columns.items[i], *h = part_find(&have->columns, table, w->name);
+        const struct part *w = &want->columns.items[i],
+                          *h = part_find(&have->columns, table, w->name);
         if (strcmp(w->table, table))
             continue;
         if (!h)
@@ -315,7 +342,8 @@ static void compare_columns(const struct shape *want, const struct shape *have, 
         else if (strcmp(w->text, h->text))
             fault(f, "column %s.%s is %s, not %s", table, w->name, h->text, w->text);
         else if (w->fallback && (!h->fallback || strcmp(w->fallback, h->fallback)))
-            fault(f, "column %s.%s has the default %s, not %s", table, w->name, h->fallback ? h->fallback : "NULL", w->fallback);
+            fault(f, "column %s.%s has the default %s, not %s", table, w->name,
+                  h->fallback ? h->fallback : "NULL", w->fallback);
     }
     for (size_t i = 0; i < have->columns.count; i++) {
         const struct part *h = &have->columns.items[i];
@@ -324,17 +352,20 @@ static void compare_columns(const struct shape *want, const struct shape *have, 
     }
 }
 
-static void compare_indexes(const struct shape *want, const struct shape *have, const char *table, struct faults *f)
+static void compare_indexes(const struct shape *want, const struct shape *have, const char *table,
+                            struct faults *f)
 {
     for (size_t i = 0; i < want->indexes.count; i++) {
-        const struct part *w = &want->indexes.items[i], *h = part_find(&have->indexes, table, w->name);
+        const struct part *w = &want->indexes.items[i],
+                          *h = part_find(&have->indexes, table, w->name);
         if (strcmp(w->table, table))
             continue;
         if (!h)
-            fault(f, "index %s.%s is missing: %s%s", table, w->name, w->optional ? "" : "unique ", w->text);
+            fault(f, "index %s.%s is missing: %s%s", table, w->name, w->optional ? "" : "unique ",
+                  w->text);
         else if (strcmp(w->text, h->text) || w->optional != h->optional)
-            fault(f, "index %s.%s is %s%s, not %s%s", table, w->name, h->optional ? "" : "unique ", h->text,
-                  w->optional ? "" : "unique ", w->text);
+            fault(f, "index %s.%s is %s%s, not %s%s", table, w->name, h->optional ? "" : "unique ",
+                  h->text, w->optional ? "" : "unique ", w->text);
     }
     for (size_t i = 0; i < have->indexes.count; i++) {
         const struct part *h = &have->indexes.items[i];
@@ -343,10 +374,12 @@ static void compare_indexes(const struct shape *want, const struct shape *have, 
     }
 }
 
-static void compare(const struct shape *want, const struct shape *have, bool partly, struct faults *f)
+static void compare(const struct shape *want, const struct shape *have, bool partly,
+                    struct faults *f)
 {
     for (size_t i = 0; i < want->tables.count; i++) {
-        const struct part *w = &want->tables.items[i], *h = part_find(&have->tables, w->table, NULL);
+        const struct part *w = &want->tables.items[i],
+                          *h = part_find(&have->tables, w->table, NULL);
         if (!h && !partly) {
             fault(f, "table %s is missing", w->table);
         } else if (h) {
@@ -371,8 +404,10 @@ int schema_verify(struct db *db, int version, bool partly, struct err *err)
     if (f.count > SHOWN)
         buf_printf(&f.text, "; and %u more", f.count - SHOWN);
     if (f.count)
-        rc = err_set(err, ERR_CONFIG, "%s: these are not the tables of dq: %s. Put them right, or give dq a database of its own",
-                     db_server(db), f.text.data);
+        rc = err_set(
+            err, ERR_CONFIG,
+            "%s: these are not the tables of dq: %s. Put them right, or give dq a database of its own",
+            db_server(db), f.text.data);
     buf_done(&f.text);
     shape_done(&want);
     shape_done(&have);

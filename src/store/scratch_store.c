@@ -1,8 +1,8 @@
 /*
  * scratch_store.c - see scratch_store.h.
  *
- * Invariant: a database is dropped only where its name has the form of those made here, a table only where its database was empty
- * when it was taken.
+ * Invariant: a database is dropped only where its name has the form of those made here, a table
+ * only where its database was empty when it was taken.
  */
 #include "store/scratch_store.h"
 
@@ -31,7 +31,8 @@ static bool is_ours(const char *name)
 {
     const char *digits = name + strlen(PREFIX);
 
-    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(digits) == DIGITS && strspn(digits, "0123456789abcdef") == DIGITS;
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(digits) == DIGITS &&
+           strspn(digits, "0123456789abcdef") == DIGITS;
 }
 
 static void take_text(const struct db_rows *r, void *arg)
@@ -61,7 +62,8 @@ int scratch_store_hold(struct db *db, const char *name, struct err *err)
     buf_str(&sql, ")), 0)");
     int rc = query_text(db, &sql, &got, err);
     if (rc == 0 && (!got || strcmp(got, "1")))
-        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another one", db_server(db), name);
+        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another one", db_server(db),
+                     name);
     free(got);
     buf_done(&sql);
     return rc;
@@ -89,9 +91,12 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
     struct buf sql = BUF_INIT;
     struct names names = {0};
 
-    buf_str(&sql, "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
-                  " AND IS_FREE_LOCK(" NAME_LOCK "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
-                  " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
+    buf_str(
+        &sql,
+        "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
+        " AND IS_FREE_LOCK(" NAME_LOCK
+        "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
+        " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
     int rc = db_each(db, &sql, 1, add_name, &names, err);
     buf_done(&sql);
     if (rc < 0) {
@@ -126,8 +131,10 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
-                  " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
+    buf_str(
+        &sql,
+        "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
+        " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
     int rc = query_text(db, &sql, ret, err);
     buf_done(&sql);
     return rc;
@@ -135,7 +142,8 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
 
 /* ---- a database of somebody's */
 
-/* The tables of dq that a killed bench left in the database of db, "a, b"; NULL where none did, or there are others. */
+/* The tables of dq that a killed bench left in the database of db, "a, b"; NULL where none did, or
+ * there are others. */
 static char *leftovers(struct db *db)
 {
     struct buf sql = BUF_INIT;
@@ -164,18 +172,22 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     struct buf sql = BUF_INIT;
     char *table = NULL, *ours = NULL;
 
-    buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
+    buf_str(
+        &sql,
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
     int rc = query_text(db, &sql, &table, err);
     if (rc == 0 && table)
         ours = leftovers(db);
     if (rc == 0 && ours)
-        rc = err_set(err, ERR_STATE,
-                     "it is not empty: a dq bench that was killed left tables there. If nobody has used them since: DROP TABLE %s",
-                     ours);
+        rc = err_set(
+            err, ERR_STATE,
+            "it is not empty: a dq bench that was killed left tables there. If nobody has used them since: DROP TABLE %s",
+            ours);
     else if (rc == 0 && table)
         rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s", table);
     buf_reset(&sql);
-    buf_str(&sql, "DROP TABLE IF EXISTS dq_bench"); /* the right is looked at first, whatever there is */
+    /* the right is looked at first, whatever there is */
+    buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
     free(table);
@@ -234,7 +246,10 @@ int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'", n, n);
+    buf_printf(
+        &sql,
+        "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'",
+        n, n);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -267,7 +282,8 @@ static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 }
 
 /* Rows of (name, value). */
-static int read_settings(struct db *db, const char *statement, struct scratch_server *s, struct err *err)
+static int read_settings(struct db *db, const char *statement, struct scratch_server *s,
+                         struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -277,20 +293,27 @@ static int read_settings(struct db *db, const char *statement, struct scratch_se
     return rc;
 }
 
-int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret, struct err *err)
+int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret,
+                         struct err *err)
 {
-    struct scratch_server s = {.flush_log = -1, .buffer_pool = -1, .max_connections = -1, .connections = -1, .table_size = -1};
+    struct scratch_server s = {.flush_log = -1,
+                               .buffer_pool = -1,
+                               .max_connections = -1,
+                               .connections = -1,
+                               .table_size = -1};
     struct buf sql = BUF_INIT;
     char *size = NULL;
 
-    int rc = read_settings(db,
-                           "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin',"
-                           " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')",
-                           &s, err);
+    int rc = read_settings(
+        db,
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin',"
+        " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')",
+        &s, err);
     if (rc == 0)
         rc = read_settings(db, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", &s, err);
-    buf_str(&sql,
-            "SELECT data_length + index_length FROM information_schema.tables WHERE table_name = 'dq_task' AND table_schema = ");
+    buf_str(
+        &sql,
+        "SELECT data_length + index_length FROM information_schema.tables WHERE table_name = 'dq_task' AND table_schema = ");
     db_put_text(&sql, tables_of);
     if (rc == 0)
         rc = query_text(db, &sql, &size, err);

@@ -1,5 +1,6 @@
 /*
- * settle_fit.c - results that fit into what the server takes at once. Invariant: the end of an output is what is kept.
+ * settle_fit.c - results that fit into what the server takes at once. Invariant: the end of an
+ * output is what is kept.
  */
 #include "store/settle_fit.h"
 #include "base/mem.h"
@@ -14,7 +15,8 @@ int settle_fit_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 
     int rc = db_max_packet(db, &packet, err);
     if (rc == 0 && packet < PACKET_LEAST)
-        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu", db_server(db), packet, PACKET_LEAST);
+        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu",
+                     db_server(db), packet, PACKET_LEAST);
     if (rc == 0)
         *ret_bytes = packet;
     return rc;
@@ -25,8 +27,10 @@ static void cut_output(struct settlement *s, size_t most)
 {
     struct buf cut = BUF_INIT;
 
-    buf_printf(&cut, "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
-               s->output_size, most);
+    buf_printf(
+        &cut,
+        "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
+        s->output_size, most);
     buf_add(&cut, (const char *)s->output + s->output_size - most, most);
     s->output_size = cut.len;
     s->output = buf_take(&cut);

@@ -1,11 +1,12 @@
 /*
  * settle_store.c - how attempts end: results of our own.
  *
- * A statement settles some hundred rows through the primary key. Values that differ from row to row are looked up by id within the
- * statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, half the cost of a join with a table of values.
- * Invariant: a row changes only while it is running, at the version of the claim, and (for results) carries our token; the token
- * stays in the row, so that what a broken connection left behind can be told: our token at version + 1 means that it was applied.
- * A row that cannot be changed costs itself (rows.h).
+ * A statement settles some hundred rows through the primary key. Values that differ from row to row
+ * are looked up by id within the statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary
+ * search, half the cost of a join with a table of values. Invariant: a row changes only while it is
+ * running, at the version of the claim, and (for results) carries our token; the token stays in the
+ * row, so that what a broken connection left behind can be told: our token at version + 1 means
+ * that it was applied. A row that cannot be changed costs itself (rows.h).
  */
 #include "store/settle_store.h"
 #include "base/mem.h"
@@ -30,7 +31,8 @@ struct batch {
 
 static int compare_rows(const void *a, const void *b)
 {
-    const struct settlement *x = *(const struct settlement *const *)a, *y = *(const struct settlement *const *)b;
+    const struct settlement *x = *(const struct settlement *const *)a,
+                            *y = *(const struct settlement *const *)b;
 
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
@@ -50,10 +52,10 @@ static bool needs_transaction(const struct settlement *s, bool history_all)
     return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
 }
 
-/* The next results of one kind, as many as go into packets of `most` bytes. Of two for the same task only the later claim can still
- * be ours. */
-static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded, size_t most, size_t *at,
-                       struct batch *b)
+/* The next results of one kind, as many as go into packets of `most` bytes. Of two for the same
+ * task only the later claim can still be ours. */
+static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded,
+                       size_t most, size_t *at, struct batch *b)
 {
     size_t text = 0, values = 0, kept = 0, bytes;
 
@@ -76,7 +78,8 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
     b->count = kept;
 }
 
-static void batch_pick(struct batch *ret, const struct batch *b, bool (*pick)(const struct settlement *s, int arg), int arg)
+static void batch_pick(struct batch *ret, const struct batch *b,
+                       bool (*pick)(const struct settlement *s, int arg), int arg)
 {
     ret->count = 0;
     for (size_t i = 0; i < b->count; i++)
@@ -84,7 +87,8 @@ static void batch_pick(struct batch *ret, const struct batch *b, bool (*pick)(co
             ret->rows[ret->count++] = b->rows[i];
 }
 
-static void batch_refs(const struct batch *b, uint64_t version_plus, struct claim_ref refs[TASK_STEP])
+static void batch_refs(const struct batch *b, uint64_t version_plus,
+                       struct claim_ref refs[TASK_STEP])
 {
     for (size_t i = 0; i < b->count; i++)
         refs[i] = (struct claim_ref){b->rows[i]->id, b->rows[i]->version + version_plus};
@@ -142,7 +146,8 @@ static void put_error(struct db_statement *st, const struct settlement *s)
 
     if (s->error && strlen(s->error) > ERROR_BYTES) {
         cut = mem_dup(s->error, ERROR_BYTES);
-        for (size_t n = ERROR_BYTES; n > ERROR_BYTES - 4 && ((unsigned char)cut[n - 1] & 0xc0) == 0x80; n--)
+        for (size_t n = ERROR_BYTES;
+             n > ERROR_BYTES - 4 && ((unsigned char)cut[n - 1] & 0xc0) == 0x80; n--)
             cut[n - 1] = '\0';
     }
     db_put_text(&st->sql, cut ? cut : s->error);
@@ -169,7 +174,8 @@ static void put_value(struct db_statement *st, const struct batch *b,
         put(&values, b->rows[i]);
         if (i == 0)
             first = values.sql.len;
-        alike = alike && values.sql.len - begin == first && !memcmp(values.sql.data, values.sql.data + begin, first);
+        alike = alike && values.sql.len - begin == first &&
+                !memcmp(values.sql.data, values.sql.data + begin, first);
     }
     if (b->count > 1 && alike && !values.count) { /* long ones look alike */
         buf_add(&st->sql, values.sql.data, first);
@@ -207,12 +213,14 @@ static bool is_recorded(const struct settlement *s, int history_all)
 {
     enum task_history history = task_transition(s->event)->history;
 
-    return history == HISTORY_OPTIONAL ? history_all : history == HISTORY_IF_ERROR ? s->error != NULL : history == HISTORY_ALWAYS;
+    return history == HISTORY_OPTIONAL   ? history_all
+           : history == HISTORY_IF_ERROR ? !!s->error
+                                         : history == HISTORY_ALWAYS;
 }
 
 /* One UPDATE for the rows of an event. */
-static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all, enum task_event event,
-                        uint64_t *ret_rows, struct err *err)
+static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all,
+                        enum task_event event, uint64_t *ret_rows, struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT, finish = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
@@ -248,8 +256,8 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all, bool history_all,
-                           bool drop_stale, struct err *err)
+static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all,
+                           bool history_all, bool drop_stale, struct err *err)
 {
     static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
         put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
@@ -264,9 +272,10 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     int rc = drop_stale ? attempt_store_drop_stale(db, refs, b.count, err) : 0;
     if (rc < 0)
         return rc;
-    buf_str(&st.sql,
-            "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
-            " error_stack, output) SELECT id, version, attempt, host, pid");
+    buf_str(
+        &st.sql,
+        "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
+        " error_stack, output) SELECT id, version, attempt, host, pid");
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         buf_chr(&st.sql, ',');
         put_value(&st, &b, columns[i]);
@@ -299,16 +308,17 @@ static int see_applied(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Those of the batch that have been settled, now or by an earlier call: our token, one version on, in the state that the event
- * leads to. */
-static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s,
-                        bool *applied, struct err *err)
+/* Those of the batch that have been settled, now or by an earlier call: our token, one version on,
+ * in the state that the event leads to. */
+static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                        const struct settlement *s, bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref next[TASK_STEP];
 
     batch_refs(b, 1, next);
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ", COLUMNS_SELECT(APPLIED_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ",
+               COLUMNS_SELECT(APPLIED_COLUMNS));
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", next, b->count);
@@ -320,8 +330,8 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b, const struct settlement *s,
-                            bool *applied, struct err *err)
+static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                            const struct settlement *s, bool *applied, struct err *err)
 {
     uint64_t rows;
 
@@ -336,8 +346,9 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
 }
 
 /* The rows are locked first, so that what is recorded is what is changed. */
-static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b, bool history_all, bool drop_stale,
-                           const struct settlement *s, bool *applied, struct err *err)
+static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                           bool history_all, bool drop_stale, const struct settlement *s,
+                           bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ours[TASK_STEP];
@@ -393,11 +404,14 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
     if (!w->recorded)
         return settle_successes(w->db, w->owner, &b, w->s, w->applied, err);
     int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied, err);
-    return rc == ERR_DUPLICATE ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s, w->applied, err) : rc;
+    return rc == ERR_DUPLICATE
+               ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s, w->applied, err)
+               : rc;
 }
 
-static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                      size_t most, bool careful, bool *applied, struct row_faults *faults, struct err *err)
+static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s,
+                      size_t count, bool history_all, size_t most, bool careful, bool *applied,
+                      struct row_faults *faults, struct err *err)
 {
     struct batch b;
     int rc = 0;
@@ -408,7 +422,8 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
             size_t before = faults ? faults->count : 0;
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
             if (b.count)
-                rc = rows_run(db, &(struct rows_work){b.count, &w, settling_id, settle_rows}, careful, faults, err);
+                rc = rows_run(db, &(struct rows_work){b.count, &w, settling_id, settle_rows},
+                              careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
         }
@@ -416,8 +431,9 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s, size_t count, bool history_all,
-                        bool careful, bool *applied, struct row_faults *faults, struct err *err)
+int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,
+                        size_t count, bool history_all, bool careful, bool *applied,
+                        struct row_faults *faults, struct err *err)
 {
     size_t packet = 0;
 
@@ -428,7 +444,8 @@ int settle_store_settle(struct db *db, const struct claim_owner *owner, const st
         return rc;
     struct settlement *fit = settle_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
-                    (packet < SQL_STATEMENT_BYTES ? packet : SQL_STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults, err);
+                    (packet < SQL_STATEMENT_BYTES ? packet : SQL_STATEMENT_BYTES) - STATEMENT_FIXED,
+                    careful, applied, faults, err);
     settle_fit_free(fit, s, count);
     return rc;
 }

@@ -1,7 +1,8 @@
 /*
  * sql.c - pieces of statements and cells of results.
  *
- * Invariant: what a transition demands and sets is derived from task_transition() here, and nowhere else.
+ * Invariant: what a transition demands and sets is derived from task_transition() here, and nowhere
+ * else.
  */
 #include "store/sql.h"
 #include "base/mem.h"
@@ -76,8 +77,10 @@ void sql_take_u64(const struct db_rows *r, void *arg)
 
 int sql_odd_row(const struct db *db, struct err *err)
 {
-    return err_set(err, ERR_FATAL, "%s: the server's answer has a row that was not asked for: is something else listening there?",
-                   db_server(db));
+    return err_set(
+        err, ERR_FATAL,
+        "%s: the server's answer has a row that was not asked for: is something else listening there?",
+        db_server(db));
 }
 
 void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t count)
@@ -95,7 +98,8 @@ void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
 {
     static const char hex[] = "0123456789abcdef";
-    char text[2 * TASK_TOKEN_SIZE]; /* of every row of a bulk add: printf would cost more than all the rest of the row */
+    /* of every row of a bulk add: printf would cost more than all the rest of the row */
+    char text[2 * TASK_TOKEN_SIZE];
 
     for (size_t i = 0; i < TASK_TOKEN_SIZE; i++) {
         text[2 * i] = hex[token[i] >> 4];
@@ -106,8 +110,9 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
     buf_chr(sql, '\'');
 }
 
-/* Where ids come in steps (auto_increment_increment), all of them have one id % shares. So the id is multiplied by 2^32 / the
- * golden ratio, which no BIGINT UNSIGNED overflows from 32 bits, and the upper ones of the product's low 32 bits are taken. */
+/* Where ids come in steps (auto_increment_increment), all of them have one id % shares. So the id
+ * is multiplied by 2^32 / the golden ratio, which no BIGINT UNSIGNED overflows from 32 bits, and
+ * the upper ones of the product's low 32 bits are taken. */
 void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
 {
     buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
@@ -156,27 +161,32 @@ void sql_put_from(struct buf *sql, const char *alias, enum task_event event)
     sql_put_statuses(sql, alias, task_transition(event)->from);
 }
 
-void sql_put_transition(struct buf *sql, const char *alias, enum task_event event, const char *finish)
+void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
+                        const char *finish)
 {
     const struct task_transition *t = task_transition(event);
 
-    buf_printf(sql, "%sstatus = %d, %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)", alias, (int)t->to, alias, alias,
-               alias);
+    buf_printf(sql, "%sstatus = %d, %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)",
+               alias, (int)t->to, alias, alias, alias);
     if (t->new_ladder)
         buf_printf(sql, ", %sattempt = 0", alias);
     else if (t->attempt_change)
-        buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias, t->attempt_change > 0 ? '+' : '-');
-    /* From the second time on, apart from those it was claimed with: one of them may be what kills dqd. */
+        buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias,
+                   t->attempt_change > 0 ? '+' : '-');
+    /* From the second time on, apart from those it was claimed with: one of them may be what kills
+     * dqd. */
     if (t->due == DUE_APART)
-        buf_printf(sql,
-                   ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
-                   "LEAST(%sattempt - 1, 30)"
-                   " * 1000000) MICROSECOND)",
-                   alias, alias, alias, alias);
+        buf_printf(
+            sql,
+            ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
+            "LEAST(%sattempt - 1, 30)"
+            " * 1000000) MICROSECOND)",
+            alias, alias, alias, alias);
     if (t->from & TASK_FINISHED)
         buf_printf(sql, ", %slive = IF(%stask_key IS NULL, NULL, 1)", alias, alias);
     if (TASK_BIT(t->to) & TASK_FINISHED)
-        buf_printf(sql, ", %slive = NULL, %sfinish_time = %s", alias, alias, finish ? finish : "UTC_TIMESTAMP(3)");
+        buf_printf(sql, ", %slive = NULL, %sfinish_time = %s", alias, alias,
+                   finish ? finish : "UTC_TIMESTAMP(3)");
     else
         buf_printf(sql, ", %sfinish_time = NULL", alias);
     if (t->to != TASK_RUNNING)

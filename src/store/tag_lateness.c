@@ -1,8 +1,8 @@
 /*
  * tag_lateness.c - how late tasks were started, by tag.
  *
- * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless the table is small for its
- * number of tags; what was left out is said.
+ * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless
+ * the table is small for its number of tags; what was left out is said.
  */
 #include "store/tag_lateness.h"
 #include "base/mem.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART_MIN 100 /* rows of a (status, tag), however many there are of these */
+#define PART_MIN 100     /* rows of a (status, tag), however many there are of these */
 #define PAIRS_AT_ONCE 50 /* (status, tag) in one statement */
 
 /* The tasks of a tag that have been measured. */
@@ -114,29 +114,36 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
 }
 
 /* The (status, tag) that have been started: done, failed, running. */
-static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pairs *pairs, struct err *err)
+static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pairs *pairs,
+                      struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct finding w = {glob, all, pairs, NULL};
 
-    buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ",
-               COLUMNS_SELECT(PAIR_COLUMNS));
-    sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
+    buf_printf(
+        &sql,
+        "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ",
+        COLUMNS_SELECT(PAIR_COLUMNS));
+    sql_put_statuses(&sql, "",
+                     TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
     buf_str(&sql, " ORDER BY tag, status");
     int rc = db_each(db, &sql, PAIR_COUNT, take_pair, &w, err);
     if (all->count)
-        qsort(all->items, all->count, sizeof(struct sample *), compare_samples); /* the server's order may be another */
+        /* the server's order may be another */
+        qsort(all->items, all->count, sizeof(struct sample *), compare_samples);
     buf_done(&sql);
     return rc;
 }
 
 static void put_measure(struct buf *sql, int64_t window_ms)
 {
-    buf_printf(sql,
-               "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
-               "INTERVAL %" PRId64 " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE expected_time <= UTC_TIMESTAMP(3)"
-               " AND expected_time >= ",
-               window_ms * 1000);
+    buf_printf(
+        sql,
+        "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
+        "INTERVAL %" PRId64
+        " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE expected_time <= UTC_TIMESTAMP(3)"
+        " AND expected_time >= ",
+        window_ms * 1000);
     sql_put_from_now(sql, -window_ms);
     buf_str(sql, " AND ");
 }
@@ -149,7 +156,8 @@ static void take_row(struct sample *s, int status, const struct db_rows *r, unsi
     uint64_t finished = db_u64(r, at + MEASURE_FINISHED);
 
     if (!db_is_null(r, at + MEASURE_LATE))
-        sample_add(s, db_i64(r, at + MEASURE_LATE, 0), status == TASK_DONE ? finished : 0, status == TASK_FAILED ? finished : 0);
+        sample_add(s, db_i64(r, at + MEASURE_LATE, 0), status == TASK_DONE ? finished : 0,
+                   status == TASK_FAILED ? finished : 0);
 }
 
 enum { PART_NUMBER, PART_MEASURE, PART_COUNT = PART_MEASURE + MEASURE_COUNT };
@@ -173,7 +181,8 @@ static int take_measure(const struct db_rows *r, void *arg, struct err *err)
 }
 
 /* The latest of each pair. */
-static int measure(struct db *db, struct pair *pairs, size_t count, int64_t window_ms, size_t limit, struct err *err)
+static int measure(struct db *db, struct pair *pairs, size_t count, int64_t window_ms, size_t limit,
+                   struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -184,7 +193,8 @@ static int measure(struct db *db, struct pair *pairs, size_t count, int64_t wind
         sql_put_tag(&sql, pairs[i].sample->tag);
         buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
     }
-    int rc = db_each_streamed(db, &sql, PART_COUNT, take_measure, &(struct measuring){db, pairs, count, limit}, err);
+    int rc = db_each_streamed(db, &sql, PART_COUNT, take_measure,
+                              &(struct measuring){db, pairs, count, limit}, err);
     buf_done(&sql);
     return rc;
 }
@@ -194,7 +204,8 @@ static int compare_name(const void *key, const void *element)
     return strcmp(key, (*(struct sample *const *)element)->tag);
 }
 
-enum { ANY_MEASURE = PAIR_COUNT, ANY_COUNT = ANY_MEASURE + MEASURE_COUNT }; /* behind PAIR_COLUMNS */
+/* behind PAIR_COLUMNS */
+enum { ANY_MEASURE = PAIR_COUNT, ANY_COUNT = ANY_MEASURE + MEASURE_COUNT };
 
 struct measuring_all {
     struct samples *all;
@@ -208,7 +219,8 @@ static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     if (!w->last || strcmp(w->last->tag, tag) != 0) {
-        struct sample **found = bsearch(tag, w->all->items, w->all->count, sizeof(struct sample *), compare_name);
+        struct sample **found =
+            bsearch(tag, w->all->items, w->all->count, sizeof(struct sample *), compare_name);
         w->last = found ? *found : NULL;
     }
     if (w->last)
@@ -224,13 +236,16 @@ static int measure_all(struct db *db, struct samples *all, int64_t window_ms, st
 
     buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(PAIR_COLUMNS));
     put_measure(&sql, window_ms);
-    sql_put_statuses(&sql, "", TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
-    int rc = db_each_streamed(db, &sql, ANY_COUNT, take_any_measure, &(struct measuring_all){all, NULL}, err);
+    sql_put_statuses(&sql, "",
+                     TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
+    int rc = db_each_streamed(db, &sql, ANY_COUNT, take_any_measure,
+                              &(struct measuring_all){all, NULL}, err);
     buf_done(&sql);
     return rc;
 }
 
-static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs, int64_t window_ms, struct err *err)
+static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs, int64_t window_ms,
+                         struct err *err)
 {
     size_t limit = pairs->count ? TAG_SAMPLE_CAP / pairs->count : 0;
     bool small = false;
@@ -239,7 +254,8 @@ static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs
     if (rc == 0 && small)
         return measure_all(db, all, window_ms, err);
     for (size_t i = 0; rc == 0 && i < pairs->count; i += PAIRS_AT_ONCE)
-        rc = measure(db, &pairs->items[i], pairs->count - i < PAIRS_AT_ONCE ? pairs->count - i : PAIRS_AT_ONCE, window_ms,
+        rc = measure(db, &pairs->items[i],
+                     pairs->count - i < PAIRS_AT_ONCE ? pairs->count - i : PAIRS_AT_ONCE, window_ms,
                      limit < PART_MIN ? PART_MIN : limit, err);
     return rc;
 }
@@ -269,7 +285,8 @@ static struct tag_lateness summarize(struct sample *s, int64_t window_ms)
 }
 
 /* One entry for all, then one per tag; nothing at all where nothing was started. */
-static void summarize_all(const struct samples *all, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count)
+static void summarize_all(const struct samples *all, int64_t window_ms, struct tag_lateness **ret,
+                          size_t *ret_count)
 {
     struct tag_lateness *list = mem_alloc((all->count + 1) * sizeof *list);
     struct sample total = {.tag = NULL};
@@ -294,8 +311,8 @@ static void summarize_all(const struct samples *all, int64_t window_ms, struct t
     *ret_count = count;
 }
 
-int tag_lateness_list(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
-                      struct err *err)
+int tag_lateness_list(struct db *db, const char *tag_glob, int64_t window_ms,
+                      struct tag_lateness **ret, size_t *ret_count, struct err *err)
 {
     struct samples all = {0};
     struct pairs pairs = {0};

@@ -6,8 +6,8 @@
 
 #include "store/db.h"
 
-/* Lateness and throughput of the tasks of a tag glob that were due within the last window_ms: how late their last attempt started.
- */
+/* Lateness and throughput of the tasks of a tag glob that were due within the last window_ms: how
+ * late their last attempt started. */
 struct tag_lateness {
     char *tag;        /* NULL: all tags together */
     uint64_t started; /* tasks measured */
@@ -17,9 +17,11 @@ struct tag_lateness {
     double done_per_second;
 };
 #define TAG_SAMPLE_CAP 100000
-/* One entry per tag with started tasks, by name (strcmp), and first the one for all. tag_lateness_free(*ret, count). */
-int tag_lateness_list(struct db *db, const char *tag_glob, int64_t window_ms, struct tag_lateness **ret, size_t *ret_count,
-                      struct err *err) __attribute__((warn_unused_result));
+/* One entry per tag with started tasks, by name (strcmp), and first the one for all.
+ * tag_lateness_free(*ret, count). */
+int tag_lateness_list(struct db *db, const char *tag_glob, int64_t window_ms,
+                      struct tag_lateness **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
 void tag_lateness_free(struct tag_lateness *t, size_t count);
 
 #endif

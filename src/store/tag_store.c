@@ -1,8 +1,9 @@
 /*
  * tag_store.c - tags as operators see them: counts and switches.
  *
- * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index, however many tasks there are, unless
- * all entries together are so few that to read them once is less work than the counts.
+ * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index,
+ * however many tasks there are, unless all entries together are so few that to read them once is
+ * less work than the counts.
  */
 #include "store/tag_store.h"
 #include "base/mem.h"
@@ -29,7 +30,7 @@ struct infos {
 
 static size_t *find_slot(const struct infos *t, const char *tag)
 {
-    size_t at = (size_t)text_hash(TEXT_HASH_INIT, tag) & (t->slot_count - 1);
+    size_t at = (size_t)text_hash(TEXT_HASH_INIT, tag, strlen(tag)) & (t->slot_count - 1);
 
     while (t->slots[at] && strcmp(t->items[t->slots[at] - 1].tag, tag) != 0)
         at = (at + 1) & (t->slot_count - 1);
@@ -68,8 +69,10 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
         t->items = mem_resize(t->items, t->cap, sizeof *t->items);
     }
     *find_slot(t, tag) = t->count + 1;
-    t->items[t->count] = (struct tag_info){
-        .tag = mem_strdup(tag), .oldest_due_at = TASK_TIME_NONE, .next_at = TASK_TIME_NONE, .paused_until_at = TASK_TIME_NONE};
+    t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag),
+                                           .oldest_due_at = TASK_TIME_NONE,
+                                           .next_at = TASK_TIME_NONE,
+                                           .paused_until_at = TASK_TIME_NONE};
     return &t->items[t->count++];
 }
 
@@ -92,9 +95,14 @@ static bool is_wanted(const struct reading *w, const char *tag)
     return !w->glob || task_tag_glob(w->glob, tag);
 }
 
-#define SWITCH_COLUMNS(X)                                                                                                          \
-    X(SWITCH_NOW, "UTC_TIMESTAMP(3)")                                                                                              \
-    X(SWITCH_TAG, "g.tag") X(SWITCH_UNTIL, "g.paused_until") X(SWITCH_BY, "g.paused_by") X(SWITCH_REASON, "g.pause_reason")
+/* clang-format off */
+#define SWITCH_COLUMNS(X)             \
+    X(SWITCH_NOW, "UTC_TIMESTAMP(3)") \
+    X(SWITCH_TAG, "g.tag")            \
+    X(SWITCH_UNTIL, "g.paused_until") \
+    X(SWITCH_BY, "g.paused_by")       \
+    X(SWITCH_REASON, "g.pause_reason")
+/* clang-format on */
 enum { SWITCH_COLUMNS(COLUMNS_NAME) SWITCH_COUNT };
 
 static int take_switch(const struct db_rows *r, void *arg, struct err *err)
@@ -122,14 +130,21 @@ static int read_switches(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)",
-               COLUMNS_SELECT(SWITCH_COLUMNS));
+    buf_printf(
+        &sql,
+        "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)",
+        COLUMNS_SELECT(SWITCH_COLUMNS));
     int rc = db_each(w->db, &sql, SWITCH_COUNT, take_switch, w, err);
     buf_done(&sql);
     return rc;
 }
 
-#define PAIR_COLUMNS(X) X(PAIR_STATUS, "status") X(PAIR_TAG, "tag") X(PAIR_FIRST, "MIN(expected_time)")
+/* clang-format off */
+#define PAIR_COLUMNS(X)      \
+    X(PAIR_STATUS, "status") \
+    X(PAIR_TAG, "tag")       \
+    X(PAIR_FIRST, "MIN(expected_time)")
+/* clang-format on */
 enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
 
 static int take_pair(const struct db_rows *r, void *arg, struct err *err)
@@ -152,13 +167,14 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending. count is 1 where there is a task.
- */
+/* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending.
+ * count is 1 where there is a task. */
 static int read_pairs(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag", COLUMNS_SELECT(PAIR_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+               COLUMNS_SELECT(PAIR_COLUMNS));
     int rc = db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
     buf_done(&sql);
     return rc;
@@ -168,10 +184,13 @@ static int read_pairs(struct reading *w, struct err *err)
 
 enum { COUNT_INDEX, COUNT_STATUS, COUNT_TASKS, COUNT_COUNT }; /* the cells of put_count */
 
-static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status, bool exact)
+static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status,
+                      bool exact)
 {
-    buf_printf(sql, "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", index,
-               status, status == TASK_STATUS_COUNT ? TASK_PENDING : status);
+    buf_printf(
+        sql,
+        "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ",
+        index, status, status == TASK_STATUS_COUNT ? TASK_PENDING : status);
     sql_put_tag(sql, i->tag);
     if (status == TASK_STATUS_COUNT)
         buf_str(sql, " AND expected_time <= UTC_TIMESTAMP(3)");
@@ -184,7 +203,8 @@ static int take_count(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
     const struct infos *t = w->to;
-    uint64_t index = db_u64(r, COUNT_INDEX), status = db_u64(r, COUNT_STATUS), n = db_u64(r, COUNT_TASKS);
+    uint64_t index = db_u64(r, COUNT_INDEX), status = db_u64(r, COUNT_STATUS),
+             n = db_u64(r, COUNT_TASKS);
 
     if (index >= t->count || status > TASK_STATUS_COUNT)
         return sql_odd_row(w->db, err);
@@ -250,8 +270,13 @@ static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, 
     i->due = i->due_capped ? TAG_COUNT_CAP : due;
 }
 
-#define ALL_COLUMNS(X)                                                                                                             \
-    X(ALL_STATUS, "status") X(ALL_TAG, "tag") X(ALL_TASKS, "COUNT(*)") X(ALL_DUE, "SUM(expected_time <= UTC_TIMESTAMP(3))")
+/* clang-format off */
+#define ALL_COLUMNS(X)       \
+    X(ALL_STATUS, "status")  \
+    X(ALL_TAG, "tag")        \
+    X(ALL_TASKS, "COUNT(*)") \
+    X(ALL_DUE, "SUM(expected_time <= UTC_TIMESTAMP(3))")
+/* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 
 static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
@@ -275,7 +300,8 @@ static int read_all_counts(struct reading *w, struct err *err)
 
     for (size_t i = 0; i < w->to->count; i++)
         memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag", COLUMNS_SELECT(ALL_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+               COLUMNS_SELECT(ALL_COLUMNS));
     int rc = db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
     buf_done(&sql);
     return rc;
@@ -290,7 +316,8 @@ static int read_counts(struct reading *w, struct err *err)
 
     for (size_t k = 0; rc == 0 && k < t->count; k++) {
         for (unsigned status = 0; rc == 0 && status <= TASK_STATUS_COUNT; status++) {
-            bool wanted = status == TASK_STATUS_COUNT ? t->items[k].oldest_due_at != TASK_TIME_NONE : t->items[k].count[status] > 0;
+            bool wanted = status == TASK_STATUS_COUNT ? t->items[k].oldest_due_at != TASK_TIME_NONE
+                                                      : t->items[k].count[status] > 0;
             if (!wanted)
                 continue;
             if (parts)
@@ -308,8 +335,8 @@ static int read_counts(struct reading *w, struct err *err)
     return rc;
 }
 
-int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at,
-                   struct err *err)
+int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret,
+                   size_t *ret_count, int64_t *ret_now_at, struct err *err)
 {
     struct infos t = {0};
     struct reading w = {db, &t, tag_glob, 0, exact};
@@ -347,12 +374,14 @@ void tag_store_free(struct tag_info *t, size_t count)
 
 /* ---- switches */
 
-int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms, const char *by, const char *reason,
-                    struct err *err)
+int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms,
+                    const char *by, const char *reason, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "INSERT INTO dq_tag (tag, paused_until, paused_by, pause_reason, update_time) VALUES (");
+    buf_str(
+        &sql,
+        "INSERT INTO dq_tag (tag, paused_until, paused_by, pause_reason, update_time) VALUES (");
     db_put_text(&sql, tag);
     buf_chr(&sql, ',');
     if (until_at == TASK_TIME_NONE)
@@ -363,8 +392,10 @@ int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t fo
     db_put_text(&sql, by);
     buf_chr(&sql, ',');
     db_put_text(&sql, reason);
-    buf_str(&sql, ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
-                  " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
+    buf_str(
+        &sql,
+        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
+        " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc < 0 ? rc : 1;
@@ -375,8 +406,10 @@ int tag_store_resume(struct db *db, const char *tag, struct err *err)
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&sql, "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
-                  "WHERE tag = ");
+    buf_str(
+        &sql,
+        "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
+        "WHERE tag = ");
     db_put_text(&sql, tag);
     buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
     int rc = db_exec(db, &sql, &rows, err);

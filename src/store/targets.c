@@ -1,5 +1,6 @@
 /*
- * targets.c - the tasks that a change or a deletion is about. Invariant: each is in the list once, at one version.
+ * targets.c - the tasks that a change or a deletion is about. Invariant: each is in the list once,
+ * at one version.
  */
 #include "store/targets.h"
 #include "base/mem.h"
@@ -29,7 +30,8 @@ void targets_done(struct targets *x)
     free(x->running);
 }
 
-int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x, struct err *err)
+int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x,
+                 struct err *err)
 {
     struct task_filter allowing = *f;
 
@@ -42,5 +44,8 @@ int targets_unsure(size_t n, struct err *err)
     char text[sizeof err->text];
 
     memcpy(text, err->text, sizeof text);
-    return err_set(err, ERR_LOST, "%s; whether it was done to these %zu tasks is not known: doing it again does no harm", text, n);
+    return err_set(
+        err, ERR_LOST,
+        "%s; whether it was done to these %zu tasks is not known: doing it again does no harm",
+        text, n);
 }

@@ -1,8 +1,9 @@
 /*
  * task_add.c - storing new tasks.
  *
- * Invariant: success is reported only for what the server has committed, and a statement whose answer was lost is looked up by its
- * add_token before it is tried again, so that no task is stored twice.
+ * Invariant: success is reported only for what the server has committed, and a statement whose
+ * answer was lost is looked up by its add_token before it is tried again, so that no task is stored
+ * twice.
  */
 #include "store/task_add.h"
 #include "base/when.h"
@@ -22,7 +23,8 @@
 #define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
 #define ADD_TRIES 3
 
-#define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live" /* not id = id: MySQL 9.7 has error 1869 for that */
+/* not id = id: MySQL 9.7 has error 1869 for that */
+#define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live"
 
 static void new_token(unsigned char token[TASK_TOKEN_SIZE])
 {
@@ -36,13 +38,20 @@ struct live {
     int64_t expected_at;
 };
 
-#define LIVE_COLUMNS(X) X(LIVE_ID, "id") X(LIVE_VERSION, "version") X(LIVE_STATUS, "status") X(LIVE_EXPECTED, "expected_time")
+/* clang-format off */
+#define LIVE_COLUMNS(X)        \
+    X(LIVE_ID, "id")           \
+    X(LIVE_VERSION, "version") \
+    X(LIVE_STATUS, "status")   \
+    X(LIVE_EXPECTED, "expected_time")
+/* clang-format on */
 enum { LIVE_COLUMNS(COLUMNS_NAME) LIVE_COUNT };
 
 static void take_live(const struct db_rows *r, void *arg)
 {
-    *(struct live *)arg =
-        (struct live){{db_u64(r, LIVE_ID), db_u64(r, LIVE_VERSION)}, sql_status(r, LIVE_STATUS), sql_due(r, LIVE_EXPECTED)};
+    *(struct live *)arg = (struct live){{db_u64(r, LIVE_ID), db_u64(r, LIVE_VERSION)},
+                                        sql_status(r, LIVE_STATUS),
+                                        sql_due(r, LIVE_EXPECTED)};
 }
 
 /* The live task with that tag and key. 1, or 0 when there is none (any more). */
@@ -60,7 +69,12 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
     return rc;
 }
 
-#define ADDED_COLUMNS(X) X(ADDED_ID, "id") X(ADDED_EXPECTED, "expected_time") X(ADDED_NOW, "UTC_TIMESTAMP(3)")
+/* clang-format off */
+#define ADDED_COLUMNS(X)               \
+    X(ADDED_ID, "id")                  \
+    X(ADDED_EXPECTED, "expected_time") \
+    X(ADDED_NOW, "UTC_TIMESTAMP(3)")
+/* clang-format on */
 enum { ADDED_COLUMNS(COLUMNS_NAME) ADDED_COUNT };
 
 static void take_added(const struct db_rows *r, void *arg)
@@ -73,7 +87,8 @@ static void take_added(const struct db_rows *r, void *arg)
 }
 
 /* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
-static int query_added(struct db *db, const struct buf *sql, struct task_added *ret, struct err *err)
+static int query_added(struct db *db, const struct buf *sql, struct task_added *ret,
+                       struct err *err)
 {
     return db_first(db, sql, ADDED_COUNT, take_added, ret, err);
 }
@@ -82,23 +97,25 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task WHERE id = %" PRIu64, COLUMNS_SELECT(ADDED_COLUMNS), id);
+    buf_printf(&sql, "SELECT %s FROM dq_task WHERE id = %" PRIu64, COLUMNS_SELECT(ADDED_COLUMNS),
+               id);
     int rc = query_added(db, &sql, ret, err);
     buf_done(&sql);
     return rc;
 }
 
-/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that may not read is content with the
- * id. */
-static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t, struct task_added *ret,
-                       struct err *err)
+/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that
+ * may not read is content with the id. */
+static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t,
+                       struct task_added *ret, struct err *err)
 {
     uint64_t rows = 0;
 
     int rc = db_exec_statement(db, st, &rows, err);
     if (rc < 0 || rows == 0)
         return rc;
-    *ret = (struct task_added){.id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
+    *ret = (struct task_added){
+        .id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
     rc = read_added(db, ret->id, ret, err);
     return rc < 0 && rc != ERR_DENIED ? rc : 1;
 }
@@ -110,9 +127,10 @@ static int refuse_schema(struct db *db, struct err *err)
     return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
 }
 
-/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what it stored where the server can.
- * An account with no right but to insert can do without either. */
-static int insert_one(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
+/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what
+ * it stored where the server can. An account with no right but to insert can do without either. */
+static int insert_one(struct db *db, const struct task_new *t,
+                      const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
                       struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
@@ -124,7 +142,8 @@ static int insert_one(struct db *db, const struct task_new *t, const unsigned ch
     task_row_put_insert(&st.sql, has);
     buf_str(&st.sql, "SELECT ");
     task_row_put_values(&st, t, has, token);
-    buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'", schema_latest);
+    buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'",
+               schema_latest);
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
         buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
@@ -147,7 +166,8 @@ out:
 }
 
 /* 1: replaced, 0: it is not there any more as it was. */
-static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old, struct err *err)
+static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
+                   struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
@@ -157,7 +177,8 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
     buf_str(sql, ", attempt = 0, message_body = ");
     db_put_value(&st, t->body ? t->body : "", t->body_size);
-    buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size, t->delay_ms);
+    buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
+               t->delay_ms);
     task_row_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
     task_row_put_expected(sql, t);
@@ -171,10 +192,11 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     return rc < 0 ? rc : rows > 0;
 }
 
-/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our statements: a few rounds, then the
- * key is said to be busy. */
-static int add_once(struct db *db, const struct task_new *t, const unsigned char token[TASK_TOKEN_SIZE],
-                    enum key_conflict on_conflict, struct task_added *ret, struct err *err)
+/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our
+ * statements: a few rounds, then the key is said to be busy. */
+static int add_once(struct db *db, const struct task_new *t,
+                    const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                    struct task_added *ret, struct err *err)
 {
     struct live old = {{0, 0}, 0, 0};
 
@@ -184,17 +206,21 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
             return rc;
         rc = find_live(db, t, &old, err);
         if (rc == ERR_DENIED)
-            return err_prefix(err, "tag %s, key %s: a live task has that key, and this account may not see which", t->tag, t->key);
+            return err_prefix(
+                err, "tag %s, key %s: a live task has that key, and this account may not see which",
+                t->tag, t->key);
         if (rc < 0)
             return rc;
         if (rc == 0)
             continue;
-        *ret = (struct task_added){.id = old.ref.id, .expected_at = old.expected_at, .now_at = TASK_TIME_NONE};
+        *ret = (struct task_added){
+            .id = old.ref.id, .expected_at = old.expected_at, .now_at = TASK_TIME_NONE};
         if (on_conflict == KEY_KEEP)
             return 0;
         if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
-            return err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag, t->key,
-                           old.ref.id, task_status_name(old.status));
+            return err_set(err, ERR_DUPLICATE,
+                           "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag,
+                           t->key, old.ref.id, task_status_name(old.status));
         rc = replace(db, t, &old.ref, err);
         if (rc == 1) {
             ret->replaced = true;
@@ -204,12 +230,15 @@ static int add_once(struct db *db, const struct task_new *t, const unsigned char
         if (rc < 0)
             return rc;
     }
-    return err_set(err, ERR_TRANSIENT, "tag %s, key %s: others keep changing the task of that key: try again", t->tag, t->key);
+    return err_set(err, ERR_TRANSIENT,
+                   "tag %s, key %s: others keep changing the task of that key: try again", t->tag,
+                   t->key);
 }
 
-/* Lowers *floor to the greatest id there is: what is stored from now on has a greater one, whatever its create_time, and is looked
- * for above it if the answer is lost. (Lower than at an earlier try: the server has come back without its last rows.) An account
- * that may not read can look nothing up, either. */
+/* Lowers *floor to the greatest id there is: what is stored from now on has a greater one, whatever
+ * its create_time, and is looked for above it if the answer is lost. (Lower than at an earlier try:
+ * the server has come back without its last rows.) An account that may not read can look nothing
+ * up, either. */
 static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -225,12 +254,14 @@ static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
     return 0;
 }
 
-static int query_token(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
-                       struct err *err)
+static int query_token(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE],
+                       struct task_added *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64 " AND add_token = ",
+    buf_printf(&sql,
+               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
+               " AND add_token = ",
                COLUMNS_SELECT(ADDED_COLUMNS), floor);
     sql_put_token(&sql, token);
     buf_str(&sql, " LIMIT 1");
@@ -239,31 +270,35 @@ static int query_token(struct db *db, uint64_t floor, const unsigned char token[
     return rc;
 }
 
-/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server that is being restarted. */
-static int find_added(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
-                      struct err *err)
+/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server
+ * that is being restarted. */
+static int find_added(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE],
+                      struct task_added *ret, struct err *err)
 {
     struct err why = {0};
     const struct timespec nap = {0, 200000000};
     int64_t deadline = when_steady() + VERIFY_WAIT_MS;
     int rc;
 
-    if (floor == UINT64_MAX) /* the first statement of all was lost: nothing has been sent to be stored */
+    if (floor ==
+        UINT64_MAX) /* the first statement of all was lost: nothing has been sent to be stored */
         return 0;
     for (;;) {
         rc = db_latest_begin(db, &why);
         if (rc == 0)
             rc = query_token(db, floor, token, ret, &why);
         db_latest_end(db);
-        if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT) || when_steady() >= deadline)
+        if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT) ||
+            when_steady() >= deadline)
             break;
         nanosleep(&nap, NULL);
     }
     if (rc < 0)
-        return err_set(err, ERR_LOST,
-                       "the connection broke while storing; whether that was stored is not known, as it cannot be"
-                       " looked up: %s",
-                       why.text);
+        return err_set(
+            err, ERR_LOST,
+            "the connection broke while storing; whether that was stored is not known, as it cannot be"
+            " looked up: %s",
+            why.text);
     return rc;
 }
 
@@ -271,11 +306,14 @@ static int find_added(struct db *db, uint64_t floor, const unsigned char token[T
 static int give_up(enum key_conflict on_conflict, struct err *err)
 {
     if (on_conflict == KEY_REPLACE)
-        return err_set(err, ERR_LOST, "the connection broke at every try; whether a task was replaced is not known");
+        return err_set(
+            err, ERR_LOST,
+            "the connection broke at every try; whether a task was replaced is not known");
     return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 
-int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict, struct task_added *ret, struct err *err)
+int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
+             struct task_added *ret, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added added = {0};
@@ -300,8 +338,9 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
 }
 
 /* Row by row, after a statement for all of them was refused: whose fault is it? */
-static int blame(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
-                 enum key_conflict on_conflict, size_t *ret_bad, struct err *err)
+static int blame(struct db *db, const struct task_new *t, size_t n,
+                 const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                 size_t *ret_bad, struct err *err)
 {
     struct task_added added;
 
@@ -316,8 +355,9 @@ static int blame(struct db *db, const struct task_new *t, size_t n, const unsign
 }
 
 /* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
-static int insert_some(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
-                       enum key_conflict on_conflict, size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
+static int insert_some(struct db *db, const struct task_new *t, size_t n,
+                       const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                       size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
                        struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
@@ -327,7 +367,8 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n, const 
     task_row_put_insert(&st.sql, has);
     buf_str(&st.sql, "VALUES ");
     size_t rows = task_row_put_many(&st, t, try, has, token, most);
-    /* A single row's statement does not tell Duplicates, and without a key there are none: no right to UPDATE is needed. */
+    /* A single row's statement does not tell Duplicates, and without a key there are none: no right
+     * to UPDATE is needed. */
     bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_ROW_KEY;
     if (counted)
         buf_str(&st.sql, KEEP_TAIL);
@@ -352,8 +393,9 @@ out:
     return rc;
 }
 
-static int add_all(struct db *db, const struct task_new *t, size_t n, const unsigned char token[TASK_TOKEN_SIZE],
-                   enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad, struct err *err)
+static int add_all(struct db *db, const struct task_new *t, size_t n,
+                   const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                   size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     size_t at = 0, rows = 0, bad = 0, most = 0;
 
@@ -368,7 +410,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n, const unsi
     for (; rc == 0 && at < n; at += rows) {
         rows = on_conflict == KEY_REPLACE ? 1 : 0;
         rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
-                  : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad, err);
+                  : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad,
+                                err);
         if (rc == ERR_DUPLICATE || rc == ERR_DATA)
             *ret_bad = at + bad;
     }
@@ -379,8 +422,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n, const unsi
     return rc;
 }
 
-int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict, size_t *ret_kept,
-                  size_t *ret_bad, struct err *err)
+int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
+                  size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     unsigned char token[TASK_TOKEN_SIZE];
     struct task_added any;

@@ -1,5 +1,6 @@
 /*
- * task_array.c - tasks as they come from the database. Invariant: items[0 .. count-1] are initialized.
+ * task_array.c - tasks as they come from the database. Invariant: items[0 .. count-1] are
+ * initialized.
  */
 #include "store/task_array.h"
 #include "base/mem.h"

@@ -11,7 +11,8 @@ struct task_array {
     size_t count, cap;
     bool lies; /* after a claim: the body_size of some row is not true */
 };
-struct task *task_array_add(struct task_array *l); /* an empty task at the end, valid until the next call */
+/* an empty task at the end, valid until the next call */
+struct task *task_array_add(struct task_array *l);
 void task_array_done(struct task_array *l);
 
 #endif

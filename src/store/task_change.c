@@ -1,8 +1,9 @@
 /*
  * task_change.c - operators' transitions, in steps of a few hundred rows.
  *
- * A row that cannot be changed costs itself (rows.h). Invariant: a row is changed only while it is at the version that was listed,
- * and a running task that is cancelled leaves its attempt in dq_attempt in the same transaction.
+ * A row that cannot be changed costs itself (rows.h). Invariant: a row is changed only while it is
+ * at the version that was listed, and a running task that is cancelled leaves its attempt in
+ * dq_attempt in the same transaction.
  */
 #include "store/task_change.h"
 #include "store/attempt_store.h"
@@ -15,8 +16,8 @@ struct step {
     uint64_t rows, running; /* changed, and how many of these ran */
 };
 
-static int change_rows(struct db *db, const struct task_change *change, const struct claim_ref *refs, size_t n, uint64_t *ret_rows,
-                       struct err *err)
+static int change_rows(struct db *db, const struct task_change *change,
+                       const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -39,8 +40,8 @@ static int change_rows(struct db *db, const struct task_change *change, const st
 }
 
 /* Some of them run: the attempts that end here are recorded, under the rows' locks. */
-static int change_running(struct db *db, const struct task_change *change, const struct targets *x, bool drop_stale,
-                          struct step *ret, struct err *err)
+static int change_running(struct db *db, const struct task_change *change, const struct targets *x,
+                          bool drop_stale, struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref refs[TASK_STEP];
@@ -52,7 +53,10 @@ static int change_running(struct db *db, const struct task_change *change, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ", TASK_RUNNING);
+    buf_printf(&sql,
+               "SELECT " CLAIM_REF_COLUMNS
+               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
     rc = claim_ref_read(db, &sql, refs, count, &locked, err);
@@ -73,7 +77,8 @@ static int change_running(struct db *db, const struct task_change *change, const
 }
 
 /* After an answer was lost: how many of them are now as the change would have left them. */
-static int count_changed(struct db *db, enum task_event event, const struct targets *x, struct step *ret, struct err *err)
+static int count_changed(struct db *db, enum task_event event, const struct targets *x,
+                         struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref next[TASK_STEP];
@@ -81,7 +86,9 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
 
     for (size_t i = 0; i < x->count; i++)
         next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+    buf_printf(&sql,
+               "SELECT " CLAIM_REF_COLUMNS
+               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                (int)task_transition(event)->to);
     claim_ref_put(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);
@@ -96,7 +103,8 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
     return rc;
 }
 
-static int change_once(struct db *db, const struct task_change *change, const struct targets *x, struct step *ret, struct err *err)
+static int change_once(struct db *db, const struct task_change *change, const struct targets *x,
+                       struct step *ret, struct err *err)
 {
     bool running = false;
 
@@ -149,7 +157,8 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
     return rc == ERR_LOST ? targets_unsure(n, err) : rc;
 }
 
-/* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's text. */
+/* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's
+ * text. */
 static bool has_duplicates(const struct row_faults *f, size_t from, struct err *ret)
 {
     bool any = false;
@@ -157,16 +166,17 @@ static bool has_duplicates(const struct row_faults *f, size_t from, struct err *
     for (size_t i = from; i < f->count; i++) {
         if (f->items[i].err.code != ERR_DUPLICATE)
             continue;
-        err_set(&f->items[i].err, ERR_DUPLICATE, "another task with its tag and key is pending or running");
+        err_set(&f->items[i].err, ERR_DUPLICATE,
+                "another task with its tag and key is pending or running");
         err_set(ret, ERR_DUPLICATE, "task %" PRIu64 ": %s", f->items[i].id, f->items[i].err.text);
         any = true;
     }
     return any;
 }
 
-int task_change(struct db *db, const struct task_filter *f, const struct task_change *change, bool dry_run,
-                void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                struct row_faults *faults, struct err *err)
+int task_change(struct db *db, const struct task_filter *f, const struct task_change *change,
+                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
+                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
     struct task_changed so_far = {0};

@@ -1,13 +1,14 @@
 /*
  * task_delete.c - deleting finished tasks, in steps of a few hundred rows.
  *
- * Invariant: a task is deleted only while it is finished and at the version that was listed, and its attempts go with it. A row
- * that cannot be deleted costs itself (rows.h).
+ * Invariant: a task is deleted only while it is finished and at the version that was listed, and
+ * its attempts go with it. A row that cannot be deleted costs itself (rows.h).
  */
 #include "store/task_delete.h"
 #include "store/sql.h"
 
-static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct err *err)
+static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
+                       size_t *ret_deleted, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
@@ -15,14 +16,18 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE "); /* else all rows may be read, and met with their locks */
+    /* else all rows may be read, and met with their locks */
+    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
     sql_put_statuses(&sql, "", TASK_FINISHED);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", refs, count);
     rc = db_exec(db, &sql, &rows, err);
-    if (rc == 0 && rows) { /* of those that are gone: a task that was retried meanwhile keeps its history */
+    /* of those that are gone: a task that was retried meanwhile keeps its history */
+    if (rc == 0 && rows) {
         buf_reset(&sql);
-        buf_str(&sql, "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
+        buf_str(
+            &sql,
+            "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
         claim_ref_put_ids(&sql, "a.task_", refs, count);
         rc = db_exec(db, &sql, NULL, err);
     }
@@ -80,19 +85,20 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted, struct row_faults *faults,
-                     struct err *err)
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
+                     struct row_faults *faults, struct err *err)
 {
     struct deleting w = {db, refs, 1, 0};
 
-    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
+    int rc =
+        rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
     if (rc == 0)
         *ret_deleted = w.deleted;
     return rc;
 }
 
-static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted, struct row_faults *faults,
-                       struct err *err)
+static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted,
+                       struct row_faults *faults, struct err *err)
 {
     struct deleting w = {db, refs, TARGETS_TRIES, 0};
 
@@ -101,9 +107,9 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
     return rc == ERR_LOST ? targets_unsure(n, err) : rc;
 }
 
-int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at, bool dry_run,
-                void (*progress)(const struct task_changed *so_far, void *arg), void *arg, struct task_changed *ret,
-                struct row_faults *faults, struct err *err)
+int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,
+                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
+                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = finished_before_at};
     struct task_changed so_far = {0};

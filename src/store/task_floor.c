@@ -1,5 +1,6 @@
 /*
- * task_floor.c - where in the primary key the tasks since an instant begin. Invariant: a handful of rows are read.
+ * task_floor.c - where in the primary key the tasks since an instant begin. Invariant: a handful of
+ * rows are read.
  */
 #include "store/task_floor.h"
 #include "store/columns.h"
@@ -8,7 +9,11 @@
 #include <inttypes.h>
 
 #define FIRST_COLUMNS(X) X(FIRST_ID, "id") X(FIRST_CREATED, "create_time")
-#define RANGE_COLUMNS(X) X(RANGE_LOW, "COALESCE(MIN(id), 0)") X(RANGE_HIGH, "COALESCE(MAX(id), 0) + 1")
+/* clang-format off */
+#define RANGE_COLUMNS(X)                 \
+    X(RANGE_LOW, "COALESCE(MIN(id), 0)") \
+    X(RANGE_HIGH, "COALESCE(MAX(id), 0) + 1")
+/* clang-format on */
 enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
 enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
 
@@ -32,12 +37,15 @@ static void take_range(const struct db_rows *r, void *arg)
 }
 
 /* id and create_time of the first task with this id or a later one: 1, 0 when there is none. */
-static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at, struct err *err)
+static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at,
+                        struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct first first = {0, 0};
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64 " ORDER BY id LIMIT 1",
+    buf_printf(&sql,
+               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
+               " ORDER BY id LIMIT 1",
                COLUMNS_SELECT(FIRST_COLUMNS), id);
     int rc = db_first(db, &sql, FIRST_COUNT, take_first, &first, err);
     if (rc == 1 && first.id < id) {

@@ -1,10 +1,12 @@
 /*
  * task_list.c - tasks that match a filter, in a total order.
  *
- * A list is a merge of cursors, each a sorted sequence of (expected time, id) read from the database page by page: one cursor per
- * (status, tag), a range of the index `due` that holds just these; or one that walks the primary key; or one whose keys were
- * loaded and sorted at once (by id, by key, since). The rows themselves are then read by primary key.
- * Invariant: keys come out strictly ascending in the chosen order, so no task is shown twice where others change them meanwhile.
+ * A list is a merge of cursors, each a sorted sequence of (expected time, id) read from the
+ * database page by page: one cursor per (status, tag), a range of the index `due` that holds just
+ * these; or one that walks the primary key; or one whose keys were loaded and sorted at once (by
+ * id, by key, since). The rows themselves are then read by primary key. Invariant: keys come out
+ * strictly ascending in the chosen order, so no task is shown twice where others change them
+ * meanwhile.
  */
 #include "store/task_list.h"
 #include "base/mem.h"
@@ -16,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define PAGE_MIN 16
 #define PAGE_MAX 500
@@ -139,7 +142,8 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
 {
     const bool desc = descending(l->f), id_order = by_id(l->f);
 
-    buf_printf(sql, "(SELECT %zu, id, expected_time FROM dq_task FORCE INDEX (%s) WHERE ", number, c->tag ? "due" : "PRIMARY");
+    buf_printf(sql, "(SELECT %zu, id, expected_time FROM dq_task FORCE INDEX (%s) WHERE ", number,
+               c->tag ? "due" : "PRIMARY");
     if (c->tag) {
         buf_printf(sql, "status = %d AND tag = ", c->status);
         sql_put_tag(sql, c->tag);
@@ -161,7 +165,8 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
         buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
     buf_printf(sql, "id%s", desc ? " DESC" : "");
     buf_printf(sql, " LIMIT %" PRIu64 ")",
-               l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX); /* without one, ORDER BY is void within a UNION */
+               /* without one, ORDER BY is void within a UNION */
+               l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX);
 }
 
 enum { KEY_CURSOR, KEY_ID, KEY_EXPECTED, KEY_COUNT }; /* the cells of put_page */
@@ -194,7 +199,8 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
         put_page(&sql, l, i, &l->cursors[i]);
         l->cursors[i].count = l->cursors[i].next = 0;
     }
-    int rc = db_each_streamed(l->db, &sql, KEY_COUNT, take_key, &(struct filling){l, from, to}, err);
+    int rc =
+        db_each_streamed(l->db, &sql, KEY_COUNT, take_key, &(struct filling){l, from, to}, err);
     buf_done(&sql);
     for (size_t i = from; i < to; i++)
         l->cursors[i].end = !l->page || l->cursors[i].count < l->page;
@@ -205,7 +211,7 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
 
 static bool has_wildcard(const char *glob)
 {
-    return strpbrk(glob, "*?") != NULL;
+    return strpbrk(glob, "*?");
 }
 
 /* What is not in every cursor's range anyway. */
@@ -272,7 +278,8 @@ static int load(struct list *l, struct err *err)
     for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += TASK_STEP) {
         buf_reset(&where);
         buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ids(&where, "", f->ids + i, f->id_count - i < TASK_STEP ? f->id_count - i : TASK_STEP);
+        sql_put_ids(&where, "", f->ids + i,
+                    f->id_count - i < TASK_STEP ? f->id_count - i : TASK_STEP);
         rc = load_where(l, &where, err);
     }
     if (!f->ids && f->key) {
@@ -327,8 +334,8 @@ static int add_ranges(struct list *l, struct err *err)
     return rc;
 }
 
-/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages are as large as what is asked
- * for. */
+/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages
+ * are as large as what is asked for. */
 static size_t page_size(const struct list *l, bool ranges)
 {
     const struct task_filter *f = l->f;
@@ -350,15 +357,15 @@ static int list_open(struct list *l, struct err *err)
     if (f->ids || f->key || f->since_at != TASK_TIME_NONE) {
         rc = load(l, err);
     } else {
-        bool walk = by_id(f) && l->statuses == TASK_ANY && !f->tag_glob && f->due_after_at == TASK_TIME_NONE &&
-                    f->due_before_at == TASK_TIME_NONE;
+        bool walk = by_id(f) && l->statuses == TASK_ANY && !f->tag_glob &&
+                    f->due_after_at == TASK_TIME_NONE && f->due_before_at == TASK_TIME_NONE;
         if (walk)
             cursor_add(l, 0, NULL);
         else
             rc = add_ranges(l, err);
         l->page = page_size(l, !walk);
         for (size_t i = 0; rc == 0 && i < l->count; i += FILL_CURSORS)
-            rc = fill(l, i, i + FILL_CURSORS < l->count ? i + FILL_CURSORS : l->count, err);
+            rc = fill(l, i, MIN(i + FILL_CURSORS, l->count), err);
     }
     if (rc < 0)
         return rc;
@@ -426,11 +433,12 @@ static int take_task(const struct db_rows *r, void *arg, struct err *err)
 }
 
 /* The tasks of keys[0..n-1] that still match, by id; *ret_count of them. */
-static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret, size_t *ret_count,
-                      struct err *err)
+static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret,
+                      size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct reading read = {ret, 0, n, TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
+    struct reading read = {ret, 0, n,
+                           TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
 
     buf_str(&sql, "SELECT ");
     task_read_put_columns(&sql, "t.", read.columns);
@@ -444,9 +452,11 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
     return rc;
 }
 
-/* The next tasks of the list, at most `most`: *ret_keys of them were looked at (0: the end), *ret_told were handed to each. */
-static int tell_some(struct list *l, struct key *last, size_t most, bool bodies, int (*each)(const struct task *t, void *arg),
-                     void *arg, size_t *ret_keys, size_t *ret_told, struct err *err)
+/* The next tasks of the list, at most `most`: *ret_keys of them were looked at (0: the end),
+ * *ret_told were handed to each. */
+static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
+                     int (*each)(const struct task *t, void *arg), void *arg, size_t *ret_keys,
+                     size_t *ret_told, struct err *err)
 {
     uint64_t ids[ROWS];
     struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
@@ -456,7 +466,8 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
 
     *ret_told = 0;
     while (n < most && (rc = list_next(l, &key, err)) == 1) {
-        if (last->id && compare_keys(l->f, &key, last) <= 0) /* moved from one range to another while we read */
+        if (last->id &&
+            compare_keys(l->f, &key, last) <= 0) /* moved from one range to another while we read */
             continue;
         *last = key;
         ids[n++] = key.id;
@@ -464,7 +475,8 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     if (rc >= 0 && n)
         rc = read_tasks(l, ids, n, bodies, tasks, &count, err);
     for (size_t i = 0; rc >= 0 && i < n; i++) {
-        const struct task *t = bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
+        const struct task *t =
+            bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
         if (!t)
             continue;
         ++*ret_told;
@@ -480,8 +492,8 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     return rc;
 }
 
-int task_list(struct db *db, const struct task_filter *f, bool bodies, int (*each)(const struct task *t, void *arg), void *arg,
-              struct err *err)
+int task_list(struct db *db, const struct task_filter *f, bool bodies,
+              int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
 {
     struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
     struct key last = {0, 0};
@@ -490,7 +502,7 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies, int (*eac
     int rc = list_open(&l, err);
     while (rc == 0 && left && keys) {
         size_t most = bodies ? ROWS_WITH_BODIES : ROWS;
-        rc = tell_some(&l, &last, left < most ? left : most, bodies, each, arg, &keys, &told, err);
+        rc = tell_some(&l, &last, MIN(left, most), bodies, each, arg, &keys, &told, err);
         left -= told;
     }
     list_close(&l);

@@ -1,5 +1,6 @@
 /*
- * task_read.c - a row of dq_task as a struct task. Invariant: whatever the cells hold, the task can be used.
+ * task_read.c - a row of dq_task as a struct task. Invariant: whatever the cells hold, the task can
+ * be used.
  */
 #include "store/task_read.h"
 #include "store/sql.h"
@@ -17,12 +18,13 @@ static void read_token(const struct db_rows *r, unsigned col, struct task *t)
         memcpy(t->claim_token, token, TASK_TOKEN_SIZE);
 }
 
-static void read_cell(const struct db_rows *r, unsigned col, enum task_read_column column, struct task *t)
+static void read_cell(const struct db_rows *r, unsigned col, enum task_read_column column,
+                      struct task *t)
 {
     switch (column) {
-#define READ(name, text, statement)                                                                                                \
-    case name:                                                                                                                     \
-        statement; /* NOLINT(bugprone-macro-parentheses) */                                                                        \
+#define READ(name, text, statement)                                                                \
+    case name:                                                                                     \
+        statement; /* NOLINT(bugprone-macro-parentheses) */                                        \
         break;
         TASK_READ_COLUMNS(READ)
 #undef READ

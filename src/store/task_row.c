@@ -1,7 +1,8 @@
 /*
  * task_row.c - a new task as SQL.
  *
- * Invariant: a batch of rows fits into the packets that its caller names, unless it is a single row.
+ * Invariant: a batch of rows fits into the packets that its caller names, unless it is a single
+ * row.
  */
 #include "store/task_row.h"
 #include "store/sql.h"
@@ -36,12 +37,16 @@ unsigned task_row_columns(const struct task_new *t, size_t n)
 
 void task_row_put_insert(struct buf *sql, unsigned has)
 {
-    buf_printf(sql, "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s) ",
-               has & TASK_ROW_KEY ? ", task_key, live" : "", has & TASK_ROW_MAX_ATTEMPTS ? ", max_attempts" : "",
-               has & TASK_ROW_DELAY ? ", delay_time" : "");
+    buf_printf(
+        sql,
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s) ",
+        has & TASK_ROW_KEY ? ", task_key, live" : "",
+        has & TASK_ROW_MAX_ATTEMPTS ? ", max_attempts" : "",
+        has & TASK_ROW_DELAY ? ", delay_time" : "");
 }
 
-void task_row_put_values(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
+void task_row_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
+                         const unsigned char *token)
 {
     struct buf *sql = &st->sql;
 
@@ -73,14 +78,16 @@ void task_row_put_values(struct db_statement *st, const struct task_new *t, unsi
     }
 }
 
-static void put_row(struct db_statement *st, const struct task_new *t, unsigned has, const unsigned char *token)
+static void put_row(struct db_statement *st, const struct task_new *t, unsigned has,
+                    const unsigned char *token)
 {
     buf_chr(&st->sql, '(');
     task_row_put_values(st, t, has, token);
     buf_chr(&st->sql, ')');
 }
 
-int task_row_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t, struct err *err)
+int task_row_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,
+                          struct err *err)
 {
     size_t max = PACKET_ASSUMED, packet = db_statement_packet(st);
 

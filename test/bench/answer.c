@@ -1,6 +1,6 @@
 /*
- * answer.c - a batch handler that does nothing but answer: one verdict a line. With -l each verdict is written by itself, else
- * as a program's stdout usually is: in blocks.
+ * answer.c - a batch handler that does nothing but answer: one verdict a line. With -l each verdict
+ * is written by itself, else as a program's stdout usually is: in blocks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@ int main(int argc, char **argv)
         const char *id = strstr(line, "\"id\":");
 
         if (id)
-            printf("{\"id\":%.*s,\"result\":\"done\"}\n", (int)strspn(id + 5, "0123456789"), id + 5);
+            printf("{\"id\":%.*s,\"result\":\"done\"}\n", (int)strspn(id + 5, "0123456789"),
+                   id + 5);
     }
     return 0;
 }

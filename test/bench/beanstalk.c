@@ -1,10 +1,13 @@
 /*
  * beanstalk.c - a client and a worker of beanstalkd, at $BENCH_BEANSTALK (unix socket).
  *
- * usage: beanstalk put COUNT BODY                     ready at once, pipelined; puts a second
- *        beanstalk later [MS]                         planned instants (microseconds) from stdin: each is put a second before, or,
- * with MS, all at once MS before the first; delays of beanstalkd are whole seconds beanstalk work COUNT CONNECTIONS [COMMAND] until
- * COUNT are done, each by COMMAND (none: in the process); tasks a second
+ * usage: beanstalk put COUNT BODY     ready at once, pipelined; prints puts a second
+ *        beanstalk later [MS]         planned instants (microseconds) from stdin: each is put a
+ *                                     second before or, with MS, all at once MS before the first;
+ *                                     delays of beanstalkd are whole seconds
+ *        beanstalk work COUNT CONNECTIONS [COMMAND]
+ *                                     until COUNT are done, each by COMMAND (none: in the process);
+ *                                     prints tasks a second
  */
 #include "tool.h"
 
@@ -102,7 +105,8 @@ static void work_one(void *arg)
     fputs("reserve\r\n", f);
     fflush(f);
     expect(f, "RESERVED", line);
-    if (sscanf(line, "RESERVED %llu %zu", &id, &size) != 2 || size + 2 > sizeof body || fread(body, 1, size + 2, f) != size + 2)
+    if (sscanf(line, "RESERVED %llu %zu", &id, &size) != 2 || size + 2 > sizeof body ||
+        fread(body, 1, size + 2, f) != size + 2)
         tool_die("beanstalkd says %s", line);
     if (command)
         tool_run(command, body, size);
@@ -121,7 +125,8 @@ int main(int argc, char **argv)
         later(argc > 2 ? tool_number(argv[2], "MS") : 0);
     } else if (strcmp(verb, "work") == 0 && argc >= 4) {
         command = argv[4];
-        tool_crew(tool_number(argv[3], "CONNECTIONS"), tool_number(argv[2], "COUNT"), dial, work_one);
+        tool_crew(tool_number(argv[3], "CONNECTIONS"), tool_number(argv[2], "COUNT"), dial,
+                  work_one);
     } else {
         errno = 0;
         tool_die("usage: beanstalk put COUNT BODY | later [MS] | work COUNT CONNECTIONS [COMMAND]");

@@ -1,8 +1,9 @@
 /*
  * late.c - what the records of stamp say.
  *
- * usage: late FILE; prints how many, then p50, p99 and the greatest lateness, then how long after the earliest planned instant
- * the last start was: milliseconds, in one line. A start before its planned instant counts as it is: negative.
+ * usage: late FILE; prints how many, then p50, p99 and the greatest lateness, then how long after
+ * the earliest planned instant the last start was: milliseconds, in one line. A start before its
+ * planned instant counts as it is: negative.
  */
 #include "tool.h"
 
@@ -36,8 +37,9 @@ int main(int argc, char **argv)
     if (n == 0)
         tool_die("%s: empty", argv[1]);
     qsort(late, n, sizeof *late, compare);
-    printf("%zu %.2f %.2f %.2f %.2f\n", n, (double)late[n / 2] / 1e3, (double)late[(n * 99 + 99) / 100 - 1] / 1e3,
-           (double)late[n - 1] / 1e3, (double)(last - first) / 1e3);
+    printf("%zu %.2f %.2f %.2f %.2f\n", n, (double)late[n / 2] / 1e3,
+           (double)late[(n * 99 + 99) / 100 - 1] / 1e3, (double)late[n - 1] / 1e3,
+           (double)(last - first) / 1e3);
     free(late);
     return 0;
 }

@@ -1,12 +1,15 @@
 /*
- * naive.c - the poller that everybody writes first: a row at a time, a statement a step, with the index that suits it.
+ * naive.c - the poller that everybody writes first: a row at a time, a statement a step, with the
+ * index that suits it.
  *
  * usage: naive init                    an empty table
  *        naive add BODY                one task, due now: connect, insert, exit
- *        naive fill                    tasks from stdin, one planned instant (microseconds) a line, which is also the
- *                                      body; tasks a second
- *        naive drain COUNT [COMMAND]   one worker, until COUNT are done, each by COMMAND (none: in the process); tasks a second
- *        naive poll MS COUNT COMMAND   the same for tasks that become due meanwhile; sleeps MS when nothing is due
+ *        naive fill                    tasks from stdin, a planned instant (microseconds) on each
+ *                                      line, which is also the body; prints tasks a second
+ *        naive drain COUNT [COMMAND]   one worker, until COUNT are done, each by COMMAND (none: in
+ *                                      the process); prints tasks a second
+ *        naive poll MS COUNT COMMAND   the same for tasks that become due meanwhile; sleeps MS when
+ *                                      nothing is due
  */
 #include "sql.h"
 #include "tool.h"
@@ -22,9 +25,11 @@
 static void init(MYSQL *my)
 {
     sql_run(my, "DROP TABLE IF EXISTS naive_task");
-    sql_run(my, "CREATE TABLE naive_task (id bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, tag varchar(128) NOT NULL,"
-                " body longblob NOT NULL, status tinyint NOT NULL DEFAULT 0, expected_time datetime(3) NOT NULL,"
-                " finish_time datetime(3) NULL, KEY due (status, expected_time)) ENGINE=InnoDB");
+    sql_run(
+        my,
+        "CREATE TABLE naive_task (id bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, tag varchar(128) NOT NULL,"
+        " body longblob NOT NULL, status tinyint NOT NULL DEFAULT 0, expected_time datetime(3) NOT NULL,"
+        " finish_time datetime(3) NULL, KEY due (status, expected_time)) ENGINE=InnoDB");
 }
 
 static void add(MYSQL *my, const char *body)
@@ -34,7 +39,10 @@ static void add(MYSQL *my, const char *body)
     if (strlen(body) > 1024)
         tool_die("body too long");
     mysql_real_escape_string(my, text, body, strlen(body));
-    sql_run(my, "INSERT INTO naive_task (tag, body, expected_time) VALUES ('bench', '%s', UTC_TIMESTAMP(3))", text);
+    sql_run(
+        my,
+        "INSERT INTO naive_task (tag, body, expected_time) VALUES ('bench', '%s', UTC_TIMESTAMP(3))",
+        text);
     printf("%llu\n", (unsigned long long)mysql_insert_id(my));
 }
 
@@ -46,7 +54,8 @@ static void fill(MYSQL *my)
 
     for (; scanf("%lld", &at) == 1; n++)
         sql_run(my,
-                "INSERT INTO naive_task (tag, body, expected_time) VALUES ('bench', '%lld', " EPOCH " + INTERVAL %lld MICROSECOND)",
+                "INSERT INTO naive_task (tag, body, expected_time) VALUES ('bench', '%lld', " EPOCH
+                " + INTERVAL %lld MICROSECOND)",
                 at, at);
     tool_print_rate(n, from);
 }
@@ -54,15 +63,20 @@ static void fill(MYSQL *my)
 /* One task, if one is due. */
 static int step(MYSQL *my, const char *command)
 {
-    MYSQL_RES *rows = sql_rows(my, "SELECT id, body FROM naive_task WHERE status = 0 AND expected_time <= UTC_TIMESTAMP(3)"
-                                   " ORDER BY expected_time LIMIT 1");
+    MYSQL_RES *rows = sql_rows(
+        my, "SELECT id, body FROM naive_task WHERE status = 0 AND expected_time <= UTC_TIMESTAMP(3)"
+            " ORDER BY expected_time LIMIT 1");
     MYSQL_ROW row = mysql_fetch_row(rows);
     int done = 0;
 
-    if (row && sql_run(my, "UPDATE naive_task SET status = 3 WHERE id = %s AND status = 0", row[0]) == 1) {
+    if (row &&
+        sql_run(my, "UPDATE naive_task SET status = 3 WHERE id = %s AND status = 0", row[0]) == 1) {
         if (command)
             tool_run(command, row[1], mysql_fetch_lengths(rows)[1]);
-        sql_run(my, "UPDATE naive_task SET status = 1, finish_time = UTC_TIMESTAMP(3) WHERE id = %s AND status = 3", row[0]);
+        sql_run(
+            my,
+            "UPDATE naive_task SET status = 1, finish_time = UTC_TIMESTAMP(3) WHERE id = %s AND status = 3",
+            row[0]);
         done = 1;
     }
     mysql_free_result(rows);
@@ -99,7 +113,8 @@ int main(int argc, char **argv)
         work(my, tool_number(argv[3], "COUNT"), argv[4], tool_number(argv[2], "MS"));
     } else {
         errno = 0;
-        tool_die("usage: naive init | add BODY | fill | drain COUNT [COMMAND] | poll MS COUNT COMMAND");
+        tool_die(
+            "usage: naive init | add BODY | fill | drain COUNT [COMMAND] | poll MS COUNT COMMAND");
     }
     mysql_close(my);
     return 0;

@@ -1,9 +1,11 @@
 /*
- * redis.c - a client and a worker of a Redis list, the reliable way: a task stays in a second list until it is done. The server is
- * at $BENCH_REDIS (unix socket).
+ * redis.c - a client and a worker of a Redis list, the reliable way: a task stays in a second list
+ * until it is done. The server is at $BENCH_REDIS (unix socket).
  *
- * usage: redis put COUNT BODY                     pipelined; puts a second
- *        redis work COUNT CONNECTIONS [COMMAND]   until COUNT are done, each by COMMAND (none: in the process); tasks a second
+ * usage: redis put COUNT BODY       pipelined; prints puts a second
+ *        redis work COUNT CONNECTIONS [COMMAND]
+ *                                   until COUNT are done, each by COMMAND (none: in the process);
+ *                                   prints tasks a second
  */
 #include "tool.h"
 
@@ -80,7 +82,8 @@ static void work_one(void *arg)
 
     if (command)
         tool_run(command, task->str, (size_t)task->len);
-    freeReplyObject(checked(redisCommand(w->redis, "LREM %s 1 %b", w->list, task->str, (size_t)task->len)));
+    freeReplyObject(
+        checked(redisCommand(w->redis, "LREM %s 1 %b", w->list, task->str, (size_t)task->len)));
     freeReplyObject(task);
 }
 
@@ -92,7 +95,8 @@ int main(int argc, char **argv)
         put(tool_number(argv[2], "COUNT"), argv[3]);
     } else if (strcmp(verb, "work") == 0 && argc >= 4) {
         command = argv[4];
-        tool_crew(tool_number(argv[3], "CONNECTIONS"), tool_number(argv[2], "COUNT"), begin, work_one);
+        tool_crew(tool_number(argv[3], "CONNECTIONS"), tool_number(argv[2], "COUNT"), begin,
+                  work_one);
     } else {
         errno = 0;
         tool_die("usage: redis put COUNT BODY | work COUNT CONNECTIONS [COMMAND]");

@@ -1,8 +1,9 @@
 /*
  * schedule.c - planned instants: the same for every contender of a round.
  *
- * usage: schedule COUNT SPAN_MS START_US; prints COUNT instants in microseconds, ascending, one a line, spread at random (of a
- * fixed seed) over the SPAN_MS that follow START_US; whole milliseconds, as a DATETIME(3) can hold.
+ * usage: schedule COUNT SPAN_MS START_US; prints COUNT instants in microseconds, ascending, one a
+ * line, spread at random (of a fixed seed) over the SPAN_MS that follow START_US; whole
+ * milliseconds, as a DATETIME(3) can hold.
  */
 #include "tool.h"
 

@@ -1,9 +1,10 @@
 /*
- * spawn.c - how many processes a second: posix_spawn of `sh -c :` with nothing around it, and the same as jobs of the runner, each
- * with a body, its output captured, reported.
+ * spawn.c - how many processes a second: posix_spawn of `sh -c :` with nothing around it, and the
+ * same as jobs of the runner, each with a body, its output captured, reported.
  *
- * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and their ratio; and the same of the
- * processor time that everything took together, which says more on a machine that has other work.
+ * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and
+ * their ratio; and the same of the processor time that everything took together, which says more on
+ * a machine that has other work.
  */
 #include "base/when.h"
 #include "runner/runner.h"
@@ -38,7 +39,8 @@ static double cpu_us(void)
     for (int i = 0; i < 2; i++) {
         struct rusage u;
         getrusage(who[i], &u);
-        sum += (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        sum += (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
+               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     }
     return sum;
 }
@@ -80,9 +82,14 @@ static void send_job(struct runner_link *link, uint32_t number)
 
     if (fd < 0 || pwrite(fd, body, sizeof body - 1, 0) < 0)
         die("memfd");
-    const struct runner_job j = {
-        .job = number, .digest = 1, .tag = "bench", .vouched_us = INT64_MAX,
-        .deadline_at = when_steady() + 60000, .stdin_fd = fd, .ids = &id, .count = 1};
+    const struct runner_job j = {.job = number,
+                                 .digest = 1,
+                                 .tag = "bench",
+                                 .vouched_us = INT64_MAX,
+                                 .deadline_at = when_steady() + 60000,
+                                 .stdin_fd = fd,
+                                 .ids = &id,
+                                 .count = 1};
     runner_send_job(link, &j);
 }
 
@@ -153,7 +160,8 @@ static double median(double *values, int n)
 
 int main(int argc, char **argv)
 {
-    int count = argc > 1 ? atoi(argv[1]) : 3000, in_flight = argc > 2 ? atoi(argv[2]) : 2, rounds = argc > 3 ? atoi(argv[3]) : 5;
+    int count = argc > 1 ? atoi(argv[1]) : 3000, in_flight = argc > 2 ? atoi(argv[2]) : 2,
+        rounds = argc > 3 ? atoi(argv[3]) : 5;
     double a[ROUNDS_MAX], b[ROUNDS_MAX], a_cpu[ROUNDS_MAX], b_cpu[ROUNDS_MAX];
 
     if (count < 1 || in_flight < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
@@ -168,8 +176,10 @@ int main(int argc, char **argv)
         a_cpu[i] = (between - from) / count;
         b_cpu[i] = (cpu_us() - between) / count;
     }
-    double x = median(a, rounds), y = median(b, rounds), x_cpu = median(a_cpu, rounds), y_cpu = median(b_cpu, rounds);
-    printf("in flight %d: posix_spawn %.0f/s, runner %.0f/s, ratio %.3f; processor time %.0f and %.0f us, ratio %.3f\n", in_flight,
-           x, y, y / x, x_cpu, y_cpu, x_cpu / y_cpu);
+    double x = median(a, rounds), y = median(b, rounds), x_cpu = median(a_cpu, rounds),
+           y_cpu = median(b_cpu, rounds);
+    printf(
+        "in flight %d: posix_spawn %.0f/s, runner %.0f/s, ratio %.3f; processor time %.0f and %.0f us, ratio %.3f\n",
+        in_flight, x, y, y / x, x_cpu, y_cpu, x_cpu / y_cpu);
     return 0;
 }

@@ -20,7 +20,8 @@ MYSQL *sql_connect(void)
 {
     MYSQL *my = mysql_init(NULL);
 
-    if (!my || !mysql_real_connect(my, NULL, "dq", NULL, "dq", 0, getenv("BENCH_SOCKET"), CLIENT_FOUND_ROWS))
+    if (!my || !mysql_real_connect(my, NULL, "dq", NULL, "dq", 0, getenv("BENCH_SOCKET"),
+                                   CLIENT_FOUND_ROWS))
         fail(my);
     return my;
 }

@@ -1,5 +1,6 @@
 /*
- * sql.h - a plain connection to the server of the benchmark: its socket is $BENCH_SOCKET, its database dq.
+ * sql.h - a plain connection to the server of the benchmark: its socket is $BENCH_SOCKET, its
+ * database dq.
  */
 #ifndef DQ_BENCH_SQL_H
 #define DQ_BENCH_SQL_H

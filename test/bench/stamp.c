@@ -1,7 +1,8 @@
 /*
- * stamp.c - the handler whose starts are timed. Its first instruction asks the clock; then it appends one record to a file: the
- * planned instant that its stdin holds (microseconds), or else $DQ_EXPECTED_TIME, and the instant of its start. A record is one
- * write to a file opened for appending, so that handlers need no lock.
+ * stamp.c - the handler whose starts are timed. Its first instruction asks the clock; then it
+ * appends one record to a file: the planned instant that its stdin holds (microseconds), or else
+ * $DQ_EXPECTED_TIME, and the instant of its start. A record is one write to a file opened for
+ * appending, so that handlers need no lock.
  *
  * usage: stamp FILE; linked statically, as it is to cost little.
  */

@@ -1,10 +1,11 @@
 /*
- * starts.c - the limit of this machine: how fast `sh -c COMMAND` can be started and waited for, with nothing around it.
+ * starts.c - the limit of this machine: how fast `sh -c COMMAND` can be started and waited for,
+ * with nothing around it.
  *
- * usage: starts [-b] COUNT IN_FLIGHT COMMAND; prints starts a second. With -b each gets a stdin that holds the instant of the first
- * start (microseconds), as a handler of a burst would.
- *        starts -r COUNT COMMAND; one at a time, after rests of 0.1 to 1 s: what the caches held is gone. Its stdin holds the
- * instant.
+ * usage: starts [-b] COUNT IN_FLIGHT COMMAND; prints starts a second. With -b each gets a stdin
+ * that holds the instant of the first start (microseconds), as a handler of a burst would. starts
+ * -r COUNT COMMAND; one at a time, after rests of 0.1 to 1 s: what the caches held is gone. Its
+ * stdin holds the instant.
  */
 #include "tool.h"
 

@@ -126,7 +126,8 @@ void tool_crew(long count, long tasks, void *(*begin)(void), void (*work)(void *
 {
     struct shared {
         _Atomic long ready, done;
-    } *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    } *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t *crew = calloc((size_t)count, sizeof *crew);
     int64_t from;
 

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t send_batch(struct rig *r, const char *tag, const char *lines, const uint64_t *ids, uint32_t count)
+static uint32_t send_batch(struct rig *r, const char *tag, const char *lines, const uint64_t *ids,
+                           uint32_t count)
 {
     struct runner_job j;
 
@@ -45,8 +46,8 @@ static const struct rig_report *result_of(const struct rig *r, uint32_t job, uin
     return found;
 }
 
-static void check(const struct rig_report *p, enum task_outcome outcome, int exit_code, bool permanent, int64_t after_ms,
-                  const char *error)
+static void check(const struct rig_report *p, enum task_outcome outcome, int exit_code,
+                  bool permanent, int64_t after_ms, const char *error)
 {
     assert_int_equal(p->e.outcome, outcome);
     assert_int_equal(p->e.exit_code, exit_code);
@@ -66,14 +67,16 @@ static void verdicts_decide_task_by_task(void **state)
     struct rig r;
 
     rig_open(&r, "handlers:\n  t: {run: cat, batch: 10}\n", 2);
-    uint32_t job = send_batch(&r, "t",
-                              "{\"id\":1,\"result\":\"done\"}\n"
-                              " {\"result\":\"retry\", \"id\":2, \"after\":\"10m\", \"error\":\"\\u00e9 busy\"} \n"
-                              "{\"id\":3,\"result\":\"retry\"}\n"
-                              "{\"id\":4,\"result\":\"fail\",\"error\":\"no such mailbox\"}\r\n"
-                              "{\"id\":5,\"result\":\"fail\"}\n"
-                              "{\"id\":6,\"result\":\"done\",\"error\":null}", /* no newline at the end */
-                              ids, 6);
+    uint32_t job = send_batch(
+        &r, "t",
+        "{\"id\":1,\"result\":\"done\"}\n"
+        " {\"result\":\"retry\", \"id\":2, \"after\":\"10m\", \"error\":\"\\u00e9 busy\"} \n"
+        "{\"id\":3,\"result\":\"retry\"}\n"
+        "{\"id\":4,\"result\":\"fail\",\"error\":\"no such mailbox\"}\r\n"
+        "{\"id\":5,\"result\":\"fail\"}\n"
+        /* no newline at the end */
+        "{\"id\":6,\"result\":\"done\",\"error\":null}",
+        ids, 6);
     rig_wait(&r, RUNNER_ENDED, job);
     assert_int_equal(rig_count(&r, RUNNER_RESULT), 6);
     check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
@@ -177,6 +180,7 @@ struct off {
     const char *why; /* the error begins so */
 };
 
+/* clang-format off */
 static const struct off off_rows[] = {
     {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\u0000\"}", false, "unreadable verdict line ("},
     {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\ud800\"}", false, "unreadable verdict line ("},
@@ -190,6 +194,7 @@ static const struct off off_rows[] = {
     {"{\"result\":\"fail\"}", true, "unreadable verdict line ("},
     {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable verdict line ("},
 };
+/* clang-format on */
 
 static void line_off_the_letter_fails_its_task(void **state)
 {
@@ -209,7 +214,8 @@ static void line_off_the_letter_fails_its_task(void **state)
                 continue;
             }
             if (p->e.outcome != OUTCOME_VERDICT)
-                fail_msg("%s: task %d ended as %s", row->line, (int)id, task_outcome_name((int)p->e.outcome));
+                fail_msg("%s: task %d ended as %s", row->line, (int)id,
+                         task_outcome_name((int)p->e.outcome));
             check(p, OUTCOME_VERDICT, -1, false, -1, p->error);
             if (strncmp(p->error, row->why, strlen(row->why)) != 0)
                 fail_msg("%s: %s", row->line, p->error);
@@ -223,17 +229,19 @@ static void verdict_too_long_to_read_fails_its_task(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r,
-             "defaults: {batch: 10}\nhandlers:\n"
-             "  first: {run: 'printf \"{\\\"id\\\":2,\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\"}\" 7'}\n"
-             "  last: {run: 'printf \"{\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\",\\\"id\\\":2}\" 7'}\n",
-             2);
+    rig_open(
+        &r,
+        "defaults: {batch: 10}\nhandlers:\n"
+        "  first: {run: 'printf \"{\\\"id\\\":2,\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\"}\" 7'}\n"
+        "  last: {run: 'printf \"{\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\",\\\"id\\\":2}\" 7'}\n",
+        2);
     uint32_t job = send_batch(&r, "first", "", ids, 3);
     rig_wait(&r, RUNNER_ENDED, job);
     check(result_of(&r, job, 1), OUTCOME_DONE, 0, false, -1, NULL);
     const struct rig_report *p = result_of(&r, job, 2);
     assert_int_equal(p->e.outcome, OUTCOME_VERDICT);
-    assert_non_null(strstr(p->error, "(longer than 16384 bytes): {\"id\":2,\"result\":\"fail\",\"error\":\"0000"));
+    assert_non_null(strstr(
+        p->error, "(longer than 16384 bytes): {\"id\":2,\"result\":\"fail\",\"error\":\"0000"));
     assert_true(strlen(p->error) < 400);
     job = send_batch(&r, "last", "", ids, 3); /* its beginning does not say whose it is */
     rig_wait(&r, RUNNER_ENDED, job);
@@ -266,7 +274,9 @@ static void batch_handler_gets_its_lines_and_its_size(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r, "handlers:\n  t: {run: 'wc -l >&2; env | grep ^DQ_ | sort >&2; exit 1', batch: 10}\n", 2);
+    rig_open(&r,
+             "handlers:\n  t: {run: 'wc -l >&2; env | grep ^DQ_ | sort >&2; exit 1', batch: 10}\n",
+             2);
     uint32_t job = send_batch(&r, "t", "{}\n{}\n", ids, 2);
     assert_string_equal(rig_end(&r, job)->output, "2\nDQ_BATCH=2\nDQ_TAG=t\n");
     job = send_batch(&r, "t", "{}\n", ids, 1); /* a batch of one is a batch */
@@ -281,7 +291,10 @@ static void largest_batch_passes(void **state)
     uint64_t *many = calloc(n, sizeof *many);
     struct rig r;
 
-    rig_open(&r, "handlers:\n  t: {run: 'seq -f \"{\\\"id\\\":%.0f,\\\"result\\\":\\\"done\\\"}\" 5000', batch: 5000}\n", 2);
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: 'seq -f \"{\\\"id\\\":%.0f,\\\"result\\\":\\\"done\\\"}\" 5000', batch: 5000}\n",
+        2);
     for (uint32_t i = 0; i < n; i++)
         many[i] = n - i;
     uint32_t job = send_batch(&r, "t", "", many, n);
@@ -352,13 +365,15 @@ static void lines_are_put_together_from_pieces(void **state)
         static const char in[] = "one\n\ntwo\nlonger line\nlast";
         memset(&c, 0, sizeof c);
         for (size_t at = 0; at < sizeof in - 1; at += piece)
-            lines_add(&l, in + at, sizeof in - 1 - at < piece ? sizeof in - 1 - at : piece, collect, &c);
+            lines_add(&l, in + at, sizeof in - 1 - at < piece ? sizeof in - 1 - at : piece, collect,
+                      &c);
         lines_finish(&l, collect, &c);
         assert_string_equal(c.text, "one||two|longer line|last|");
     }
     memset(&c, 0, sizeof c);
     memset(text, 'x', sizeof text);
-    text[2 * CAPTURE_LINE_MAX + 10] = '\n'; /* over-long: no part of it is a line, what follows is */
+    /* over-long: no part of it is a line, what follows is */
+    text[2 * CAPTURE_LINE_MAX + 10] = '\n';
     text[2 * CAPTURE_LINE_MAX + 20] = '\n';
     text[CAPTURE_LINE_MAX * 2 + 21 + CAPTURE_LINE_MAX - 30] = '\n';
     lines_add(&l, text, sizeof text, collect, &c);

@@ -1,6 +1,6 @@
 /*
- * runner_end.c - how handlers end: by themselves, by a signal, by timeout; what is kept of their output; and that nothing of them
- * stays.
+ * runner_end.c - how handlers end: by themselves, by a signal, by timeout; what is kept of their
+ * output; and that nothing of them stays.
  */
 #include "runner_rig.h"
 
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static void check_end(const struct rig_report *end, enum task_outcome outcome, int exit_code, int sig, bool permanent,
-                      const char *error)
+static void check_end(const struct rig_report *end, enum task_outcome outcome, int exit_code,
+                      int sig, bool permanent, const char *error)
 {
     assert_int_equal(end->e.outcome, outcome);
     assert_int_equal(end->e.exit_code, exit_code);
@@ -50,8 +50,10 @@ static void exit_status_and_signal_are_told_apart(void **state)
     check_end(rig_end(&r, rig_send(&r, "again")), OUTCOME_EXIT, 75, 0, false, "exit status 75");
     check_end(rig_end(&r, rig_send(&r, "never")), OUTCOME_EXIT, 65, 0, true, "exit status 65");
     check_end(rig_end(&r, rig_send(&r, "own")), OUTCOME_EXIT, 3, 0, true, "exit status 3");
-    check_end(rig_end(&r, rig_send(&r, "term")), OUTCOME_SIGNAL, -1, SIGTERM, false, "signal 15 (Terminated)");
-    check_end(rig_end(&r, rig_send(&r, "kill")), OUTCOME_SIGNAL, -1, SIGKILL, false, "signal 9 (Killed)");
+    check_end(rig_end(&r, rig_send(&r, "term")), OUTCOME_SIGNAL, -1, SIGTERM, false,
+              "signal 15 (Terminated)");
+    check_end(rig_end(&r, rig_send(&r, "kill")), OUTCOME_SIGNAL, -1, SIGKILL, false,
+              "signal 9 (Killed)");
     rig_close(&r);
 }
 
@@ -79,11 +81,13 @@ static void timeout_ends_a_handler(void **state)
              "  tidy: {run: 'trap \"echo bye; exit 0\" TERM; while :; do sleep 0.01; done'}\n"
              "  stopped: {run: 'kill -STOP $$'}\n",
              8);
-    check_end(rig_end(&r, rig_send(&r, "plain")), OUTCOME_TIMEOUT, -1, SIGTERM, false, "timed out after 100ms (TERM)");
+    check_end(rig_end(&r, rig_send(&r, "plain")), OUTCOME_TIMEOUT, -1, SIGTERM, false,
+              "timed out after 100ms (TERM)");
     const struct rig_report *end = rig_end(&r, rig_send(&r, "tidy"));
     check_end(end, OUTCOME_TIMEOUT, 0, 0, false, "timed out after 100ms (TERM)");
     assert_non_null(strstr(end->output, "bye\n"));
-    check_end(rig_end(&r, rig_send(&r, "stopped")), OUTCOME_TIMEOUT, -1, SIGTERM, false, "timed out after 100ms (TERM)");
+    check_end(rig_end(&r, rig_send(&r, "stopped")), OUTCOME_TIMEOUT, -1, SIGTERM, false,
+              "timed out after 100ms (TERM)");
     rig_close(&r);
 }
 
@@ -92,11 +96,12 @@ static void handler_that_ignores_term_is_killed(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r,
-             "defaults: {timeout: 300ms, kill_grace: 100ms}\n"
-             "handlers:\n"
-             "  t: {run: 'trap \"\" TERM; sleep 1000 & echo $! >@DIR@/child; sleep 1000; sleep 1000'}\n",
-             4);
+    rig_open(
+        &r,
+        "defaults: {timeout: 300ms, kill_grace: 100ms}\n"
+        "handlers:\n"
+        "  t: {run: 'trap \"\" TERM; sleep 1000 & echo $! >@DIR@/child; sleep 1000; sleep 1000'}\n",
+        4);
     check_end(rig_end(&r, rig_send(&r, "t")), OUTCOME_TIMEOUT, -1, SIGKILL, false,
               "timed out after 300ms (TERM, then KILL after 100ms)");
     char *child = rig_read_file(&r, "child");
@@ -113,11 +118,12 @@ static void background_process_ends_with_its_leader(void **state)
 
     for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
         struct rig r;
-        snprintf(yaml, sizeof yaml,
-                 "defaults: {shell: %s}\nhandlers:\n"
-                 "  t: {run: '(trap \"\" TERM HUP; echo kept; echo $$ >@DIR@/x; exec sleep 1000) & echo $! >@DIR@/child; read x "
-                 "<@DIR@/f'}\n",
-                 shells[i]);
+        snprintf(
+            yaml, sizeof yaml,
+            "defaults: {shell: %s}\nhandlers:\n"
+            "  t: {run: '(trap \"\" TERM HUP; echo kept; echo $$ >@DIR@/x; exec sleep 1000) & echo $! >@DIR@/child; read x "
+            "<@DIR@/f'}\n",
+            shells[i]);
         rig_open(&r, yaml, 4);
         char *fifo = rig_path(&r, "f"), command[300];
         snprintf(command, sizeof command, "mkfifo %s", fifo);
@@ -143,19 +149,23 @@ static const char *const grouping[] = {
     "set -m; sleep 1000 & sleep 1000 &",
     "set -m; (trap \"\" TERM HUP INT; sleep 1000; sleep 1000) &",
     "set -m; (set -m; (sleep 1000 & sleep 1000) &) &",
-    "bash -c \"set -m; sleep 1000 & exec setsid sleep 0.5\" &", /* its parent has left the session */
+    /* its parent has left the session */
+    "bash -c \"set -m; sleep 1000 & exec setsid sleep 0.5\" &",
 };
 #define GROUPING (sizeof grouping / sizeof grouping[0])
 
-/* Sends a job for each of them, whose shell then does what `then` says; waits until it is so far. */
-static void start_grouping(struct rig *r, const char *defaults, const char *then, uint32_t jobs[GROUPING])
+/* Sends a job for each of them, whose shell then does what `then` says; waits until it is so
+ * far. */
+static void start_grouping(struct rig *r, const char *defaults, const char *then,
+                           uint32_t jobs[GROUPING])
 {
     struct buf yaml = BUF_INIT;
     char tag[16], name[16];
 
     buf_printf(&yaml, "defaults: {shell: /bin/bash, %s}\nhandlers:\n", defaults);
     for (size_t i = 0; i < GROUPING; i++)
-        buf_printf(&yaml, "  t%zu: {run: '%s sleep 0.1; echo x >@DIR@/up%zu; %s'}\n", i, grouping[i], i, then);
+        buf_printf(&yaml, "  t%zu: {run: '%s sleep 0.1; echo x >@DIR@/up%zu; %s'}\n", i,
+                   grouping[i], i, then);
     rig_open(r, yaml.data, 16);
     buf_done(&yaml);
     for (size_t i = 0; i < GROUPING; i++) {
@@ -168,7 +178,8 @@ static void start_grouping(struct rig *r, const char *defaults, const char *then
     }
 }
 
-static void assert_sessions_end(struct rig *r, const uint32_t jobs[GROUPING], enum task_outcome outcome)
+static void assert_sessions_end(struct rig *r, const uint32_t jobs[GROUPING],
+                                enum task_outcome outcome)
 {
     for (size_t i = 0; i < GROUPING; i++) {
         assert_int_equal(rig_end(r, jobs[i])->e.outcome, outcome);
@@ -194,7 +205,8 @@ static void session_ends_at_a_timeout(void **state)
     uint32_t jobs[GROUPING];
     struct rig r;
 
-    start_grouping(&r, "timeout: 1s, kill_grace: 100ms", "trap : TERM; while :; do sleep 1000; done", jobs);
+    start_grouping(&r, "timeout: 1s, kill_grace: 100ms",
+                   "trap : TERM; while :; do sleep 1000; done", jobs);
     assert_sessions_end(&r, jobs, OUTCOME_TIMEOUT);
     rig_close(&r);
 }
@@ -217,12 +229,13 @@ static void term_reaches_every_group_of_the_session(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r,
-             "defaults: {shell: /bin/bash, kill_grace: 1h}\n"
-             "handlers:\n"
-             "  t: {run: 'set -m; trap : TERM; (trap \"echo tidied; exit\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done) & "
-             "wait; wait; exit 3'}\n",
-             2);
+    rig_open(
+        &r,
+        "defaults: {shell: /bin/bash, kill_grace: 1h}\n"
+        "handlers:\n"
+        "  t: {run: 'set -m; trap : TERM; (trap \"echo tidied; exit\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done) & "
+        "wait; wait; exit 3'}\n",
+        2);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
     runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
@@ -237,12 +250,13 @@ static void session_of_its_own_holds_up_nobody(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r,
-             "handlers:\n"
-             "  t: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/pid; exec sleep 1000\" & while ! test -s @DIR@/pid; do sleep 0.01; "
-             "done; echo out'}\n"
-             "  u: {run: echo next}\n",
-             2);
+    rig_open(
+        &r,
+        "handlers:\n"
+        "  t: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/pid; exec sleep 1000\" & while ! test -s @DIR@/pid; do sleep 0.01; "
+        "done; echo out'}\n"
+        "  u: {run: echo next}\n",
+        2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     check_end(end, OUTCOME_DONE, 0, 0, false, NULL);
     assert_string_equal(end->output, "out\n");
@@ -286,7 +300,10 @@ static void cancelled_handler_ends_so_even_with_status_0(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r, "handlers:\n  t: {run: 'trap \"exit 0\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done'}\n", 2);
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: 'trap \"exit 0\" TERM; echo x >@DIR@/up; while :; do sleep 0.01; done'}\n",
+        2);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
     runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
@@ -303,7 +320,9 @@ static void output_and_errors_come_in_order(void **state)
     (void)state;
     struct rig r;
 
-    rig_open(&r, "handlers:\n  t: {run: 'echo 1; echo 2 >&2; echo 3; printf \"a\\0b\\377\"; exit 1'}\n", 2);
+    rig_open(&r,
+             "handlers:\n  t: {run: 'echo 1; echo 2 >&2; echo 3; printf \"a\\0b\\377\"; exit 1'}\n",
+             2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     assert_int_equal(end->e.output_size, 10);
     assert_memory_equal(end->output, "1\n2\n3\na\0b\377", 10);
@@ -327,7 +346,8 @@ static void tail_of_output_is_kept(void **state)
     const struct rig_report *all = rig_end(&r, rig_send(&r, "all"));
     assert_int_equal(all->e.output_size, 588895);
     assert_memory_equal(all->output + 588895 - 13, "99999\n100000\n", 13);
-    assert_string_equal(rig_end(&r, rig_send(&r, "utf8"))->output, "äääxx"); /* not half a character */
+    /* not half a character */
+    assert_string_equal(rig_end(&r, rig_send(&r, "utf8"))->output, "äääxx");
     rig_close(&r);
 }
 
@@ -360,7 +380,8 @@ static void endless_output_is_bounded_and_starves_nobody(void **state)
              8);
     rig_ping(&r);
     long before = peak_kib(runner_pid(r.link));
-    uint32_t flood = rig_send(&r, "flood"), noise = rig_send(&r, "noise"), batch = rig_send(&r, "batch");
+    uint32_t flood = rig_send(&r, "flood"), noise = rig_send(&r, "noise"),
+             batch = rig_send(&r, "batch");
     for (int i = 0; i < 20; i++)
         assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "hello\n");
     const struct rig_report *end = rig_end(&r, flood);
@@ -425,7 +446,10 @@ static void thousands_of_starts_leave_nothing(void **state)
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max; /* every waiting job is a descriptor */
     setrlimit(RLIMIT_NOFILE, &files);
-    rig_open(&r, "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n", 8);
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n",
+        8);
     rig_ping(&r);
     size_t before = count_descriptors(runner_pid(r.link));
     for (uint32_t i = 0; i < many; i++)

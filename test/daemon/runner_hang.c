@@ -1,5 +1,6 @@
 /*
- * runner_hang.c - starts that hang: a program, a directory, an account database that does not answer. They cost their tag only.
+ * runner_hang.c - starts that hang: a program, a directory, an account database that does not
+ * answer. They cost their tag only.
  */
 #include "runner_rig.h"
 
@@ -20,15 +21,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* These stand before the C library's. What has "hangs" in its name does not return before the file `gate` is there, or before it is
- * killed; only system calls are made, because most are called between vfork and exec. */
+/* These stand before the C library's. What has "hangs" in its name does not return before the file
+ * `gate` is there, or before it is killed; only system calls are made, because most are called
+ * between vfork and exec. */
 static char gate[128];
 static pid_t test;
 
 static void hang(const char *name)
 {
-    if (name && strstr(name, "slow") && (pid_t)syscall(SYS_getpid) != test) /* about as long as a start may take */
-        syscall(SYS_nanosleep, &(struct timespec){0, 30000000 + syscall(SYS_getpid) % 8 * 8000000}, NULL);
+    if (name && strstr(name, "slow") &&
+        (pid_t)syscall(SYS_getpid) != test) /* about as long as a start may take */
+        syscall(SYS_nanosleep, &(struct timespec){0, 30000000 + syscall(SYS_getpid) % 8 * 8000000},
+                NULL);
     if (name && strstr(name, "hangs") && (pid_t)syscall(SYS_getpid) != test)
         while (syscall(SYS_faccessat, AT_FDCWD, gate, F_OK) != 0)
             syscall(SYS_nanosleep, &(struct timespec){0, 5000000}, NULL);
@@ -54,7 +58,11 @@ int getpwnam_r(const char *name, struct passwd *pw, char *memory, size_t size, s
     if (strcmp(name, "hangs-account") != 0)
         return 0;
     *memory = '\0';
-    *pw = (struct passwd){.pw_name = memory, .pw_dir = memory, .pw_shell = memory, .pw_uid = geteuid(), .pw_gid = getegid()};
+    *pw = (struct passwd){.pw_name = memory,
+                          .pw_dir = memory,
+                          .pw_shell = memory,
+                          .pw_uid = geteuid(),
+                          .pw_gid = getegid()};
     *ret = pw;
     return 0;
 }
@@ -99,8 +107,9 @@ static void close_gated(struct rig *r)
 static void hanging_start_costs_its_tag_only(void **state)
 {
     (void)state;
-    static const char *const why[] = {"the start of ", "the start of ",
-                                      "user hangs-account: the account database has not answered for 10s"};
+    static const char *const why[] = {
+        "the start of ", "the start of ",
+        "user hangs-account: the account database has not answered for 10s"};
     uint32_t jobs[3][3], busy;
     struct rig r;
 
@@ -118,7 +127,8 @@ static void hanging_start_costs_its_tag_only(void **state)
         const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[tag][0]);
         assert_true(back->e.cannot_start);
         assert_memory_equal(back->error, why[tag], strlen(why[tag]));
-        for (size_t i = 0; i < 3; i++) { /* what nobody has started does not hang, but waits or comes back */
+        /* what nobody has started does not hang, but waits or comes back */
+        for (size_t i = 0; i < 3; i++) {
             assert_null(rig_find(&r, RUNNER_STARTED, jobs[tag][i]));
             assert_null(rig_find(&r, RUNNER_RESULT, jobs[tag][i]));
         }
@@ -253,7 +263,8 @@ static void reload_that_hangs_holds_up_nothing(void **state)
     while (rig_count(&r, RUNNER_RELOADED) < 2)
         rig_ping(&r);
     for (int i = 0; i < 20; i++)
-        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n"); /* by the table that its jobs name */
+        /* by the table that its jobs name */
+        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
     assert_int_equal(rig_count(&r, RUNNER_RELOADED), 2);
     close_gated(&r);
 }

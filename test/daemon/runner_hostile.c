@@ -1,6 +1,6 @@
 /*
- * runner_hostile.c - either side of the link survives whatever the other sends: it reads on, or drops the link; it never crashes.
- * The random numbers are the same in every run.
+ * runner_hostile.c - either side of the link survives whatever the other sends: it reads on, or
+ * drops the link; it never crashes. The random numbers are the same in every run.
  */
 #include "runner/link.c" /* to make a link without a runner */
 
@@ -180,8 +180,10 @@ static struct handler handler = {.name = (char *)"t",
                                  .max_running = 2,
                                  .cwd = (char *)"/",
                                  .output_limit = 100};
-static const struct handlers table = {.path = (char *)"/nonexistent", .digest = 5, .items = &handler, .count = 1};
-static const struct runner_options options = {.handlers_path = "/nonexistent", .handlers = &table, .slots = 2, .log_level = 1};
+static const struct handlers table = {
+    .path = (char *)"/nonexistent", .digest = 5, .items = &handler, .count = 1};
+static const struct runner_options options = {
+    .handlers_path = "/nonexistent", .handlers = &table, .slots = 2, .log_level = 1};
 
 static const uint64_t task = 7;
 
@@ -231,7 +233,8 @@ static void runner_survives_spoilt_orders(void **state)
         close(fds[1]);
         for (int packets = 0; packets < 10; packets++) {
             memcpy(data, clean, len);
-            send(fds[0], data, spoil(data, len), MSG_NOSIGNAL | MSG_DONTWAIT); /* it may have gone by now */
+            /* it may have gone by now */
+            send(fds[0], data, spoil(data, len), MSG_NOSIGNAL | MSG_DONTWAIT);
         }
         close(fds[0]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -268,9 +271,14 @@ static void job_that_makes_no_sense_drops_the_link(void **state)
 {
     (void)state;
     static const uint64_t two[] = {7, 8};
-    const struct runner_job fine = {
-        .job = 1, .digest = 5, .tag = "t", .vouched_us = INT64_MAX,
-        .deadline_at = when_steady() + 60000, .stdin_fd = -1, .ids = two, .count = 1};
+    const struct runner_job fine = {.job = 1,
+                                    .digest = 5,
+                                    .tag = "t",
+                                    .vouched_us = INT64_MAX,
+                                    .deadline_at = when_steady() + 60000,
+                                    .stdin_fd = -1,
+                                    .ids = two,
+                                    .count = 1};
     struct runner_link l = {.fd = -1, .notes = notes};
     struct runner_job j = fine;
 

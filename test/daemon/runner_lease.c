@@ -1,5 +1,6 @@
 /*
- * runner_lease.c - handlers outlive neither their lease nor the poller nor the runner, frozen or dead.
+ * runner_lease.c - handlers outlive neither their lease nor the poller nor the runner, frozen or
+ * dead.
  */
 #include "runner_rig.h"
 
@@ -100,7 +101,8 @@ static void waiting_job_past_its_lease_is_returned(void **state)
     struct rig r;
 
     rig_open(&r, "handlers:\n  t: {run: 'sleep 1000', max_running: 1}\n", 4);
-    uint32_t runs = rig_send(&r, "t"), waits = send_leased(&r, "t", 300, NULL), late = send_leased(&r, "t", -5, NULL);
+    uint32_t runs = rig_send(&r, "t"), waits = send_leased(&r, "t", 300, NULL),
+             late = send_leased(&r, "t", -5, NULL);
     const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, waits);
     assert_false(back->e.cannot_start);
     assert_null(back->error);
@@ -128,7 +130,8 @@ static void freeze_beyond_the_lease_kills_at_the_thaw(void **state)
     assert_true(rig_alive(pid));
     assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
     assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_KILLED);
-    assert_int_equal(rig_end(&r, job)->e.signal, SIGKILL); /* TERM and KILL at once: there is no grace left */
+    /* TERM and KILL at once: there is no grace left */
+    assert_int_equal(rig_end(&r, job)->e.signal, SIGKILL);
     rig_wait(&r, RUNNER_RETURNED, queued);
     rig_wait(&r, RUNNER_STARTED, fresh);
     rig_close(&r);
@@ -165,7 +168,8 @@ static void closed_link_kills_every_handler(void **state)
     uint32_t t = rig_send(&r, "t"), s = rig_send(&r, "stubborn");
     char *child = rig_read_file(&r, "child");
     free(rig_read_file(&r, "up"));
-    pid_t pids[3] = {rig_wait(&r, RUNNER_STARTED, t)->e.pid, rig_wait(&r, RUNNER_STARTED, s)->e.pid, atoi(child)};
+    pid_t pids[3] = {rig_wait(&r, RUNNER_STARTED, t)->e.pid, rig_wait(&r, RUNNER_STARTED, s)->e.pid,
+                     atoi(child)};
     runner_stop(r.link, 30000);
     for (int i = 0; i < 3; i++)
         while (rig_alive(pids[i])) /* killed, and on its way out */
@@ -250,9 +254,11 @@ static void drop_right_to_kill(void)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-/* A handler that starts `other` as another account, with its pid in a file, and then does `then`. */
-#define BESIDE_OTHER(tag, file, other, then)                                                                                       \
-    "  " tag ": {run: 'setpriv --reuid=65534 --clear-groups sh -c \"echo \\$\\$ >&3; " other "\" 3>@DIR@/" file " <@DIR@/hold & "  \
+/* A handler that starts `other` as another account, with its pid in a file, and then does
+ * `then`. */
+#define BESIDE_OTHER(tag, file, other, then)                                                       \
+    "  " tag ": {run: 'setpriv --reuid=65534 --clear-groups sh -c \"echo \\$\\$ >&3; " other       \
+    "\" 3>@DIR@/" file " <@DIR@/hold & "                                                           \
     "while ! test -s @DIR@/" file "; do sleep 0.01; done; " then "'}\n"
 
 static pid_t read_pid(struct rig *r, const char *name)
@@ -282,10 +288,10 @@ static void what_may_not_be_killed_is_waited_for(void **state)
     drop_right_to_kill();
     rig_open(&r,
              "defaults: {kill_grace: 100ms}\n"
-             "handlers:\n"
-             BESIDE_OTHER("t", "other", "read x", "sleep 1000") BESIDE_OTHER("ends", "left", "exec sleep 30", ":")
-             "  orphan: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/orphan; sleep 0.1\" & "
-             "while ! test -s @DIR@/orphan; do sleep 0.01; done'}\n",
+             "handlers:\n" BESIDE_OTHER("t", "other", "read x", "sleep 1000") BESIDE_OTHER(
+                 "ends", "left", "exec sleep 30",
+                 ":") "  orphan: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/orphan; sleep 0.1\" & "
+                      "while ! test -s @DIR@/orphan; do sleep 0.01; done'}\n",
              4);
     assert_int_equal(mkfifo(rig_path(&r, "hold"), 0600), 0);
     int hold = open(rig_path(&r, "hold"), O_RDWR | O_CLOEXEC);
@@ -297,7 +303,8 @@ static void what_may_not_be_killed_is_waited_for(void **state)
     runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
     rig_until_gone(&r, rig_wait(&r, RUNNER_STARTED, job)->e.pid);
     rig_end(&r, rig_send(&r, "orphan"));
-    until_reaped(&r, read_pid(&r, "orphan")); /* meanwhile others are no zombies for longer than needed */
+    /* meanwhile others are no zombies for longer than needed */
+    until_reaped(&r, read_pid(&r, "orphan"));
     assert_null(rig_find(&r, RUNNER_ENDED, job));
     assert_true(rig_alive(other));
     assert_int_equal(write(hold, "\n", 1), 1);
@@ -311,7 +318,8 @@ static void what_may_not_be_killed_is_waited_for(void **state)
 static void signals_leave_the_runner_alone(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP, SIGPIPE, SIGALRM};
+    static const int signals[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                                  SIGUSR1, SIGTSTP, SIGPIPE, SIGALRM};
     struct rig r;
 
     rig_open(&r, "handlers:\n  t: {run: echo fine}\n", 4);

@@ -1,5 +1,6 @@
 /*
- * runner_queue.c - which job starts when: slots, max_running, turns of tags, the kept quarter, what is given back; and reloading.
+ * runner_queue.c - which job starts when: slots, max_running, turns of tags, the kept quarter, what
+ * is given back; and reloading.
  */
 #include "runner_rig.h"
 
@@ -235,7 +236,9 @@ static void reloaded_handlers_serve_new_jobs(void **state)
     struct rig r;
     struct runner_job old;
 
-    rig_open(&r, "handlers:\n  t: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done; echo old'}\n", 4);
+    rig_open(&r,
+             "handlers:\n  t: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done; echo old'}\n",
+             4);
     uint64_t digest = r.handlers->digest;
     uint32_t runs = rig_send(&r, "t");
     rig_wait(&r, RUNNER_STARTED, runs);

@@ -58,7 +58,10 @@ void rig_open(struct rig *r, const char *yaml, int slots)
     rig_write_handlers(r, yaml);
     if (handlers_load(rig_path(r, "handlers.yaml"), &r->handlers, &err) != 0)
         fail_msg("%s", err.text);
-    const struct runner_options o = {.handlers_path = r->handlers->path, .handlers = r->handlers, .slots = slots, .log_level = 3};
+    const struct runner_options o = {.handlers_path = r->handlers->path,
+                                     .handlers = r->handlers,
+                                     .slots = slots,
+                                     .log_level = 3};
     if (runner_start(&o, &r->link, &err) != 0)
         fail_msg("%s", err.text);
 }
@@ -89,7 +92,8 @@ int rig_memfd(const void *body, size_t len)
         assert_true(n > 0);
         at += (size_t)n;
     }
-    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+    assert_int_equal(
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
     return fd;
 }
 
@@ -147,7 +151,8 @@ uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t 
 static void keep(struct rig *r, const struct runner_event *e)
 {
     r->reports = mem_resize(r->reports, r->count + 1, sizeof *r->reports);
-    r->reports[r->count++] = (struct rig_report){*e, mem_strdup(e->error), e->output ? mem_dup(e->output, e->output_size) : NULL};
+    r->reports[r->count++] = (struct rig_report){
+        *e, mem_strdup(e->error), e->output ? mem_dup(e->output, e->output_size) : NULL};
 }
 
 /* Takes what is there, or waits for it that long (-1: for ever). */

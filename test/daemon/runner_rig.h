@@ -26,30 +26,36 @@ struct rig {
     uint32_t jobs; /* sent so far */
 };
 
-/* Starts a runner. "@DIR@" in yaml stands for the rig's directory. The process is ended by SIGALRM after two minutes: a test that
- * waits for what never comes fails. */
+/* Starts a runner. "@DIR@" in yaml stands for the rig's directory. The process is ended by SIGALRM
+ * after two minutes: a test that waits for what never comes fails. */
 void rig_open(struct rig *r, const char *yaml, int slots);
 void rig_close(struct rig *r);
 void rig_write_handlers(const struct rig *r, const char *yaml);
 char *rig_path(const struct rig *r, const char *name); /* in a static buffer */
 
-/* Fills a job of one task for a tag, due and with a lease of a minute; id and number are new, stdin is empty. */
+/* Fills a job of one task for a tag, due and with a lease of a minute; id and number are new, stdin
+ * is empty. */
 void rig_fill(struct rig *r, struct runner_job *j, const char *tag);
 uint32_t rig_send(struct rig *r, const char *tag); /* its number */
 uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t len);
 int rig_memfd(const void *body, size_t len);
 void rig_flush(struct rig *r);
 
-/* Takes reports until there is one of this type, of this job; returns it. Pointers are valid until the next wait. */
+/* Takes reports until there is one of this type, of this job; returns it. Pointers are valid until
+ * the next wait. */
 const struct rig_report *rig_wait(struct rig *r, enum runner_event_type type, uint32_t job);
-const struct rig_report *rig_end(struct rig *r, uint32_t job); /* waits for ENDED; the last RESULT */
-const struct rig_report *rig_find(const struct rig *r, enum runner_event_type type, uint32_t job); /* the first so far, or NULL */
+/* waits for ENDED; the last RESULT */
+const struct rig_report *rig_end(struct rig *r, uint32_t job);
+/* the first so far, or NULL */
+const struct rig_report *rig_find(const struct rig *r, enum runner_event_type type, uint32_t job);
 size_t rig_count(const struct rig *r, enum runner_event_type type);
 void rig_ping(struct rig *r); /* until all that was sent has been dealt with */
 
-/* Waits, while reports are taken, until the file exists and ends in a newline; its text, to be freed. */
+/* Waits, while reports are taken, until the file exists and ends in a newline; its text, to be
+ * freed. */
 char *rig_read_file(struct rig *r, const char *name);
-void rig_until_gone(struct rig *r, pid_t pid); /* until there is no such process, or a zombie of somebody else */
+/* until there is no such process, or a zombie of somebody else */
+void rig_until_gone(struct rig *r, pid_t pid);
 bool rig_alive(pid_t pid);
 /* Until nothing of the session lives, at most ten seconds; whether so. */
 bool rig_session_ends(struct rig *r, pid_t session);

@@ -115,10 +115,11 @@ static void environment_is_exact_and_clean(void **state)
     setenv("MYSQL_PWD", "secret", 1);
     setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
     setenv("TZ", "Europe/Vienna", 1);
-    rig_open(&r,
-             "defaults:\n  env: {SHOP: main, LANG: de_AT.UTF-8}\n"
-             "handlers:\n  t:\n    run: [env]\n    env: {HOME: /srv/shop, USER: u, LOGNAME: u, SHELL: /bin/dash}\n",
-             2);
+    rig_open(
+        &r,
+        "defaults:\n  env: {SHOP: main, LANG: de_AT.UTF-8}\n"
+        "handlers:\n  t:\n    run: [env]\n    env: {HOME: /srv/shop, USER: u, LOGNAME: u, SHELL: /bin/dash}\n",
+        2);
     rig_fill(&r, &j, "t");
     const uint64_t id = UINT64_MAX;
     j.ids = &id;
@@ -128,21 +129,22 @@ static void environment_is_exact_and_clean(void **state)
     runner_send_job(r.link, &j);
     const struct rig_report *end = rig_end(&r, j.job);
     sort_lines(end->output);
-    assert_string_equal(end->output, "DQ_ATTEMPT=3\n"
-                                     "DQ_EXPECTED_TIME=2026-09-21T14:13:20.123Z\n"
-                                     "DQ_ID=18446744073709551615\n"
-                                     "DQ_KEY=$(reboot) \"'`\xc3\xa9\n"
-                                     "DQ_MAX_ATTEMPTS=10\n"
-                                     "DQ_TAG=t\n"
-                                     "DQ_TOKEN=99\n"
-                                     "HOME=/srv/shop\n"
-                                     "LANG=de_AT.UTF-8\n"
-                                     "LOGNAME=u\n"
-                                     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
-                                     "SHELL=/bin/dash\n"
-                                     "SHOP=main\n"
-                                     "TZ=Europe/Vienna\n"
-                                     "USER=u\n");
+    assert_string_equal(end->output,
+                        "DQ_ATTEMPT=3\n"
+                        "DQ_EXPECTED_TIME=2026-09-21T14:13:20.123Z\n"
+                        "DQ_ID=18446744073709551615\n"
+                        "DQ_KEY=$(reboot) \"'`\xc3\xa9\n"
+                        "DQ_MAX_ATTEMPTS=10\n"
+                        "DQ_TAG=t\n"
+                        "DQ_TOKEN=99\n"
+                        "HOME=/srv/shop\n"
+                        "LANG=de_AT.UTF-8\n"
+                        "LOGNAME=u\n"
+                        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+                        "SHELL=/bin/dash\n"
+                        "SHOP=main\n"
+                        "TZ=Europe/Vienna\n"
+                        "USER=u\n");
     rig_close(&r);
     unsetenv("TZ");
     unsetenv("MYSQL_PWD");
@@ -159,7 +161,8 @@ static void no_descriptor_is_inherited(void **state)
     rig_open(&r, "handlers:\n  t: {run: 'ls /proc/self/fd; readlink /proc/$$/fd/0'}\n", 4);
     rig_send(&r, "t"); /* its pipes are open while the next one starts */
     uint32_t job = rig_send_body(&r, "t", "x", 1);
-    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n/memfd:body (deleted)\n"); /* 3: ls's own */
+    /* 3: ls's own */
+    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n/memfd:body (deleted)\n");
     rig_close(&r);
     close(extra);
     close(high);
@@ -177,18 +180,19 @@ static void process_attributes(void **state)
     getrlimit(RLIMIT_NOFILE, &files);
     const struct rlimit low = {500, files.rlim_max};
     setrlimit(RLIMIT_NOFILE, &low);
-    rig_open(&r,
-             "handlers:\n  t:\n    cwd: /usr\n    umask: '027'\n    nice: 5\n"
-             "    run: pwd; umask; ulimit -n; nice; grep -Ec 'Sig[BI][a-z]*:.*[08]0{7}$' /proc/self/status;" /* 8: libc's own */
-             " set -- $(cat /proc/$$/stat); echo $(($1 == $5)) $(($1 == $6)) $$\n",
-             2);
+    rig_open(
+        &r,
+        "handlers:\n  t:\n    cwd: /usr\n    umask: '027'\n    nice: 5\n"
+        "    run: pwd; umask; ulimit -n; nice; grep -Ec 'Sig[BI][a-z]*:.*[08]0{7}$' /proc/self/status;" /* 8: libc's own */
+        " set -- $(cat /proc/$$/stat); echo $(($1 == $5)) $(($1 == $6)) $$\n",
+        2);
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     uint32_t job = rig_send(&r, "t");
     const char *got = rig_end(&r, job)->output;
-    snprintf(want, sizeof want, "/usr\n0027\n500\n%d\n2\n1 1 %d\n", getpriority(PRIO_PROCESS, 0) + 5,
-             (int)rig_find(&r, RUNNER_STARTED, job)->e.pid);
+    snprintf(want, sizeof want, "/usr\n0027\n500\n%d\n2\n1 1 %d\n",
+             getpriority(PRIO_PROCESS, 0) + 5, (int)rig_find(&r, RUNNER_STARTED, job)->e.pid);
     assert_string_equal(got, want);
     rig_close(&r);
 }
@@ -311,11 +315,12 @@ static void user_is_switched_by_root(void **state)
 
     if (geteuid() != 0)
         skip();
-    rig_open(&r,
-             "handlers:\n  t: {run: 'id -un; id -u; id -G; echo $HOME $USER $LOGNAME; grep Cap[EP] /proc/self/status; kill -0 "
-             "$PPID', user: nobody}\n"
-             "  pdeath: {run: 'kill -9 $PPID; echo still here', user: nobody}\n",
-             2);
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: 'id -un; id -u; id -G; echo $HOME $USER $LOGNAME; grep Cap[EP] /proc/self/status; kill -0 "
+        "$PPID', user: nobody}\n"
+        "  pdeath: {run: 'kill -9 $PPID; echo still here', user: nobody}\n",
+        2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     assert_non_null(strstr(end->output, "nobody\n65534\n65534\n/nonexistent nobody nobody\n"));
     assert_non_null(strstr(end->output, "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"));
@@ -324,7 +329,8 @@ static void user_is_switched_by_root(void **state)
     rig_close(&r);
 }
 
-/* The kernel counts the processes that an account has before it becomes one more: there has to be one. */
+/* The kernel counts the processes that an account has before it becomes one more: there has to be
+ * one. */
 static pid_t start_another_of(const char *account)
 {
     const struct passwd *pw = getpwnam(account);

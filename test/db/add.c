@@ -9,8 +9,12 @@ static struct task_added added;
 
 static int add_key(const char *key, const char *body, enum key_conflict conflict)
 {
-    struct task_new t = {
-        .tag = "t", .key = key, .body = body, .body_size = strlen(body), .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    struct task_new t = {.tag = "t",
+                         .key = key,
+                         .body = body,
+                         .body_size = strlen(body),
+                         .expected_at = TASK_TIME_NONE,
+                         .delay_ms = 60000};
     return task_add(db, &t, conflict, &added, &err);
 }
 
@@ -56,7 +60,9 @@ static void the_delay_counts_from_the_databases_clock(void **state)
     ok(add_key(NULL, "x", KEY_ERROR));
     assert_in_range(added.expected_at - now_at, 60000, 90000);
     assert_int_equal(number(db, "SELECT delay_time FROM dq_task"), 60000);
-    assert_int_equal(number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) FROM dq_task"), 60000000);
+    assert_int_equal(
+        number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) FROM dq_task"),
+        60000000);
 }
 
 static void a_live_key_is_kept_refused_or_replaced(void **state)
@@ -95,8 +101,11 @@ static struct task_new *many(size_t n)
 {
     struct task_new *t = mem_zero(n, sizeof *t);
     for (size_t i = 0; i < n; i++)
-        t[i] = (struct task_new){
-            .tag = "t", .body = "0123456789", .body_size = i % 10, .expected_at = TASK_TIME_NONE, .delay_ms = (int64_t)i};
+        t[i] = (struct task_new){.tag = "t",
+                                 .body = "0123456789",
+                                 .body_size = i % 10,
+                                 .expected_at = TASK_TIME_NONE,
+                                 .delay_ms = (int64_t)i};
     return t;
 }
 
@@ -123,7 +132,10 @@ static void many_are_added_all_or_none(void **state)
     t[4321].body_size = 8;
     ok(task_add_many(db, &t[4321], 1, KEY_REPLACE, &kept, &bad, &err));
     assert_int_equal(
-        number(db, "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"), 1);
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_task WHERE task_key = 'same' AND message_body = 'replaced' AND version = 1"),
+        1);
     /* A row that the server refuses is found in the middle of its statement. */
     harness_setup(NULL);
     t[4000].key = t[4321].key = NULL;
@@ -138,7 +150,8 @@ static void many_are_added_all_or_none(void **state)
 static int store(struct db *d, int way, struct task_new *t)
 {
     size_t kept, bad;
-    struct task_new old = {.tag = t->tag, .key = "k", .body = "", .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    struct task_new old = {
+        .tag = t->tag, .key = "k", .body = "", .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
 
     t->key = way == 2 ? "k" : NULL;
     if (way == 1)
@@ -161,19 +174,26 @@ static void the_packet_limit_is_that_of_the_body(void **state)
         assert_int_equal(max, limits[i]);
         int64_t connection = number(d, "SELECT CONNECTION_ID()");
         char *body = mem_zero(1, max + 1);
-        struct task_new t = {.tag = "t", .body = body, .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+        struct task_new t = {
+            .tag = "t", .body = body, .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
         for (int way = 0; way < 3; way++) {
             harness_setup(NULL);
             t.body_size = max - 1024;
             ok(store(d, way, &t));
-            assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"), (int64_t)t.body_size);
-            assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE message_body = REPEAT(CHAR(0), body_size)"), 1);
+            assert_int_equal(number(db, "SELECT LENGTH(message_body) FROM dq_task"),
+                             (int64_t)t.body_size);
+            assert_int_equal(
+                number(
+                    db,
+                    "SELECT COUNT(*) FROM dq_task WHERE message_body = REPEAT(CHAR(0), body_size)"),
+                1);
             for (t.body_size = max - 1; t.body_size <= max + 1; t.body_size++) {
                 assert_int_equal(store(d, way, &t), ERR_DATA);
                 assert_non_null(strstr(err.text, "max_allowed_packet"));
             }
         }
-        assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection); /* the server would have closed it */
+        /* the server would have closed it */
+        assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
         free(body);
         db_free(d);
     }
@@ -193,14 +213,17 @@ static void a_batch_fits_into_small_packets(void **state)
     for (size_t i = 0; i < 500000; i++)
         bytes[i] = (unsigned char)(i * 7919 >> 5);
     for (size_t i = 0; i < n; i++)
-        t[i] = (struct task_new){
-            .tag = i % 2 ? "t" : "\xc3\xa9", .body = bytes, .body_size = sizes[i % 10], .expected_at = TASK_TIME_NONE};
+        t[i] = (struct task_new){.tag = i % 2 ? "t" : "\xc3\xa9",
+                                 .body = bytes,
+                                 .body_size = sizes[i % 10],
+                                 .expected_at = TASK_TIME_NONE};
     t[50].key = "\xf0\x9f\x90\x8c";
     ok(task_add_many(d, t, n, KEY_ERROR, &kept, &bad, &err));
     ok(task_add_many(d, t, n, KEY_KEEP, &kept, &bad, &err));
     assert_int_equal(kept, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 2 * n - 1);
-    assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"), 2 * n - 1);
+    assert_int_equal(number(db, "SELECT SUM(LENGTH(message_body) = body_size) FROM dq_task"),
+                     2 * n - 1);
     for (size_t i = 0; i < 10; i++) {
         struct buf sql = BUF_INIT;
         struct db_rows *rows;
@@ -223,27 +246,39 @@ static void long_bodies_need_no_prepared_statement(void **state)
 {
     int64_t count = number(db, "SELECT @@global.max_prepared_stmt_count");
     char body[20000] = "? '\\";
-    struct task_new t = {.tag = "what?", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE, .delay_ms = 60000};
+    struct task_new t = {.tag = "what?",
+                         .body = body,
+                         .body_size = sizeof body,
+                         .expected_at = TASK_TIME_NONE,
+                         .delay_ms = 60000};
     (void)state;
     as_root("SET GLOBAL max_prepared_stmt_count = 0");
     for (int way = 0; way < 3; way++) {
         harness_setup(NULL);
         ok(store(db, way, &t));
         assert_int_equal(
-            number(db, "SELECT COUNT(*) FROM dq_task WHERE message_body = CONCAT(X'3f20275c', REPEAT(CHAR(0), 19996))"), 1);
+            number(
+                db,
+                "SELECT COUNT(*) FROM dq_task WHERE message_body = CONCAT(X'3f20275c', REPEAT(CHAR(0), 19996))"),
+            1);
     }
     as_root("SET GLOBAL max_prepared_stmt_count = %" PRId64, count);
 }
 
-/* A long body's statement is prepared, then executed: cut at either, before or after it reaches the server. */
+/* A long body's statement is prepared, then executed: cut at either, before or after it reaches the
+ * server. */
 static void a_lost_answer_stores_one_long_task(void **state)
 {
     static const struct {
         const char *pattern;
         bool deliver;
-    } cuts[] = {{"INSERT INTO dq_task", true}, {"INSERT INTO dq_task", false}, {"long body", true}, {"long body", false}};
+    } cuts[] = {{"INSERT INTO dq_task", true},
+                {"INSERT INTO dq_task", false},
+                {"long body", true},
+                {"long body", false}};
     char body[20000] = "long body";
-    struct task_new t = {.tag = "t", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE};
+    struct task_new t = {
+        .tag = "t", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE};
     (void)state;
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         struct proxy *p = proxy_new();

@@ -9,8 +9,10 @@ static struct row_faults faults;
 
 static struct task_filter by_tag(const char *glob)
 {
-    return (struct task_filter){
-        .tag_glob = glob, .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    return (struct task_filter){.tag_glob = glob,
+                                .due_before_at = TASK_TIME_NONE,
+                                .due_after_at = TASK_TIME_NONE,
+                                .since_at = TASK_TIME_NONE};
 }
 
 static int change(struct db *d, const char *glob, enum task_event event, int64_t delay_ms)
@@ -43,20 +45,28 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
             "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND finish_time IS NOT NULL AND live IS NULL AND lease_until IS NULL"),
         5);
     assert_int_equal(
-        number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled' AND version = 1 AND attempt = 1 AND pid = 97"), 2);
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled' AND version = 1 AND attempt = 1 AND pid = 97"),
+        2);
     ok(lease_store_check(db, &a, &ref, 1, &lost, &err)); /* the owner notices */
     assert_true(lost);
     /* And its result comes too late. */
-    struct settlement s = {
-        .id = ref.id, .version = ref.version, .event = TASK_SUCCEED, .start_at = TASK_TIME_NONE, .finish_at = TASK_TIME_NONE};
+    struct settlement s = {.id = ref.id,
+                           .version = ref.version,
+                           .event = TASK_SUCCEED,
+                           .start_at = TASK_TIME_NONE,
+                           .finish_at = TASK_TIME_NONE};
     bool applied;
     ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_false(applied);
-    assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id), TASK_CANCELLED);
+    assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id),
+                     TASK_CANCELLED);
     task_array_done(&won);
 }
 
-/* The row moves on between the look and the change: what was cancelled is not started, what was claimed first is not cancelled. */
+/* The row moves on between the look and the change: what was cancelled is not started, what was
+ * claimed first is not cancelled. */
 static void cancel_against_claim_has_one_winner(void **state)
 {
     struct claim_owner a = owner('a');
@@ -66,14 +76,16 @@ static void cancel_against_claim_has_one_winner(void **state)
         add("t", NULL, -1000);
     run(late, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     run(late, "SET SESSION autocommit = 0");
-    assert_int_equal(number(late, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 6); /* its view of the past */
+    /* its view of the past */
+    assert_int_equal(number(late, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 6);
     struct task_array won = claim(db, &a, "t", 2);
     ok(change(late, "t", TASK_CANCEL, 0));
     run(late, "COMMIT");
     assert_int_equal(done.matched, 6);
     assert_int_equal(done.changed, 4);
     assert_int_equal(done.lost, 2);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1"), 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1"),
+                     2);
     struct task_array none = claim(db, &a, "t", 10);
     assert_int_equal(none.count, 0);
     task_array_done(&won);
@@ -97,8 +109,11 @@ static void a_lost_answer_is_counted(void **state)
         assert_int_equal(proxy_cuts(p), 1);
         assert_int_equal(done.changed, 4);
         assert_int_equal(done.running, 2);
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND version = IF(claim_token IS NULL, 1, 2)"),
-                         4);
+        assert_int_equal(
+            number(
+                db,
+                "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND version = IF(claim_token IS NULL, 1, 2)"),
+            4);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
         task_array_done(&won);
         proxy_free(p);
@@ -129,8 +144,10 @@ static void retry_begins_a_new_ladder(void **state)
     ok(change(db, "t", TASK_RETRY, 5000));
     assert_int_equal(done.changed, 1);
     assert_int_equal(
-        number(db, "SELECT status = 0 AND version = 6 AND attempt = 0 AND live = 1 AND finish_time IS NULL AND max_attempts = 3"
-                   " AND expected_time > UTC_TIMESTAMP(3) FROM dq_task"),
+        number(
+            db,
+            "SELECT status = 0 AND version = 6 AND attempt = 0 AND live = 1 AND finish_time IS NULL AND max_attempts = 3"
+            " AND expected_time > UTC_TIMESTAMP(3) FROM dq_task"),
         1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1);
     ok(change(db, "t", TASK_RETRY, 0));
@@ -161,7 +178,9 @@ static void reschedule_moves_each_task_once(void **state)
         add("t", NULL, i * 1000);
     ok(change(db, "t", TASK_RESCHEDULE, 10000));
     assert_int_equal(done.changed, 20);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 1 AND status = 0 AND attempt = 0"), 20);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 1 AND status = 0 AND attempt = 0"),
+        20);
     assert_int_equal(number(db, "SELECT COUNT(DISTINCT expected_time) FROM dq_task"), 1);
 }
 
@@ -178,18 +197,21 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
     struct task_filter f = by_tag("*");
     int64_t now_at;
     (void)state;
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, "
-            "UTC_TIMESTAMP(3),"
-            " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_3000");
-    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
-            "FROM dq_task");
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, "
+        "UTC_TIMESTAMP(3),"
+        " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_3000");
+    run(db,
+        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
+        "FROM dq_task");
     ok(task_get_now(db, &now_at, &err));
     ok(task_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &faults, &err));
     assert_int_equal(done.changed, 1500);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3000);
-    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > "
-            "UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
-            " ORDER BY id LIMIT 200");
+    run(db,
+        "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > "
+        "UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
+        " ORDER BY id LIMIT 200");
     f.statuses = 0;
     steps = 0;
     ok(task_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &faults, &err));
@@ -199,8 +221,9 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1200);
     run(db, "UPDATE dq_task SET status = 1");
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
-            "UTC_TIMESTAMP(3) FROM seq_1_to_500");
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
+        "UTC_TIMESTAMP(3) FROM seq_1_to_500");
     ok(task_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
     assert_int_equal(steps, 4);
 }

@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static const struct claim_ask plain = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+static const struct claim_ask plain = {
+    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
 
 static void claim_takes_what_is_due_in_order(void **state)
 {
@@ -26,22 +27,25 @@ static void claim_takes_what_is_due_in_order(void **state)
     assert_int_equal(t->body_size, 4);
     assert_memory_equal(t->body, "body", 4);
     assert_int_equal(t->attempt, 1);
-    assert_int_equal(t->version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, t->id));
+    assert_int_equal(t->version,
+                     number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, t->id));
     assert_int_equal(t->max_attempts, 3);
-    assert_int_equal(number(db,
-                            "SELECT status = 3 AND attempt = 1 AND max_attempts = 3 AND host = 'test.example' AND pid = 97"
-                            " AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 50 SECOND AND execution_time <= UTC_TIMESTAMP(3)"
-                            " FROM dq_task WHERE id = %" PRIu64,
-                            t->id),
-                     1);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT status = 3 AND attempt = 1 AND max_attempts = 3 AND host = 'test.example' AND pid = 97"
+            " AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 50 SECOND AND execution_time <= UTC_TIMESTAMP(3)"
+            " FROM dq_task WHERE id = %" PRIu64,
+            t->id),
+        1);
     task_array_done(&won);
     won = claim(db, &a, "t", 10);
     assert_int_equal(won.count, 0);
     task_array_done(&won);
 }
 
-/* A rival takes some of the candidates between our two statements. A transaction that began before the rival still sees them as
- * pending, so it reads as candidates what is gone. */
+/* A rival takes some of the candidates between our two statements. A transaction that began before
+ * the rival still sees them as pending, so it reads as candidates what is gone. */
 static void claim_lost_race(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
@@ -64,8 +68,11 @@ static void claim_lost_race(void **state)
     for (size_t i = 0; i < won.count; i++)
         for (size_t k = 0; k < first.count; k++)
             assert_int_not_equal(won.items[i].id, first.items[k].id);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1 AND attempt = 1"), 10);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE claim_token = REPEAT('a', 16)"), 4);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1 AND attempt = 1"),
+        10);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE claim_token = REPEAT('a', 16)"),
+                     4);
     task_array_done(&first);
     task_array_done(&won);
     db_free(other);
@@ -83,7 +90,8 @@ static void claim_recovers_after_lost_answer(void **state)
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err),
+                     ERR_LOST);
     assert_int_equal(won.count, 0);
     assert_int_equal(proxy_cuts(p), 1);
     ok(db_connect(proxy_db(p), &err));
@@ -91,7 +99,9 @@ static void claim_recovers_after_lost_answer(void **state)
     assert_int_equal(found.count, 5);
     for (size_t i = 0; i < found.count; i++) {
         assert_int_not_equal(found.items[i].id, mine);
-        assert_int_equal(found.items[i].version, number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, found.items[i].id));
+        assert_int_equal(
+            found.items[i].version,
+            number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, found.items[i].id));
         assert_memory_equal(found.items[i].body, "body", 4);
     }
     task_array_done(&found);
@@ -99,7 +109,8 @@ static void claim_recovers_after_lost_answer(void **state)
     /* And when the statement itself got lost, nothing was taken. */
     add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", false);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err),
+                     ERR_LOST);
     ok(db_connect(proxy_db(p), &err));
     assert_int_equal(number(proxy_db(p), "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 1);
     proxy_free(p);
@@ -111,9 +122,14 @@ static void long_bodies_stay_behind_until_asked_for(void **state)
     struct task *tasks[3];
     size_t loaded;
     (void)state;
-    uint64_t small = add("t", NULL, -3000), big = add("t", NULL, -2000), unknown = add("t", NULL, -1000);
-    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 100000), body_size = 100000 WHERE id = %" PRIu64, big);
-    run(db, "UPDATE dq_task SET message_body = REPEAT('y', 50000), body_size = NULL WHERE id = %" PRIu64, unknown);
+    uint64_t small = add("t", NULL, -3000), big = add("t", NULL, -2000),
+             unknown = add("t", NULL, -1000);
+    run(db,
+        "UPDATE dq_task SET message_body = REPEAT('x', 100000), body_size = 100000 WHERE id = %" PRIu64,
+        big);
+    run(db,
+        "UPDATE dq_task SET message_body = REPEAT('y', 50000), body_size = NULL WHERE id = %" PRIu64,
+        unknown);
     struct task_array won = claim(db, &a, "t", 10);
     assert_int_equal(won.count, 3);
     for (int i = 0; i < 3; i++)
@@ -186,12 +202,16 @@ static void shares_are_even_whatever_the_step_of_ids(void **state)
         for (unsigned shares = 2; shares <= 20; shares++) {
             struct buf sql = BUF_INIT;
             sql_put_share(&sql, "", shares);
-            buf_printf(&sql, " AS share, COUNT(*) AS n FROM (SELECT 1000003 + seq * %u AS id FROM seq_1_to_%d) ids GROUP BY share",
-                       steps[i], N);
-            int64_t low = number(db, "SELECT IF(COUNT(*) = %u, MIN(n), 0) FROM (SELECT %s) s", shares, sql.data);
+            buf_printf(
+                &sql,
+                " AS share, COUNT(*) AS n FROM (SELECT 1000003 + seq * %u AS id FROM seq_1_to_%d) ids GROUP BY share",
+                steps[i], N);
+            int64_t low = number(db, "SELECT IF(COUNT(*) = %u, MIN(n), 0) FROM (SELECT %s) s",
+                                 shares, sql.data);
             int64_t high = number(db, "SELECT MAX(n) FROM (SELECT %s) s", sql.data);
             if (low * shares * 10 < N * 8 || high * shares * 10 > N * 12)
-                fail_msg("ids in steps of %u, %u shares: from %" PRId64 " to %" PRId64 " ids each", steps[i], shares, low, high);
+                fail_msg("ids in steps of %u, %u shares: from %" PRId64 " to %" PRId64 " ids each",
+                         steps[i], shares, low, high);
             buf_done(&sql);
         }
     }
@@ -199,12 +219,15 @@ static void shares_are_even_whatever_the_step_of_ids(void **state)
 
 static void every_id_has_a_share(void **state)
 {
-    static const uint64_t ids[] = {0, 1, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    static const uint64_t ids[] = {
+        0, 1, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
     (void)state;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         struct buf sql = BUF_INIT;
         sql_put_share(&sql, "", 7);
-        assert_in_range(number(db, "SELECT %s FROM (SELECT CAST(%" PRIu64 " AS UNSIGNED) AS id) t", sql.data, ids[i]), 0, 6);
+        assert_in_range(number(db, "SELECT %s FROM (SELECT CAST(%" PRIu64 " AS UNSIGNED) AS id) t",
+                               sql.data, ids[i]),
+                        0, 6);
         buf_done(&sql);
     }
 }
@@ -232,7 +255,8 @@ static void global_limit_holds(void **state)
     /* While one counts, the other waits: the tag's row is the lock. */
     run(db, "START TRANSACTION");
     run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
-    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err), ERR_LOCKED);
+    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err),
+                     ERR_LOCKED);
     run(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
     task_array_done(&won);
@@ -336,7 +360,8 @@ static void what_is_due_soon_is_claimed_when_asked(void **state)
     ask.early_ms = 61000;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 1);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
     task_array_done(&won);
 }
 
@@ -354,7 +379,8 @@ static void floor_spares_what_is_older(void **state)
     add("other", NULL, -2000);
     ok(peek_store_next(db, "t", &(struct claim_floor){0}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 60000, 90000);
-    ok(peek_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us,
+                       &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor.at = next_at;
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
@@ -379,7 +405,8 @@ static void floor_within_an_instant(void **state)
     for (int i = 0; i < 4; i++)
         ids[i] = add("t", NULL, -5000);
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.250'");
-    run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64, ids[0]);
+    run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64,
+        ids[0]);
     ask.floor = (struct claim_floor){INT64_C(1795168800250), ids[2]};
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     assert_int_equal(won.count, 2);
@@ -404,9 +431,13 @@ static void check_and_renew_tell_what_was_lost(void **state)
     for (int i = 0; i < 4; i++)
         assert_false(lost[i]);
     assert_int_equal(
-        number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"), 4);
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"),
+        4);
     run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
-    run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64, refs[2].id);
+    run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64,
+        refs[2].id);
     ok(lease_store_check(db, &a, refs, 4, lost, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
     memset(lost, 0, sizeof lost);

@@ -1,4 +1,5 @@
-/* Connections: what a session is like, what each failure becomes, what a broken one leaves behind. */
+/* Connections: what a session is like, what each failure becomes, what a broken one leaves
+ * behind. */
 #include "harness.h"
 
 #include <inttypes.h>
@@ -99,10 +100,11 @@ static void expect_session(struct db *d)
     buf_done(&sql);
     assert_true(seen >= sizeof wanted / sizeof *wanted - 3); /* names of some servers only */
     assert_int_equal(
-        number(d,
-               "SELECT ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), CONVERT_TZ(SYSDATE(), @@session.time_zone, '+00:00'))) < 60"
-               " AND DATABASE() = '%s'",
-               harness_conf->database),
+        number(
+            d,
+            "SELECT ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), CONVERT_TZ(SYSDATE(), @@session.time_zone, '+00:00'))) < 60"
+            " AND DATABASE() = '%s'",
+            harness_conf->database),
         1);
 }
 
@@ -110,8 +112,11 @@ static void expect_session(struct db *d)
 static void expect_stored(struct db *d)
 {
     static const char body[] = "\xbf', '1'); -- \\ \0\x1a\xf0\x9f\x90\x8c";
-    struct task_new t = {
-        .tag = "\xc3\xa9t\xc3\xa9", .key = "k", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE};
+    struct task_new t = {.tag = "\xc3\xa9t\xc3\xa9",
+                         .key = "k",
+                         .body = body,
+                         .body_size = sizeof body,
+                         .expected_at = TASK_TIME_NONE};
     struct task_added added;
     struct task got;
 
@@ -144,7 +149,8 @@ static void init_command_does_not_change_what_the_store_expects(void **state)
         conf.init_command = init;
         harness_setup(NULL);
         int rc = db_connect(d, &err);
-        if (rc != ERR_CONFIG || !strstr(err.text, "lc_messages")) { /* not every server has German messages */
+        /* not every server has German messages */
+        if (rc != ERR_CONFIG || !strstr(err.text, "lc_messages")) {
             print_message("# %s\n", init);
             ok(rc);
             expect_session(d);
@@ -245,27 +251,48 @@ static void errors_have_classes_and_say_no_data(void **state)
         {"INSERT INTO dq_meta VALUES ('schema_version', 'secret')", ERR_DUPLICATE, true},
         {"INSERT INTO dq_poller VALUES (1, 'secret', 'secret', 1, 1, 1, 1, 1, 1)", ERR_DATA, true},
         {"INSERT INTO dq_meta VALUES (REPEAT('secret', 100), 'x')", ERR_DATA, true},
-        {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'secret'", ERR_LOCKED, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1792, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1053, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1036, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1461, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1615, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1820, MESSAGE_TEXT = 'secret'", ERR_DENIED, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1862, MESSAGE_TEXT = 'secret'", ERR_DENIED, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1874, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3032, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3168, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3169, MESSAGE_TEXT = 'secret'", ERR_LOST, false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3572, MESSAGE_TEXT = 'secret'", ERR_LOCKED, true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 6400, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE, false},
+        {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'secret'", ERR_LOCKED,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1792, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1053, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1036, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1461, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1615, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1820, MESSAGE_TEXT = 'secret'", ERR_DENIED,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1862, MESSAGE_TEXT = 'secret'", ERR_DENIED,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1874, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3032, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3168, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3169, MESSAGE_TEXT = 'secret'", ERR_LOST,
+         false},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3572, MESSAGE_TEXT = 'secret'", ERR_LOCKED,
+         true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 6400, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
+         false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -340,8 +367,10 @@ static void after_a_deadlock_no_transaction_is_open(void **state)
     run(db, "UPDATE dq_task SET version = id"); /* rows are told apart by id below */
     ok(db_begin(db, &err));
     ok(db_begin(o.d, &err));
-    run(db, "UPDATE dq_task SET pid = 2 WHERE id = (SELECT id FROM (SELECT MIN(id) AS id FROM dq_task) x)");
-    run(o.d, "UPDATE dq_task SET pid = 1 WHERE id = (SELECT id FROM (SELECT MAX(id) AS id FROM dq_task) x)");
+    run(db,
+        "UPDATE dq_task SET pid = 2 WHERE id = (SELECT id FROM (SELECT MIN(id) AS id FROM dq_task) x)");
+    run(o.d,
+        "UPDATE dq_task SET pid = 1 WHERE id = (SELECT id FROM (SELECT MAX(id) AS id FROM dq_task) x)");
     assert_int_equal(pthread_create(&thread, NULL, lock_both, &o), 0);
     int rc = exec(db, "UPDATE dq_task SET pid = 2 WHERE tag = 'b'");
     if (rc == 0)
@@ -352,7 +381,9 @@ static void after_a_deadlock_no_transaction_is_open(void **state)
     assert_true(rc == ERR_TRANSIENT || o.rc == ERR_TRANSIENT);
     struct db *victim = rc == ERR_TRANSIENT ? db : o.d;
     run(victim, "UPDATE dq_task SET pid = 3");
-    assert_int_equal(number(victim == db ? o.d : db, "SELECT COUNT(*) FROM dq_task WHERE pid = 3"), 2); /* committed by itself */
+    /* committed by itself */
+    assert_int_equal(number(victim == db ? o.d : db, "SELECT COUNT(*) FROM dq_task WHERE pid = 3"),
+                     2);
     db_free(o.d);
 }
 
@@ -374,7 +405,8 @@ static void a_transaction_does_not_go_on_elsewhere(void **state)
     proxy_free(p);
 }
 
-/* The statement waits for a row lock when its connection breaks. It must not take effect after the new connection has looked. */
+/* The statement waits for a row lock when its connection breaks. It must not take effect after the
+ * new connection has looked. */
 static void what_a_broken_connection_left_running_is_killed(void **state)
 {
     struct conf_mysql conf = *harness_conf;
@@ -393,7 +425,10 @@ static void what_a_broken_connection_left_running_is_killed(void **state)
     assert_int_equal(exec(d, "UPDATE dq_task SET pid = 99"), ERR_LOST);
     ok(db_connect(d, &err));
     assert_int_equal(
-        number(d, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"), 0);
+        number(
+            d,
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"),
+        0);
     ok(db_commit(blocker, &err));
     assert_int_equal(number(db, "SELECT pid FROM dq_task"), 1);
     db_free(blocker);
@@ -410,7 +445,10 @@ static void a_streamed_result_that_breaks_is_an_error(void **state)
     buf_str(&sql, "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_200000");
     ok(db_query(d, &sql, 2, true, &rows, &err));
     assert_int_equal(db_rows_next(rows, &err), 1);
-    run(db, "KILL %" PRId64, number(db, "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT seq, REPEAT%%'"));
+    run(db, "KILL %" PRId64,
+        number(
+            db,
+            "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT seq, REPEAT%%'"));
     while ((rc = db_rows_next(rows, &err)) == 1)
         ;
     assert_int_equal(rc, ERR_LOST);
@@ -421,7 +459,8 @@ static void a_streamed_result_that_breaks_is_an_error(void **state)
     db_free(d);
 }
 
-/* What another server of a cluster has committed is seen by a look-up, which waits for it; other reads do not. */
+/* What another server of a cluster has committed is seen by a look-up, which waits for it; other
+ * reads do not. */
 static void a_look_up_waits_for_the_cluster(void **state)
 {
     static const char *const exists =

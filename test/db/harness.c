@@ -127,13 +127,16 @@ int64_t reads(struct db *d)
 uint64_t add(const char *tag, const char *key, int64_t delay_ms)
 {
     struct task_added added;
-    struct task_new t = {.tag = tag, .key = key, .body = "body", .body_size = 4, .expected_at = TASK_TIME_NONE};
+    struct task_new t = {
+        .tag = tag, .key = key, .body = "body", .body_size = 4, .expected_at = TASK_TIME_NONE};
 
     if (delay_ms >= 0)
         t.delay_ms = delay_ms;
     ok(task_add(db, &t, KEY_ERROR, &added, &err));
     if (delay_ms < 0)
-        run(db, "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND WHERE id = %" PRIu64,
+        run(db,
+            "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL %" PRId64
+            " MICROSECOND WHERE id = %" PRIu64,
             -delay_ms * 1000, added.id);
     return added.id;
 }
@@ -147,7 +150,8 @@ struct claim_owner owner(unsigned char seed)
 
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
 {
-    struct claim_ask ask = {.tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    struct claim_ask ask = {
+        .tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     struct task_array won = {0};
     size_t seen, lost;
 

@@ -1,5 +1,6 @@
 /*
- * harness.h - what the tests of the store share: a database that belongs to the test program, and a proxy that loses answers.
+ * harness.h - what the tests of the store share: a database that belongs to the test program, and a
+ * proxy that loses answers.
  *
  * The server is named by DQ_CONFIG (test/lib/run-test starts one per program).
  */
@@ -49,8 +50,10 @@ extern struct db *db;        /* a connection for everything */
 struct db *harness_db(void); /* another one, connected; db_free it */
 
 /* Statements of the tests themselves. */
-uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* matched rows */
-void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));               /* what an ordinary account may not */
+/* matched rows */
+uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* what an ordinary account may not */
+void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int64_t number(struct db *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
 /* How many index entries and rows the session has read so far: the sum of Handler_read_%. */
@@ -62,9 +65,9 @@ struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
-/* A connection through a proxy. The next statement that contains `pattern` is passed on, answered by the server, and its answer
- * thrown away with the connection; deliver false: it is thrown away itself. The proxy then works on; with proxy_cut_all every
- * such statement meets the same. */
+/* A connection through a proxy. The next statement that contains `pattern` is passed on, answered
+ * by the server, and its answer thrown away with the connection; deliver false: it is thrown away
+ * itself. The proxy then works on; with proxy_cut_all every such statement meets the same. */
 struct proxy;
 struct proxy *proxy_new(void);
 struct db *proxy_db(struct proxy *p); /* its handle, not yet connected; freed with the proxy */

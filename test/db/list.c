@@ -21,7 +21,9 @@ static int note(const struct task *t, void *arg)
 
 static struct task_filter all(void)
 {
-    return (struct task_filter){.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    return (struct task_filter){.due_before_at = TASK_TIME_NONE,
+                                .due_after_at = TASK_TIME_NONE,
+                                .since_at = TASK_TIME_NONE};
 }
 
 static size_t list(const struct task_filter *f)
@@ -35,7 +37,8 @@ static size_t list(const struct task_filter *f)
 static void assert_order(enum task_sort sort)
 {
     for (size_t i = 1; i < seen.count; i++) {
-        bool by_id = seen.ids[i - 1] < seen.ids[i], same = seen.at[i - 1] == seen.at[i], by_time = seen.at[i - 1] < seen.at[i];
+        bool by_id = seen.ids[i - 1] < seen.ids[i], same = seen.at[i - 1] == seen.at[i],
+             by_time = seen.at[i - 1] < seen.at[i];
         assert_int_not_equal(seen.ids[i - 1], seen.ids[i]);
         switch (sort) {
         case SORT_EXPECTED:
@@ -66,7 +69,8 @@ static void fill(int n)
 
 static void the_order_is_total_whatever_the_limit(void **state)
 {
-    static const enum task_sort sorts[] = {SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID, SORT_ID_DESC};
+    static const enum task_sort sorts[] = {SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID,
+                                           SORT_ID_DESC};
     static const size_t limits[] = {1, 5, 36, 700, 2500};
     static uint64_t full[20000];
     (void)state;
@@ -79,9 +83,14 @@ static void the_order_is_total_whatever_the_limit(void **state)
             f.tag_glob = variant == 2 ? "*.3" : NULL;
             f.limit = 0;
             size_t n = list(&f);
-            assert_int_equal(n, variant == 0 ? 3000
-                                             : number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
-                                                      variant == 2 ? "tag.3" : "%"));
+            assert_int_equal(
+                n,
+                variant == 0
+                    ? 3000
+                    : number(
+                          db,
+                          "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
+                          variant == 2 ? "tag.3" : "%"));
             assert_order(sorts[s]);
             memcpy(full, seen.ids, n * sizeof *full);
             for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
@@ -109,17 +118,20 @@ static void filters_select_what_they_say(void **state)
     assert_int_equal(list(&f), 1000);
     f.tag_glob = "t*4";
     f.statuses = TASK_BIT(TASK_FAILED);
-    assert_int_equal(list(&f), number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.4' AND status = 2"));
+    assert_int_equal(list(&f),
+                     number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.4' AND status = 2"));
     f.tag_glob = "absent";
     assert_int_equal(list(&f), 0);
 
     f = all();
     f.due_before_at = now_at;
     size_t before = list(&f);
-    assert_int_equal(before, number(db,
-                                    "SELECT COUNT(*) FROM dq_task WHERE expected_time < FROM_UNIXTIME(%" PRId64 " / 1000.0)"
-                                    " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND",
-                                    now_at));
+    assert_int_equal(
+        before, number(db,
+                       "SELECT COUNT(*) FROM dq_task WHERE expected_time < FROM_UNIXTIME(%" PRId64
+                       " / 1000.0)"
+                       " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND",
+                       now_at));
     f = all();
     f.due_after_at = now_at;
     f.sort = SORT_ID;
@@ -131,7 +143,9 @@ static void filters_select_what_they_say(void **state)
     assert_order(SORT_EXPECTED);
     f.statuses = TASK_BIT(TASK_DONE);
     f.limit = 3;
-    assert_int_equal(list(&f), number(db, "SELECT LEAST(3, COUNT(*)) FROM dq_task WHERE task_key = 'k3' AND status = 1"));
+    assert_int_equal(
+        list(&f),
+        number(db, "SELECT LEAST(3, COUNT(*)) FROM dq_task WHERE task_key = 'k3' AND status = 1"));
 
     f = all();
     f.since_at = now_at - 100000;
@@ -169,7 +183,7 @@ static void the_caller_can_stop(void **state)
 
 static int has_body(const struct task *t, void *arg)
 {
-    *(bool *)arg = t->body != NULL;
+    *(bool *)arg = t->body;
     return t->body && (t->body_size != 4 || memcmp(t->body, "body", 4) || t->output);
 }
 

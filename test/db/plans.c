@@ -1,6 +1,7 @@
 /*
- * What dqd and dq read is in proportion to what is due or asked for, on 200,000 tasks (finished, due and future, 50 tags). Measured
- * by the session's Handler_read counters: index entries and rows touched, whatever plan the optimizer has chosen.
+ * What dqd and dq read is in proportion to what is due or asked for, on 200,000 tasks (finished,
+ * due and future, 50 tags). Measured by the session's Handler_read counters: index entries and rows
+ * touched, whatever plan the optimizer has chosen.
  */
 #include "harness.h"
 #include "store/tag_lateness.h"
@@ -45,7 +46,8 @@ static int fill(void **state)
         " UTC_TIMESTAMP(3) + INTERVAL IF(seq %% 20 = 1, 1, -1) * (3600 + CAST(seq AS SIGNED)) SECOND, UTC_TIMESTAMP(3) - INTERVAL "
         "seq SECOND,"
         " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM seq_1_to_200000");
-    number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task"); /* what the server does by itself some seconds after so many changes */
+    /* what the server does by itself some seconds after so many changes */
+    number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
     return 0;
 }
 
@@ -74,7 +76,8 @@ static void claim_check_renew_settle(void **state)
 {
     enum { N = 100 };
     struct claim_owner a = owner('a');
-    struct claim_ask ask = {.tag = "tag7", .limit = N, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    struct claim_ask ask = {
+        .tag = "tag7", .limit = N, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     struct task_array won = {0}, expired = {0};
     struct claim_ref refs[N];
     struct settlement s[N];
@@ -105,7 +108,8 @@ static void claim_check_renew_settle(void **state)
     begin("settlement of 50 done, 25 to be retried");
     ok(settle_store_settle(db, &a, s, 75, false, false, flags, NULL, &err));
     end_within(75 * 12);
-    run(db, "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
+    run(db,
+        "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
     begin("25 expired leases");
     ok(lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err));
     end_within(25 * 3);
@@ -118,7 +122,8 @@ static void claim_check_renew_settle(void **state)
     ok(lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err));
     end_within(3);
     task_array_done(&won);
-    ask = (struct claim_ask){.tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    ask = (struct claim_ask){
+        .tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
     ask.limit = 10;
     ask.floor = (struct claim_floor){won.items[0].expected_at, won.items[0].id};
@@ -176,8 +181,10 @@ static void retention(void **state)
 
 static void lists(void **state)
 {
-    struct task_filter f = {
-        .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .limit = 20};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE,
+                            .limit = 20};
     int64_t now_at;
     uint64_t ids[3] = {500, 100000, 150000};
     (void)state;
@@ -252,8 +259,11 @@ static void keys_and_statistics(void **state)
 static void changes(void **state)
 {
     uint64_t ids[10];
-    struct task_filter f = {
-        .due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE, .ids = ids, .id_count = 10};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE,
+                            .ids = ids,
+                            .id_count = 10};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
     struct row_faults faults = {0};

@@ -1,4 +1,5 @@
-/* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or that tell lies. */
+/* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or
+ * that tell lies. */
 #include "harness.h"
 
 #include <inttypes.h>
@@ -66,7 +67,8 @@ static size_t count_true(const bool *flags)
 static void claims_take_what_is_not_locked(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+    struct claim_ask ask = {
+        .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
     size_t seen, lost;
     (void)state;
     for (int round = 0; round < 6; round++) {
@@ -79,7 +81,8 @@ static void claims_take_what_is_not_locked(void **state)
         ask.careful = round / 2 == 1;
         ask.skip_locked = round / 2 == 2 && db_skips_locked(db);
         lock_row(id);
-        bool singly = ask.global_limit && !db_skips_locked(db); /* in a transaction: the first alone */
+        /* in a transaction: the first alone */
+        bool singly = ask.global_limit && !db_skips_locked(db);
         ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
         if (!ask.skip_locked && !singly)
             expect_fault(id, ERR_LOCKED);
@@ -100,9 +103,15 @@ static void what_was_put_aside_is_left_out(void **state)
     struct task_array won = {0};
     size_t seen, lost;
     (void)state;
-    uint64_t ids[2] = {add("t", NULL, -9000), add("t", NULL, -8000)}, behind = add("t", NULL, -1000);
-    struct claim_ask ask = {
-        .tag = "t", .limit = 2, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .aside = ids, .aside_count = 2};
+    uint64_t ids[2] = {add("t", NULL, -9000), add("t", NULL, -8000)},
+             behind = add("t", NULL, -1000);
+    struct claim_ask ask = {.tag = "t",
+                            .limit = 2,
+                            .shares = 1,
+                            .max_attempts = 7,
+                            .lease_ms = 60000,
+                            .aside = ids,
+                            .aside_count = 2};
     ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, behind);
@@ -112,7 +121,12 @@ static void what_was_put_aside_is_left_out(void **state)
 static void a_locked_limit_is_told_from_locked_rows(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = {.tag = "t", .limit = 10, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .global_limit = 5};
+    struct claim_ask ask = {.tag = "t",
+                            .limit = 10,
+                            .shares = 1,
+                            .max_attempts = 7,
+                            .lease_ms = 60000,
+                            .global_limit = 5};
     struct task_array won = {0};
     size_t seen, lost;
     (void)state;
@@ -122,7 +136,8 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
     run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
     for (int careful = 0; careful <= 1; careful++) {
         ask.careful = careful;
-        assert_int_equal(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err), ERR_LOCKED);
+        assert_int_equal(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err),
+                         ERR_LOCKED);
         assert_non_null(strstr(err.text, "dq_tag"));
         assert_int_equal(faults.count, 0);
     }
@@ -146,14 +161,17 @@ static void leases_of_the_others_are_renewed(void **state)
         run(stranger, "ROLLBACK");
         expect_fault(refs[7].id, ERR_LOCKED);
         assert_int_equal(count_true(lost), 0);
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND"),
-                         N - 1);
+        assert_int_equal(
+            number(
+                db,
+                "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND"),
+            N - 1);
     }
     task_array_done(&won);
 }
 
-static void settle_all(const struct claim_owner *a, const struct task_array *won, enum task_event event, bool history_all,
-                       bool applied[N])
+static void settle_all(const struct claim_owner *a, const struct task_array *won,
+                       enum task_event event, bool history_all, bool applied[N])
 {
     struct settlement s[N];
 
@@ -190,7 +208,8 @@ static void results_of_the_others_are_settled(void **state)
         assert_int_equal(count_true(applied), N - 1);
         assert_false(applied[3]);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 1);
-        settle_all(&a, &won, cases[c].event, cases[c].history_all, applied); /* as the poller does, when the lock is gone */
+        /* as the poller does, when the lock is gone */
+        settle_all(&a, &won, cases[c].event, cases[c].history_all, applied);
         assert_int_equal(count_true(applied), N);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), c ? N : 0);
         task_array_done(&won);
@@ -225,7 +244,9 @@ static void the_others_are_taken_back(void **state)
 
 static void the_others_are_deleted_and_cancelled(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
     uint64_t id = 0;
@@ -239,7 +260,8 @@ static void the_others_are_deleted_and_cancelled(void **state)
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(done.matched, N);
     assert_int_equal(done.changed, N - 1);
-    run(db, "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
+    run(db,
+        "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
     lock_row(id);
     ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
     expect_fault(id, ERR_LOCKED);
@@ -253,7 +275,9 @@ static void the_others_are_deleted_and_cancelled(void **state)
 
 static void a_stale_attempt_gives_way(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct claim_owner a = owner('a');
     (void)state;
@@ -289,10 +313,14 @@ static void a_stale_attempt_gives_way(void **state)
 
 static void what_cannot_be_counted_up_costs_itself(void **state)
 {
-    static const char *const odd[] = {"version = 18446744073709551615", "version = 18446744073709551614", "attempt = 4294967295"};
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    static const char *const odd[] = {"version = 18446744073709551615",
+                                      "version = 18446744073709551614", "attempt = 4294967295"};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
-    struct claim_ask ask = {.tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+    struct claim_ask ask = {
+        .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
     struct claim_owner a = owner('a');
     (void)state;
     for (size_t i = 0; i < 3; i++) {
@@ -312,7 +340,8 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
         task_array_done(&won);
         if (i > 0)
             continue;
-        run(db, "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+        run(db,
+            "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
         ok(lease_store_expired(db, NULL, NULL, 0, 100, &expired, &err));
         ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
         expect_fault(id, ERR_DATA);
@@ -329,7 +358,9 @@ static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
     struct claim_owner a = owner('a');
     (void)state;
     uint64_t id = add("t", NULL, -1000);
-    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16385), body_size = 1 WHERE id = %" PRIu64, id);
+    run(db,
+        "UPDATE dq_task SET message_body = REPEAT('x', 16385), body_size = 1 WHERE id = %" PRIu64,
+        id);
     struct task_array won = claim(db, &a, "t", 1);
     assert_null(won.items[0].body);
     assert_int_equal(won.items[0].body_size, SIZE_MAX);
@@ -339,7 +370,9 @@ static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
     assert_int_equal(t->body_size, 16385);
     task_array_done(&won);
     id = add("t", NULL, -1000);
-    run(db, "UPDATE dq_task SET message_body = REPEAT('x', 16384), body_size = 1 WHERE id = %" PRIu64, id);
+    run(db,
+        "UPDATE dq_task SET message_body = REPEAT('x', 16384), body_size = 1 WHERE id = %" PRIu64,
+        id);
     won = claim(db, &a, "t", 1);
     assert_int_equal(won.items[0].body_size, 16384);
     assert_false(won.lies);
@@ -358,7 +391,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_others_are_deleted_and_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_counted_up_costs_itself, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

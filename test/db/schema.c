@@ -82,7 +82,8 @@ static void a_broken_off_migration_is_taken_up_again(void **state)
     db_free(d);
 }
 
-/* A database with the schema in which `statement` has been run; the message of the next dq init, which changes nothing. */
+/* A database with the schema in which `statement` has been run; the message of the next dq init,
+ * which changes nothing. */
 static const char *verdict_after(const char *statement)
 {
     struct db *d = db_new(conf_for("dq_changed"));
@@ -106,8 +107,10 @@ static void a_table_that_was_changed_is_named(void **state)
         const char *statement, *said;
     } cases[] = {
         {"ALTER TABLE dq_task DROP COLUMN pid", "column dq_task.pid is missing (int unsigned)"},
-        {"ALTER TABLE dq_task MODIFY status varchar(10) NOT NULL DEFAULT '0'", "column dq_task.status is varchar(10) "},
-        {"ALTER TABLE dq_task MODIFY status tinyint unsigned NOT NULL DEFAULT 7", "column dq_task.status has the default 7, not 0"},
+        {"ALTER TABLE dq_task MODIFY status varchar(10) NOT NULL DEFAULT '0'",
+         "column dq_task.status is varchar(10) "},
+        {"ALTER TABLE dq_task MODIFY status tinyint unsigned NOT NULL DEFAULT 7",
+         "column dq_task.status has the default 7, not 0"},
         {"ALTER TABLE dq_task MODIFY tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
          "column dq_task.tag is varchar(128) utf8mb4_general_ci NOT NULL, not varchar(128) utf8mb4_bin NOT NULL"},
         {"ALTER TABLE dq_task MODIFY body_size int unsigned NOT NULL",
@@ -116,23 +119,28 @@ static void a_table_that_was_changed_is_named(void **state)
          "column dq_task.expected_time is datetime NOT NULL, not datetime(3) NOT NULL"},
         {"ALTER TABLE dq_task MODIFY id bigint unsigned NOT NULL",
          "column dq_task.id is bigint unsigned NOT NULL, not bigint unsigned NOT NULL AUTO_INCREMENT"},
-        {"ALTER TABLE dq_task ADD mine int NOT NULL", "column dq_task.mine is not one of dq's, and has no default"},
-        {"ALTER TABLE dq_task DROP INDEX due", "index dq_task.due is missing: (status, tag, expected_time)"},
+        {"ALTER TABLE dq_task ADD mine int NOT NULL",
+         "column dq_task.mine is not one of dq's, and has no default"},
+        {"ALTER TABLE dq_task DROP INDEX due",
+         "index dq_task.due is missing: (status, tag, expected_time)"},
         {"ALTER TABLE dq_task DROP INDEX due, ADD INDEX due (status, tag(10), expected_time)",
          "index dq_task.due is (status, tag(10), expected_time), not (status, tag, expected_time)"},
         {"ALTER TABLE dq_task DROP INDEX live_key, ADD INDEX live_key (task_key, tag, live)",
          "index dq_task.live_key is (task_key, tag, live), not unique (task_key, tag, live)"},
-        {"ALTER TABLE dq_task ADD UNIQUE INDEX mine (task_key)", "unique index dq_task.mine (task_key) is not one of dq's"},
-        {"ALTER TABLE dq_attempt ENGINE = MyISAM", "the engine of dq_attempt is MyISAM, not InnoDB"},
+        {"ALTER TABLE dq_task ADD UNIQUE INDEX mine (task_key)",
+         "unique index dq_task.mine (task_key) is not one of dq's"},
+        {"ALTER TABLE dq_attempt ENGINE = MyISAM",
+         "the engine of dq_attempt is MyISAM, not InnoDB"},
         {"DROP TABLE dq_poller", "table dq_poller is missing"},
         {"DROP TABLE dq_tag, dq_attempt, dq_task, dq_poller",
          "table dq_task is missing; table dq_attempt is missing; table dq_tag is missing; and 1 more"},
-        {"ALTER TABLE dq_task ADD mine int NOT NULL DEFAULT 3, ADD more int NULL, ADD INDEX mine (create_time)", NULL},
+        {"ALTER TABLE dq_task ADD mine int NOT NULL DEFAULT 3, ADD more int NULL, ADD INDEX mine (create_time)",
+         NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *said = verdict_after(cases[i].statement);
-        bool fine = cases[i].said ? strstr(said, cases[i].said) != NULL : !*said;
+        bool fine = cases[i].said ? !!strstr(said, cases[i].said) : !*said;
         if (!fine)
             print_error("%s: %s\n", cases[i].statement, said);
         assert_true(fine);
@@ -152,7 +160,11 @@ static void a_table_of_others_is_left_alone(void **state)
         run(db, "CREATE TABLE dq_others.%s", tables[i]);
         assert_int_equal(schema_migrate(d, NULL, NULL, &from, &err), ERR_CONFIG);
         assert_non_null(strstr(err.text, "these are not the tables of dq: "));
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'dq_others'"), 1);
+        assert_int_equal(
+            number(
+                db,
+                "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'dq_others'"),
+            1);
         run(db, "DROP DATABASE dq_others");
         db_free(d);
     }

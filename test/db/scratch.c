@@ -37,7 +37,10 @@ static void only_names_made_here_are_dropped(void **state)
     run(db, "CREATE DATABASE %s", name);
     ok(scratch_store_drop(db, name, &err));
     ok(scratch_store_drop(db, name, &err)); /* it is gone: fine */
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '%s'", name), 0);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '%s'",
+               name),
+        0);
 }
 
 static void one_that_is_held_is_no_leftover(void **state)
@@ -75,7 +78,10 @@ static void only_an_empty_database_is_taken_and_only_tables_of_dq_leave_it(void 
     assert_int_equal(scratch_store_check_empty(other, &err), ERR_STATE);
     run(other, "CREATE TABLE orders (a int)");
     ok(scratch_store_drop_tables(other, &err));
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'dq_spare'"), 1);
+    assert_int_equal(
+        number(db,
+               "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'dq_spare'"),
+        1);
     assert_int_equal(number(other, "SELECT COUNT(*) FROM orders"), 0);
     run(db, "DROP DATABASE dq_spare");
     db_free(other);
@@ -104,7 +110,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(only_names_made_here_are_dropped, harness_setup),
         cmocka_unit_test_setup(one_that_is_held_is_no_leftover, harness_setup),
-        cmocka_unit_test_setup(only_an_empty_database_is_taken_and_only_tables_of_dq_leave_it, harness_setup),
+        cmocka_unit_test_setup(only_an_empty_database_is_taken_and_only_tables_of_dq_leave_it,
+                               harness_setup),
         cmocka_unit_test_setup(the_server_tells_its_settings, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct settlement result(const struct task *t, enum task_event event, enum task_outcome outcome)
+static struct settlement result(const struct task *t, enum task_event event,
+                                enum task_outcome outcome)
 {
     return (struct settlement){.id = t->id,
                                .version = t->version,
@@ -96,7 +97,8 @@ static void each_event_leaves_its_state(void **state)
     task_array_done(&won);
 }
 
-/* Values are looked up by id within one statement: each row gets its own, whatever order they come in. */
+/* Values are looked up by id within one statement: each row gets its own, whatever order they come
+ * in. */
 static void every_row_gets_its_own_values(void **state)
 {
     enum { N = 60 };
@@ -127,7 +129,8 @@ static void every_row_gets_its_own_values(void **state)
         assert_int_equal(t.exit_code, s[i].exit_code);
         assert_true(s[i].error ? t.error && !strcmp(t.error, s[i].error) : !t.error);
         assert_int_equal(t.output_size, s[i].output_size);
-        assert_memory_equal(s[i].output ? t.output : "", s[i].output ? s[i].output : "", s[i].output_size);
+        assert_memory_equal(s[i].output ? t.output : "", s[i].output ? s[i].output : "",
+                            s[i].output_size);
         if (i % 7 == 0)
             assert_in_range(t.update_at - t.execution_at, 0, 60000); /* as it was claimed */
         else
@@ -136,10 +139,12 @@ static void every_row_gets_its_own_values(void **state)
             assert_true(t.expected_at - t.update_at == s[i].retry_delay_ms);
         task_done(&t);
     }
-    assert_int_equal(number(db,
-                            "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
-                            " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"),
-                     N * 2 / 3);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE a.exit_code <=> t.exit_code"
+            " AND a.error_stack <=> t.error_stack AND a.output <=> t.output AND a.start_time = t.execution_time"),
+        N * 2 / 3);
     task_array_done(&won);
 }
 
@@ -164,7 +169,8 @@ static void settling_twice_applies_once(void **state)
 
 static void a_lost_answer_is_settled_once(void **state)
 {
-    static const char *const cut[] = {"SET status = 1", "INSERT INTO dq_attempt", "SET status = 2", "COMMIT"};
+    static const char *const cut[] = {"SET status = 1", "INSERT INTO dq_attempt", "SET status = 2",
+                                      "COMMIT"};
     (void)state;
     for (size_t i = 0; i < 2 * sizeof cut / sizeof *cut; i++) {
         struct claim_owner a = owner('a');
@@ -173,15 +179,20 @@ static void a_lost_answer_is_settled_once(void **state)
         struct settlement s[4];
         bool applied[4];
         for (int k = 0; k < 4; k++)
-            s[k] = k < 2 ? result(&won.items[k], TASK_SUCCEED, OUTCOME_DONE) : result(&won.items[k], TASK_GIVE_UP, OUTCOME_EXIT);
+            s[k] = k < 2 ? result(&won.items[k], TASK_SUCCEED, OUTCOME_DONE)
+                         : result(&won.items[k], TASK_GIVE_UP, OUTCOME_EXIT);
         ok(db_connect(proxy_db(p), &err));
         proxy_cut(p, cut[i / 2], i % 2);
-        assert_int_equal(settle_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err), ERR_LOST);
+        assert_int_equal(
+            settle_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err),
+            ERR_LOST);
         ok(settle_store_settle(proxy_db(p), &a, s, 4, false, false, applied, NULL, &err));
         for (int k = 0; k < 4; k++)
             assert_true(applied[k]);
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 1"), 2);
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 2"), 2);
+        assert_int_equal(
+            number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 1"), 2);
+        assert_int_equal(
+            number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2 AND status = 2"), 2);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 2);
         task_array_done(&won);
         proxy_free(p);
@@ -209,7 +220,8 @@ static void a_stale_owner_changes_nothing(void **state)
         db,
         "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
     for (int i = 0; i < 4; i++) {
-        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER,
+                      i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
     }
     ok(settle_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
@@ -218,9 +230,12 @@ static void a_stale_owner_changes_nothing(void **state)
         assert_false(applied[i]);
         assert_true(lost[i]);
     }
-    assert_int_equal(number(db, "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, "
-                                "HEX(claim_token)))) FROM dq_task"),
-                     before);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, "
+            "HEX(claim_token)))) FROM dq_task"),
+        before);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
     task_array_done(&won);
     task_array_done(&again);
@@ -253,13 +268,24 @@ static void expired_leases_are_taken_back(void **state)
     ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
     assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
     assert_int_equal(
-        number(db, "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64, won.items[0].id), 1);
-    assert_int_equal(number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64, won.items[1].id),
-                     1);
-    assert_int_equal(number(db, "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64, won.items[2].id), 1);
-    assert_int_equal(number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
+        number(db,
+               "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64,
+               won.items[0].id),
+        1);
     assert_int_equal(
-        number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
+        number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64,
+               won.items[1].id),
+        1);
+    assert_int_equal(number(db,
+                            "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64,
+                            won.items[2].id),
+                     1);
+    assert_int_equal(
+        number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
         2);
     task_array_done(&won);
     task_array_done(&expired);
@@ -293,7 +319,8 @@ static void large_outputs_are_cut_into_statements(void **state)
     memset(output, '\'', 300000);
     memset(error, 'e', 100000);
     for (int i = 0; i < N; i++) {
-        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP,
+                      i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         s[i].output = output;
         s[i].output_size = 300000;
         s[i].error = i % 2 ? NULL : error;
@@ -302,8 +329,11 @@ static void large_outputs_are_cut_into_statements(void **state)
     for (int i = 0; i < N; i++)
         assert_true(applied[i]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"),
-                     N / 2);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"),
+        N / 2);
     free(output);
     free(error);
     task_array_done(&won);
@@ -335,10 +365,13 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     (void)state;
     for (int i = 0; i < 6; i++)
         add(i % 2 ? "a" : "b", NULL, -7200000);
-    run(db, "UPDATE dq_task SET status = 1, finish_time = UTC_TIMESTAMP(3) - INTERVAL 100 MINUTE ORDER BY id LIMIT 4");
-    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1"); /* due long ago, finished just now */
-    run(db, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
-            "FROM dq_task");
+    run(db,
+        "UPDATE dq_task SET status = 1, finish_time = UTC_TIMESTAMP(3) - INTERVAL 100 MINUTE ORDER BY id LIMIT 4");
+    /* due long ago, finished just now */
+    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) ORDER BY id LIMIT 1");
+    run(db,
+        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
+        "FROM dq_task");
     ok(retention_store_expire(db, TASK_DONE, 3600000, 2, &deleted, NULL, &err));
     assert_int_equal(deleted, 2);
     ok(retention_store_expire(db, TASK_DONE, 3600000, 500, &deleted, NULL, &err));
@@ -349,11 +382,13 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     assert_int_equal(deleted, 0);
 }
 
-/* Outputs of any bytes, as long as output_limit allows, alone and together, at packet limits from the least that dqd takes. */
+/* Outputs of any bytes, as long as output_limit allows, alone and together, at packet limits from
+ * the least that dqd takes. */
 static void results_fit_into_small_packets(void **state)
 {
     static const size_t limits[] = {512 << 10, 1 << 20, 2 << 20, 16 << 20};
-    static const size_t sizes[] = {1 << 20, 16384, 16385, 100000, 1 << 20, 8191, 700000, 0, 50000, 1 << 20};
+    static const size_t sizes[] = {1 << 20, 16384,  16385, 100000, 1 << 20,
+                                   8191,    700000, 0,     50000,  1 << 20};
     size_t packet;
     enum { COUNT = 10 };
     unsigned char *bytes = mem_alloc(1 << 20);
@@ -374,7 +409,8 @@ static void results_fit_into_small_packets(void **state)
         int64_t connection = number(d, "SELECT CONNECTION_ID()");
         struct task_array won = claimed(&a, COUNT);
         for (size_t i = 0; i < COUNT; i++) {
-            s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP, i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+            s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP,
+                          i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
             s[i].output = bytes;
             s[i].output_size = sizes[i];
             s[i].error = i % 2 ? NULL : error;
@@ -397,11 +433,13 @@ static void results_fit_into_small_packets(void **state)
                 assert_in_range(kept, limits[l] - 5000, limits[l]);
                 assert_memory_equal(rest + 1, bytes + sizes[i] - kept, kept);
             }
-            assert_int_equal(number(db,
-                                    "SELECT COUNT(*) FROM dq_task t JOIN dq_attempt a ON a.task_id = t.id AND a.output <=> t.output"
-                                    " AND a.error_stack <=> t.error_stack WHERE t.id = %" PRIu64,
-                                    t.id),
-                             1);
+            assert_int_equal(
+                number(
+                    db,
+                    "SELECT COUNT(*) FROM dq_task t JOIN dq_attempt a ON a.task_id = t.id AND a.output <=> t.output"
+                    " AND a.error_stack <=> t.error_stack WHERE t.id = %" PRIu64,
+                    t.id),
+                1);
             task_done(&t);
         }
         task_array_done(&won);
@@ -413,8 +451,11 @@ static void results_fit_into_small_packets(void **state)
             s[i].error = error;
         }
         ok(settle_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
-        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
-                         COUNT);
+        assert_int_equal(
+            number(
+                db,
+                "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
+            COUNT);
         assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
         db_free(d);
         task_array_done(&won);
@@ -436,7 +477,8 @@ static void bodies_longer_than_a_packet_are_loaded(void **state)
     size_t size = 3 << 20, loaded;
     struct task_added added;
     char *body = mem_zero(1, size);
-    struct task_new t = {.tag = "t", .body = body, .body_size = size, .expected_at = TASK_TIME_NONE};
+    struct task_new t = {
+        .tag = "t", .body = body, .body_size = size, .expected_at = TASK_TIME_NONE};
     (void)state;
     body[size - 1] = 'z';
     ok(task_add(db, &t, KEY_ERROR, &added, &err));
@@ -467,7 +509,8 @@ int main(void)
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
         cmocka_unit_test_setup(large_outputs_are_cut_into_statements, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
-        cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history, harness_setup),
+        cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,
+                               harness_setup),
         cmocka_unit_test_setup(results_fit_into_small_packets, harness_setup),
         cmocka_unit_test_setup(bodies_longer_than_a_packet_are_loaded, harness_setup),
     };

@@ -11,9 +11,10 @@ static void counts_are_capped_unless_exact(void **state)
     size_t count;
     int64_t now_at;
     (void)state;
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 'big', '', 1, UTC_TIMESTAMP(3), "
-            "UTC_TIMESTAMP(3)"
-            " FROM seq_1_to_10500");
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 'big', '', 1, UTC_TIMESTAMP(3), "
+        "UTC_TIMESTAMP(3)"
+        " FROM seq_1_to_10500");
     add("big", NULL, -5000);
     add("big", NULL, -9000);
     add("big", NULL, 60000);
@@ -74,15 +75,19 @@ static void lateness_is_by_nearest_rank(void **state)
     ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
     assert_int_equal(count, 0);
     tag_lateness_free(list, count);
-    /* a: 1 .. 100 ms late; b: one task, 5 s late, failed; out of the window or not started: not measured. */
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-            " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM seq_1_to_100, (SELECT UTC_TIMESTAMP(3) - "
-            "INTERVAL 10 MINUTE AS n) x");
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-            " SELECT 'b', '', 2, n, n + INTERVAL 5 SECOND, n + INTERVAL 6 SECOND, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 "
-            "MINUTE AS n) x");
-    run(db, "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-            " SELECT 'a', '', 1, n, n + INTERVAL 1 HOUR, n, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 2 HOUR AS n) x");
+    /* a: 1 .. 100 ms late; b: one task, 5 s late, failed; out of the window or not started: not
+     * measured. */
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+        " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM seq_1_to_100, (SELECT UTC_TIMESTAMP(3) - "
+        "INTERVAL 10 MINUTE AS n) x");
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+        " SELECT 'b', '', 2, n, n + INTERVAL 5 SECOND, n + INTERVAL 6 SECOND, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 "
+        "MINUTE AS n) x");
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
+        " SELECT 'a', '', 1, n, n + INTERVAL 1 HOUR, n, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 2 HOUR AS n) x");
     add("a", NULL, -1000);
     ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
     assert_int_equal(count, 3);

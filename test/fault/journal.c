@@ -1,16 +1,18 @@
 /*
- * journal.c - the handler of the fault tests: writes down that it starts, lives and ends, and behaves as it is told.
+ * journal.c - the handler of the fault tests: writes down that it starts, lives and ends, and
+ * behaves as it is told.
  *
  *   journal FILE [WORD...]     words are taken from a body that begins with '@', too
  *     ms=N          runs for N milliseconds (a sign of life every 50)
  *     exit=N        ends with that status       fail=N  ends with status 1 up to attempt N
- *     ignore        ignores TERM                batch   reads JSON lines; done=N: verdicts "done" for all but each Nth task
- *     kill=WHO      sends KILL to runner, poller or both before anything else
- *     fork=N        leaves a process in its group behind for N ms, which holds stdout; setsid=N: one in a session of its own
- *     out=N         writes N bytes, NULs and invalid UTF-8 among them
+ *     ignore        ignores TERM                batch   reads JSON lines; done=N: verdicts "done"
+ * for all but each Nth task kill=WHO      sends KILL to runner, poller or both before anything else
+ *     fork=N        leaves a process in its group behind for N ms, which holds stdout; setsid=N:
+ * one in a session of its own out=N         writes N bytes, NULs and invalid UTF-8 among them
  *
- * Lines: S id attempt token pid ppid steady_us wall_us bytes hash / B id token pid steady_us / E id token pid steady_us status.
- * Invariant: each line is one write to a file opened with O_APPEND, S and E are on the disk before the next step is taken.
+ * Lines: S id attempt token pid ppid steady_us wall_us bytes hash / B id token pid steady_us / E id
+ * token pid steady_us status. Invariant: each line is one write to a file opened with O_APPEND, S
+ * and E are on the disk before the next step is taken.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,11 +69,13 @@ static void put_all(char kind, const char *rest, bool sync)
         int n = 0;
 
         if (kind == 'S')
-            n = snprintf(lines + len, room, "S %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %" PRId64 " %" PRId64 " %s\n", r->id,
-                         r->attempt, r->token, (int)getpid(), (int)getppid(), at, wall, rest);
+            n = snprintf(lines + len, room,
+                         "S %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %" PRId64 " %" PRId64 " %s\n",
+                         r->id, r->attempt, r->token, (int)getpid(), (int)getppid(), at, wall,
+                         rest);
         else
-            n = snprintf(lines + len, room, "%c %" PRIu64 " %" PRIu64 " %d %" PRId64 " %s\n", kind, r->id, r->token,
-                         (int)getpid(), at, rest);
+            n = snprintf(lines + len, room, "%c %" PRIu64 " %" PRIu64 " %d %" PRId64 " %s\n", kind,
+                         r->id, r->token, (int)getpid(), at, rest);
         len += (size_t)n;
     }
     put(lines, len, sync);
@@ -82,8 +86,9 @@ static void take_word(struct orders *o, const char *word)
     const struct {
         const char *name;
         long *value;
-    } numbers[] = {{"ms=", &o->ms},         {"exit=", &o->exit}, {"fail=", &o->fail}, {"fork=", &o->fork},
-                   {"setsid=", &o->setsid}, {"out=", &o->out},   {"done=", &o->done}};
+    } numbers[] = {{"ms=", &o->ms},     {"exit=", &o->exit},     {"fail=", &o->fail},
+                   {"fork=", &o->fork}, {"setsid=", &o->setsid}, {"out=", &o->out},
+                   {"done=", &o->done}};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strncmp(word, numbers[i].name, strlen(numbers[i].name)) == 0)
@@ -114,7 +119,8 @@ static void read_batch(void)
     size_t cap = 0;
 
     while (task_count < TASKS_MAX && getline(&line, &cap, stdin) > 0)
-        tasks[task_count++] = (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"), member(line, "\"token\":")};
+        tasks[task_count++] = (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"),
+                                           member(line, "\"token\":")};
     free(line);
 }
 
@@ -230,7 +236,8 @@ int main(int argc, char **argv)
     if (o.batch) {
         read_batch();
     } else {
-        tasks[task_count++] = (struct ref){variable("DQ_ID"), variable("DQ_ATTEMPT"), variable("DQ_TOKEN")};
+        tasks[task_count++] =
+            (struct ref){variable("DQ_ID"), variable("DQ_ATTEMPT"), variable("DQ_TOKEN")};
         hash = read_body(&o, &len);
     }
     if (o.ignore)

@@ -1,14 +1,14 @@
 /*
- * preload.c - a library for LD_PRELOAD that makes one call of a process fail, or kills the process at it, or shifts its clock.
+ * preload.c - a library for LD_PRELOAD that makes one call of a process fail, or kills the process
+ * at it, or shifts its clock.
  *
- *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of CALL (any: of all of these)
- *                               fails with the error number WHAT, or kills the process (WHAT = kill; late-kill: 50 ms later),
- *                               or sends it a HUP and works (WHAT = hup)
- *   DQ_FAULT_LOG=FILE           gets one line when that has happened
- *   DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
+ *   DQ_FAULT=NAME:CALL:N:WHAT   in the process of that name (dq, dqd, dqd-runner) the Nth call of
+ * CALL (any: of all of these) fails with the error number WHAT, or kills the process (WHAT = kill;
+ * late-kill: 50 ms later), or sends it a HUP and works (WHAT = hup) DQ_FAULT_LOG=FILE gets one line
+ * when that has happened DQ_FAULT_CLOCK_MS=N         the wall clock is off by so much
  *
- * Memory is refused to the program only: the client library, and the C library in its rarer corners, do not look whether they
- * got it.
+ * Memory is refused to the program only: the client library, and the C library in its rarer
+ * corners, do not look whether they got it.
  *
  * Invariant: without a match every call does what it always does.
  */
@@ -60,7 +60,8 @@ __attribute__((constructor)) static void read_orders(void)
     char what[16];
 
     clock_ms = shift ? atol(shift) : 0;
-    if (!order || sscanf(order, "%31[^:]:%31[^:]:%ld:%15s", fault_name, fault_call, &fault_at, what) != 4)
+    if (!order ||
+        sscanf(order, "%31[^:]:%31[^:]:%ld:%15s", fault_name, fault_call, &fault_at, what) != 4)
         return;
     late = strcmp(what, "late-kill") == 0;
     hup = strcmp(what, "hup") == 0;
@@ -73,7 +74,9 @@ __attribute__((constructor)) static void read_orders(void)
 static void say(const char *call)
 {
     const char *path = getenv("DQ_FAULT_LOG");
-    long fd = path ? syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    long fd =
+        path ? syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+             : -1;
 
     if (fd < 0)
         return;
@@ -113,14 +116,14 @@ static void *real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-#define WRAP(type, name, failed, params, args)                                                                                             \
-    type name params;                                                                                                                  \
-    type name params                                                                                                                   \
-    {                                                                                                                                  \
-        static type(*next) params;                                                                                                     \
-        if (!next)                                                                                                                     \
-            *(void **)&next = real(#name);                                                                                             \
-        return hit(#name) ? (failed) : next args;                                                                                       \
+#define WRAP(type, name, failed, params, args)                                                     \
+    type name params;                                                                              \
+    type name params                                                                               \
+    {                                                                                              \
+        static type(*next) params;                                                                 \
+        if (!next)                                                                                 \
+            *(void **)&next = real(#name);                                                         \
+        return hit(#name) ? (failed) : next args;                                                  \
     }
 
 WRAP(ssize_t, read, -1, (int fd, void *p, size_t n), (fd, p, n))
@@ -132,14 +135,16 @@ WRAP(ssize_t, sendmsg, -1, (int fd, const struct msghdr *m, int flags), (fd, m, 
 WRAP(ssize_t, recvmsg, -1, (int fd, struct msghdr *m, int flags), (fd, m, flags))
 WRAP(int, socket, -1, (int domain, int type, int protocol), (domain, type, protocol))
 WRAP(int, connect, -1, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
-WRAP(int, socketpair, -1, (int domain, int type, int protocol, int fds[2]), (domain, type, protocol, fds))
+WRAP(int, socketpair, -1, (int domain, int type, int protocol, int fds[2]),
+     (domain, type, protocol, fds))
 WRAP(int, pipe2, -1, (int fds[2], int flags), (fds, flags))
 WRAP(int, memfd_create, -1, (const char *name, unsigned flags), (name, flags))
 WRAP(int, epoll_ctl, -1, (int fd, int op, int other, struct epoll_event *e), (fd, op, other, e))
 WRAP(int, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP(pid_t, fork, -1, (void), ())
 
-/* A tail call (compile with -O2): the child of vfork must return through the caller's frame, not through one of ours. */
+/* A tail call (compile with -O2): the child of vfork must return through the caller's frame, not
+ * through one of ours. */
 pid_t vfork(void);
 pid_t vfork(void)
 {

@@ -1,8 +1,10 @@
 /*
- * conf.c - any bytes as dq.ini: a struct conf or a message, never anything else. Build and run by hand:
+ * conf.c - any bytes as dq.ini: a struct conf or a message, never anything else. Build and run by
+ * hand:
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/conf.c src/conf/[!h]*.c src/base/[!j]*.c -linih
- * -o /tmp/fuzz mkdir -p /tmp/corpus && /tmp/fuzz -max_len=2000 /tmp/corpus test/fuzz/corpus/conf
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/conf.c
+ * src/conf/[!h]*.c src/base/[!j]*.c -linih -o /tmp/fuzz mkdir -p /tmp/corpus && /tmp/fuzz
+ * -max_len=2000 /tmp/corpus test/fuzz/corpus/conf
  */
 #include "conf/conf.h"
 
@@ -27,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct conf *c = NULL;
     struct err err = {0};
     int rc = conf_load(path, &c, &err);
-    if ((rc == 0) != (c != NULL) || (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
+    if ((rc == 0) != !!c ||
+        (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
         abort();
     conf_free(c);
     free(path);

@@ -1,5 +1,6 @@
 /*
- * escape.c - any bytes for a terminal, into JSON, into SQL: nothing gets out of its place, and what is read back is what went in.
+ * escape.c - any bytes for a terminal, into JSON, into SQL: nothing gets out of its place, and what
+ * is read back is what went in.
  */
 #include "base/json.h"
 #include "base/mem.h"
@@ -20,7 +21,8 @@ static void try_terminal(const char *p, size_t len)
     text_escape(&b, p, len, len % 3 ? 0 : 20);
     for (size_t at = 0, n; at < b.len; at += n) {
         n = text_utf8_next(b.data + at, b.len - at, &c);
-        if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+        if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
+            (c >= 0x2066 && c <= 0x2069))
             abort();
     }
     if (len % 3 == 0 && text_width(b.data ? b.data : "", b.len) > 20)
@@ -40,7 +42,8 @@ static void try_json(const char *p, size_t len)
     buf_chr(&b, '{');
     json_put_bytes(&b, "body", p, len);
     buf_chr(&b, '}');
-    if (memchr(b.data, '\n', b.len) || json_read_object(reader, b.data, b.len, members, 1, &v, NULL) < 0)
+    if (memchr(b.data, '\n', b.len) ||
+        json_read_object(reader, b.data, b.len, members, 1, &v, NULL) < 0)
         abort();
     if (v.len != len || (len && memcmp(v.text, p, len) != 0))
         abort();
@@ -55,8 +58,8 @@ static unsigned digit(char c)
     return (unsigned)(p - digits);
 }
 
-/* Reads a literal as a server does whatever its modes and character sets are: what is not in hex is ASCII without quote and
- * backslash. Nothing may stand behind it. */
+/* Reads a literal as a server does whatever its modes and character sets are: what is not in hex is
+ * ASCII without quote and backslash. Nothing may stand behind it. */
 static void read_literal(const struct buf *sql, const char *introducer, struct buf *ret)
 {
     const char *p = sql->data, *end = p + sql->len - 1;
@@ -90,7 +93,8 @@ static void try_sql(const char *p, size_t len)
     buf_reset(&back);
     db_put_text(&sql, text);
     read_literal(&sql, "_utf8mb4", &back);
-    if (back.len != strlen(text) || !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
+    if (back.len != strlen(text) ||
+        !json_utf8_valid(back.data ? back.data : "", back.len, NULL, NULL))
         abort();
     free(text);
     buf_done(&sql);

@@ -1,9 +1,10 @@
 /*
- * handlers.c - any bytes as a handlers file: a table or a message, never anything else. Build and run by hand:
+ * handlers.c - any bytes as a handlers file: a table or a message, never anything else. Build and
+ * run by hand:
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/handlers.c src/conf/[h]*.c src/conf/conf_file.c
- * \ src/base/[!l]*.c -lyaml -ljansson -o /tmp/fuzz mkdir -p /tmp/corpus && /tmp/fuzz -max_len=4000 /tmp/corpus
- * test/fuzz/corpus/handlers
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/handlers.c
+ * src/conf/[h]*.c src/conf/conf_file.c \ src/base/[!l]*.c -lyaml -ljansson -o /tmp/fuzz mkdir -p
+ * /tmp/corpus && /tmp/fuzz -max_len=4000 /tmp/corpus test/fuzz/corpus/handlers
  */
 #include "conf/handlers.h"
 
@@ -28,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct handlers *h = NULL;
     struct err err = {0};
     int rc = handlers_load(path, &h, &err);
-    if ((rc == 0) != (h != NULL) || (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
+    if ((rc == 0) != !!h ||
+        (rc != 0 && (rc != ERR_CONFIG || strncmp(err.text, path, strlen(path)) != 0)))
         abort();
     if (h && handlers_match(h, "mail.welcome") >= (int)h->count)
         abort();

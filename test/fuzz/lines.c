@@ -1,5 +1,6 @@
 /*
- * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV: each is a checked task or a message.
+ * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV: each is a checked task or a
+ * message.
  */
 #include "cli/bulk.h"
 
@@ -26,11 +27,13 @@ bool cmd_time_is_relative(const char *text)
 
 static void check(const struct bulk_item *item, const struct buf *arena)
 {
-    if (item->tag >= arena->len || item->body > arena->len || item->body + item->task.body_size > arena->len)
+    if (item->tag >= arena->len || item->body > arena->len ||
+        item->body + item->task.body_size > arena->len)
         abort();
     if (task_check_tag(arena->data + item->tag, strlen(arena->data + item->tag), NULL) < 0)
         abort();
-    if (item->has_key && task_check_key(arena->data + item->key, strlen(arena->data + item->key), NULL) < 0)
+    if (item->has_key &&
+        task_check_key(arena->data + item->key, strlen(arena->data + item->key), NULL) < 0)
         abort();
     if (item->task.delay_ms < 0)
         abort();

@@ -1,5 +1,6 @@
 /*
- * results.c - any results of a server as what the store reads: a value or an error, and no memory touched that is not its own.
+ * results.c - any results of a server as what the store reads: a value or an error, and no memory
+ * touched that is not its own.
  *
  * The client library is results_client.c, which answers as the input says.
  */
@@ -44,7 +45,8 @@ static void check_text(const char *text)
 static int check_task(const struct task *t, void *arg)
 {
     (void)arg;
-    if (!t->tag || t->status < 0 || t->status > TASK_STATUS_UNKNOWN || t->expected_at == TASK_TIME_NONE)
+    if (!t->tag || t->status < 0 || t->status > TASK_STATUS_UNKNOWN ||
+        t->expected_at == TASK_TIME_NONE)
         abort();
     check_text(t->tag);
     check_text(t->key);
@@ -57,7 +59,9 @@ static void list(struct db *db)
 {
     uint64_t ids[] = {1, 5, 7};
     unsigned how = results_next();
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE};
     struct err err;
 
     f.sort = (enum task_sort)(how % 4);
@@ -74,8 +78,11 @@ static void list(struct db *db)
 static void change(struct db *db)
 {
     unsigned how = results_next();
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE, .due_after_at = TASK_TIME_NONE, .since_at = TASK_TIME_NONE};
-    struct task_change change = {.event = how % 2 ? TASK_CANCEL : TASK_RETRY, .expected_at = TASK_TIME_NONE};
+    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
+                            .due_after_at = TASK_TIME_NONE,
+                            .since_at = TASK_TIME_NONE};
+    struct task_change change = {.event = how % 2 ? TASK_CANCEL : TASK_RETRY,
+                                 .expected_at = TASK_TIME_NONE};
     struct task_changed changed;
     struct row_faults faults = {0};
     struct err err;
@@ -164,9 +171,10 @@ static void claim(struct db *db)
 static void keep(struct db *db)
 {
     struct claim_ref refs[3] = {{1, 1}, {2, 2}, {5, 3}};
-    struct settlement s[3] = {{.id = 1, .version = 1, .event = TASK_SUCCEED, .exit_code = 0},
-                              {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
-                              {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
+    struct settlement s[3] = {
+        {.id = 1, .version = 1, .event = TASK_SUCCEED, .exit_code = 0},
+        {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
+        {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
     bool lost[3], applied[3], give_up[600] = {false}, taken[600], careful = results_next() % 2;
     struct row_faults faults = {0};
     struct task_array expired = {0};
@@ -193,7 +201,8 @@ static void look(struct db *db)
     int64_t now_at;
     struct err err;
 
-    if (tag_store_list(db, results_next() % 2 ? "m*" : NULL, results_next() % 2, &tags, &count, &now_at, &err) == 0)
+    if (tag_store_list(db, results_next() % 2 ? "m*" : NULL, results_next() % 2, &tags, &count,
+                       &now_at, &err) == 0)
         tag_store_free(tags, count);
     if (tag_lateness_list(db, NULL, 1000, &late, &count, &err) == 0)
         tag_lateness_free(late, count);
@@ -214,7 +223,8 @@ static void verify(struct db *db)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static void (*const parts[])(struct db * db) = {list, change, show, add, claim, keep, look, verify};
+    static void (*const parts[])(struct db * db) = {list,  change, show, add,
+                                                    claim, keep,   look, verify};
     const struct conf_mysql conf = {.database = NULL};
 
     results_begin(bytes, len);

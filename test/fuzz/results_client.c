@@ -1,7 +1,8 @@
 /*
- * results_client.c - in place of the client library: a server that answers each statement as the input says. As it should be, with
- * an error, with other columns; cells are NULL, numbers, times or any bytes. A row is a block of its own, gone with the next one,
- * so that the sanitizer sees each byte that is read beside it.
+ * results_client.c - in place of the client library: a server that answers each statement as the
+ * input says. As it should be, with an error, with other columns; cells are NULL, numbers, times or
+ * any bytes. A row is a block of its own, gone with the next one, so that the sanitizer sees each
+ * byte that is read beside it.
  */
 #include "results.h"
 
@@ -54,7 +55,8 @@ static char **row;
 static unsigned long *lengths;
 static unsigned rows_left;
 
-/* How many columns a statement asks for: commas outside of parentheses and quotes. 0: it has no result. */
+/* How many columns a statement asks for: commas outside of parentheses and quotes. 0: it has no
+ * result. */
 static unsigned asked_for(const char *sql, size_t len)
 {
     const char *end = sql + len, *p = memmem(sql, len, " RETURNING ", 11);
@@ -69,7 +71,7 @@ static unsigned asked_for(const char *sql, size_t len)
     if (!p)
         return 0;
     for (; p < end; p++) {
-        if (*p == '\'' && (p = memchr(p + 1, '\'', (size_t)(end - p - 1))) == NULL)
+        if (*p == '\'' && !(p = memchr(p + 1, '\'', (size_t)(end - p - 1))))
             break;
         depth += *p == '(';
         if (*p == ')' && depth-- == 0)
@@ -83,8 +85,9 @@ static unsigned asked_for(const char *sql, size_t len)
 
 static char *cell(size_t *ret_len)
 {
-    static const char *const times[] = {"2026-11-21 09:00:00.000", "0000-00-00 00:00:00.000", "0001-01-01 00:00:00",
-                                        "2026-00-15 00:00:00",     "9999-12-31 23:59:59.999", "2026-11-21",
+    static const char *const times[] = {"2026-11-21 09:00:00.000", "0000-00-00 00:00:00.000",
+                                        "0001-01-01 00:00:00",     "2026-00-15 00:00:00",
+                                        "9999-12-31 23:59:59.999", "2026-11-21",
                                         "1969-12-31 23:59:59.999", "99999999-99-99 99:99:99"};
     static const char *const numbers[] = {"18446744073709551615", "-1",   "9223372036854775807",
                                           "-9223372036854775808", "1e99", "99999999999999999999",
@@ -133,7 +136,7 @@ int mysql_real_query(MYSQL *my, const char *sql, unsigned long len)
         abort(); /* a statement on no connection, or within a result */
     unsigned how = results_next();
     columns = asked_for(sql, len);
-    idle_process = memmem(sql, len, "processlist", 11) != NULL;
+    idle_process = memmem(sql, len, "processlist", 11);
     error_number = 0;
     if (used_up || how < 208)
         return 0;

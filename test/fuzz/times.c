@@ -1,5 +1,6 @@
 /*
- * times.c - any text as a duration or an instant: a number that survives being written and read again, or a message.
+ * times.c - any text as a duration or an instant: a number that survives being written and read
+ * again, or a message.
  */
 #include "base/when.h"
 
@@ -22,7 +23,8 @@ static void try_duration(const char *text)
             abort();
         return;
     }
-    if (ms < 0 || ms > WHEN_MAX_DURATION_MS || when_parse_duration(when_format_duration(again, ms), &same, &err) < 0 || same != ms)
+    if (ms < 0 || ms > WHEN_MAX_DURATION_MS ||
+        when_parse_duration(when_format_duration(again, ms), &same, &err) < 0 || same != ms)
         abort();
     when_format_rough(again, ms);
 }

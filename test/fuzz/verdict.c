@@ -1,6 +1,6 @@
 /*
- * verdict.c - any bytes as what a batch handler writes, in pieces of any length: verdicts or nothing, and memory that stays
- * bounded.
+ * verdict.c - any bytes as what a batch handler writes, in pieces of any length: verdicts or
+ * nothing, and memory that stays bounded.
  */
 #include "runner/verdict.h"
 
@@ -38,7 +38,8 @@ static void take(void *ctx, const char *line, size_t len, bool whole)
         }
         return;
     }
-    if (v.id == 0 || v.result > VERDICT_FAIL || v.after_ms < -1 || (v.after_ms >= 0 && v.result != VERDICT_RETRY))
+    if (v.id == 0 || v.result > VERDICT_FAIL || v.after_ms < -1 ||
+        (v.after_ms >= 0 && v.result != VERDICT_RETRY))
         abort();
 }
 

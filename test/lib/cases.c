@@ -34,8 +34,8 @@ static void add_expanded(struct buf *b, const char *line, size_t len)
         unsigned value, times;
         char c;
         int used = 0;
-        if (line[i] == '<' && isxdigit((unsigned char)line[i + 1]) && sscanf(line + i, "<%2x>%n", &value, &used) == 1 &&
-            used == 4) {
+        if (line[i] == '<' && isxdigit((unsigned char)line[i + 1]) &&
+            sscanf(line + i, "<%2x>%n", &value, &used) == 1 && used == 4) {
             buf_chr(b, (char)value);
             i += 3;
         } else if (sscanf(line + i, "<%c*%u>%n", &c, &times, &used) == 2 && used > 0) {
@@ -99,7 +99,8 @@ void cases_check_message(const char *message, const char *file, const char *expe
     free(want);
 }
 
-int cases_run(const char *file, void (*check)(const struct test_case *), const struct CMUnitTest *fixed, size_t fixed_count)
+int cases_run(const char *file, void (*check)(const struct test_case *),
+              const struct CMUnitTest *fixed, size_t fixed_count)
 {
     const char *top = getenv("DQ_TOP");
     char *path = mem_printf("%s/test/data/%s", top ? top : ".", file);
@@ -114,8 +115,8 @@ int cases_run(const char *file, void (*check)(const struct test_case *), const s
     struct CMUnitTest *tests = mem_zero(fixed_count + list.count, sizeof *tests);
     memcpy(tests, fixed, fixed_count * sizeof *tests);
     for (size_t i = 0; i < list.count; i++)
-        tests[fixed_count + i] =
-            (struct CMUnitTest){.name = list.items[i].name, .test_func = run_one, .initial_state = &list.items[i]};
+        tests[fixed_count + i] = (struct CMUnitTest){
+            .name = list.items[i].name, .test_func = run_one, .initial_state = &list.items[i]};
     checker = check;
     int failed = _cmocka_run_group_tests(file, tests, fixed_count + list.count, NULL, NULL);
     free(tests);

@@ -1,6 +1,6 @@
 /*
- * keys_documented.c - every setting and every handler key is in its manual and in its sample file, the samples show the true
- * defaults and can be read, and they name nothing that does not exist.
+ * keys_documented.c - every setting and every handler key is in its manual and in its sample file,
+ * the samples show the true defaults and can be read, and they name nothing that does not exist.
  */
 #include "conf/conf.h"
 #include "conf/handlers.h"
@@ -21,29 +21,30 @@ static char *read_source(const char *path)
 {
     const char *top = getenv("DQ_TOP");
     struct buf name = BUF_INIT, text = BUF_INIT;
-    buf_printf(&name, "%s/%s", top != NULL ? top : ".", path);
+    buf_printf(&name, "%s/%s", top ? top : ".", path);
     FILE *f = fopen(name.data, "r");
-    if (f == NULL)
+    if (!f)
         fail_msg("%s cannot be opened", name.data);
     char part[4096];
     size_t n;
-    while ((n = fread(part, 1, sizeof(part), f)) > 0)
+    while ((n = fread(part, 1, sizeof part, f)) > 0)
         buf_add(&text, part, n);
     fclose(f);
     buf_done(&name);
     return buf_take(&text);
 }
 
-/* Whether the manual has an item of its own for a key: a line `.It Cm NAME ...`, whatever the macro. */
+/* Whether the manual has an item of its own for a key: a line `.It Cm NAME ...`, whatever the
+ * macro. */
 static bool manual_has(const char *manual, const char *key)
 {
     size_t len = strlen(key);
-    for (const char *line = manual; line != NULL; line = strchr(line, '\n'), line += line != NULL) {
+    for (const char *line = manual; line; line = strchr(line, '\n'), line += !!line) {
         if (strncmp(line, ".It ", 4) != 0)
             continue;
         const char *end = strchr(line, '\n');
-        for (const char *p = strstr(line, key); p != NULL && (end == NULL || p < end); p = strstr(p + 1, key))
-            if (strchr(" \"", p[-1]) != NULL && strchr(" \n\"=:", p[len]) != NULL)
+        for (const char *p = strstr(line, key); p && (!end || p < end); p = strstr(p + 1, key))
+            if (strchr(" \"", p[-1]) && strchr(" \n\"=:", p[len]))
                 return true;
     }
     return false;
@@ -57,7 +58,8 @@ static void test_manual_of_settings_has_all(void **state)
     for (size_t i = 0; i < conf_key_count; i++) {
         if (manual_has(manual, conf_keys[i].name))
             continue;
-        print_error("doc/dq.ini.5 has no item for [%s] %s\n", conf_keys[i].section, conf_keys[i].name);
+        print_error("doc/dq.ini.5 has no item for [%s] %s\n", conf_keys[i].section,
+                    conf_keys[i].name);
         missing++;
     }
     assert_int_equal(missing, 0);
@@ -69,7 +71,7 @@ static void test_manual_of_handlers_has_all(void **state)
     (void)state;
     char *manual = read_source("doc/dq-handlers.5");
     int missing = 0;
-    for (size_t i = 0; handlers_keys[i] != NULL; i++) {
+    for (size_t i = 0; handlers_keys[i]; i++) {
         if (manual_has(manual, handlers_keys[i]))
             continue;
         print_error("doc/dq-handlers.5 has no item for %s\n", handlers_keys[i]);
@@ -80,11 +82,15 @@ static void test_manual_of_handlers_has_all(void **state)
 }
 
 /* Calls each with every "key = value" of an INI text, also where it is commented out. */
-static int each_setting(char *text, int (*each)(const char *section, const char *key, const char *value, void *arg), void *arg)
+static int each_setting(char *text,
+                        int (*each)(const char *section, const char *key, const char *value,
+                                    void *arg),
+                        void *arg)
 {
     char section[64] = "";
     int sum = 0;
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
         char key[64];
         int value_at = 0;
         sscanf(line, "[%63[a-z]]", section);
@@ -108,7 +114,8 @@ static int check_setting(const char *section, const char *key, const char *value
         seen[i] = true;
         if (strcmp(k->default_text, value) == 0)
             return 0;
-        print_error("etc/dq.ini: [%s] %s = %s, but the default is %s\n", section, key, value, k->default_text);
+        print_error("etc/dq.ini: [%s] %s = %s, but the default is %s\n", section, key, value,
+                    k->default_text);
         return 1;
     }
     print_error("etc/dq.ini: there is no setting [%s] %s\n", section, key);
@@ -119,7 +126,7 @@ static void test_sample_of_settings_shows_each_with_its_default(void **state)
 {
     (void)state;
     char *sample = read_source("etc/dq.ini");
-    bool *seen = calloc(conf_key_count, sizeof(*seen));
+    bool *seen = calloc(conf_key_count, sizeof *seen);
     assert_non_null(seen);
     int faults = each_setting(sample, check_setting, seen);
     for (size_t i = 0; i < conf_key_count; i++) {
@@ -138,10 +145,10 @@ static void test_sample_of_handlers_shows_each_key(void **state)
     (void)state;
     char *sample = read_source("etc/handlers.yaml");
     int missing = 0;
-    for (size_t i = 0; handlers_keys[i] != NULL; i++) {
+    for (size_t i = 0; handlers_keys[i]; i++) {
         struct buf word = BUF_INIT;
         buf_printf(&word, " %s:", handlers_keys[i]);
-        if (strstr(sample, word.data) == NULL) {
+        if (!strstr(sample, word.data)) {
             print_error("etc/handlers.yaml does not show %s\n", handlers_keys[i]);
             missing++;
         }

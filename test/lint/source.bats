@@ -96,9 +96,9 @@ scripts()
     done | none
 }
 
-@test 'no file is longer than 500 lines' {
+@test 'no file is longer than 550 lines' {
     wc -l configure.ac $(c_files) $(scripts) $(find test -name '*.[ch]' -o -name '*.ba*') |
-        awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }' | none
+        awk '$2 != "total" && $1 > 550 { print $2 ": " $1 " lines" }' | none
 }
 
 @test 'no function is longer than 90 lines' {
@@ -172,8 +172,19 @@ scripts()
     } | none
 }
 
-@test 'no line is too long: 132 characters in C, 120 in bats tests' {
-    awk 'length > 132 && !/\\$/ { print FILENAME ":" FNR ": " length }' $(c_files) $(find test -name '*.[ch]') | none
+@test 'one dialect: pointers are compared with nothing, sizeof takes parentheses for types only, MIN and MAX' {
+    grep -nE '[!=]= NULL' $(c_files) $(find test -name '*.[ch]') | none
+    grep -nE 'sizeof\(' $(c_files) $(find test -name '*.[ch]') |
+        grep -vE '#define|sizeof\((struct|const|char|bool|int|unsigned|size_t|u?int[0-9]+_t|MYSQL|void)' |
+        none
+    grep -nE '\<([a-z_>.-]+) [<>] ([a-z_>.-]+) \? (\1 : \2|\2 : \1)\>' $(c_files) | none
+    grep -nE '0x100000001b3|1099511628211' $(c_files) | grep -v '^src/base/text.c' | none
+}
+# A text that is shown is not cut, so that it can be searched for; a table keeps its rows.
+@test 'no line is too long: 100 characters in C, 120 in bats tests' {
+    awk '/clang-format off/ { table = 1 } /clang-format on/ { table = 0 }
+         (length > 132 && !/\\$/) || (length > 100 && !table && !/"/) { print FILENAME ":" FNR ": " length }' \
+        $(c_files) $(find test -name '*.[ch]') | none
     awk 'length > 120 { print FILENAME ":" FNR ": " length }' $(find test -name '*.ba*' ! -path 'test/bench/*') | none
 }
 

@@ -26,8 +26,9 @@ static int setup(void **state)
 {
     static char empty[] = "", database[] = "shop";
     (void)state;
-    conf = (struct conf){.mysql = {.host = empty, .database = database, .tls = CONF_TLS_PREFERRED},
-                         .dqd = {.slots = 32, .claim_batch = 500, .poll_interval_ms = 200, .wake_dir = empty}};
+    conf = (struct conf){
+        .mysql = {.host = empty, .database = database, .tls = CONF_TLS_PREFERRED},
+        .dqd = {.slots = 32, .claim_batch = 500, .poll_interval_ms = 200, .wake_dir = empty}};
     memset(figures, 0, sizeof figures);
     facts = (struct judge_facts){.conf = &conf, .figures = figures, .cores = 2};
     facts.server = (struct scratch_server){.flush_log = 1,
@@ -99,7 +100,8 @@ static void test_days_follow_from_seconds(void **state)
     (void)state;
     assert_float_equal(capacity("process"), 2000.0 * 86400, 1);
     assert_float_equal(capacity("process-1s"), 32.0 * 86400, 1);
-    assert_non_null(strstr(find("capacity", "process-1s").about, "one tag alone: 86,400 times its max_running"));
+    assert_non_null(strstr(find("capacity", "process-1s").about,
+                           "one tag alone: 86,400 times its max_running"));
     assert_null(strstr(find("capacity", "batch").about, "a guess"));
     assert_non_null(strstr(find("bottleneck", "lateness").about, "as measured"));
     assert_float_equal(capacity("add"), 1500.0 * 86400, 1);
@@ -162,11 +164,16 @@ static void test_unknown_figures_are_not_made_up(void **state)
     assert_string_equal(find("measure", "run").about, "no dqd");
     assert_float_equal(capacity("process"), 2400.0 * 86400, 1);
     for (size_t i = 0; i < 4; i++)
-        assert_non_null(strstr(find("capacity", (const char *[]){"process", "process-1s", "batch", "hosts"}[i]).about, "a guess"));
+        assert_non_null(strstr(
+            find("capacity", (const char *[]){"process", "process-1s", "batch", "hosts"}[i]).about,
+            "a guess"));
     assert_null(strstr(find("bottleneck", "lateness").about, "as measured"));
     memset(figures, 0, sizeof figures);
-    facts.server =
-        (struct scratch_server){.flush_log = -1, .buffer_pool = -1, .max_connections = -1, .connections = -1, .table_size = -1};
+    facts.server = (struct scratch_server){.flush_log = -1,
+                                           .buffer_pool = -1,
+                                           .max_connections = -1,
+                                           .connections = -1,
+                                           .table_size = -1};
     assert_false(find("capacity", "process").known);
     assert_false(find("capacity", "server").known);
     assert_false(find("capacity", "hosts").known);

@@ -101,7 +101,8 @@ static void what_is_taken_belongs_to_the_taker(void **state)
 
 static void memory_of_no_size_is_memory_all_the_same(void **state)
 {
-    void *p[] = {mem_alloc(0), mem_zero(0, 8), mem_resize(NULL, 0, 8), mem_dup(NULL, 0), mem_printf("%s", "")};
+    void *p[] = {mem_alloc(0), mem_zero(0, 8), mem_resize(NULL, 0, 8), mem_dup(NULL, 0),
+                 mem_printf("%s", "")};
 
     (void)state;
     for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
@@ -114,7 +115,8 @@ static void memory_of_no_size_is_memory_all_the_same(void **state)
 static void a_copy_has_a_nul_behind_it(void **state)
 {
     (void)state;
-    char *copy = mem_dup("a\0bcd", 3), *text = mem_strdup("word"), *made = mem_printf("%d-%s", 4, "x");
+    char *copy = mem_dup("a\0bcd", 3), *text = mem_strdup("word"),
+         *made = mem_printf("%d-%s", 4, "x");
     assert_memory_equal(copy, "a\0b", 4);
     assert_string_equal(text, "word");
     assert_string_equal(made, "4-x");
@@ -126,10 +128,14 @@ static void a_copy_has_a_nul_behind_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_buffer_needs_no_memory),          cmocka_unit_test(whatever_is_added_ends_in_a_nul),
-        cmocka_unit_test(it_grows_across_every_boundary),           cmocka_unit_test(numbers_are_written_in_decimal),
-        cmocka_unit_test(formatted_text_of_any_length_fits),        cmocka_unit_test(what_is_taken_belongs_to_the_taker),
-        cmocka_unit_test(memory_of_no_size_is_memory_all_the_same), cmocka_unit_test(a_copy_has_a_nul_behind_it),
+        cmocka_unit_test(an_empty_buffer_needs_no_memory),
+        cmocka_unit_test(whatever_is_added_ends_in_a_nul),
+        cmocka_unit_test(it_grows_across_every_boundary),
+        cmocka_unit_test(numbers_are_written_in_decimal),
+        cmocka_unit_test(formatted_text_of_any_length_fits),
+        cmocka_unit_test(what_is_taken_belongs_to_the_taker),
+        cmocka_unit_test(memory_of_no_size_is_memory_all_the_same),
+        cmocka_unit_test(a_copy_has_a_nul_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

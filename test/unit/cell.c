@@ -1,5 +1,6 @@
 /*
- * cell.c - one value in each format: what people see, JSON, TSV; and that TSV is read back to the same bytes.
+ * cell.c - one value in each format: what people see, JSON, TSV; and that TSV is read back to the
+ * same bytes.
  */
 #include "cli/cell.h"
 
@@ -49,7 +50,8 @@ static void test_every_kind_in_every_format(void **state)
     cell = (struct cell){.kind = CELL_REAL, .real = 2.5};
     check(&cell, "2.50", "\"n\":2.500", "2.500");
     cell_set_time(&cell, 1790000000250);
-    check(&cell, "2026-09-21 14:13:20.250Z", "\"n\":\"2026-09-21T14:13:20.250Z\"", "2026-09-21T14:13:20.250Z");
+    check(&cell, "2026-09-21 14:13:20.250Z", "\"n\":\"2026-09-21T14:13:20.250Z\"",
+          "2026-09-21T14:13:20.250Z");
     cell = (struct cell){.kind = CELL_DURATION, .at = 90000};
     check(&cell, "1m30s", "\"n\":90000", "90000");
     cell = (struct cell){.kind = CELL_DUE, .at = style.now_at + 90000};
@@ -91,12 +93,12 @@ static void test_tsv_is_read_back_to_the_same_bytes(void **state)
     struct bulk_item item;
     struct err err = {0};
     buf_str(&line, "tag\t\t\t");
-    cell_put_escaped(&line, body, sizeof(body));
+    cell_put_escaped(&line, body, sizeof body);
     assert_true(json_utf8_valid(line.data, line.len, NULL, NULL));
     bulk_parser_init(&parser, NULL, BULK_TSV);
     assert_int_equal(bulk_parse_line(&parser, line.data, line.len, &arena, &item, &err), 0);
-    assert_int_equal(item.task.body_size, sizeof(body));
-    assert_memory_equal(arena.data + item.body, body, sizeof(body));
+    assert_int_equal(item.task.body_size, sizeof body);
+    assert_memory_equal(arena.data + item.body, body, sizeof body);
     bulk_parser_done(&parser);
     buf_done(&line);
     buf_done(&arena);
@@ -108,8 +110,9 @@ static void test_tsv_holds_nothing_that_a_terminal_acts_on(void **state)
     struct buf out = BUF_INIT;
     static const char text[] = "\033[1m \xc2\x9b"
                                "1m \xe2\x80\xae \xf0\x9f\x90\x8c \xff\xc3";
-    cell_put_escaped(&out, text, sizeof(text) - 1);
-    assert_string_equal(out.data, "\\x1b[1m \\xc2\\x9b1m \\xe2\\x80\\xae \xf0\x9f\x90\x8c \\xff\\xc3");
+    cell_put_escaped(&out, text, sizeof text - 1);
+    assert_string_equal(out.data,
+                        "\\x1b[1m \\xc2\\x9b1m \\xe2\\x80\\xae \xf0\x9f\x90\x8c \\xff\\xc3");
     buf_done(&out);
 }
 

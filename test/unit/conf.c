@@ -1,5 +1,6 @@
 /*
- * dq.ini: what is read, what is refused and in which words (test/data/conf.tbl), which file is taken, and whose files are trusted.
+ * dq.ini: what is read, what is refused and in which words (test/data/conf.tbl), which file is
+ * taken, and whose files are trusted.
  */
 #include "conf/conf.h"
 
@@ -40,7 +41,8 @@ static const struct conf_key *find_key(const char *dotted)
     for (size_t i = 0; i < conf_key_count; i++) {
         const struct conf_key *k = &conf_keys[i];
         size_t len = strlen(k->section);
-        if (strncmp(dotted, k->section, len) == 0 && dotted[len] == '.' && strcmp(dotted + len + 1, k->name) == 0)
+        if (strncmp(dotted, k->section, len) == 0 && dotted[len] == '.' &&
+            strcmp(dotted + len + 1, k->name) == 0)
             return k;
     }
     fail_msg("no key %s", dotted);
@@ -125,7 +127,8 @@ static void test_every_default_is_written_as_it_is_read(void **state)
         char *got = value_text(c, &conf_keys[i]);
         const char *text = *got == '@' ? got + 2 : got;
         if (strcmp(text, conf_keys[i].default_text) != 0)
-            fail_msg("[%s] %s: %s, the table says %s", conf_keys[i].section, conf_keys[i].name, text, conf_keys[i].default_text);
+            fail_msg("[%s] %s: %s, the table says %s", conf_keys[i].section, conf_keys[i].name,
+                     text, conf_keys[i].default_text);
         free(got);
     }
     conf_free(c);
@@ -175,7 +178,8 @@ static void test_what_is_put_is_read_again(void **state)
     free(path);
 }
 
-/* The sample documents each key once, with its default and the help of the table, and nothing else. */
+/* The sample documents each key once, with its default and the help of the table, and nothing
+ * else. */
 static void test_the_sample_file_agrees_with_the_table(void **state)
 {
     (void)state;
@@ -186,8 +190,8 @@ static void test_the_sample_file_agrees_with_the_table(void **state)
         if (strcmp(section, k->section) != 0)
             buf_printf(&want, "[%s]\n", k->section);
         section = k->section;
-        buf_printf(&want, "# %s%s\n#%s =%s%s\n", k->help, k->reloadable ? " (reload)" : "", k->name, *k->default_text ? " " : "",
-                   k->default_text);
+        buf_printf(&want, "# %s%s\n#%s =%s%s\n", k->help, k->reloadable ? " (reload)" : "", k->name,
+                   *k->default_text ? " " : "", k->default_text);
     }
     char *path = mem_printf("%s/etc/dq.ini", getenv("DQ_TOP"));
     FILE *f = fopen(path, "r");
@@ -280,8 +284,8 @@ static void test_the_named_file_wins_then_the_environment_then_the_home(void **s
     make_dir("xdg/dq");
     make_dir(".config");
     make_dir(".config/dq");
-    char *named = write_port("named.ini", "1"), *env = write_port("env.ini", "2"), *xdg = write_port("xdg/dq/dq.ini", "3"),
-         *home = write_port(".config/dq/dq.ini", "4");
+    char *named = write_port("named.ini", "1"), *env = write_port("env.ini", "2"),
+         *xdg = write_port("xdg/dq/dq.ini", "3"), *home = write_port(".config/dq/dq.ini", "4");
     char *xdg_dir = mem_printf("%s/xdg", dir);
     setenv("HOME", dir, 1);
     setenv("XDG_CONFIG_HOME", xdg_dir, 1);
@@ -364,7 +368,8 @@ static void test_what_is_no_regular_file_is_refused(void **state)
 static void test_a_file_of_somebody_else_is_refused(void **state)
 {
     (void)state;
-    if (geteuid() != 0) /* only root can give files away; root's own file read by us is the other half */
+    if (geteuid() !=
+        0) /* only root can give files away; root's own file read by us is the other half */
         return;
     char *path = write_file("foreign.ini", "", 0, 0600);
     assert_int_equal(chown(path, 12345, 12345), 0);

@@ -29,7 +29,8 @@ static void names_are_shown_and_values_withheld(void **state)
     assert_true(table_check("db_error.tbl", 3, check_text));
 }
 
-/* The server cuts its texts at 512 bytes: the last mark that is there need not be the value's end. */
+/* The server cuts its texts at 512 bytes: the last mark that is there need not be the value's
+ * end. */
 static void a_text_without_its_end_shows_nothing_of_a_value(void **state)
 {
     char text[600] = "near 'SEC'";

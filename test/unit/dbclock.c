@@ -1,5 +1,6 @@
 /*
- * dbclock.c - the database's clock as the poller guesses it: never early, soon precise, and right again after a clock was set.
+ * dbclock.c - the database's clock as the poller guesses it: never early, soon precise, and right
+ * again after a clock was set.
  */
 #include "poller/dbclock.h"
 
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#define OFFSET_US INT64_C(1790000000123456) /* the database's clock minus the steady one, as it really is */
+/* the database's clock minus the steady one, as it really is */
+#define OFFSET_US INT64_C(1790000000123456)
 
 static int64_t shown(int64_t steady_us)
 {
@@ -70,7 +72,8 @@ static void drift_widens_the_bounds(void **state)
     (void)state;
     dbclock_sample(&c, 1000000, 1000300, shown(1000100));
     width = c.high_us - c.low_us;
-    /* an hour later the other clock has fallen behind by 100 ppm: no contradiction, just a new sample */
+    /* an hour later the other clock has fallen behind by 100 ppm: no contradiction, just a new
+     * sample */
     dbclock_sample(&c, 3601000000, 3601000300, shown(3601000100) - 360000);
     assert_true(c.low_us <= OFFSET_US - 360000 && OFFSET_US - 360000 <= c.high_us);
     assert_true(c.high_us - c.low_us <= width + 2000);
@@ -79,8 +82,10 @@ static void drift_widens_the_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reached_is_never_early),          cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
-        cmocka_unit_test(a_slow_answer_does_not_spoil_it), cmocka_unit_test(a_clock_that_was_set_is_followed),
+        cmocka_unit_test(reached_is_never_early),
+        cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
+        cmocka_unit_test(a_slow_answer_does_not_spoil_it),
+        cmocka_unit_test(a_clock_that_was_set_is_followed),
         cmocka_unit_test(drift_widens_the_bounds),
     };
 

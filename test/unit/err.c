@@ -73,10 +73,10 @@ static void control_characters_never_reach_the_terminal(void **state)
 static void exit_statuses_are_those_of_sysexits(void **state)
 {
     static const int rows[][2] = {
-        {ERR_NONE, 0},         {ERR_NOT_FOUND, 1}, {ERR_STATE, 1},      {ERR_USAGE, 64},     {ERR_DATA, 65},
-        {ERR_UNAVAILABLE, 69}, {ERR_LOST, 69},     {ERR_TRANSIENT, 75}, {ERR_DUPLICATE, 65}, {ERR_DENIED, 77},
-        {ERR_CONFIG, 78},      {ERR_BUSY, 75},     {ERR_SYSTEM, 71},    {ERR_FATAL, 70},     {-99, 70},
-        {ERR_LOCKED, 75},
+        {ERR_NONE, 0},       {ERR_NOT_FOUND, 1},    {ERR_STATE, 1},   {ERR_USAGE, 64},
+        {ERR_DATA, 65},      {ERR_UNAVAILABLE, 69}, {ERR_LOST, 69},   {ERR_TRANSIENT, 75},
+        {ERR_DUPLICATE, 65}, {ERR_DENIED, 77},      {ERR_CONFIG, 78}, {ERR_BUSY, 75},
+        {ERR_SYSTEM, 71},    {ERR_FATAL, 70},       {-99, 70},        {ERR_LOCKED, 75},
     };
 
     (void)state;

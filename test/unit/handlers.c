@@ -1,5 +1,6 @@
 /*
- * The handlers file: what is read, what is refused and in which words (test/data/handlers.tbl), the samples, and large input.
+ * The handlers file: what is read, what is refused and in which words (test/data/handlers.tbl), the
+ * samples, and large input.
  */
 #include "conf/handlers.h"
 
@@ -43,10 +44,11 @@ static void put_path(struct buf *b, const char *text)
 
 static void put_run(struct buf *b, const struct handler *h)
 {
-    assert_true((h->run == NULL) != (h->argv == NULL));
+    assert_true((!h->run) != (!h->argv));
     if (h->run) {
         buf_str(b, h->run);
-        while (b->len > 0 && b->data[b->len - 1] == '\n') /* of a block; the table has no room for it */
+        while (b->len > 0 &&
+               b->data[b->len - 1] == '\n') /* of a block; the table has no room for it */
             b->data[--b->len] = '\0';
         return;
     }
@@ -205,7 +207,8 @@ static void test_the_digest_tells_tables_apart(void **state)
 {
     (void)state;
     static const char one[] = "handlers: {a: {run: x}}", other[] = "handlers: {a: {run: y}}";
-    struct handlers *a = load_text(one, strlen(one)), *b = load_text(other, strlen(other)), *c = load_text(one, strlen(one));
+    struct handlers *a = load_text(one, strlen(one)), *b = load_text(other, strlen(other)),
+                    *c = load_text(one, strlen(one));
     assert_true(a->digest == c->digest);
     assert_true(a->digest != b->digest);
     handlers_free(a);
@@ -285,7 +288,8 @@ static void test_a_huge_file_is_refused(void **state)
     free(bytes);
 }
 
-/* The samples in etc/ load as they are; here a copy of each, so that the owner of the source tree does not matter. */
+/* The samples in etc/ load as they are; here a copy of each, so that the owner of the source tree
+ * does not matter. */
 /* The examples of etc/handlers.yaml are right, too. */
 static void test_the_sample_loads_when_everything_is_taken_in(void **state)
 {
@@ -323,32 +327,38 @@ static void test_the_samples_load(void **state)
     free(pattern);
 }
 
-/* etc/handlers.yaml shows every key but run once under defaults, as "#  KEY: VALUE", and these values are the defaults. */
+/* etc/handlers.yaml shows every key but run once under defaults, as "#  KEY: VALUE", and these
+ * values are the defaults. */
 static void test_the_sample_shows_every_key_with_its_default(void **state)
 {
     (void)state;
     char *sample = mem_printf("%s/etc/handlers.yaml", getenv("DQ_TOP"));
     struct buf text = slurp(sample), live = BUF_INIT;
     size_t shown = 0;
-    for (char *line = strtok(text.data, "\n"); line && strcmp(line, "handlers:") != 0; line = strtok(NULL, "\n")) {
+    for (char *line = strtok(text.data, "\n"); line && strcmp(line, "handlers:") != 0;
+         line = strtok(NULL, "\n")) {
         bool key = strncmp(line, "#  ", 3) == 0 && strchr(line, ':');
         buf_printf(&live, "%s%s\n", key ? "  " : "", key ? line + 3 : line);
         shown += key;
     }
     buf_str(&live, "handlers: {a: {run: x}}\n");
-    struct handlers *given = load_text(live.data, live.len), *bare = load_text("handlers: {a: {run: x}}\n", 24);
+    struct handlers *given = load_text(live.data, live.len),
+                    *bare = load_text("handlers: {a: {run: x}}\n", 24);
     size_t keys = 0;
     for (; handlers_keys[keys]; keys++) {
         char *line = mem_printf("\n  %s: ", handlers_keys[keys]);
-        char *a = value_text(&given->items[0], handlers_keys[keys]), *b = value_text(&bare->items[0], handlers_keys[keys]);
-        if (strcmp(handlers_keys[keys], "run") != 0 && strcmp(handlers_keys[keys], "user") != 0 && !strstr(live.data, line))
+        char *a = value_text(&given->items[0], handlers_keys[keys]),
+             *b = value_text(&bare->items[0], handlers_keys[keys]);
+        if (strcmp(handlers_keys[keys], "run") != 0 && strcmp(handlers_keys[keys], "user") != 0 &&
+            !strstr(live.data, line))
             fail_msg("%s is not in the sample", handlers_keys[keys]);
         assert_string_equal(a, b);
         free(line);
         free(a);
         free(b);
     }
-    assert_int_equal(shown, keys - 2); /* run belongs to handlers; user has no value that is a default */
+    /* run belongs to handlers; user has no value that is a default */
+    assert_int_equal(shown, keys - 2);
     handlers_free(given);
     handlers_free(bare);
     buf_done(&text);

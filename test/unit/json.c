@@ -1,4 +1,5 @@
-/* JSON: what is written is valid and read back to the byte, what is read fits its table or is refused. */
+/* JSON: what is written is valid and read back to the byte, what is read fits its table or is
+ * refused. */
 #include "base/json.h"
 
 #include <setjmp.h>
@@ -144,7 +145,8 @@ static void utf8_is_judged_exactly(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t chars = 99, bad = SIZE_MAX;
-        assert_int_equal(json_utf8_valid(rows[i].bytes, rows[i].len, &chars, &bad), rows[i].bad == SIZE_MAX);
+        assert_int_equal(json_utf8_valid(rows[i].bytes, rows[i].len, &chars, &bad),
+                         rows[i].bad == SIZE_MAX);
         assert_int_equal(chars, rows[i].chars);
         assert_int_equal(bad, rows[i].bad);
     }
@@ -154,7 +156,8 @@ static void an_object_is_read_by_its_table(void **state)
 {
     (void)state;
     assert_int_equal(
-        read_line(" { \"id\" : -9223372036854775808 , \"tag\":\"Gr\\u00fc\\u00dfe\", \"live\":true, \"body\":\"a\\u0000b\" }\r\n"),
+        read_line(
+            " { \"id\" : -9223372036854775808 , \"tag\":\"Gr\\u00fc\\u00dfe\", \"live\":true, \"body\":\"a\\u0000b\" }\r\n"),
         0);
     assert_string_equal(values[TAG].text, "Grüße");
     assert_int_equal(values[TAG].len, 7);
@@ -172,7 +175,8 @@ static void an_object_is_read_by_its_table(void **state)
 static void null_counts_as_absent(void **state)
 {
     (void)state;
-    assert_int_equal(read_line("{\"tag\":\"x\",\"body\":null,\"body_base64\":\"eA==\",\"id\":null}"), 0);
+    assert_int_equal(
+        read_line("{\"tag\":\"x\",\"body\":null,\"body_base64\":\"eA==\",\"id\":null}"), 0);
     assert_string_equal(values[BODY].text, "x");
     assert_false(values[ID].present);
     refuses("{\"tag\":null}", "\"tag\" is missing");
@@ -195,7 +199,8 @@ static void what_does_not_fit_the_table_is_refused(void **state)
     refuses("{\"tag\":\"x\",\"\":\"\"}", "unknown member \"\"");
     refuses("{\"tag\":\"x\",\"tag_base64\":\"eA==\"}", "unknown member \"tag_base64\"");
     refuses("{\"tag\":\"x\",\"tag\":\"y\"}", "duplicate object key at column 16");
-    refuses("{\"tag\":\"x\",\"body\":\"x\",\"body_base64\":\"eA==\"}", "\"body\" and \"body_base64\" cannot be combined");
+    refuses("{\"tag\":\"x\",\"body\":\"x\",\"body_base64\":\"eA==\"}",
+            "\"body\" and \"body_base64\" cannot be combined");
 }
 
 static void what_is_not_one_object_is_refused(void **state)
@@ -212,7 +217,8 @@ static void what_is_not_one_object_is_refused(void **state)
     refuses("{\"tag\":\"\xff\"}", "malformed JSON");
     refuses("{\"tag\":\"\\ud800\"}", "malformed JSON");
     refuses("\xef\xbb\xbf{\"tag\":\"x\"}", "\"{\" expected at column 1");
-    assert_int_equal(json_read_object(reader, "\0{\"tag\":\"x\"}", 12, members, COUNT, values, &err), ERR_DATA);
+    assert_int_equal(
+        json_read_object(reader, "\0{\"tag\":\"x\"}", 12, members, COUNT, values, &err), ERR_DATA);
 }
 
 static void a_fault_does_not_quote_the_text(void **state)
@@ -224,8 +230,8 @@ static void a_fault_does_not_quote_the_text(void **state)
 
 static void base64_is_strict(void **state)
 {
-    static const char *const bad[] = {
-        "eA", "eA=", "eA==\\n", "e A=", "eB==", "eHl=", "eHh=eHh=", "=", "====", "A===", "-_-_", "ü123"};
+    static const char *const bad[] = {"eA",       "eA=", "eA==\\n", "e A=", "eB==", "eHl=",
+                                      "eHh=eHh=", "=",   "====",    "A===", "-_-_", "ü123"};
     char line[80];
 
     (void)state;

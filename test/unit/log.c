@@ -79,8 +79,9 @@ static void an_event_is_one_line_with_time_level_and_name(void **state)
     errno = ENOENT;
     log_event(LOG_INFO, "task done", "id=%d tag=%s", 7, log_quote("mail.welcome"));
     assert_int_equal(errno, ENOENT);
-    assert_true(matches("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z info dqd msg=\"task done\" id=7 tag=mail\\.welcome\n$",
-                        written()));
+    assert_true(matches(
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z info dqd msg=\"task done\" id=7 tag=mail\\.welcome\n$",
+        written()));
     log_event(LOG_ERROR, "bare", "%s", "");
     assert_true(matches("error dqd msg=\"bare\"\n$", written()));
 }
@@ -217,7 +218,8 @@ static void check_unread(int reader, int writer)
     for (int i = 0; i < 20000; i++)
         log_event(LOG_INFO, "tick", "i=%d", i);
     log_catch_up();
-    assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0); /* who shares it would not expect that */
+    /* who shares it would not expect that */
+    assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
     assert_int_equal(fcntl(reader, F_SETFL, O_NONBLOCK), 0);
     while ((n = read(reader, all + len, sizeof all - 1 - len)) > 0)
         len += (size_t)n;
@@ -234,8 +236,10 @@ static void check_unread(int reader, int writer)
     all[n] = '\0';
     assert_int_equal(sscanf(strstr(all, "lines="), "lines=%lu", &lost), 1);
     assert_int_equal(written_lines + lost, 20000);
-    assert_true(matches("^[^\n]* warn dqd msg=\"log lines were lost because nobody read them\" lines=[0-9]+\n"
-                        "[^\n]* msg=\"again\"\n$", all));
+    assert_true(matches(
+        "^[^\n]* warn dqd msg=\"log lines were lost because nobody read them\" lines=[0-9]+\n"
+        "[^\n]* msg=\"again\"\n$",
+        all));
     close(reader);
     close(writer);
 }

@@ -1,5 +1,6 @@
 /*
- * look.c - what dqd asks the database about waiting tasks, and when. A case of looks.tbl is a little play: events, and after each
+ * look.c - what dqd asks the database about waiting tasks, and when. A case of looks.tbl is a
+ * little play: events, and after each
  * '>' what is to follow.
  */
 #include "poller/look.h"
@@ -27,7 +28,8 @@ struct play {
 
 static void begin(struct play *p, size_t tags)
 {
-    const struct look_settings s = {.poll_us = 200000, .lease_us = 60000000, .slots = 32, .claim_batch = 500};
+    const struct look_settings s = {
+        .poll_us = 200000, .lease_us = 60000000, .slots = 32, .claim_batch = 500};
 
     *p = (struct play){.now_us = BEGIN_US};
     dbclock_sample(&p->clock, BEGIN_US, BEGIN_US, 0);
@@ -162,7 +164,8 @@ static bool failed(struct play *p, char *text)
     }
     for (int why = LOOK_DEADLOCK; why <= LOOK_REFUSED; why++)
         if (!strcmp(name, names[why])) {
-            p->in_round = look_claim_failed(&p->look, p->step.tag, (enum look_failure)why, p->now_us, p->now_us, random);
+            p->in_round = look_claim_failed(&p->look, p->step.tag, (enum look_failure)why,
+                                            p->now_us, p->now_us, random);
             return true;
         }
     return false;
@@ -256,7 +259,8 @@ static void show_step(struct play *p, char *text, size_t size)
         snprintf(text, size, "ask:%c", name);
         break;
     case LOOK_CLAIM:
-        snprintf(text, size, "claim:%c,%zu%s", name, p->step.count, p->step.all_shares || p->look.shares == 1 ? "" : ",own");
+        snprintf(text, size, "claim:%c,%zu%s", name, p->step.count,
+                 p->step.all_shares || p->look.shares == 1 ? "" : ",own");
         break;
     }
 }

@@ -32,13 +32,15 @@ static bool check_row(char **cell, const char *where)
     struct err err;
     int64_t expected = -1;
 
-    if (!read_ladder(cell[0], &p) || (strcmp(cell[5], "never") && when_parse_duration(cell[5], &expected, &err))) {
+    if (!read_ladder(cell[0], &p) ||
+        (strcmp(cell[5], "never") && when_parse_duration(cell[5], &expected, &err))) {
         print_error("%s: malformed row\n", where);
         return false;
     }
     p.jitter_percent = (unsigned)atoi(cell[1]);
     int64_t delay_ms =
-        retry_delay_ms(&p, (uint32_t)strtoul(cell[2], NULL, 10), (uint32_t)strtoul(cell[3], NULL, 10), strtoull(cell[4], NULL, 10));
+        retry_delay_ms(&p, (uint32_t)strtoul(cell[2], NULL, 10),
+                       (uint32_t)strtoul(cell[3], NULL, 10), strtoull(cell[4], NULL, 10));
     if (delay_ms != expected)
         print_error("%s: got %lld ms\n", where, (long long)delay_ms);
     return delay_ms == expected;
@@ -59,12 +61,14 @@ static void the_default_ladder_allows_ten_attempts(void **state)
     assert_int_equal(retry_max_attempts(&none), 1);
 }
 
-/* Stored at 10:00:00; the attempts at 10:00:00, :05, :35 and 10:01:35 are where the ladder is known from. */
+/* Stored at 10:00:00; the attempts at 10:00:00, :05, :35 and 10:01:35 are where the ladder is known
+ * from. */
 static void a_task_that_keeps_failing_is_planned_to_the_millisecond(void **state)
 {
-    static const char *const planned[] = {"2026-11-20T10:00:05.000Z", "2026-11-20T10:00:35.000Z", "2026-11-20T10:01:35.000Z",
-                                          "2026-11-20T10:11:35.000Z", "2026-11-20T10:41:35.000Z", "2026-11-20T11:41:35.000Z",
-                                          "2026-11-20T17:41:35.000Z", "2026-11-21T17:41:35.000Z", "2026-11-23T17:41:35.000Z"};
+    static const char *const planned[] = {
+        "2026-11-20T10:00:05.000Z", "2026-11-20T10:00:35.000Z", "2026-11-20T10:01:35.000Z",
+        "2026-11-20T10:11:35.000Z", "2026-11-20T10:41:35.000Z", "2026-11-20T11:41:35.000Z",
+        "2026-11-20T17:41:35.000Z", "2026-11-21T17:41:35.000Z", "2026-11-23T17:41:35.000Z"};
     struct err err;
     char text[WHEN_TEXT_SIZE];
     int64_t at;

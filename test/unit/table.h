@@ -1,6 +1,6 @@
 /*
- * table.h - tests whose rows live in test/data/NAME.tbl: one row a line, cells between '|' with blanks around them trimmed, '#'
- * begins a comment line.
+ * table.h - tests whose rows live in test/data/NAME.tbl: one row a line, cells between '|' with
+ * blanks around them trimmed, '#' begins a comment line.
  */
 #ifndef DQ_TEST_TABLE_H
 #define DQ_TEST_TABLE_H
@@ -22,8 +22,8 @@ static char *table_trim(char *s)
     return s;
 }
 
-/* Calls check for each row; `where` ("instants.tbl:12") goes before its complaints. True when every row was fine and there was one.
- */
+/* Calls check for each row; `where` ("instants.tbl:12") goes before its complaints. True when every
+ * row was fine and there was one. */
 static bool table_check(const char *name, int cells, bool (*check)(char **cell, const char *where))
 {
     const char *top = getenv("DQ_TOP");

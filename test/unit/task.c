@@ -23,15 +23,22 @@ static void every_event_has_its_row(void **state)
         enum task_history history;
         bool needs_owner;
     } rows[TASK_EVENT_COUNT] = {
-        {TASK_CLAIM, TASK_BIT(TASK_PENDING), TASK_RUNNING, 1, false, false, DUE_KEPT, HISTORY_NONE, false},
-        {TASK_SUCCEED, TASK_BIT(TASK_RUNNING), TASK_DONE, 0, false, false, DUE_KEPT, HISTORY_OPTIONAL, true},
-        {TASK_TRY_LATER, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_RETRIED, HISTORY_ALWAYS, true},
-        {TASK_GIVE_UP, TASK_BIT(TASK_RUNNING), TASK_FAILED, 0, false, false, DUE_KEPT, HISTORY_ALWAYS, true},
-        {TASK_RELEASE, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, true, DUE_KEPT, HISTORY_IF_ERROR, true},
-        {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_APART, HISTORY_ALWAYS, false},
+        {TASK_CLAIM, TASK_BIT(TASK_PENDING), TASK_RUNNING, 1, false, false, DUE_KEPT, HISTORY_NONE,
+         false},
+        {TASK_SUCCEED, TASK_BIT(TASK_RUNNING), TASK_DONE, 0, false, false, DUE_KEPT,
+         HISTORY_OPTIONAL, true},
+        {TASK_TRY_LATER, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_RETRIED,
+         HISTORY_ALWAYS, true},
+        {TASK_GIVE_UP, TASK_BIT(TASK_RUNNING), TASK_FAILED, 0, false, false, DUE_KEPT,
+         HISTORY_ALWAYS, true},
+        {TASK_RELEASE, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, true, DUE_KEPT,
+         HISTORY_IF_ERROR, true},
+        {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_APART,
+         HISTORY_ALWAYS, false},
         {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, false, DUE_KEPT, HISTORY_ALWAYS, false},
         {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, true, false, DUE_GIVEN, HISTORY_NONE, false},
-        {TASK_RESCHEDULE, TASK_BIT(TASK_PENDING), TASK_PENDING, 0, false, false, DUE_GIVEN, HISTORY_NONE, false},
+        {TASK_RESCHEDULE, TASK_BIT(TASK_PENDING), TASK_PENDING, 0, false, false, DUE_GIVEN,
+         HISTORY_NONE, false},
     };
 
     (void)state;
@@ -90,7 +97,8 @@ static void a_task_owns_its_memory_and_can_be_done_twice(void **state)
     task_init(&t);
     assert_int_equal(t.body_size, SIZE_MAX);
     assert_int_equal(t.exit_code, -1);
-    assert_true(t.expected_at == TASK_TIME_NONE && t.update_at == TASK_TIME_NONE && t.lease_until_at == TASK_TIME_NONE);
+    assert_true(t.expected_at == TASK_TIME_NONE && t.update_at == TASK_TIME_NONE &&
+                t.lease_until_at == TASK_TIME_NONE);
     t.tag = mem_strdup("mail");
     t.body = mem_dup("a\0b", 3);
     t.output = mem_dup("out", 3);
@@ -127,9 +135,12 @@ static void a_bad_tag_is_refused_with_its_rule(void **state)
     tag_is("a\"", 2, "a tag must not contain quotes: byte 2 is U+0022" RULE);
     tag_is("`a", 2, "a tag must not contain quotes: byte 1 is U+0060" RULE);
     tag_is("a\\b", 3, "a tag must not contain backslashes: byte 2 is U+005C" RULE);
-    tag_is("a*", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002A" RULE);
-    tag_is("a?", 2, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+003F" RULE);
-    tag_is("a,b", 3, "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002C" RULE);
+    tag_is("a*", 2,
+           "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002A" RULE);
+    tag_is("a?", 2,
+           "a tag must not contain commas or the wildcards * and ?: byte 2 is U+003F" RULE);
+    tag_is("a,b", 3,
+           "a tag must not contain commas or the wildcards * and ?: byte 2 is U+002C" RULE);
     tag_is("", 0, "a tag must not be empty");
     tag_is("-o", 2, "a tag must not begin with \"-\" (byte 1)");
     tag_is("a\nb", 3, "a tag must not contain control characters: byte 2 is U+000A" RULE);
@@ -147,8 +158,9 @@ static void a_bad_tag_is_refused_with_its_rule(void **state)
 
 static void every_white_space_of_unicode_is_one(void **state)
 {
-    static const char *const spaces[] = {"\x20",         "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x8a",
-                                         "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+    static const char *const spaces[] = {
+        "\x20",         "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x8a",
+        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
     struct err err;
     char text[8];
 
@@ -192,9 +204,10 @@ static void a_handlers_name_may_have_wildcards(void **state)
     assert_int_equal(task_check_tag_glob("mail.*", 6, &err), 0);
     assert_int_equal(task_check_tag_glob("mail.*?", 7, &err), 0);
     assert_int_equal(task_check_tag_glob("mail *", 6, &err), ERR_DATA);
-    assert_string_equal(err.text,
-                        "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control characters,"
-                        " quotes, backslashes or commas");
+    assert_string_equal(
+        err.text,
+        "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control characters,"
+        " quotes, backslashes or commas");
     static const char *const bad[] = {"a\\*", "a,b", "'a'", "\"a\"", "`a`", "-*", "a\x7f"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(task_check_tag_glob(bad[i], strlen(bad[i]), &err), ERR_DATA);
@@ -247,7 +260,8 @@ static void globs_match_whole_tags(void **state)
         {"*aab", "aaaab", true},
         {"*ab*ab*ab", "ababab", true},
         {"*ab*ab*ab", "abab", false},
-        {"*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+        {"*a*a*a*a*a*a*a*a*b",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
     };
 
     (void)state;

@@ -1,5 +1,6 @@
 /*
- * verbs.c - the tables of verbs and options agree with themselves: what the parser and the help texts are made from.
+ * verbs.c - the tables of verbs and options agree with themselves: what the parser and the help
+ * texts are made from.
  */
 #include "cli/verbs.h"
 
@@ -23,11 +24,12 @@ static const struct cmd_option *option_at(const struct cmd *cmd, size_t i)
 static void test_names_and_letters_of_options_are_unique(void **state)
 {
     (void)state;
-    for (size_t v = 0; cmd_table[v] != NULL; v++) {
+    for (size_t v = 0; cmd_table[v]; v++) {
         size_t count = cmd_table[v]->option_count + cmd_global_option_count;
         for (size_t i = 0; i < count; i++) {
             for (size_t j = i + 1; j < count; j++) {
-                const struct cmd_option *a = option_at(cmd_table[v], i), *b = option_at(cmd_table[v], j);
+                const struct cmd_option *a = option_at(cmd_table[v], i),
+                                        *b = option_at(cmd_table[v], j);
                 if (strcmp(a->name, b->name) == 0 || (a->letter != 0 && a->letter == b->letter))
                     fail_msg("%s: --%s and --%s", cmd_table[v]->name, a->name, b->name);
             }
@@ -38,11 +40,11 @@ static void test_names_and_letters_of_options_are_unique(void **state)
 static void test_options_are_complete(void **state)
 {
     (void)state;
-    for (size_t v = 0; cmd_table[v] != NULL; v++) {
+    for (size_t v = 0; cmd_table[v]; v++) {
         for (size_t i = 0; i < cmd_table[v]->option_count + cmd_global_option_count; i++) {
             const struct cmd_option *o = option_at(cmd_table[v], i);
-            assert_int_equal(o->arg == NULL, o->type == CMD_FLAG);
-            assert_int_equal(o->choices != NULL, o->type == CMD_CHOICE);
+            assert_int_equal(!o->arg, o->type == CMD_FLAG);
+            assert_int_equal(!!o->choices, o->type == CMD_CHOICE);
             assert_true(strlen(o->help) > 0);
             assert_true(i >= cmd_table[v]->option_count || o->offset < cmd_table[v]->values_size);
         }
@@ -53,9 +55,9 @@ static void test_names_of_verbs_are_unique(void **state)
 {
     (void)state;
     struct err err;
-    for (size_t v = 0; cmd_table[v] != NULL; v++) {
+    for (size_t v = 0; cmd_table[v]; v++) {
         assert_ptr_equal(cmd_lookup(cmd_table[v]->name, &err), cmd_table[v]);
-        if (cmd_table[v]->alias != NULL)
+        if (cmd_table[v]->alias)
             assert_ptr_equal(cmd_lookup(cmd_table[v]->alias, &err), cmd_table[v]);
         assert_true(strlen(cmd_table[v]->summary) > 0);
         assert_int_not_equal(cmd_table[v]->summary[strlen(cmd_table[v]->summary) - 1], '.');
@@ -79,7 +81,8 @@ static void test_global_options_stand_before_or_after_the_verb(void **state)
     (void)state;
     struct cmd_context c;
     struct err err;
-    assert_int_equal(parse(&c, 7, (const char *const[]){"dq", "-o", "json", "show", "7", "-q", "8"}, &err), 0);
+    assert_int_equal(
+        parse(&c, 7, (const char *const[]){"dq", "-o", "json", "show", "7", "-q", "8"}, &err), 0);
     assert_ptr_equal(c.cmd, &cmd_show);
     assert_int_equal(c.output, OUT_JSON);
     assert_true(c.quiet);
@@ -93,7 +96,8 @@ static void test_words_after_two_dashes_are_operands(void **state)
     (void)state;
     struct cmd_context c;
     struct err err;
-    assert_int_equal(parse(&c, 5, (const char *const[]){"dq", "add", "tag", "--", "--in"}, &err), 0);
+    assert_int_equal(parse(&c, 5, (const char *const[]){"dq", "add", "tag", "--", "--in"}, &err),
+                     0);
     assert_int_equal(c.operand_count, 2);
     assert_string_equal(c.operands[1], "--in");
     cmd_close(&c);
@@ -102,11 +106,13 @@ static void test_words_after_two_dashes_are_operands(void **state)
 static void test_what_is_relative_needs_a_clock(void **state)
 {
     (void)state;
-    static const char *const relative[] = {"09:00", "+10m", "tomorrow", "friday 18:00", "now", "", "20:15"};
-    static const char *const absolute[] = {"2026-11-21", "2026-11-21 09:00", "2026-11-21T09:00:00Z", "@1790000000.5"};
-    for (size_t i = 0; i < sizeof(relative) / sizeof(relative[0]); i++)
+    static const char *const relative[] = {"09:00", "+10m", "tomorrow", "friday 18:00",
+                                           "now",   "",     "20:15"};
+    static const char *const absolute[] = {"2026-11-21", "2026-11-21 09:00", "2026-11-21T09:00:00Z",
+                                           "@1790000000.5"};
+    for (size_t i = 0; i < sizeof relative / sizeof relative[0]; i++)
         assert_true(cmd_time_is_relative(relative[i]));
-    for (size_t i = 0; i < sizeof(absolute) / sizeof(absolute[0]); i++)
+    for (size_t i = 0; i < sizeof absolute / sizeof absolute[0]; i++)
         assert_false(cmd_time_is_relative(absolute[i]));
 }
 

@@ -17,7 +17,7 @@ struct row {
     bool meant;
     uint64_t ids[3];
 };
-#define LINE(text) text, sizeof(text) - 1
+#define LINE(text) text, sizeof text - 1
 
 static const struct row rows[] = {
     {LINE("{\"id\":1}"), true, {1}},
@@ -95,12 +95,15 @@ static void verdicts_are_taken_to_the_letter(void **state)
     struct err err;
 
     (void)state;
-    assert_int_equal(verdict_parse(r, LINE("{\"id\":9223372036854775807,\"result\":\"done\"}"), &v, &err), 0);
+    assert_int_equal(
+        verdict_parse(r, LINE("{\"id\":9223372036854775807,\"result\":\"done\"}"), &v, &err), 0);
     assert_true(v.id == INT64_MAX && v.result == VERDICT_DONE && v.after_ms == -1 && !v.error);
-    assert_int_equal(verdict_parse(r, LINE(" {\"error\":\"no\",\"result\":\"fail\",\"id\":1}\r"), &v, &err), 0);
+    assert_int_equal(
+        verdict_parse(r, LINE(" {\"error\":\"no\",\"result\":\"fail\",\"id\":1}\r"), &v, &err), 0);
     assert_true(v.id == 1 && v.result == VERDICT_FAIL && v.after_ms == -1);
     assert_string_equal(v.error, "no");
-    assert_int_equal(verdict_parse(r, LINE("{\"id\":2,\"result\":\"retry\",\"after\":\"10m\"}"), &v, &err), 0);
+    assert_int_equal(
+        verdict_parse(r, LINE("{\"id\":2,\"result\":\"retry\",\"after\":\"10m\"}"), &v, &err), 0);
     assert_true(v.id == 2 && v.result == VERDICT_RETRY && v.after_ms == 600000 && !v.error);
     json_reader_free(r);
 }

@@ -12,16 +12,20 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* "! part" expects a refusal whose text contains the part. True: it was one, and that is settled. */
-static bool refused(const char *expected, int rc, const struct err *err, const char *where, bool *ret_fine)
+/* "! part" expects a refusal whose text contains the part. True: it was one, and that is
+ * settled. */
+static bool refused(const char *expected, int rc, const struct err *err, const char *where,
+                    bool *ret_fine)
 {
     bool wanted = *expected == '!';
 
     if (!wanted && !rc)
         return false;
-    *ret_fine = wanted && rc == ERR_DATA && err->code == ERR_DATA && strstr(err->text, expected + 2);
+    *ret_fine =
+        wanted && rc == ERR_DATA && err->code == ERR_DATA && strstr(err->text, expected + 2);
     if (!*ret_fine)
-        print_error("%s: got \"%s\", expected \"%s\"\n", where, rc ? err->text : "no error", expected);
+        print_error("%s: got \"%s\", expected \"%s\"\n", where, rc ? err->text : "no error",
+                    expected);
     return true;
 }
 
@@ -124,7 +128,8 @@ static bool check_instant(char **cell, const char *where)
         return false;
     }
     /* What is shown can be pasted. The last hours of 9999 are shown as 10000 east of Greenwich. */
-    if (strlen(when_format_local(local, at)) < 32 && (when_parse_instant(local, 0, &back, &err) || back != at)) {
+    if (strlen(when_format_local(local, at)) < 32 &&
+        (when_parse_instant(local, 0, &back, &err) || back != at)) {
         print_error("%s: %s is not read back\n", where, local);
         return false;
     }
@@ -167,15 +172,17 @@ static void every_date_agrees_with_the_c_library(void **state)
         time_t seconds = (time_t)((at - ((at % 1000) + 1000) % 1000) / 1000);
         struct tm tm;
         gmtime_r(&seconds, &tm);
-        snprintf(expected, sizeof expected, "%04d-%02d-%02d %02d:%02d:%02d.%03d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-                 tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(((at % 1000) + 1000) % 1000));
+        snprintf(expected, sizeof expected, "%04d-%02d-%02d %02d:%02d:%02d.%03d", tm.tm_year + 1900,
+                 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+                 (int)(((at % 1000) + 1000) % 1000));
         assert_string_equal(when_format_sql(text, at), expected);
         assert_int_equal(when_parse_sql(text, &back, &err), 0);
         assert_int_equal(back, at);
     }
 }
 
-/* A local time without its offset names the instant it came from, or is refused, and then with that instant among the readings. */
+/* A local time without its offset names the instant it came from, or is refused, and then with that
+ * instant among the readings. */
 static void check_local_time(int64_t at)
 {
     struct err err = {0};
@@ -200,8 +207,9 @@ static void check_local_time(int64_t at)
 
 static void local_times_name_one_instant_or_are_refused(void **state)
 {
-    static const char *const zones[] = {"Europe/Berlin",    "America/New_York", "Australia/Lord_Howe", "Pacific/Apia",
-                                        "America/St_Johns", "Asia/Kathmandu",   "Africa/Casablanca",   "UTC"};
+    static const char *const zones[] = {
+        "Europe/Berlin",    "America/New_York", "Australia/Lord_Howe", "Pacific/Apia",
+        "America/St_Johns", "Asia/Kathmandu",   "Africa/Casablanca",   "UTC"};
     uint64_t random = 42;
 
     (void)state;
@@ -209,10 +217,12 @@ static void local_times_name_one_instant_or_are_refused(void **state)
         set_zone(zones[i]);
         for (int n = 0; n < 5000; n++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            check_local_time((int64_t)(random >> 20) % (7000 * 365 * WHEN_DAY) - 70 * 365 * WHEN_DAY);
+            check_local_time((int64_t)(random >> 20) % (7000 * 365 * WHEN_DAY) -
+                             70 * 365 * WHEN_DAY);
         }
         /* All of 2011 and 2026, each with its clock changes. */
-        for (int64_t start = INT64_C(1293840000000); start < INT64_C(1800000000000); start += INT64_C(473385600000))
+        for (int64_t start = INT64_C(1293840000000); start < INT64_C(1800000000000);
+             start += INT64_C(473385600000))
             for (int64_t at = start; at < start + 366 * WHEN_DAY; at += 29 * WHEN_MINUTE)
                 check_local_time(at);
     }
