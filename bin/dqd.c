@@ -13,6 +13,7 @@
 #include "poller/lock.h"
 #include "poller/poller.h"
 #include "runner/runner.h"
+#include "wake/wake_listen.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
@@ -275,30 +275,18 @@ static void warn_of_handler(const struct handlers *handlers, const struct handle
     buf_done(&name);
 }
 
-/* 0, or why a dqd that stays could have no file there. One that is missing is made at the start,
- * mostly by systemd or by root. */
-static int wake_dir_fault(const char *dir)
-{
-    struct stat st;
-
-    if (!dir[0])
-        return 0;
-    if (lstat(dir, &st) < 0)
-        return errno == ENOENT ? 0 : errno;
-    return !S_ISDIR(st.st_mode) ? ENOTDIR : eaccess(dir, W_OK | X_OK) < 0 ? errno : 0;
-}
-
 static size_t warn_of_files(const struct conf *conf, const struct handlers *handlers)
 {
-    int fault = wake_dir_fault(conf->dqd.wake_dir);
+    struct err err = {0};
+    bool deaf = conf->dqd.wake_dir[0] && wake_listen_check(conf->dqd.wake_dir, &err) < 0;
 
-    if (fault)
+    if (deaf)
         fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n",
-                conf->path, conf->dqd.wake_dir, strerror(fault));
+                conf->path, conf->dqd.wake_dir, err.text);
     if (!handlers->count)
         fprintf(stderr, "dqd: %s: warning: there are no handlers, so no task would be started\n",
                 handlers->path);
-    return (size_t)(fault != 0) + (handlers->count == 0);
+    return (size_t)deaf + (handlers->count == 0);
 }
 
 /* What may be right at another time or for another account is a warning. */

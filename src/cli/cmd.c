@@ -6,13 +6,13 @@
 #include "cli/cmd.h"
 
 #include "base/mem.h"
-#include "base/poke.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/verbs.h"
 #include "store/schema.h"
 #include "store/task_get.h"
+#include "wake/wake_send.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -109,7 +109,7 @@ const struct handlers *cmd_handlers(struct cmd_context *c)
 void cmd_wake(const struct cmd_context *c, int64_t in_ms)
 {
     if (in_ms < c->conf->dqd.poll_interval_ms)
-        poke_send(c->conf->dqd.wake_dir, c->conf->mysql.database);
+        wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database);
 }
 
 /* ---- times and ids ---- */

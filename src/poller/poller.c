@@ -72,7 +72,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     p->give_up_us = now_us + patience_us;
     notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->flight.count);
     log_event(LOG_INFO, why, "jobs=%zu", p->flight.count);
-    wake_close(p);
+    wakeup_end(&p->wakeup);
     flight_return_held(p, "dqd ends");
     if (!p->runner_gone)
         runner_send_return(p->link);
@@ -131,7 +131,7 @@ static void advance(struct poller *p)
     bool settled = p->flight.count == 0 && p->results.count == 0 && !p->claims.recover;
 
     if (p->phase == PHASE_RUN && p->runner_gone) {
-        wake_close(p);
+        wakeup_end(&p->wakeup);
         p->phase = PHASE_DRAIN;
         p->drain_until_us = NEVER_US;
         p->give_up_us = now_us + p->conf->dqd.lease_ms * 1000;
@@ -288,7 +288,7 @@ static int64_t tick(struct poller *p)
     watch_reload(p, now_us);
     p->ticked_us = now_us;
     log_catch_up();
-    wake_run(p);
+    wakeup_take(&p->wakeup, &p->look);
     duty_run(p);
     if (!p->runner_gone && runner_flush(p->link, &err) < 0)
         report_take_all(p); /* what it said before it died still counts */
@@ -299,7 +299,7 @@ static int64_t tick(struct poller *p)
         p->watchdog_us = now_us + p->watchdog_every_us;
     }
     advance(p);
-    return MIN(MIN(MIN(duty_next(p), wake_next(p)), next_phase(p)),
+    return MIN(MIN(MIN(duty_next(p), wakeup_next(&p->wakeup)), next_phase(p)),
                MIN(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
 }
 
@@ -307,7 +307,7 @@ static void wait_until(struct poller *p, int64_t until_us)
 {
     struct pollfd fds[] = {{.fd = p->signal_fd, .events = POLLIN},
                            {.fd = -1, .events = POLLIN},
-                           {.fd = wake_fd(p), .events = POLLIN}};
+                           {.fd = wakeup_fd(&p->wakeup), .events = POLLIN}};
     int64_t wait_us = until_us == NEVER_US ? NEVER_US : until_us - when_steady_us();
     struct timespec ts;
 
@@ -325,7 +325,7 @@ static void wait_until(struct poller *p, int64_t until_us)
     ts = (struct timespec){.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
     (void)ppoll(fds, sizeof fds / sizeof fds[0], wait_us == NEVER_US ? NULL : &ts, NULL);
     if (fds[2].revents)
-        p->wake.rung = true;
+        wakeup_ring(&p->wakeup);
     if (fds[0].revents)
         take_signals(p);
 }
@@ -399,7 +399,7 @@ static int start(struct poller *p, struct err *err)
     if (rc == 0)
         rc = db_load_secret(p->db, err);
     if (rc == 0)
-        wake_open(p);
+        wakeup_listen(&p->wakeup, p->conf);
     if (rc == 0)
         rc = drop_root(p, err);
     lift_file_limit(p);
@@ -408,7 +408,7 @@ static int start(struct poller *p, struct err *err)
 
 static void finish(struct poller *p)
 {
-    wake_close(p);
+    wakeup_end(&p->wakeup);
     registry_leave(p);
     if (p->link)
         runner_stop(p->link, STOP_MS);
@@ -464,7 +464,7 @@ int poller_run(struct poller_options *o, struct err *err)
                        .conf = o->conf,
                        .signal_fd = -1,
                        .lock_fd = o->lock_fd,
-                       .wake = {.fd = -1, .file_fd = -1, .dir_fd = -1},
+                       .wakeup = {.off = o->mode == POLLER_ONCE},
                        .registry = {.shares = 1},
                        .drain_until_us = NEVER_US};
     struct look_settings look_settings;

@@ -42,7 +42,7 @@ int registry_beat(struct poller *p, struct err *err)
     p->registry.share = s.share;
     p->registry.shares = s.shares;
     look_set_shares(&p->look, s.shares);
-    wake_open(p); /* somebody may have removed the directory */
+    wakeup_listen(&p->wakeup, p->conf); /* the directory may have been removed */
     return 0;
 }
 

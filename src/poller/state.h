@@ -20,7 +20,7 @@
 #include "poller/settle.h"
 #include "poller/tags.h"
 #include "poller/upkeep.h"
-#include "poller/wake.h"
+#include "poller/wakeup.h"
 #include "runner/runner.h"
 #include "store/claim_ref.h"
 #include "store/db.h"
@@ -65,7 +65,7 @@ struct poller {
     struct registry registry;
     struct upkeep upkeep;
     struct troubles troubles;
-    struct wake wake;
+    struct wakeup wakeup;
 
     int64_t watchdog_us, watchdog_every_us;
     uint64_t ping_sent, ping_answered;

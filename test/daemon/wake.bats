@@ -101,7 +101,7 @@ up() { wait_until pollers 1 && wait_until quiet; }
     dqd_stop
 }
 
-pokes() # pokes COMMAND...: how many wakes a dqd of database dq would have got meanwhile
+wakes() # wakes COMMAND...: how many wakes a dqd of database dq would have got meanwhile
 {
     python3 - "$wake_dir" "$@" 3>&- <<'END'
 import ctypes, os, struct, subprocess, sys
@@ -130,23 +130,23 @@ END
 @test 'a wake is sent for what is due before the next poll, once, to the dqd of that database' {
     mkdir "$wake_dir"
     ini "wake_dir = $wake_dir"
-    [ "$(pokes "$DQ_BIN/dq" add t)" = 1 ]
-    [ "$(pokes "$DQ_BIN/dq" add t --in 19m --key k)" = 1 ]
-    [ "$(pokes "$DQ_BIN/dq" add t --in 19m --key k)" = 0 ] # it was there
-    [ "$(pokes "$DQ_BIN/dq" add t --in 21m)" = 0 ]
-    [ "$(pokes "$DQ_BIN/dq" add t --at '@1000000000')" = 1 ]
-    [ "$(pokes "$DQ_BIN/dq" add t --at 2100-01-01T00:00:00Z)" = 0 ]
-    [ "$(pokes "$DQ_BIN/dq" reschedule --key k -y --in 2h)" = 0 ]
-    [ "$(pokes "$DQ_BIN/dq" run-now --key k -y --dry-run)" = 0 ]
-    [ "$(pokes "$DQ_BIN/dq" run-now --key k -y)" = 1 ]
-    [ "$(pokes "$DQ_BIN/dq" cancel --key k -y)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" add t)" = 1 ]
+    [ "$(wakes "$DQ_BIN/dq" add t --in 19m --key k)" = 1 ]
+    [ "$(wakes "$DQ_BIN/dq" add t --in 19m --key k)" = 0 ] # it was there
+    [ "$(wakes "$DQ_BIN/dq" add t --in 21m)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" add t --at '@1000000000')" = 1 ]
+    [ "$(wakes "$DQ_BIN/dq" add t --at 2100-01-01T00:00:00Z)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" reschedule --key k -y --in 2h)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" run-now --key k -y --dry-run)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" run-now --key k -y)" = 1 ]
+    [ "$(wakes "$DQ_BIN/dq" cancel --key k -y)" = 0 ]
     for i in $(seq 8500); do echo "{\"tag\":\"t\",\"in\":\"$((i == 8001))h\"}"; done >"$BATS_TEST_TMPDIR/t.ndjson"
-    [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 3 ]
+    [ "$(wakes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 3 ]
     sed -i 's/0h/1h/; 2100s/1h/0h/' "$BATS_TEST_TMPDIR/t.ndjson"
-    [ "$(pokes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 1 ]
+    [ "$(wakes "$DQ_BIN/dq" add --from "$BATS_TEST_TMPDIR/t.ndjson")" = 1 ]
     sed -i 's/^database = .*/database = dq_other/' "$DQ_CONFIG"
     dq init
-    [ "$(pokes "$DQ_BIN/dq" add t)" = 0 ]
+    [ "$(wakes "$DQ_BIN/dq" add t)" = 0 ]
 }
 
 @test 'several dqd on a host: the one whose share it is takes it' {
@@ -270,7 +270,7 @@ END
     [ "$(ls "$wake_dir" | tr '\n' ' ')" = 'other wake.file wake.link ' ]
 }
 
-@test 'a directory that is removed: it and the file are made again, or dqd says once that it cannot be woken' {
+@test 'a directory that is removed: it and the file are recreated, or dqd says once that it cannot be woken' {
     local id made
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
     dqd_start --resident
@@ -280,7 +280,7 @@ END
     beaten
     id=$(dq add t)
     wait_until has_run "$id"
-    [ "$(grep -c 'made again' "$DQD_LOG")" = 1 ]
+    [ "$(grep -c 'been recreated' "$DQD_LOG")" = 1 ]
     mv "$wake_dir" "$BATS_TEST_TMPDIR/moved"
     becomes_link() # dqd may make the directory again at any moment
     {
@@ -289,13 +289,13 @@ END
     }
     wait_until becomes_link
     wait_until grep -q 'cannot wake' "$DQD_LOG"
-    made=$(grep -c 'made again' "$DQD_LOG")
+    made=$(grep -c 'been recreated' "$DQD_LOG")
     [ ! "$(find "$BATS_TEST_TMPDIR/moved" -name 'wake.*')" ]
     beaten
     rm "$wake_dir"
     wait_until files 1
     [ "$(grep -c 'cannot wake' "$DQD_LOG")" = 1 ]
-    wait_until eval '[ "$(grep -c "made again" "$DQD_LOG")" = $((made + 1)) ]'
+    wait_until eval '[ "$(grep -c "been recreated" "$DQD_LOG")" = $((made + 1)) ]'
     dqd_stop
     files 0
 }

@@ -33,12 +33,13 @@ scripts()
         BEGIN {    # place -> places it may include; a single header where only that is public
             may["src/base"] = "base/"
             may["src/conf"] = "base/ conf/"
+            may["src/wake"] = "base/ wake/"
             may["src/store"] = "base/ conf/conf.h store/"
             may["src/runner"] = "base/ conf/handlers.h runner/"
-            may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/"
+            may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h wake/wake_listen.h poller/"
             may["src/bench"] = "base/ conf/conf.h conf/handlers.h store/ bench/"
-            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h bench/ cli/"
-            may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/ cli/"
+            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h bench/ wake/wake_send.h cli/"
+            may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/ wake/wake_listen.h cli/"
         }
         {
             place = $1

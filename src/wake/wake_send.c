@@ -1,36 +1,27 @@
 /*
- * poke.c - see poke.h. Invariant: costs a few system calls, whatever the directory is or holds: it
- * may be one that anybody can write.
+ * wake_send.c - see wake_send.h. Invariant: sending costs a few system calls, whatever the
+ * directory is or holds; any account may be able to write it.
  */
-#include "base/poke.h"
+#include "wake/wake_send.h"
 
-#include "base/text.h"
+#include "wake/wake_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ENTRIES_MAX 256
 
-const char *poke_prefix(char buf[POKE_PREFIX_SIZE], const char *database)
-{
-    snprintf(buf, POKE_PREFIX_SIZE, "wake.%016" PRIx64 ".",
-             text_hash(TEXT_HASH_INIT, database, strlen(database)));
-    return buf;
-}
-
-void poke_send(const char *dir, const char *database)
+void wake_send(const char *dir, const char *database)
 {
     DIR *entries = *dir ? opendir(dir) : NULL;
     const struct dirent *e;
-    char prefix[POKE_PREFIX_SIZE];
+    char prefix[WAKE_FILE_PREFIX_SIZE];
 
     if (!entries)
         return;
-    poke_prefix(prefix, database);
+    wake_file_prefix(prefix, database);
     for (int i = 0; i < ENTRIES_MAX && (e = readdir(entries)); i++) {
         int fd;
 

@@ -1,0 +1,18 @@
+/*
+ * wake_file.h - how a dqd is woken: what the sender and the listener agree on.
+ *
+ * Every resident dqd has an empty file in one directory ([dqd] wake_dir). The name of the file
+ * begins with a hash of the database's name. To wake these dqd, dq opens their files and closes
+ * them again; inotify(7) reports that to each of them. A wake-up says "look now" and nothing else:
+ * a dqd that misses one looks a poll_interval later at most.
+ */
+#ifndef DQ_WAKE_WAKE_FILE_H
+#define DQ_WAKE_WAKE_FILE_H
+
+#define WAKE_FILE_PREFIX_SIZE 24
+
+/* The names of a database's files begin with this: "wake.<hash of the database's name>.". Returns
+ * buf. */
+const char *wake_file_prefix(char buf[WAKE_FILE_PREFIX_SIZE], const char *database);
+
+#endif
