@@ -4,6 +4,7 @@
 #include "bench/scratch_db.h"
 
 #include "base/mem.h"
+#include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/scratch_store.h"
 

@@ -9,6 +9,7 @@
 #include "bench/stop.h"
 #include "store/claim_ref.h"
 #include "store/claim_store.h"
+#include "store/db_connect.h"
 #include "store/peek_store.h"
 #include "store/scratch_store.h"
 #include "store/settle_store.h"

@@ -26,7 +26,7 @@ struct change {
     bool dry_run;
     struct progress progress;
     struct task_changed total;
-    struct row_faults faults;
+    struct rows_faults faults;
     uint64_t refused; /* ids that do not exist or are not in a state for it */
 };
 
@@ -253,7 +253,7 @@ static void report(const struct change *ch)
 /* Names the tasks that could not be changed, if there are not too many. */
 static void complain_faults(const struct change *ch)
 {
-    const struct row_faults *f = &ch->faults;
+    const struct rows_faults *f = &ch->faults;
 
     for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
         cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past,
@@ -293,6 +293,6 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
         report(&ch);
     else if (ch.total.changed > 0 && !ch.dry_run)
         put_done(&ch, err);
-    row_faults_done(&ch.faults);
+    rows_faults_done(&ch.faults);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/verbs.h"
+#include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/task_get.h"
 #include "wake/wake_send.h"
@@ -72,11 +73,11 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     if (rc == 0 && level >= CMD_DB && !c->db) {
         c->db = db_new(&c->conf->mysql);
         if (c->cmd->reads_only)
-            db_set_reader(c->db);
+            db_connect_for_reading(c->db);
     }
     if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
         rc = db_connect(c->db, err);
-        if (rc == 0 && db_is_read_only(c->db))
+        if (rc == 0 && db_connect_is_read_only(c->db))
             cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old",
                      db_server(c->db));
         if (rc == 0)

@@ -20,7 +20,7 @@ struct purge_values {
 struct purge {
     struct progress progress;
     uint64_t deleted; /* by the steps before */
-    struct row_faults faults;
+    struct rows_faults faults;
 };
 
 static void show_progress(const struct task_changed *so_far, void *arg)
@@ -78,7 +78,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (p.faults.count)
         cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s",
                      p.faults.count, p.faults.items[0].id, p.faults.items[0].err.text);
-    row_faults_done(&p.faults);
+    rows_faults_done(&p.faults);
     if (rc < 0)
         return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
     struct buf b = BUF_INIT;

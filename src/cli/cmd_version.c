@@ -2,6 +2,7 @@
  * cmd_version.c - dq version: of dq, of the client library, and with -v of the server.
  */
 #include "cli/verbs.h"
+#include "store/db_connect.h"
 
 static void get_dq(const void *row __attribute__((unused)), const void *arg __attribute__((unused)),
                    struct cell *ret)

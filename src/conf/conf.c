@@ -475,6 +475,11 @@ void conf_free(struct conf *c)
     free(c);
 }
 
+const char *conf_or_null(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
 static bool same(const struct conf *a, const struct conf *b, const struct conf_key *key)
 {
     const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;

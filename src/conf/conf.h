@@ -125,6 +125,9 @@ int conf_read_secret(const char *path, char **ret_secret, struct err *err)
     __attribute__((warn_unused_result));
 void conf_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
 
+/* The text of a setting, or NULL if it is not set or empty. */
+const char *conf_or_null(const char *text);
+
 /* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no
  * race): regular file, owned by root or the effective user, not writable by group or others.
  * Symbolic links are followed; what counts is the file. A descriptor, or ERR_CONFIG. `what` names

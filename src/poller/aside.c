@@ -37,7 +37,7 @@ static struct aside_row *find(struct aside *a, uint64_t id)
     return &a->rows[a->count++];
 }
 
-void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us)
+void aside_put(struct aside *a, const struct rows_fault *f, int64_t now_us)
 {
     int64_t most_us = f->err.code == ERR_LOCKED ? HOLD_LOCKED_US : HOLD_REFUSED_US;
 
@@ -63,7 +63,7 @@ void aside_forget(struct aside *a, uint64_t id)
     }
 }
 
-void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us)
+void aside_put_all(struct aside *a, const struct rows_faults *f, int64_t now_us)
 {
     for (size_t i = 0; i < f->count; i++)
         aside_put(a, &f->items[i], now_us);

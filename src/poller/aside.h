@@ -24,15 +24,15 @@ struct aside {
     size_t count, cap;
     int64_t since_us; /* the first of them was put aside then; meaningful while there are some */
     int64_t said_us;  /* when aside_news was last true; 0: not since it was empty */
-    struct row_fault last;
+    struct rows_fault last;
 };
 void aside_done(struct aside *a);
 
 /* Puts a row aside for longer than the last time: 0.1 s and twice as long each time, at most 5
  * s for a lock, a minute for what the server refuses. Of more than ASIDE_MOST the rest is not
  * noted. */
-void aside_put(struct aside *a, const struct row_fault *f, int64_t now_us);
-void aside_put_all(struct aside *a, const struct row_faults *f, int64_t now_us);
+void aside_put(struct aside *a, const struct rows_fault *f, int64_t now_us);
+void aside_put_all(struct aside *a, const struct rows_faults *f, int64_t now_us);
 void aside_forget(struct aside *a, uint64_t id); /* it was changed */
 /* Those that are not to be tried yet; *ret_ids is heap memory (NULL: none). Rows of which nothing
  * was heard since their time came are forgotten: they were changed by now, or are gone. */

@@ -143,11 +143,11 @@ static int load_some(struct poller *p, struct flight_job *j, struct err *err)
     }
     int rc = n ? body_store_load(p->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
     free(missing);
-    if (row_error(p->db, rc) && !j->singly) {
+    if (rows_at_fault(p->db, rc) && !j->singly) {
         j->singly = true;
         return 0;
     }
-    if (row_error(p->db, rc)) {
+    if (rows_at_fault(p->db, rc)) {
         give_up(p, j, first, err->text);
         return 0;
     }

@@ -45,7 +45,7 @@ void care_say_left(const struct poller *p)
     }
 }
 
-void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us)
+void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)
 {
     aside_put_all(&t->aside, f, now_us);
     if (f->count)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* rows that a claim could not change */
-void care_put_aside(struct tag_state *t, const struct row_faults *f, int64_t now_us);
+void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us);
 /* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open
  * transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);

@@ -116,7 +116,7 @@ static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t s
 }
 
 static void claim_worked(struct poller *p, struct tag_state *t, struct task_array *won, size_t seen,
-                         const struct row_faults *faults, int64_t sent_us)
+                         const struct rows_faults *faults, int64_t sent_us)
 {
     struct look_claim c = {.seen = seen,
                            .bad = faults->count,
@@ -159,7 +159,7 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
         .max_attempts = retry_max_attempts(&h->retry),
         .lease_ms = p->conf->dqd.lease_ms,
         .global_limit = (uint32_t)h->global_max_running};
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     uint64_t *aside;
     size_t seen = 0, lost = 0;
     int64_t sent_us = when_steady_us();
@@ -181,7 +181,7 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
                       won.count, lost);
         take(p, t, &won, sent_us);
     }
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     task_array_done(&won);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "poller/state.h"
+#include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/settle_fit.h"
 

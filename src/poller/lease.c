@@ -201,17 +201,17 @@ int64_t lease_renew_next(const struct poller *p)
     return p->leases.again_us ? MIN(p->leases.again_us, next) : next;
 }
 
-static bool any_fault(const struct row_faults *f, const struct flight_job *j)
+static bool any_fault(const struct rows_faults *f, const struct flight_job *j)
 {
     for (uint32_t k = 0; f->count && k < j->count; k++)
-        if (!j->flight[k].ended && !j->flight[k].lost && row_faults_find(f, j->flight[k].id))
+        if (!j->flight[k].ended && !j->flight[k].lost && rows_faults_find(f, j->flight[k].id))
             return true;
     return false;
 }
 
 /* The leases of these rows go on to their end: they are tried again soon, and the log says it
  * once. */
-static void note_faults(struct poller *p, const struct row_faults *f, int64_t now_us)
+static void note_faults(struct poller *p, const struct rows_faults *f, int64_t now_us)
 {
     p->leases.again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
     if (f->count && !p->leases.faulty)
@@ -233,7 +233,7 @@ int lease_renew(struct poller *p, struct err *err)
     struct claim_ref *refs = refs_of(p, sent_us, age_us, true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     uint32_t *numbers = mem_alloc((p->flight.cap + 1) * sizeof *numbers);
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     int rc = 0;
 
     if (n)
@@ -257,12 +257,12 @@ int lease_renew(struct poller *p, struct err *err)
     }
     for (size_t i = 0; i < p->results.count; i++)
         if (sent_us - p->results.items[i].leased_us >= age_us &&
-            !row_faults_find(&faults, p->results.items[i].s.id))
+            !rows_faults_find(&faults, p->results.items[i].s.id))
             p->results.items[i].leased_us = sent_us;
     if (jobs)
         runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
 out:
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     free(refs);
     free(lost);
     free(numbers);

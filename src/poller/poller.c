@@ -12,6 +12,8 @@
 #include "poller/notify.h"
 #include "poller/report.h"
 #include "poller/state.h"
+#include "store/db_connect.h"
+#include "store/db_session.h"
 #include "store/peek_store.h"
 
 #include <errno.h>
@@ -397,7 +399,7 @@ static int start(struct poller *p, struct err *err)
     if (rc == 0)
         rc = runner_start(&r, &p->link, err);
     if (rc == 0)
-        rc = db_load_secret(p->db, err);
+        rc = db_connect_load_secret(p->db, err);
     if (rc == 0)
         wakeup_listen(&p->wakeup, p->conf);
     if (rc == 0)
@@ -477,7 +479,7 @@ int poller_run(struct poller_options *o, struct err *err)
     p.table->users = 1;
     p.db = db_new(&p.conf->mysql);
     session = session_of(p.conf);
-    db_set_session(p.db, &session);
+    db_session_set(p.db, &session);
     p.slots = o->slots ? o->slots : p.conf->dqd.slots;
     look_settings = look_settings_of(&p);
     look_init(&p.look, &look_settings, &p.clock);

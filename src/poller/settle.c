@@ -114,7 +114,7 @@ static void count(struct poller *p, const struct settlement *s, bool applied)
 
 /* The server refused the data of a result: it is settled without its text, so that an odd byte does
  * not cost the result. */
-static bool settle_bare(struct poller *p, const struct settlement *s, const struct row_fault *f,
+static bool settle_bare(struct poller *p, const struct settlement *s, const struct rows_fault *f,
                         bool *applied)
 {
     struct settlement bare = *s;
@@ -135,7 +135,7 @@ static bool settle_bare(struct poller *p, const struct settlement *s, const stru
 
 /* It stays in the queue, and is tried again after a while that grows; others are settled
  * meanwhile. */
-static void keep_back(struct poller *p, struct settle_item *r, const struct row_fault *f,
+static void keep_back(struct poller *p, struct settle_item *r, const struct rows_fault *f,
                       int64_t now_us)
 {
     int64_t most_us = p->conf->dqd.lease_ms * 1000 / 8;
@@ -193,7 +193,7 @@ int settle_flush(struct poller *p, struct err *err)
     size_t at[SETTLE_MOST];
     struct settlement s[SETTLE_MOST] = {0};
     bool applied[SETTLE_MOST] = {false}, stays[SETTLE_MOST] = {false};
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     bool put_back = false, kept;
     size_t n = choose(p, at, &kept);
     int rc;
@@ -219,7 +219,7 @@ int settle_flush(struct poller *p, struct err *err)
     remove_settled(p, at, stays, n);
     look_settled(&p->look, put_back, p->flight.count == 0);
 out:
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     return rc;
 }
 

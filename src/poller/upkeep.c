@@ -112,7 +112,7 @@ static void log_left(struct poller *p, int64_t now_us)
 int upkeep_reap(struct poller *p, struct err *err)
 {
     struct task_array expired = {0};
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->upkeep.aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
@@ -136,7 +136,7 @@ int upkeep_reap(struct poller *p, struct err *err)
             look_reaped(&p->look);
     }
     log_left(p, when_steady_us());
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     task_array_done(&expired);
     return rc;
 }
@@ -149,14 +149,14 @@ int64_t upkeep_retention_next(const struct poller *p)
 static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted,
                  struct err *err)
 {
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     int rc = retention_store_expire(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
 
     if (faults.count)
         log_event(LOG_WARN, "old tasks cannot be deleted, the others are",
                   "tasks=%zu id=%" PRIu64 " error=%s", faults.count, faults.items[0].id,
                   log_quote(faults.items[0].err.text));
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     return rc;
 }
 

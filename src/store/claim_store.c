@@ -8,6 +8,8 @@
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
+#include "store/db_latest.h"
+#include "store/db_put.h"
 #include "store/sql.h"
 #include "store/task_read.h"
 
@@ -264,7 +266,7 @@ static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
 }
 
 /* Rows that nobody could count up go aside before the server refuses the statement for them. */
-static void refuse_extremes(struct task_array *found, struct row_faults *faults)
+static void refuse_extremes(struct task_array *found, struct rows_faults *faults)
 {
     size_t kept = 0;
 
@@ -280,14 +282,14 @@ static void refuse_extremes(struct task_array *found, struct row_faults *faults)
         err_set(&why, ERR_DATA,
                 "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0",
                 t->version, t->attempt);
-        row_faults_add(faults, t->id, i, &why);
+        rows_faults_add(faults, t->id, i, &why);
     }
     for (size_t i = kept; faults && i < found->count; i++)
         task_done(&found->items[i]);
     found->count = faults ? kept : found->count;
 }
 
-static int find_some(struct claiming *w, size_t limit, struct row_faults *faults, size_t *ret_seen,
+static int find_some(struct claiming *w, size_t limit, struct rows_faults *faults, size_t *ret_seen,
                      struct err *err)
 {
     const struct claim_ask *ask = w->ask;
@@ -322,7 +324,7 @@ static int find_held(struct claiming *w, struct err *err)
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 
 /* *ret_again: some row is bad, another degree of care may help. */
-static int claim_limited(struct claiming *w, enum care care, struct row_faults *faults,
+static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
                          size_t *ret_seen, bool *ret_again, struct err *err)
 {
     struct rows_work work = {0, w, claiming_id, claim_part};
@@ -349,9 +351,9 @@ static int claim_limited(struct claiming *w, enum care care, struct row_faults *
         rc = db_commit(w->db, err);
     if (rc < 0)
         db_rollback(w->db);
-    *ret_again = faults && locked && row_error(w->db, rc) && w->found.count;
+    *ret_again = faults && locked && rows_at_fault(w->db, rc) && w->found.count;
     if (*ret_again && care == CARE_ONE) {
-        row_faults_add(faults, w->refs[0].id, 0, err);
+        rows_faults_add(faults, w->refs[0].id, 0, err);
         w->rows = 0;
         *ret_again = false;
         rc = 0;
@@ -362,7 +364,7 @@ static int claim_limited(struct claiming *w, enum care care, struct row_faults *
 
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       struct task_array *won, size_t *ret_seen, size_t *ret_lost,
-                      struct row_faults *faults, struct err *err)
+                      struct rows_faults *faults, struct err *err)
 {
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
     enum care care = ask->careful ? CARE_SIFT : CARE_NONE;

@@ -50,7 +50,7 @@ struct claim_ask {
  * took is ours and would otherwise wait for its lease to end. */
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       struct task_array *won, size_t *ret_seen, size_t *ret_lost,
-                      struct row_faults *faults, struct err *err)
+                      struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Running tasks that carry our token but are not among known[] (sorted ascending): claimed by an

@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/when.h"
-#include "store/db_error.h"
-#include "store/db_private.h"
+#include "store/db_connect.h"
+#include "store/db_handle.h"
+#include "store/db_session.h"
 
-#include <errmsg.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +32,11 @@ struct db_rows {
 
 struct db *db_new(const struct conf_mysql *conf)
 {
+    static const struct db_session usual = DB_SESSION_DEFAULT;
     struct db *db = mem_zero(1, sizeof *db);
+
     db->conf = conf;
-    db->session = (struct db_session)DB_SESSION_DEFAULT;
+    db_session_set(db, &usual);
     return db;
 }
 
@@ -47,38 +49,14 @@ void db_free(struct db *db)
     free(db);
 }
 
-int db_load_secret(struct db *db, struct err *err)
-{
-    const char *path = db->conf->password_file;
-
-    if (db->password_loaded)
-        return 0;
-    if (path && *path) {
-        int rc = conf_read_secret(path, &db->password, err);
-        if (rc < 0)
-            return rc;
-    }
-    db->password_loaded = true;
-    return 0;
-}
-
 bool db_connected(const struct db *db)
 {
     return db->my;
 }
 
-void db_drop(struct db *db)
-{
-    if (db->my)
-        mysql_close(db->my);
-    db->my = NULL;
-    db->max_packet = 0;
-    db->cluster = DB_CLUSTER_UNKNOWN;
-}
-
 void db_close(struct db *db)
 {
-    db_drop(db);
+    db_handle_drop(db);
     db->in_tx = false;
 }
 
@@ -98,11 +76,6 @@ const char *db_server(const struct db *db)
     return db->my ? db->server : "not connected";
 }
 
-void db_set_session(struct db *db, const struct db_session *session)
-{
-    db->session = *session;
-}
-
 bool db_is_mariadb(const struct db *db)
 {
     return db->mariadb;
@@ -118,71 +91,7 @@ unsigned db_server_version(const struct db *db)
     return db->version;
 }
 
-int db_fail_with(struct db *db, unsigned number, const char *text, struct err *err)
-{
-    bool drop;
-
-    /* MariaDB's library reports this for any connection under TLS that breaks or times out. */
-    if (number == CR_SSL_CONNECTION_ERROR)
-        number = CR_SERVER_LOST;
-    int code = db_error_set(err, number, text, db->at, &drop);
-
-    /* one at a time: the first is killed before anything else is done */
-    if (code == ERR_LOST && db->my && !db->orphan) {
-        db->orphan = mysql_thread_id(db->my);
-        memcpy(db->orphan_at, db->at, sizeof db->at);
-        db->orphan_since = db->connected_at;
-    }
-    if (code == ERR_LOST && when_steady() - db->sent_at >= db->conf->read_timeout_ms)
-        memcpy(db->stalled_at, db->at, sizeof db->at);
-    if (drop)
-        db_drop(db);
-    else if (code == ERR_TRANSIENT || code == ERR_LOCKED)
-        db_rollback(db);
-    return code;
-}
-
-int db_fail(struct db *db, struct err *err)
-{
-    return db_fail_with(db, mysql_errno(db->my), mysql_error(db->my), err);
-}
-
 /* ---- statements */
-
-/* What was sent is no answer to what was asked: nothing more can be learned from this
- * connection. */
-static int odd_answer(struct db *db, unsigned columns, unsigned wanted, struct err *err)
-{
-    db_drop(db);
-    return err_set(
-        err, ERR_FATAL,
-        "%s: the server's answer has %u columns where %u were asked for: is something else listening there?",
-        db->at, columns, wanted);
-}
-
-int db_run(struct db *db, const char *sql, struct err *err)
-{
-    db->sent_at = when_steady();
-    return mysql_real_query(db->my, sql, strlen(sql)) ? db_fail(db, err) : 0;
-}
-
-int db_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err)
-{
-    int rc = db_run(db, sql, err);
-    if (rc < 0)
-        return rc;
-    if (!mysql_field_count(db->my))
-        return odd_answer(db, 0, 1, err);
-    MYSQL_RES *res = mysql_store_result(db->my);
-    if (!res)
-        return db_fail(db, err);
-    MYSQL_ROW row = mysql_fetch_row(res);
-    const char *last = row && mysql_num_fields(res) ? row[mysql_num_fields(res) - 1] : NULL;
-    if (last)
-        *ret = strtoull(last, NULL, 10);
-    mysql_free_result(res);
-    return 0;
-}
 
 static int send_statement(struct db *db, const struct buf *sql, struct err *err)
 {
@@ -190,7 +99,7 @@ static int send_statement(struct db *db, const struct buf *sql, struct err *err)
     if (rc < 0)
         return rc;
     db->sent_at = when_steady();
-    return mysql_real_query(db->my, sql->data, sql->len) ? db_fail(db, err) : 0;
+    return mysql_real_query(db->my, sql->data, sql->len) ? db_handle_fail(db, err) : 0;
 }
 
 int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err *err)
@@ -199,19 +108,11 @@ int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err
     if (rc < 0)
         return rc;
     if (mysql_field_count(db->my))
-        return odd_answer(db, mysql_field_count(db->my), 0, err);
-    db_note_result(db, mysql_insert_id(db->my));
+        return db_handle_odd_answer(db, mysql_field_count(db->my), 0, err);
+    db_handle_note_result(db, mysql_insert_id(db->my));
     if (ret_rows)
         *ret_rows = mysql_affected_rows(db->my);
     return 0;
-}
-
-void db_note_result(struct db *db, uint64_t insert_id)
-{
-    const char *info = mysql_info(db->my), *p = info ? strstr(info, "Duplicates: ") : NULL;
-
-    db->insert_id = insert_id;
-    db->duplicates = p ? strtoull(p + strlen("Duplicates: "), NULL, 10) : 0;
 }
 
 uint64_t db_insert_id(const struct db *db)
@@ -232,10 +133,10 @@ int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream
         return rc;
     if (columns == DB_ANY_COLUMNS ? mysql_field_count(db->my) == 0
                                   : mysql_field_count(db->my) != columns)
-        return odd_answer(db, mysql_field_count(db->my), columns, err);
+        return db_handle_odd_answer(db, mysql_field_count(db->my), columns, err);
     MYSQL_RES *res = stream ? mysql_use_result(db->my) : mysql_store_result(db->my);
     if (!res)
-        return db_fail(db, err);
+        return db_handle_fail(db, err);
     struct db_rows *r = mem_zero(1, sizeof *r);
     r->db = db;
     r->stream = stream;
@@ -261,7 +162,7 @@ int db_rows_next(struct db_rows *r, struct err *err)
     snprintf(text, sizeof text, "%s", mysql_error(r->db->my));
     mysql_free_result(r->res); /* before the connection goes: a streamed result points to it */
     r->res = NULL;
-    return db_fail_with(r->db, number, text, err);
+    return db_handle_fail_with(r->db, number, text, err);
 }
 
 void db_rows_free(struct db_rows *r)
@@ -388,7 +289,7 @@ int db_begin(struct db *db, struct err *err)
     int rc = db_connect(db, err);
     if (rc < 0)
         return rc;
-    rc = db_run(db, "START TRANSACTION", err);
+    rc = db_handle_run(db, "START TRANSACTION", err);
     db->in_tx = rc == 0;
     return rc;
 }
@@ -396,7 +297,7 @@ int db_begin(struct db *db, struct err *err)
 int db_commit(struct db *db, struct err *err)
 {
     int rc = db->my
-                 ? db_run(db, "COMMIT", err)
+                 ? db_handle_run(db, "COMMIT", err)
                  : err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
     db->in_tx = false;
     return rc;
@@ -404,9 +305,7 @@ int db_commit(struct db *db, struct err *err)
 
 void db_rollback(struct db *db)
 {
-    db->in_tx = false;
-    if (db->my && mysql_query(db->my, "ROLLBACK"))
-        db_drop(db);
+    db_handle_rollback(db);
 }
 
 int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
@@ -415,10 +314,10 @@ int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 
     int rc = db_connect(db, err);
     if (rc == 0 && !db->max_packet) {
-        rc = db_ask(db, "SELECT @@max_allowed_packet", &bytes, err);
+        rc = db_handle_ask(db, "SELECT @@max_allowed_packet", &bytes, err);
         db->max_packet = (size_t)bytes;
     }
     if (rc == 0)
-        *ret_bytes = db->max_packet < CLIENT_PACKET_MAX ? db->max_packet : CLIENT_PACKET_MAX;
+        *ret_bytes = db->max_packet < DB_HANDLE_PACKET_MAX ? db->max_packet : DB_HANDLE_PACKET_MAX;
     return rc;
 }

@@ -4,10 +4,13 @@
  * Invariant: a connection that is handed out has every setting that the store counts on, and
  * nothing that an earlier connection of this handle left behind still runs on that server.
  */
+#include "store/db_connect.h"
+#include "base/buf.h"
 #include "base/when.h"
-#include "store/db.h"
 #include "store/db_error.h"
-#include "store/db_private.h"
+#include "store/db_handle.h"
+#include "store/db_session.h"
+#include "store/db_tls.h"
 
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
 #include <nss.h>
@@ -19,11 +22,6 @@
 #include <unistd.h>
 
 #define ORPHAN_WAIT_MS 3000
-
-static const char *set_or_null(const char *s)
-{
-    return s && *s ? s : NULL;
-}
 
 /* The client library's first act is to look up the port of the service "mysql", whether it will
  * need it or not. Of what nsswitch.conf may name for that, only /etc/services is asked: looking for
@@ -48,7 +46,7 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
 {
     const unsigned off = 0, connect = seconds(c->connect_timeout_ms),
                    rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
-    const unsigned long packet = CLIENT_PACKET_MAX;
+    const unsigned long packet = DB_HANDLE_PACKET_MAX;
 
     mysql_options(my, MYSQL_OPT_LOCAL_INFILE, &off);
     mysql_options(my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
@@ -56,7 +54,7 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     mysql_options(my, MYSQL_OPT_READ_TIMEOUT, &rd);
     mysql_options(my, MYSQL_OPT_WRITE_TIMEOUT, &wr);
     mysql_options(my, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
-    if (set_or_null(c->defaults_file)) {
+    if (conf_or_null(c->defaults_file)) {
         if (access(c->defaults_file, R_OK)) /* the library takes a missing one for empty */
             return err_set(err, ERR_CONFIG, "defaults_file %s: %m", c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
@@ -78,7 +76,7 @@ static int kill_orphan(struct db *db, struct err *err)
 
     if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan)
         goto gone;
-    int rc = db_ask(db, "SHOW GLOBAL STATUS LIKE 'Uptime'", &uptime_s, err);
+    int rc = db_handle_ask(db, "SHOW GLOBAL STATUS LIKE 'Uptime'", &uptime_s, err);
     if (rc < 0)
         return rc;
     if (when_steady() - (int64_t)(uptime_s + 1) * 1000 > db->orphan_since)
@@ -88,19 +86,19 @@ static int kill_orphan(struct db *db, struct err *err)
         if (mysql_errno(db->my) == 1095 /* ER_KILL_DENIED_ERROR */)
             goto gone;
         if (mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
-            return db_fail(db, err);
+            return db_handle_fail(db, err);
     }
     snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu",
              db->orphan);
     for (;;) {
         unsigned long long alive = 1;
-        rc = db_ask(db, sql, &alive, err);
+        rc = db_handle_ask(db, sql, &alive, err);
         if (rc < 0)
             return rc;
         if (!alive)
             goto gone;
         if (when_steady() > deadline) {
-            db_close(db);
+            db_handle_drop(db);
             return err_set(err, ERR_UNAVAILABLE,
                            "%s: the connection that broke is still busy there", db->at);
         }
@@ -120,12 +118,12 @@ static int no_tls(const struct db *db, struct err *err)
 /* The operator's own statement, which runs before the settings that the store counts on. */
 static int run_init_command(struct db *db, const char *database, struct err *err)
 {
-    int rc = db_run(db, db->conf->init_command, err);
+    int rc = db_handle_run(db, db->conf->init_command, err);
 
     if (rc == 0)
         mysql_free_result(mysql_store_result(db->my));            /* a SELECT is as good as a SET */
     if (rc == 0 && database && mysql_select_db(db->my, database)) /* USE is none of its business */
-        return db_fail(db, err);
+        return db_handle_fail(db, err);
     if (rc == 0)
         return 0;
     err_prefix(err, "init_command in [mysql]");
@@ -144,7 +142,7 @@ static int set_up(struct db *db, const char *database, struct err *err)
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) &&
         strstr(mysql_get_host_info(db->my), "TCP"))
         return no_tls(db, err);
-    if (set_or_null(db->conf->init_command))
+    if (conf_or_null(db->conf->init_command))
         rc = run_init_command(db, database, err);
     if (rc == 0)
         rc = db_session_set_up(db, err);
@@ -190,7 +188,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     int rc;
 
     if (!host)
-        snprintf(db->at, sizeof db->at, "%s", set_or_null(c->socket) ? c->socket : "localhost");
+        snprintf(db->at, sizeof db->at, "%s", conf_or_null(c->socket) ? c->socket : "localhost");
     else
         snprintf(db->at, sizeof db->at, "%s:%u", host, port);
     limit_service_lookup();
@@ -213,7 +211,7 @@ out:
     if (rc == ERR_LOST)
         rc = not_made(db, since, err);
     if (rc < 0)
-        db_close(db);
+        db_handle_drop(db);
     return rc;
 }
 
@@ -251,7 +249,7 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
     int64_t since = when_steady();
     /* From a table of a kind: a node of Galera without its cluster refuses to read one, and answers
      * all else. */
-    int rc = db_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
+    int rc = db_handle_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
 
     const bool stalled = !strcmp(db->at, db->stalled_at);
     db->read_only = rc == 0 && read_only;
@@ -263,7 +261,7 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
     else if (rc == ERR_LOST)
         rc = not_made(db, since, err);
     if (rc < 0)
-        db_close(db);
+        db_handle_drop(db);
     return rc;
 }
 
@@ -319,13 +317,28 @@ static int connect_list(struct db *db, const char *database, struct err *err)
     return rc;
 }
 
+int db_connect_load_secret(struct db *db, struct err *err)
+{
+    const char *path = conf_or_null(db->conf->password_file);
+
+    if (db->password_loaded)
+        return 0;
+    if (path) {
+        int rc = conf_read_secret(path, &db->password, err);
+        if (rc < 0)
+            return rc;
+    }
+    db->password_loaded = true;
+    return 0;
+}
+
 static int connect_any(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
-    const char *list = set_or_null(c->host);
+    const char *list = conf_or_null(c->host);
     char host[256];
     unsigned port, hosts = 0;
-    int rc = db_load_secret(db, err);
+    int rc = db_connect_load_secret(db, err);
 
     if (rc < 0)
         return rc;
@@ -341,12 +354,12 @@ static int connect_any(struct db *db, const char *database, struct err *err)
     return connect_host(db, host, port, database, err);
 }
 
-void db_set_reader(struct db *db)
+void db_connect_for_reading(struct db *db)
 {
     db->reader = true;
 }
 
-bool db_is_read_only(const struct db *db)
+bool db_connect_is_read_only(const struct db *db)
 {
     return db->my && db->read_only;
 }
@@ -357,13 +370,13 @@ int db_connect(struct db *db, struct err *err)
         return 0;
     if (db->in_tx) /* its rest must not run on a new connection */
         return err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
-    return connect_any(db, set_or_null(db->conf->database), err);
+    return connect_any(db, conf_or_null(db->conf->database), err);
 }
 
 int db_connect_create(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const char *name = set_or_null(db->conf->database);
+    const char *name = conf_or_null(db->conf->database);
 
     if (db->my)
         return 0;
@@ -380,8 +393,8 @@ int db_connect_create(struct db *db, struct err *err)
         buf_str(&sql, "` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
         if (mysql_errno(db->my) != 1049 /* ER_BAD_DB_ERROR */ ||
             mysql_real_query(db->my, sql.data, sql.len) || mysql_select_db(db->my, name)) {
-            rc = db_fail(db, err);
-            db_close(db); /* without a database it is of no use to others */
+            rc = db_handle_fail(db, err);
+            db_handle_drop(db); /* without a database it is of no use to others */
         }
     }
     buf_done(&sql);

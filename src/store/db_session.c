@@ -5,9 +5,10 @@
  * Invariant: a session that is handed out has each of the settings below, and no transaction open.
  * It takes one statement.
  */
+#include "store/db_session.h"
+#include "base/buf.h"
 #include "base/when.h"
-#include "store/db.h"
-#include "store/db_private.h"
+#include "store/db_handle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,23 +17,23 @@ enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
 
 static unsigned lock_wait(const struct db *db)
 {
-    unsigned s = db->session.lock_wait_s;
+    unsigned s = db->lock_wait_s;
     return s || db->mariadb ? s : 1; /* MySQL's least */
 }
 
 static unsigned table_wait(const struct db *db)
 {
-    return db->session.table_wait_s ? db->session.table_wait_s : 1;
+    return db->table_wait_s ? db->table_wait_s : 1;
 }
 
 static unsigned idle(const struct db *db)
 {
-    return db->session.idle_s;
+    return db->idle_s;
 }
 
 static unsigned idle_within(const struct db *db)
 {
-    return db->session.idle_s < 30 ? db->session.idle_s : 30;
+    return db->idle_s < 30 ? db->idle_s : 30;
 }
 
 #define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
@@ -129,7 +130,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
     char text[256];
 
     snprintf(text, sizeof text, "%s", mysql_error(db->my));
-    int rc = db_fail(db, err);
+    int rc = db_handle_fail(db, err);
     if (number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
     return err_set(err, ERR_CONFIG,
@@ -141,7 +142,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
 static int set_singly(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    int rc = mysql_query(db->my, NAMES) ? refused(db, NAMES + strlen("SET "), err) : 0;
+    int rc = mysql_query(db->my, NAMES) ? refused(db, &NAMES[strlen("SET ")], err) : 0;
 
     for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++) {
         if (!has(db, &settings[i]))
@@ -157,12 +158,19 @@ static int set_singly(struct db *db, struct err *err)
     return rc;
 }
 
+void db_session_set(struct db *db, const struct db_session *session)
+{
+    db->lock_wait_s = session->lock_wait_s;
+    db->table_wait_s = session->table_wait_s;
+    db->idle_s = session->idle_s;
+}
+
 int db_session_set_up(struct db *db, struct err *err)
 {
     int rc = set_all(db) ? 0 : set_singly(db, err);
 
     /* A flag of the answer just read: whatever ran before may have begun one. */
     if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)
-        rc = db_run(db, "COMMIT", err);
+        rc = db_handle_run(db, "COMMIT", err);
     return rc;
 }

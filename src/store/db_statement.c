@@ -4,10 +4,13 @@
  * Invariant: such a value is sent as it is, so that the server's packet limit holds for what it is,
  * not for what it would take as a literal.
  */
+#include "store/db_statement.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db.h"
-#include "store/db_private.h"
+#include "store/db_connect.h"
+#include "store/db_handle.h"
+#include "store/db_put.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +42,7 @@ void db_statement_cut(struct db_statement *s, size_t len, size_t count)
     s->count = count;
 }
 
-static void add_value(struct db_statement *s, struct db_value value)
+static void add_value(struct db_statement *s, struct db_statement_value value)
 {
     if (s->count == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 8;
@@ -48,14 +51,14 @@ static void add_value(struct db_statement *s, struct db_value value)
     s->values[s->count++] = value;
 }
 
-void db_put_value(struct db_statement *s, const void *p, size_t len)
+void db_statement_put(struct db_statement *s, const void *p, size_t len)
 {
-    if (!p || len <= LONG_HEX || (len <= LONG_PLAIN && db_is_plain(p, len))) {
+    if (!p || len <= LONG_HEX || (len <= LONG_PLAIN && db_put_is_plain(p, len))) {
         db_put_bytes(&s->sql, p, len);
         return;
     }
     buf_chr(&s->sql, '?');
-    add_value(s, (struct db_value){p, len});
+    add_value(s, (struct db_statement_value){p, len});
 }
 
 void db_statement_add(struct db_statement *to, const struct db_statement *from)
@@ -65,15 +68,10 @@ void db_statement_add(struct db_statement *to, const struct db_statement *from)
         add_value(to, from->values[i]);
 }
 
-size_t db_text_room(size_t len)
-{
-    return 2 * len + sizeof "_utf8mb4 X''";
-}
-
-size_t db_value_room(size_t len, size_t *ret_values)
+size_t db_statement_room(size_t len, size_t *ret_values)
 {
     *ret_values = len > LONG_HEX ? len + VALUE_OVERHEAD : 0;
-    return len > LONG_PLAIN ? 1 : len > LONG_HEX ? db_text_room(len) - len : db_text_room(len);
+    return len > LONG_PLAIN ? 1 : len > LONG_HEX ? db_put_room(len) - len : db_put_room(len);
 }
 
 size_t db_statement_packet(const struct db_statement *s)
@@ -144,7 +142,7 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
             snprintf(text, size, "malformed packet");
         }
     } else {
-        db_note_result(db, mysql_stmt_insert_id(stmt));
+        db_handle_note_result(db, mysql_stmt_insert_id(stmt));
         if (ret_rows)
             *ret_rows = mysql_stmt_affected_rows(stmt);
     }
@@ -154,7 +152,7 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
     return number;
 }
 
-int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
+int db_statement_exec(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
                       struct err *err)
 {
     char text[512];
@@ -168,5 +166,5 @@ int db_exec_statement(struct db *db, const struct db_statement *s, uint64_t *ret
     unsigned number = run_prepared(db, s, ret_rows, text, sizeof text);
     if (number == ER_MAX_PREPARED_STMT_COUNT || number == ER_MAX_STATEMENT_HANDLES)
         return exec_literals(db, s, ret_rows, err);
-    return number ? db_fail_with(db, number, text, err) : 0;
+    return number ? db_handle_fail_with(db, number, text, err) : 0;
 }

@@ -4,8 +4,8 @@
  * Invariant: if the settings require TLS nothing is sent to a server that does not offer it, or
  * whose certificate is not as asked for. Without TLS no password leaves the host in the clear.
  */
+#include "store/db_tls.h"
 #include "base/when.h"
-#include "store/db_private.h"
 
 #include <errmsg.h>
 #include <errno.h>
@@ -19,19 +19,14 @@ typedef my_bool client_bool;
 typedef bool client_bool;
 #endif
 
-static const char *set_or_null(const char *s)
-{
-    return s && *s ? s : NULL;
-}
-
 /* Each library has its own way to ask for TLS, their defaults differ by version, and an option file
  * may contain other settings: everything is set. */
 static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
 {
     const bool on = tls != CONF_TLS_DISABLED;
 
-    mysql_options(my, MYSQL_OPT_SSL_KEY, on ? set_or_null(c->tls_key) : NULL);
-    mysql_options(my, MYSQL_OPT_SSL_CERT, on ? set_or_null(c->tls_cert) : NULL);
+    mysql_options(my, MYSQL_OPT_SSL_KEY, on ? conf_or_null(c->tls_key) : NULL);
+    mysql_options(my, MYSQL_OPT_SSL_CERT, on ? conf_or_null(c->tls_cert) : NULL);
     mysql_options(my, MYSQL_OPT_SSL_CA, tls >= CONF_TLS_VERIFY_CA ? c->tls_ca : NULL);
     mysql_options(my, MYSQL_OPT_SSL_CAPATH, NULL);
 #if HAVE_DECL_MYSQL_OPT_SSL_MODE
@@ -70,7 +65,7 @@ static bool is_local(const char *host)
 
 int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
 {
-    if (c->tls >= CONF_TLS_VERIFY_CA && !set_or_null(c->tls_ca))
+    if (c->tls >= CONF_TLS_VERIFY_CA && !conf_or_null(c->tls_ca))
         return err_set(
             err, ERR_CONFIG,
             "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
@@ -85,7 +80,7 @@ int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, stru
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
                     const char *password, const char *database, bool *ret_stripped)
 {
-    const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
+    const char *user = conf_or_null(c->user), *path = conf_or_null(c->socket);
     const unsigned long flags = CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS;
 
     *ret_stripped = false;
@@ -180,8 +175,8 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
     MYSQL *made = NULL;
 
     *ret_looked = *ret_stripped = false;
-    int what = mysql_real_connect_start(&made, my, host, set_or_null(c->user), password, database,
-                                        port, set_or_null(c->socket),
+    int what = mysql_real_connect_start(&made, my, host, conf_or_null(c->user), password, database,
+                                        port, conf_or_null(c->socket),
                                         CLIENT_FOUND_ROWS | CLIENT_REMEMBER_OPTIONS);
     while (what) {
         int ready = wait_for(my, what);
@@ -208,11 +203,11 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
                     const char *password, const char *database, bool *ret_stripped)
 {
-    const char *user = set_or_null(c->user), *path = set_or_null(c->socket);
+    const char *user = conf_or_null(c->user), *path = conf_or_null(c->socket);
     bool looked = true;
 
     *ret_stripped = false;
-    if (set_or_null(c->defaults_file) ||
+    if (conf_or_null(c->defaults_file) ||
         (c->tls != CONF_TLS_DISABLED && !(is_local(host) && c->tls == CONF_TLS_PREFERRED))) {
         mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
         set_strict(my);

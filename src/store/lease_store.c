@@ -88,7 +88,7 @@ static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
 
 int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t count, int64_t lease_ms, bool careful, bool *lost,
-                      struct row_faults *faults, struct err *err)
+                      struct rows_faults *faults, struct err *err)
 {
     int rc = 0;
 
@@ -220,7 +220,7 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
 }
 
 int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up,
-                          bool careful, bool *taken, struct row_faults *faults, struct err *err)
+                          bool careful, bool *taken, struct rows_faults *faults, struct err *err)
 {
     struct claim_ref refs[TAKE_BACK_STEP];
     size_t index[TAKE_BACK_STEP];

@@ -20,7 +20,7 @@ int lease_store_check(struct db *db, const struct claim_owner *owner, const stru
  * no row is bad. faults, careful: as rows_run; the leases of those in *faults are as before. */
 int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t count, int64_t lease_ms, bool careful, bool *lost,
-                      struct row_faults *faults, struct err *err)
+                      struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Running tasks whose lease has ended, whoever owned them, but for those of but[]: id, tag,
@@ -34,7 +34,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
  * version and the ended lease still hold: taken[i]. In transactions of at most 100 tasks. faults,
  * careful: as rows_run. */
 int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up,
-                          bool careful, bool *taken, struct row_faults *faults, struct err *err)
+                          bool careful, bool *taken, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -6,6 +6,7 @@
 #include "store/peek_store.h"
 #include "base/mem.h"
 #include "store/columns.h"
+#include "store/db_put.h"
 #include "store/sql.h"
 
 #include <inttypes.h>

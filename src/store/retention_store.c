@@ -65,7 +65,7 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
 }
 
 int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit,
-                           size_t *ret_deleted, struct row_faults *faults, struct err *err)
+                           size_t *ret_deleted, struct rows_faults *faults, struct err *err)
 {
     struct claim_ref refs[TASK_STEP];
     struct old_tags tags = {0};

@@ -11,7 +11,7 @@
 /* Retention: deletes up to limit finished tasks of a status that finished (and were due) more than
  * age_ms ago, with their attempts. faults: as rows_run. */
 int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit,
-                           size_t *ret_deleted, struct row_faults *faults, struct err *err)
+                           size_t *ret_deleted, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

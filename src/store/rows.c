@@ -11,16 +11,16 @@
 
 #define PATIENCE_MS 2000
 
-void row_faults_add(struct row_faults *f, uint64_t id, size_t at, const struct err *err)
+void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
 {
     if (f->count == f->cap) {
         f->cap = f->cap ? 2 * f->cap : 4;
         f->items = mem_resize(f->items, f->cap, sizeof *f->items);
     }
-    f->items[f->count++] = (struct row_fault){id, at, *err};
+    f->items[f->count++] = (struct rows_fault){id, at, *err};
 }
 
-const struct row_fault *row_faults_find(const struct row_faults *f, uint64_t id)
+const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t id)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->items[i].id == id)
@@ -28,13 +28,13 @@ const struct row_fault *row_faults_find(const struct row_faults *f, uint64_t id)
     return NULL;
 }
 
-void row_faults_done(struct row_faults *f)
+void rows_faults_done(struct rows_faults *f)
 {
     free(f->items);
-    *f = (struct row_faults){NULL, 0, 0};
+    *f = (struct rows_faults){NULL, 0, 0};
 }
 
-bool row_error(const struct db *db, int code)
+bool rows_at_fault(const struct db *db, int code)
 {
     return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE ||
            (code == ERR_FATAL && db_connected(db));
@@ -48,20 +48,20 @@ const char *rows_before_skip(const struct db *db)
 struct division {
     struct db *db;
     const struct rows_work *work;
-    struct row_faults *faults;
+    struct rows_faults *faults;
     int64_t until;
 };
 
 static void add_fault(struct division *d, size_t i, const struct err *err)
 {
-    row_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
+    rows_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
 }
 
 static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
 {
     int rc = n ? d->work->run(d->work->arg, at, n, err) : 0;
 
-    if (!row_error(d->db, rc))
+    if (!rows_at_fault(d->db, rc))
         return rc;
     if (n == 1 || when_steady() > d->until) {
         for (size_t i = 0; i < n; i++)
@@ -107,7 +107,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
 
 /* Outside a transaction the locks of the first statement end with it: nobody is kept out while we
  * think. */
-int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *faults, size_t *at,
+int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err)
 {
     bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
@@ -120,7 +120,7 @@ int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *fault
         rc = read_ids(db, w, false, there, err);
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         if (there[i] && !held[i])
-            row_faults_add(faults, w->id(w->arg, i), i, &locked);
+            rows_faults_add(faults, w->id(w->arg, i), i, &locked);
         else
             at[n++] = i;
     }
@@ -129,7 +129,7 @@ int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *fault
     return rc;
 }
 
-int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_faults *faults,
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err)
 {
     struct division d = {db, w, faults, 0};
@@ -141,7 +141,7 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_
     careful = careful && faults && db_skips_locked(db);
     if (!careful)
         rc = n ? w->run(w->arg, at, n, err) : 0;
-    if (careful || (faults && row_error(db, rc))) {
+    if (careful || (faults && rows_at_fault(db, rc))) {
         d.until = when_steady() + PATIENCE_MS;
         rc = careful || (rc == ERR_LOCKED && db_skips_locked(db))
                  ? rows_sift(db, w, faults, at, &n, err)

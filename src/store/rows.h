@@ -14,23 +14,23 @@
 
 /* Rows that could not be changed, each with its reason: locked by somebody's open transaction
  * (ERR_LOCKED), or refused by the server (ERR_DATA and others). */
-struct row_fault {
+struct rows_fault {
     uint64_t id;
     size_t at; /* its index in the caller's array */
     struct err err;
 };
-struct row_faults {
-    struct row_fault *items;
-    size_t count, cap; /* init with {0}, row_faults_done at the end */
+struct rows_faults {
+    struct rows_fault *items;
+    size_t count, cap; /* init with {0}, rows_faults_done at the end */
 };
-void row_faults_add(struct row_faults *f, uint64_t id, size_t at, const struct err *err);
+void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err);
 /* NULL: it has none */
-const struct row_fault *row_faults_find(const struct row_faults *f, uint64_t id);
-void row_faults_done(struct row_faults *f);
+const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t id);
+void rows_faults_done(struct rows_faults *f);
 
 /* Whether a failure may be due to one of the rows, and not to the connection, the server or the
  * account. */
-bool row_error(const struct db *db, int code);
+bool rows_at_fault(const struct db *db, int code);
 
 /* What a statement that ends with SKIP LOCKED begins with. MariaDB (10.11.19) answers 1180 to it
  * where no lock is waited for. */
@@ -49,12 +49,12 @@ struct rows_work {
  * *faults; all the others are done. careful: locked rows are looked for first, for a caller that
  * expects some and would rather not wait for their locks. faults NULL: the first failure is
  * returned. After two seconds of failures what has not been done yet counts as locked. */
-int rows_run(struct db *db, const struct rows_work *w, bool careful, struct row_faults *faults,
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err) __attribute__((warn_unused_result));
 
 /* Its first part alone: adds the locked rows to *faults, and puts the indexes of the others into
  * at[] (room for all). Within a transaction these stay locked by us. */
-int rows_sift(struct db *db, const struct rows_work *w, struct row_faults *faults, size_t *at,
+int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "store/schema.h"
 #include "base/when.h"
+#include "store/db_connect.h"
 #include "store/schema_verify.h"
 
 #include <string.h>

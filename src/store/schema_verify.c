@@ -10,6 +10,7 @@
 #include "store/schema_verify.h"
 #include "base/mem.h"
 #include "store/columns.h"
+#include "store/db_put.h"
 #include "store/schema.h"
 
 #include <ctype.h>

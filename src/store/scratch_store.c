@@ -7,6 +7,7 @@
 #include "store/scratch_store.h"
 
 #include "base/mem.h"
+#include "store/db_put.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,6 +12,9 @@
 #include "base/mem.h"
 #include "store/attempt_store.h"
 #include "store/columns.h"
+#include "store/db_latest.h"
+#include "store/db_put.h"
+#include "store/db_statement.h"
 #include "store/settle_fit.h"
 #include "store/sql.h"
 
@@ -64,7 +67,7 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
         const struct settlement *x = &s[*at];
         if (needs_transaction(x, history_all) != recorded)
             continue;
-        text += ROW_TEXT + db_text_room(error_size(x)) + db_value_room(x->output_size, &bytes);
+        text += ROW_TEXT + db_put_room(error_size(x)) + db_statement_room(x->output_size, &bytes);
         values += bytes;
         if (b->count && (text > most || values > most))
             break;
@@ -156,7 +159,7 @@ static void put_error(struct db_statement *st, const struct settlement *s)
 
 static void put_output(struct db_statement *st, const struct settlement *s)
 {
-    db_put_value(st, s->output, s->output_size);
+    db_statement_put(st, s->output, s->output_size);
 }
 
 /* One value for all if they are alike, else the lookup by id. */
@@ -250,7 +253,7 @@ static int settle_event(struct db *db, const struct claim_owner *owner, const st
     }
     buf_str(sql, " WHERE ");
     put_batch(sql, owner, &b);
-    int rc = db_exec_statement(db, &st, ret_rows, err);
+    int rc = db_statement_exec(db, &st, ret_rows, err);
     db_statement_done(&finish);
     db_statement_done(&st);
     return rc;
@@ -282,7 +285,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     }
     buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     put_batch(&st.sql, owner, &b);
-    rc = db_exec_statement(db, &st, NULL, err);
+    rc = db_statement_exec(db, &st, NULL, err);
     db_statement_done(&st);
     return rc;
 }
@@ -411,7 +414,7 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
 
 static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s,
                       size_t count, bool history_all, size_t most, bool careful, bool *applied,
-                      struct row_faults *faults, struct err *err)
+                      struct rows_faults *faults, struct err *err)
 {
     struct batch b;
     int rc = 0;
@@ -433,7 +436,7 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
 
 int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,
                         size_t count, bool history_all, bool careful, bool *applied,
-                        struct row_faults *faults, struct err *err)
+                        struct rows_faults *faults, struct err *err)
 {
     size_t packet = 0;
 

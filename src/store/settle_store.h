@@ -34,7 +34,7 @@ struct settlement {
  * faults, careful: as rows_run; those in *faults are not applied. */
 int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,
                         size_t count, bool history_all, bool careful, bool *applied,
-                        struct row_faults *faults, struct err *err)
+                        struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "store/sql.h"
 #include "base/mem.h"
+#include "store/db_put.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/columns.h"
+#include "store/db_put.h"
 #include "store/sql.h"
 
 #include <inttypes.h>

@@ -9,6 +9,10 @@
 #include "base/when.h"
 #include "store/claim_ref.h"
 #include "store/columns.h"
+#include "store/db_connect.h"
+#include "store/db_latest.h"
+#include "store/db_put.h"
+#include "store/db_statement.h"
 #include "store/schema.h"
 #include "store/sql.h"
 #include "store/task_row.h"
@@ -111,7 +115,7 @@ static int exec_insert(struct db *db, const struct db_statement *st, const struc
 {
     uint64_t rows = 0;
 
-    int rc = db_exec_statement(db, st, &rows, err);
+    int rc = db_statement_exec(db, st, &rows, err);
     if (rc < 0 || rows == 0)
         return rc;
     *ret = (struct task_added){
@@ -176,7 +180,7 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     buf_str(sql, "UPDATE dq_task SET ");
     sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
     buf_str(sql, ", attempt = 0, message_body = ");
-    db_put_value(&st, t->body ? t->body : "", t->body_size);
+    db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
                t->delay_ms);
     task_row_put_max_attempts(sql, t);
@@ -187,7 +191,7 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
     int rc = task_row_check_packet(db, &st, t, err);
     if (rc == 0)
-        rc = db_exec_statement(db, &st, &rows, err);
+        rc = db_statement_exec(db, &st, &rows, err);
     db_statement_done(&st);
     return rc < 0 ? rc : rows > 0;
 }
@@ -376,7 +380,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     int rc = task_row_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
-    rc = db_exec_statement(db, &st, NULL, err);
+    rc = db_statement_exec(db, &st, NULL, err);
     if (rc == 0 && counted)
         *ret_kept += db_duplicates(db);
     if (rc == ERR_DUPLICATE && on_conflict == KEY_KEEP) {

@@ -7,6 +7,8 @@
  */
 #include "store/task_change.h"
 #include "store/attempt_store.h"
+#include "store/db_latest.h"
+#include "store/db_put.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -159,7 +161,7 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
 
 /* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's
  * text. */
-static bool has_duplicates(const struct row_faults *f, size_t from, struct err *ret)
+static bool has_duplicates(const struct rows_faults *f, size_t from, struct err *ret)
 {
     bool any = false;
 
@@ -176,7 +178,7 @@ static bool has_duplicates(const struct row_faults *f, size_t from, struct err *
 
 int task_change(struct db *db, const struct task_filter *f, const struct task_change *change,
                 bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
+                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = TASK_TIME_NONE};
     struct task_changed so_far = {0};

@@ -28,7 +28,7 @@ struct task_change {
  * and doing it again does no harm. */
 int task_change(struct db *db, const struct task_filter *f, const struct task_change *change,
                 bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
+                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -5,6 +5,7 @@
  * its attempts go with it. A row that cannot be deleted costs itself (rows.h).
  */
 #include "store/task_delete.h"
+#include "store/db_latest.h"
 #include "store/sql.h"
 
 static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
@@ -86,7 +87,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
 }
 
 int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
-                     struct row_faults *faults, struct err *err)
+                     struct rows_faults *faults, struct err *err)
 {
     struct deleting w = {db, refs, 1, 0};
 
@@ -98,7 +99,7 @@ int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, 
 }
 
 static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted,
-                       struct row_faults *faults, struct err *err)
+                       struct rows_faults *faults, struct err *err)
 {
     struct deleting w = {db, refs, TARGETS_TRIES, 0};
 
@@ -109,7 +110,7 @@ static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, si
 
 int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,
                 bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
+                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
 {
     struct targets x = {.finished_before_at = finished_before_at};
     struct task_changed so_far = {0};

@@ -15,13 +15,13 @@
  * any), with their attempts. progress, *faults, *ret: as task_change. */
 int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,
                 bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct row_faults *faults, struct err *err)
+                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Deletes those of the finished tasks refs that are still at that version, with their attempts, in
  * one short transaction if no row is bad. *ret_deleted: how many tasks. faults: as rows_run. */
 int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
-                     struct row_faults *faults, struct err *err)
+                     struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -11,6 +11,7 @@
 #include "store/task_list.h"
 #include "base/mem.h"
 #include "store/columns.h"
+#include "store/db_put.h"
 #include "store/sql.h"
 #include "store/task_floor.h"
 #include "store/task_read.h"

@@ -5,6 +5,8 @@
  * row.
  */
 #include "store/task_row.h"
+#include "store/db_put.h"
+#include "store/db_statement.h"
 #include "store/sql.h"
 
 #define PACKET_ASSUMED 65536 /* every server takes this much */
@@ -52,7 +54,7 @@ void task_row_put_values(struct db_statement *st, const struct task_new *t, unsi
 
     db_put_text(sql, t->tag);
     buf_chr(sql, ',');
-    db_put_value(st, t->body ? t->body : "", t->body_size);
+    db_statement_put(st, t->body ? t->body : "", t->body_size);
     buf_chr(sql, ',');
     buf_u64(sql, t->body_size);
     buf_chr(sql, ',');

@@ -5,6 +5,7 @@
 #define DQ_STORE_TASK_ROW_H
 
 #include "store/db.h"
+#include "store/db_statement.h"
 #include "store/task_add.h"
 
 void task_row_put_expected(struct buf *sql, const struct task_new *t);

@@ -1,11 +1,12 @@
 /* Operators' changes: cancel, retry, reschedule, delete, against whatever else happens. */
 #include "harness.h"
+#include "store/db_connect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 static struct task_changed done;
-static struct row_faults faults;
+static struct rows_faults faults;
 
 static struct task_filter by_tag(const char *glob)
 {

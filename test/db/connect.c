@@ -1,6 +1,10 @@
 /* Connections: what a session is like, what each failure becomes, what a broken one leaves
  * behind. */
 #include "harness.h"
+#include "store/db_connect.h"
+#include "store/db_latest.h"
+#include "store/db_put.h"
+#include "store/db_session.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -166,7 +170,7 @@ static void a_session_waits_as_long_as_its_owner_says(void **state)
     static const struct db_session short_waits = {.lock_wait_s = 0, .table_wait_s = 3, .idle_s = 7};
     struct db *d = db_new(harness_conf);
     (void)state;
-    db_set_session(d, &short_waits);
+    db_session_set(d, &short_waits);
     ok(db_connect(d, &err));
     assert_int_equal(number(d, "SELECT @@innodb_lock_wait_timeout"), db_is_mariadb(d) ? 0 : 1);
     assert_int_equal(number(d, "SELECT @@lock_wait_timeout"), 3);

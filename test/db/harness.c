@@ -2,6 +2,7 @@
  * harness.c - see harness.h.
  */
 #include "harness.h"
+#include "store/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -266,7 +266,7 @@ static void changes(void **state)
                             .id_count = 10};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     (void)state;
     for (size_t i = 0; i < 10; i++)
         ids[i] = 100001 + 20 * i;

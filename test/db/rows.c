@@ -1,6 +1,8 @@
 /* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or
  * that tell lies. */
 #include "harness.h"
+#include "store/db_connect.h"
+#include "store/db_session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 #define N 20
 
 static struct db *stranger;
-static struct row_faults faults;
+static struct rows_faults faults;
 
 static int setup(void **state)
 {
@@ -17,10 +19,10 @@ static int setup(void **state)
 
     db_free(db);
     db = db_new(harness_conf);
-    db_set_session(db, &at_once);
+    db_session_set(db, &at_once);
     ok(db_connect(db, &err));
     stranger = harness_db();
-    faults = (struct row_faults){0};
+    faults = (struct rows_faults){0};
     return rc;
 }
 
@@ -28,7 +30,7 @@ static int teardown(void **state)
 {
     (void)state;
     db_free(stranger);
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     return 0;
 }
 
@@ -43,7 +45,7 @@ static void expect_fault(uint64_t id, int code)
     assert_int_equal(faults.count, 1);
     assert_int_equal(faults.items[0].id, id);
     assert_int_equal(faults.items[0].err.code, code);
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
 }
 
 static struct task_array running(struct claim_owner *a)
@@ -92,7 +94,7 @@ static void claims_take_what_is_not_locked(void **state)
         assert_int_equal(won.count, singly ? 1 : N - 1);
         assert_int_equal(number(db, "SELECT status FROM dq_task WHERE id = %" PRIu64, id), 0);
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), won.count);
-        row_faults_done(&faults);
+        rows_faults_done(&faults);
         task_array_done(&won);
     }
 }

@@ -1,5 +1,6 @@
 /* How attempts end: results applied once, by their owner only; leases taken back; retention. */
 #include "harness.h"
+#include "store/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

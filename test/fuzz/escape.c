@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/db.h"
+#include "store/db_put.h"
 
 #include <stdint.h>
 #include <stdlib.h>

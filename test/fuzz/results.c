@@ -84,14 +84,14 @@ static void change(struct db *db)
     struct task_change change = {.event = how % 2 ? TASK_CANCEL : TASK_RETRY,
                                  .expected_at = TASK_TIME_NONE};
     struct task_changed changed;
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     struct err err;
 
     if (how & 4)
         (void)!task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &faults, &err);
     else
         (void)!task_change(db, &f, &change, false, NULL, NULL, &changed, &faults, &err);
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
 }
 
 static void show(struct db *db)
@@ -136,7 +136,7 @@ static void claim(struct db *db)
                             .lease_ms = 1000,
                             .global_limit = results_next() % 3};
     struct task_array won = {0};
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     unsigned how = results_next();
     size_t seen, lost, loaded;
     int64_t now_us, next_at;
@@ -163,7 +163,7 @@ static void claim(struct db *db)
     if (won.count)
         (void)!body_store_load(db, tasks, won.count, 1000, &loaded, &err);
     free(tasks);
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
     task_array_done(&won);
     peek_store_done(&peek);
 }
@@ -176,7 +176,7 @@ static void keep(struct db *db)
         {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
         {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
     bool lost[3], applied[3], give_up[600] = {false}, taken[600], careful = results_next() % 2;
-    struct row_faults faults = {0};
+    struct rows_faults faults = {0};
     struct task_array expired = {0};
     size_t n;
     struct err err;
@@ -188,7 +188,7 @@ static void keep(struct db *db)
         (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
     task_array_done(&expired);
     (void)!retention_store_expire(db, TASK_DONE, 1000, 100, &n, &faults, &err);
-    row_faults_done(&faults);
+    rows_faults_done(&faults);
 }
 
 static void look(struct db *db)

@@ -1,12 +1,14 @@
 /*
- * db_cluster.c - reads that see what was committed on another server of a cluster.
+ * db_latest.c - reads that see what was committed on another server of a cluster.
  *
  * Invariant: between db_latest_begin and db_latest_end no read is answered before its server has
  * applied what the cluster had committed when it was asked; outside of them reads pay nothing for
  * it.
  */
+#include "store/db_latest.h"
 #include "store/db.h"
-#include "store/db_private.h"
+#include "store/db_connect.h"
+#include "store/db_handle.h"
 
 #include <string.h>
 
@@ -54,9 +56,9 @@ int db_latest_begin(struct db *db, struct err *err)
     if (rc == 0 && db->cluster == DB_CLUSTER_UNKNOWN)
         rc = look_for_cluster(db, err);
     if (rc == 0 && db->cluster == DB_CLUSTER_GALERA)
-        rc = db_run(db, GALERA_BEGIN, err);
+        rc = db_handle_run(db, GALERA_BEGIN, err);
     if (rc == 0 && db->cluster == DB_CLUSTER_GROUP)
-        rc = db_run(db, GROUP_BEGIN, err);
+        rc = db_handle_run(db, GROUP_BEGIN, err);
     return rc;
 }
 
@@ -67,5 +69,5 @@ void db_latest_end(struct db *db)
                                                         : NULL;
 
     if (db->my && sql && mysql_query(db->my, sql))
-        db_drop(db); /* the next connection begins without it */
+        db_handle_drop(db); /* the next connection begins without it */
 }

@@ -1,19 +1,18 @@
 /*
- * db_literal.c - values as SQL literals.
+ * db_put.c - values as SQL literals.
  *
  * Invariant: whatever bytes come in, what is appended is one literal, and means the same bytes in
  * every character set and sql_mode: nothing is escaped. Between quotes stand only ASCII characters
  * that are neither a quote nor a backslash; all else is in hex.
  */
+#include "store/db_put.h"
 #include "base/json.h"
 #include "base/task.h"
 #include "base/when.h"
-#include "store/db.h"
-#include "store/db_private.h"
 
 #include <string.h>
 
-bool db_is_plain(const char *p, size_t len)
+bool db_put_is_plain(const char *p, size_t len)
 {
     unsigned odd = 0;
 
@@ -62,7 +61,7 @@ void db_put_text(struct buf *sql, const char *s)
         return;
     }
     size_t len = strlen(s), bad;
-    if (db_is_plain(s, len)) {
+    if (db_put_is_plain(s, len)) {
         put_plain(sql, s, len);
         return;
     }
@@ -82,7 +81,7 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len)
         return;
     }
     buf_str(sql, "_binary");
-    if (db_is_plain(p, len))
+    if (db_put_is_plain(p, len))
         put_plain(sql, p, len);
     else
         put_hex(sql, p, len);
@@ -105,4 +104,9 @@ void db_put_time(struct buf *sql, int64_t at)
         buf_str(sql, "NULL");
     else
         buf_printf(sql, "'%s'", when_format_sql(text, at));
+}
+
+size_t db_put_room(size_t len)
+{
+    return 2 * len + sizeof "_utf8mb4 X''";
 }
