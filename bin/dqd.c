@@ -12,7 +12,7 @@
 #include "conf/handlers.h"
 #include "poller/lock.h"
 #include "poller/poller.h"
-#include "runner/runner.h"
+#include "runner/check.h"
 #include "wake/wake_listen.h"
 
 #include <errno.h>
@@ -303,7 +303,7 @@ static int check_config(const struct command_line *c, struct err *err)
         return err_set(err, ERR_CONFIG, "%s: [dqd] user = %s: there is no such account", conf->path,
                        conf->dqd.user);
     warnings =
-        runner_check(handlers, conf->dqd.user, warn_of_handler) + warn_of_files(conf, handlers);
+        check_handlers(handlers, conf->dqd.user, warn_of_handler) + warn_of_files(conf, handlers);
     rc = lock_check(conf, err);
     if (rc < 0 && rc != ERR_DENIED && conf->dqd.lock_file[0])
         return err_prefix(err, "%s: [dqd] lock_file", conf->path);

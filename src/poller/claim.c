@@ -190,7 +190,7 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
 static void hand_over(struct poller *p)
 {
     struct err err;
-    int rc = runner_flush(p->link, &err);
+    int rc = link_flush(p->link, &err);
 
     (void)rc;
 }

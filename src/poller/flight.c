@@ -200,15 +200,14 @@ static void hand_over(struct poller *p, struct flight_job *j)
     const struct task *t = &j->tasks[0];
     bool single = flight_handler(j)->batch <= 1;
     uint64_t *ids = mem_alloc(j->count * sizeof *ids);
-    struct runner_job r = {.job = j->number,
-                           .digest = j->table->handlers->digest,
-                           .handler = j->handler,
-                           .tag = j->tag->name,
-                           .start_us = start_us(p, j),
-                           .vouched_us = j->leased_us + lease_vouch_us(p),
-                           .deadline_at = j->deadline_us / 1000,
-                           .ids = ids,
-                           .count = j->count};
+    struct message_job r = {.digest = j->table->handlers->digest,
+                            .handler = j->handler,
+                            .tag = j->tag->name,
+                            .start_us = start_us(p, j),
+                            .vouched_us = j->leased_us + lease_vouch_us(p),
+                            .deadline_at = j->deadline_us / 1000,
+                            .ids = ids,
+                            .count = j->count};
 
     for (uint32_t i = 0; i < j->count; i++)
         ids[i] = j->flight[i].id;
@@ -229,7 +228,7 @@ static void hand_over(struct poller *p, struct flight_job *j)
     } else {
         j->state = JOB_SENT;
         p->flight.sent_bytes[j->kind] += j->body_bytes;
-        runner_send_job(p->link, &r);
+        link_send_job(p->link, j->number, &r);
         drop_tasks(j);
     }
     free(ids);

@@ -122,9 +122,9 @@ static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool
         }
         if (ours == 0 && j->open > 0 && !j->killed && j->state != JOB_HELD) {
             j->killed = true;
-            runner_send_kill(p->link, j->number, RUNNER_KILL_CANCELLED);
+            link_send_kill(p->link, j->number, MESSAGE_KILL_CANCELLED);
         } else if (some && j->state == JOB_SENT) {
-            runner_send_kill(p->link, j->number, RUNNER_KILL_UNSTARTED);
+            link_send_kill(p->link, j->number, MESSAGE_KILL_UNSTARTED);
         }
     }
 }
@@ -165,7 +165,7 @@ static void vouch(struct poller *p, int64_t sent_us)
 {
     int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(p);
 
-    runner_send_vouch(p->link, sent_us + MAX(2 * took_us, most_us));
+    link_send_vouch(p->link, sent_us + MAX(2 * took_us, most_us));
 }
 
 int lease_check(struct poller *p, struct err *err)
@@ -260,7 +260,7 @@ int lease_renew(struct poller *p, struct err *err)
             !rows_faults_find(&faults, p->results.items[i].s.id))
             p->results.items[i].leased_us = sent_us;
     if (jobs)
-        runner_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
+        link_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
 out:
     rows_faults_done(&faults);
     free(refs);

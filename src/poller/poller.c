@@ -12,6 +12,7 @@
 #include "poller/notify.h"
 #include "poller/report.h"
 #include "poller/state.h"
+#include "runner/rights.h"
 #include "store/db_connect.h"
 #include "store/db_session.h"
 #include "store/peek_store.h"
@@ -77,7 +78,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     wakeup_end(&p->wakeup);
     flight_return_held(p, "dqd ends");
     if (!p->runner_gone)
-        runner_send_return(p->link);
+        link_send_return(p->link);
     if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
         close(p->lock_fd);
         p->lock_fd = -1;
@@ -90,7 +91,7 @@ static void kill_all(struct poller *p, const char *why)
     log_event(LOG_WARN, why, "jobs=%zu", p->flight.count);
     for (size_t i = 0; i < p->flight.cap; i++)
         if (p->flight.jobs[i] && !p->runner_gone)
-            runner_send_kill(p->link, p->flight.jobs[i]->number, RUNNER_KILL_SHUTDOWN);
+            link_send_kill(p->link, p->flight.jobs[i]->number, MESSAGE_KILL_SHUTDOWN);
 }
 
 /* Although something is left to do. */
@@ -188,17 +189,17 @@ static void watch_runner(struct poller *p, int64_t now_us)
     else if (p->ping_answered == p->ping_sent) {
         if (silent_us > limit_us / 3) {
             p->ping_sent_us = now_us;
-            runner_send_ping(p->link, ++p->ping_sent);
+            link_send_ping(p->link, ++p->ping_sent);
         }
     } else if (silent_us > limit_us) {
-        pid_t pid = runner_pid(p->link);
-        bool killed = runner_kill(p->link);
+        pid_t pid = link_pid(p->link);
+        bool killed = link_kill(p->link);
         log_event(LOG_ERROR,
                   killed ? "the runner does not answer, it is killed"
                          : "the runner neither answers nor may it be killed",
                   "pid=%d", (int)pid);
         if (!killed)
-            runner_give_up(p->link);
+            link_give_up(p->link);
         p->ping_sent_us = now_us;
     }
 }
@@ -255,7 +256,7 @@ static void reload(struct poller *p)
         conf_free(fresh);
     }
     if (!p->runner_gone) {
-        runner_send_reload(p->link, p->table->handlers->digest);
+        link_send_reload(p->link, p->table->handlers->digest);
         p->reload_us = when_steady_us();
     }
     notify_send("READY=1");
@@ -292,7 +293,7 @@ static int64_t tick(struct poller *p)
     log_catch_up();
     wakeup_take(&p->wakeup, &p->look);
     duty_run(p);
-    if (!p->runner_gone && runner_flush(p->link, &err) < 0)
+    if (!p->runner_gone && link_flush(p->link, &err) < 0)
         report_take_all(p); /* what it said before it died still counts */
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
@@ -314,12 +315,12 @@ static void wait_until(struct poller *p, int64_t until_us)
     struct timespec ts;
 
     if (!p->runner_gone) {
-        fds[1].fd = runner_fd(p->link);
+        fds[1].fd = link_fd(p->link);
         if (p->flight.count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
             fds[1].events = 0;
             wait_us = MIN(wait_us, REPORTS_US);
         }
-        if (runner_wants_write(p->link))
+        if (link_wants_write(p->link))
             fds[1].events |= POLLOUT;
     }
     if (wait_us < 0)
@@ -367,7 +368,7 @@ static int drop_root(struct poller *p, struct err *err)
 
     if (geteuid() != 0 || !p->conf->dqd.user[0])
         return 0;
-    rc = runner_drop_root(p->conf->dqd.user, err);
+    rc = rights_become(p->conf->dqd.user, err);
     p->dropped = geteuid() != 0;
     return rc;
 }
@@ -397,7 +398,7 @@ static int start(struct poller *p, struct err *err)
     int rc = watch_signals(p, err);
 
     if (rc == 0)
-        rc = runner_start(&r, &p->link, err);
+        rc = link_start(&r, &p->link, err);
     if (rc == 0)
         rc = db_connect_load_secret(p->db, err);
     if (rc == 0)
@@ -413,7 +414,7 @@ static void finish(struct poller *p)
     wakeup_end(&p->wakeup);
     registry_leave(p);
     if (p->link)
-        runner_stop(p->link, STOP_MS);
+        link_stop(p->link, STOP_MS);
     care_say_left(p);
     flight_free(p);
     settle_free(&p->results);

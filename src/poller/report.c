@@ -19,7 +19,7 @@
 
 /* What becomes of a task whose attempt ended like this. */
 static void decide(const struct flight_job *j, const struct flight_task *f,
-                   const struct runner_event *e, struct settlement *s)
+                   const struct message_result *e, struct settlement *s)
 {
     int64_t delay_ms;
 
@@ -54,7 +54,7 @@ static struct flight_task *find_task(struct flight_job *j, uint64_t id)
     return NULL;
 }
 
-static void on_result(struct poller *p, struct flight_job *j, const struct runner_event *e)
+static void on_result(struct poller *p, struct flight_job *j, const struct message_result *e)
 {
     struct flight_task *f = find_task(j, e->id);
     struct settlement s = {
@@ -89,7 +89,7 @@ static void on_result(struct poller *p, struct flight_job *j, const struct runne
     flight_end_task(j, f);
 }
 
-static void on_started(struct poller *p, struct flight_job *j, const struct runner_event *e)
+static void on_started(struct poller *p, struct flight_job *j, const struct message_started *e)
 {
     j->state = JOB_STARTED;
     j->start_us = e->at_us;
@@ -100,25 +100,25 @@ static void on_started(struct poller *p, struct flight_job *j, const struct runn
               j->flight[0].id, log_quote(j->tag->name), j->count, (int)e->pid);
 }
 
-static void on_job_event(struct poller *p, const struct runner_event *e)
+static void on_job_report(struct poller *p, const struct message *m)
 {
-    struct flight_job *j = e->job < p->flight.cap ? p->flight.jobs[e->job] : NULL;
+    struct flight_job *j = m->number < p->flight.cap ? p->flight.jobs[m->number] : NULL;
 
     if (!j)
         return;
-    switch (e->type) {
-    case RUNNER_STARTED:
-        on_started(p, j, e);
+    switch (m->type) {
+    case MESSAGE_STARTED:
+        on_started(p, j, &m->started);
         break;
-    case RUNNER_RESULT:
-        on_result(p, j, e);
+    case MESSAGE_RESULT:
+        on_result(p, j, &m->result);
         break;
-    case RUNNER_RETURNED:
-        if (e->cannot_start)
-            tags_rest(j->tag, e->error);
-        flight_release_job(p, j, e->error);
+    case MESSAGE_RETURNED:
+        if (m->returned.cannot_start)
+            tags_rest(j->tag, m->returned.error);
+        flight_release_job(p, j, m->returned.error);
         break;
-    case RUNNER_ENDED:
+    case MESSAGE_ENDED:
         look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
         flight_release_job(p, j, "the runner did not say how it ended");
         break;
@@ -145,7 +145,7 @@ static int load_text(const struct poller *p, int fd, struct handlers **ret, stru
     return rc;
 }
 
-static void on_reloaded(struct poller *p, const struct runner_event *e)
+static void on_reloaded(struct poller *p, const struct message_reloaded *e)
 {
     struct handlers *fresh = NULL;
     struct err err = {0};
@@ -153,7 +153,7 @@ static void on_reloaded(struct poller *p, const struct runner_event *e)
     p->reload_us = 0;
     if (e->error)
         err_set(&err, ERR_CONFIG, "%s", e->error);
-    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && (!fresh || fresh->digest != e->n))
+    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && (!fresh || fresh->digest != e->digest))
         err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
     if (err.code) {
         log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
@@ -175,17 +175,17 @@ static void on_reloaded(struct poller *p, const struct runner_event *e)
 
 void report_take_all(struct poller *p)
 {
-    struct runner_event e;
+    struct message m;
 
-    while (!p->runner_gone && runner_next(p->link, &e)) {
-        if (e.type == RUNNER_GONE)
+    while (!p->runner_gone && link_next(p->link, &m)) {
+        if (m.type == MESSAGE_GONE)
             report_runner_gone(p);
-        else if (e.type == RUNNER_RELOADED)
-            on_reloaded(p, &e);
-        else if (e.type == RUNNER_PONG)
-            p->ping_answered = e.n;
+        else if (m.type == MESSAGE_RELOADED)
+            on_reloaded(p, &m.reloaded);
+        else if (m.type == MESSAGE_PONG)
+            p->ping_answered = m.pong.n;
         else
-            on_job_event(p, &e);
+            on_job_report(p, &m);
     }
 }
 
@@ -226,11 +226,11 @@ static void leave_to_lease(struct poller *p, struct flight_job *j)
     flight_job_free(p, j);
 }
 
-/* The kernel kills the leaders of the handlers with the runner that has started them, runner_next
+/* The kernel kills the leaders of the handlers with the runner that has started them, link_next
  * the rest of their sessions. */
 void report_runner_gone(struct poller *p)
 {
-    bool cleared = runner_cleared(p->link);
+    bool cleared = link_cleared(p->link);
 
     p->runner_gone = true;
     p->flight.held[JOB_SHORT].count = p->flight.held[JOB_LONG].count = 0;
@@ -241,7 +241,7 @@ void report_runner_gone(struct poller *p)
     for (size_t i = 0; i < p->flight.cap; i++) {
         struct flight_job *j = p->flight.jobs[i];
         bool begun = j && (j->state == JOB_STARTED ||
-                           (j->state == JOB_SENT && runner_job_begun(p->link, j->number)));
+                           (j->state == JOB_SENT && link_job_begun(p->link, j->number)));
 
         if (begun && cleared)
             take_back_begun(p, j);

@@ -21,7 +21,7 @@
 #include "poller/tags.h"
 #include "poller/upkeep.h"
 #include "poller/wakeup.h"
-#include "runner/runner.h"
+#include "runner/link.h"
 #include "store/claim_ref.h"
 #include "store/db.h"
 
@@ -40,7 +40,7 @@ struct poller {
      * it has not */
     int64_t reload_us;
     struct db *db;
-    struct runner_link *link;
+    struct link *link;
     struct claim_owner owner;
     struct dbclock clock;
     int signal_fd, lock_fd;

@@ -4,8 +4,9 @@
  * Invariant: what this account is not allowed to see is taken to be there: the handler's account
  * may see it.
  */
+#include "runner/check.h"
+
 #include "runner/plan.h"
-#include "runner/runner.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,9 +61,9 @@ static int check_plan(const struct plan *p, struct err *err)
     return rc;
 }
 
-size_t runner_check(const struct handlers *handlers, const char *default_user,
-                    void (*warn)(const struct handlers *handlers, const struct handler *h,
-                                 const char *why))
+size_t check_handlers(const struct handlers *handlers, const char *default_user,
+                      void (*warn)(const struct handlers *handlers, const struct handler *h,
+                                   const char *why))
 {
     struct table *table = table_new(handlers, default_user);
     struct err err;

@@ -36,36 +36,26 @@
 #define DROP_WAIT_MS 1000
 #define DROP_LOOK_MS 20
 
-struct job *job_receive(struct proto_in *in, int64_t now)
+struct job *job_new(uint32_t number, const struct message_job *m, int64_t now)
 {
     struct job *j = mem_zero(1, sizeof *j);
-    size_t size;
 
-    j->stdin_fd = -1;
-    j->number = proto_get_u32(in);
-    j->digest = proto_get_u64(in);
-    j->handler = proto_get_u32(in);
-    j->start_us = proto_get_i64(in);
-    j->vouched_us = proto_get_i64(in);
-    job_set_deadline(j, proto_get_i64(in), now);
-    if (proto_get_u32(in)) {
-        j->stdin_fd = proto_take_fd(in);
-        j->stdin_lost = j->stdin_fd < 0;
-    }
-    j->tag = mem_strdup(proto_get_text(in, TASK_TAG_MAX * 4));
-    j->key = mem_strdup(proto_get_text(in, TASK_KEY_MAX * 4));
-    j->attempt = proto_get_u32(in);
-    j->max_attempts = proto_get_u32(in);
-    j->expected_at = proto_get_i64(in);
-    j->token = proto_get_u64(in);
-    const void *ids = proto_get_bytes(in, &size);
-    if (in->bad || !j->tag || !size || size % sizeof *j->ids) {
-        in->bad = true;
-        job_free(j);
-        return NULL;
-    }
-    j->ids = mem_dup(ids, size);
-    j->count = j->open = (uint32_t)(size / sizeof *j->ids);
+    j->number = number;
+    j->digest = m->digest;
+    j->handler = m->handler;
+    j->start_us = m->start_us;
+    j->vouched_us = m->vouched_us;
+    job_set_deadline(j, m->deadline_at, now);
+    j->stdin_fd = MAX(m->stdin_fd, -1);
+    j->stdin_lost = m->stdin_fd == PROTO_FD_LOST;
+    j->tag = mem_strdup(m->tag);
+    j->key = mem_strdup(m->key);
+    j->attempt = m->attempt;
+    j->max_attempts = m->max_attempts;
+    j->expected_at = m->expected_at;
+    j->token = m->token;
+    j->ids = mem_dup(m->ids, m->count * sizeof *j->ids);
+    j->count = j->open = m->count;
     j->reported = mem_zero(j->count, sizeof *j->reported);
     for (int i = 0; i < 2; i++)
         j->streams[i] = (struct job_stream){.job = j, .fd = -1};

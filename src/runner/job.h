@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "runner/capture.h"
 #include "runner/launch.h"
+#include "runner/message.h"
 #include "runner/plan.h"
 #include "runner/proto.h"
 
@@ -89,8 +90,8 @@ struct job_context {
     struct json_reader *json;
 };
 
-/* The job of a message, or NULL when the message is malformed. */
-struct job *job_receive(struct proto_in *in, int64_t now);
+/* Of that message; the descriptor is the job's from now on, texts are copied. */
+struct job *job_new(uint32_t number, const struct message_job *m, int64_t now);
 void job_free(struct job *j); /* of one that does not run; NULL is fine */
 bool job_is_batch(const struct job *j);
 

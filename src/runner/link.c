@@ -1,16 +1,15 @@
 /*
  * link.c - the poller's side of the link to the runner.
  *
- * Invariants: nothing here blocks but runner_stop, and for at most 2 s the death of the runner;
+ * Invariants: nothing here blocks but link_stop, and for at most 2 s the death of the runner;
  * what the runner says is checked as if it came from a stranger.
  */
-#include "runner/runner.h"
+#include "runner/link.h"
 
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/child.h"
 #include "runner/process.h"
-#include "runner/proto.h"
 #include "runner/rights.h"
 #include "runner/session.h"
 
@@ -21,19 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ERROR_MAX (32 * 1024)
 #define OUTPUT_MAX (2 * 1024 * 1024)
-#define JOB_ROOM 4096             /* of a job's message, without ids */
-#define DEADLINES_MAX (16 * 1024) /* in one message */
 #define NOTES_SIZE (PROCESS_NOTES_MAX * sizeof(pid_t))
 #define BURY_MS 2000 /* until a process that was killed has ended */
 
-struct runner_link {
+struct link {
     int fd; /* -1: closed */
     pid_t pid;
     bool gone;             /* and GONE was said */
@@ -47,7 +44,7 @@ struct runner_link {
     size_t leader_count;
 };
 
-int runner_start(const struct runner_options *o, struct runner_link **ret, struct err *err)
+int link_start(const struct runner_options *o, struct link **ret, struct err *err)
 {
     int fds[2];
     void *notes = mmap(NULL, NOTES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +68,7 @@ int runner_start(const struct runner_options *o, struct runner_link **ret, struc
     if (pid == 0)
         runner_main(fds[1], o, notes);
     close(fds[1]);
-    struct runner_link *l = mem_zero(1, sizeof *l);
+    struct link *l = mem_zero(1, sizeof *l);
     l->fd = fds[0];
     l->pid = pid;
     l->notes = notes;
@@ -81,24 +78,24 @@ int runner_start(const struct runner_options *o, struct runner_link **ret, struc
     return 0;
 }
 
-int runner_fd(const struct runner_link *l)
+int link_fd(const struct link *l)
 {
     return l->fd;
 }
 
-pid_t runner_pid(const struct runner_link *l)
+pid_t link_pid(const struct link *l)
 {
     return l->pid;
 }
 
-bool runner_wants_write(const struct runner_link *l)
+bool link_wants_write(const struct link *l)
 {
     return l->fd >= 0 && proto_pending(&l->out);
 }
 
 /* ---- sending */
 
-int runner_flush(struct runner_link *l, struct err *err)
+int link_flush(struct link *l, struct err *err)
 {
     int rc = l->fd < 0 ? -1 : proto_flush(&l->out, l->fd);
 
@@ -106,93 +103,60 @@ int runner_flush(struct runner_link *l, struct err *err)
 }
 
 /* A full packet goes out at once if it can: its descriptors are not held for longer than needed. */
-static void sent_one(struct runner_link *l)
+static void put(struct link *l, const struct message *m)
 {
-    proto_end(&l->out);
-    if (proto_full(&l->out) && runner_flush(l, NULL) < 0)
-        proto_out_done(&l->out); /* runner_next says GONE */
+    message_put(&l->out, m);
+    if (proto_full(&l->out) && link_flush(l, NULL) < 0)
+        proto_out_done(&l->out); /* link_next says GONE */
 }
 
-void runner_send_job(struct runner_link *l, const struct runner_job *j)
+void link_send_job(struct link *l, uint32_t number, const struct message_job *j)
 {
-    assert(j->count > 0 && j->count <= RUNNER_TASKS_MAX);
-    if (j->job < PROCESS_NOTES_MAX)
-        l->notes[j->job] = 0;
-    proto_begin(&l->out, PROTO_JOB, JOB_ROOM + j->count * sizeof j->ids[0], j->stdin_fd);
-    proto_put_u32(&l->out, j->job);
-    proto_put_u64(&l->out, j->digest);
-    proto_put_u32(&l->out, j->handler);
-    proto_put_i64(&l->out, j->start_us);
-    proto_put_i64(&l->out, j->vouched_us);
-    proto_put_i64(&l->out, j->deadline_at);
-    proto_put_u32(&l->out, j->stdin_fd >= 0);
-    proto_put_text(&l->out, j->tag);
-    proto_put_text(&l->out, j->key);
-    proto_put_u32(&l->out, j->attempt);
-    proto_put_u32(&l->out, j->max_attempts);
-    proto_put_i64(&l->out, j->expected_at);
-    proto_put_u64(&l->out, j->token);
-    proto_put_bytes(&l->out, j->ids, j->count * sizeof j->ids[0]);
-    sent_one(l);
+    assert(j->count > 0 && j->count <= MESSAGE_TASKS_MAX);
+    if (number < PROCESS_NOTES_MAX)
+        l->notes[number] = 0;
+    put(l, &(struct message){.type = MESSAGE_JOB, .number = number, .job = *j});
 }
 
-void runner_send_deadline(struct runner_link *l, const uint32_t *jobs, size_t count,
-                          int64_t deadline_at)
+void link_send_deadline(struct link *l, const uint32_t *numbers, size_t count, int64_t deadline_at)
 {
     while (count) {
-        size_t n = count < DEADLINES_MAX ? count : DEADLINES_MAX;
-        proto_begin(&l->out, PROTO_DEADLINE, 12 + n * sizeof jobs[0], -1);
-        proto_put_i64(&l->out, deadline_at);
-        proto_put_bytes(&l->out, jobs, n * sizeof jobs[0]);
-        sent_one(l);
-        jobs += n;
+        size_t n = MIN(count, (size_t)MESSAGE_NUMBERS_MAX);
+        put(l, &(struct message){.type = MESSAGE_DEADLINE,
+                                 .deadline = {deadline_at, numbers, (uint32_t)n}});
+        numbers += n;
         count -= n;
     }
 }
 
-void runner_send_vouch(struct runner_link *l, int64_t until_us)
+void link_send_vouch(struct link *l, int64_t until_us)
 {
-    proto_begin(&l->out, PROTO_VOUCH, 8, -1);
-    proto_put_i64(&l->out, until_us);
-    sent_one(l);
+    put(l, &(struct message){.type = MESSAGE_VOUCH, .vouch = {until_us}});
 }
 
-void runner_send_kill(struct runner_link *l, uint32_t job, enum runner_kill why)
+void link_send_kill(struct link *l, uint32_t number, enum message_kill_reason reason)
 {
-    proto_begin(&l->out, PROTO_KILL, 8, -1);
-    proto_put_u32(&l->out, job);
-    proto_put_u32(&l->out, (uint32_t)why);
-    sent_one(l);
+    put(l, &(struct message){.type = MESSAGE_KILL, .number = number, .kill = {reason}});
 }
 
-void runner_send_return(struct runner_link *l)
+void link_send_return(struct link *l)
 {
-    proto_begin(&l->out, PROTO_RETURN, 0, -1);
-    sent_one(l);
+    put(l, &(struct message){.type = MESSAGE_RETURN});
 }
 
-void runner_send_reload(struct runner_link *l, uint64_t digest)
+void link_send_reload(struct link *l, uint64_t digest)
 {
-    proto_begin(&l->out, PROTO_RELOAD, 8, -1);
-    proto_put_u64(&l->out, digest);
-    sent_one(l);
+    put(l, &(struct message){.type = MESSAGE_RELOAD, .reload = {digest}});
 }
 
-void runner_send_ping(struct runner_link *l, uint64_t n)
+void link_send_ping(struct link *l, uint64_t n)
 {
-    proto_begin(&l->out, PROTO_PING, 8, -1);
-    proto_put_u64(&l->out, n);
-    sent_one(l);
+    put(l, &(struct message){.type = MESSAGE_PING, .ping = {n}});
 }
 
 /* ---- receiving */
 
-int runner_drop_root(const char *user, struct err *err)
-{
-    return rights_become(user, err);
-}
-
-bool runner_kill(struct runner_link *l)
+bool link_kill(struct link *l)
 {
     rights_raise();
     bool can = kill(l->pid, SIGKILL) == 0;
@@ -202,7 +166,7 @@ bool runner_kill(struct runner_link *l)
 
 static bool is_leader(void *ctx, pid_t session)
 {
-    const struct runner_link *l = ctx;
+    const struct link *l = ctx;
 
     for (size_t i = 0; i < l->leader_count; i++)
         if (l->leaders[i] == session)
@@ -212,7 +176,7 @@ static bool is_leader(void *ctx, pid_t session)
 
 /* Those that the runner did not reap. False: one of them is not our child, so that its number may
  * be another process's by now. */
-static bool find_leaders(struct runner_link *l)
+static bool find_leaders(struct link *l)
 {
     bool ours = true;
 
@@ -231,7 +195,7 @@ static bool find_leaders(struct runner_link *l)
 }
 
 /* The runner is dead. Kills what it has left behind, and says whether nothing of that is left. */
-static bool clear(struct runner_link *l)
+static bool clear(struct link *l)
 {
     bool ours = find_leaders(l);
 
@@ -258,173 +222,101 @@ static bool wait_for_end(pid_t pid)
 
 /* The runner has died, or is not to be believed any more. Without the link it ends by itself if we
  * may not kill it. */
-static void bury(struct runner_link *l)
+static void bury(struct link *l)
 {
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
     if (l->pid > 0)
-        l->cleared = runner_kill(l) && wait_for_end(l->pid) && clear(l);
+        l->cleared = link_kill(l) && wait_for_end(l->pid) && clear(l);
     l->pid = -1;
     proto_out_done(&l->out);
 }
 
-static void get_result(struct runner_link *l, struct runner_event *e)
+/* A piece of the output of the job whose results are coming. */
+static void keep_output(struct link *l, const struct message_output *m)
 {
-    e->type = RUNNER_RESULT;
-    e->job = proto_get_u32(&l->in);
-    e->id = proto_get_u64(&l->in);
-    uint32_t outcome = proto_get_u32(&l->in);
-    e->permanent = proto_get_u32(&l->in) != 0;
-    bool with_output = proto_get_u32(&l->in) != 0;
-    e->retry_after_ms = proto_get_i64(&l->in);
-    e->exit_code = (int)proto_get_u32(&l->in);
-    e->signal = (int)proto_get_u32(&l->in);
-    e->finish_us = proto_get_i64(&l->in);
-    e->error = proto_get_text(&l->in, ERROR_MAX);
-    if (outcome >= OUTCOME_COUNT || e->exit_code < -1 || e->exit_code > 255 || e->signal < 0 ||
-        e->signal > 127 || e->retry_after_ms < -1)
-        l->in.bad = true;
-    e->outcome = (enum task_outcome)outcome;
-    if (with_output && l->output.len) {
-        e->output = l->output.data;
-        e->output_size = l->output.len;
-    }
-}
-
-static void get_output(struct runner_link *l)
-{
-    size_t len;
-
-    proto_get_u32(&l->in);
-    const void *p = proto_get_bytes(&l->in, &len);
-    if (l->output.len + len > OUTPUT_MAX)
+    if (l->output.len + m->size > OUTPUT_MAX)
         l->in.bad = true;
     else
-        buf_add(&l->output, p, len);
+        buf_add(&l->output, m->data, m->size);
 }
 
-static void get_started(struct runner_link *l, struct runner_event *e)
-{
-    e->type = RUNNER_STARTED;
-    e->job = proto_get_u32(&l->in);
-    e->pid = (pid_t)proto_get_u32(&l->in);
-    e->at_us = proto_get_i64(&l->in);
-    if (e->pid <= 1)
-        l->in.bad = true;
-}
-
-static void get_returned(struct runner_link *l, struct runner_event *e)
-{
-    e->type = RUNNER_RETURNED;
-    e->job = proto_get_u32(&l->in);
-    e->cannot_start = proto_get_u32(&l->in) != 0;
-    e->error = proto_get_text(&l->in, ERROR_MAX);
-}
-
-static void drop_text(struct runner_link *l)
+static void drop_text(struct link *l)
 {
     if (l->text >= 0)
         close(l->text);
     l->text = -1;
 }
 
-static void get_reloaded(struct runner_link *l, struct runner_event *e)
+static void take_text(struct link *l, struct message_reloaded *m)
 {
-    e->type = RUNNER_RELOADED;
-    e->n = proto_get_u64(&l->in);
-    e->text_fd = -1;
-    if (proto_get_u32(&l->in))
-        e->text_fd = l->text = proto_take_fd(&l->in);
-    e->error = proto_get_text(&l->in, ERROR_MAX);
-    if (e->text_fd < 0 && !e->error)
-        e->error = "the text of the handlers file got lost (too many open files): send HUP again";
+    if (m->text_fd < 0 && !m->error)
+        m->error = "the text of the handlers file got lost (too many open files): send HUP again";
+    m->text_fd = l->text = MAX(m->text_fd, -1);
 }
 
-/* Reads the message. False: it makes no event. */
-static bool get_event(struct runner_link *l, int type, struct runner_event *e)
+/* False: it is no report for the caller. */
+static bool take_report(struct link *l, struct message *m)
 {
-    switch (type) {
-    case PROTO_STARTED:
-        get_started(l, e);
-        break;
-    case PROTO_OUTPUT:
-        get_output(l);
-        return false;
-    case PROTO_RESULT:
-        get_result(l, e);
-        break;
-    case PROTO_ENDED:
-        e->type = RUNNER_ENDED;
-        e->job = proto_get_u32(&l->in);
+    if (m->type == MESSAGE_OUTPUT) {
+        keep_output(l, &m->output);
+    } else if (m->type == MESSAGE_RESULT && m->result.with_output && l->output.len) {
+        m->result.output = l->output.data;
+        m->result.output_size = l->output.len;
+    } else if (m->type == MESSAGE_ENDED) {
         buf_reset(&l->output);
-        break;
-    case PROTO_RETURNED:
-        get_returned(l, e);
-        break;
-    case PROTO_RELOADED:
-        get_reloaded(l, e);
-        break;
-    case PROTO_PONG:
-        e->type = RUNNER_PONG;
-        e->n = proto_get_u64(&l->in);
-        break;
-    default:
-        l->in.bad = true;
+    } else if (m->type == MESSAGE_RELOADED) {
+        take_text(l, &m->reloaded);
     }
-    return true;
+    return m->type != MESSAGE_OUTPUT;
 }
 
-bool runner_job_begun(const struct runner_link *l, uint32_t job)
+bool link_job_begun(const struct link *l, uint32_t number)
 {
-    return job >= PROCESS_NOTES_MAX || l->notes[job];
+    return number >= PROCESS_NOTES_MAX || l->notes[number];
 }
 
-int runner_next(struct runner_link *l, struct runner_event *ret)
+int link_next(struct link *l, struct message *ret)
 {
-    int rc = 1;
+    int rc = l->fd < 0 ? -1 : 1;
 
     if (l->gone)
         return 0;
     drop_text(l);
-    if (l->fd < 0)
-        rc = -1;
-    for (;;) {
-        struct runner_event e = {.retry_after_ms = -1, .exit_code = -1};
-        int type = rc < 0 ? -1 : proto_next(&l->in);
-        bool event = type > 0 && get_event(l, type, &e);
-        if (type < 0 || l->in.bad) {
-            bury(l);
-            l->gone = true;
-            *ret = (struct runner_event){.type = RUNNER_GONE};
+    while (rc > 0) {
+        struct message m;
+        rc = message_get_report(&l->in, &m);
+        if (rc > 0 && take_report(l, &m)) {
+            *ret = m;
             return 1;
         }
-        if (event) {
-            *ret = e;
-            return 1;
-        }
-        if (type == 0 && (rc = proto_recv(&l->in, l->fd)) == 0)
+        if (rc == 0 && (rc = proto_recv(&l->in, l->fd)) == 0)
             return 0;
     }
+    bury(l);
+    l->gone = true;
+    *ret = (struct message){.type = MESSAGE_GONE};
+    return 1;
 }
 
-bool runner_cleared(const struct runner_link *l)
+bool link_cleared(const struct link *l)
 {
     return l->cleared;
 }
 
-void runner_give_up(struct runner_link *l)
+void link_give_up(struct link *l)
 {
     bury(l);
 }
 
-void runner_stop(struct runner_link *l, int64_t timeout_ms)
+void link_stop(struct link *l, int64_t timeout_ms)
 {
     const int64_t until = when_steady() + timeout_ms;
 
     if (!l)
         return;
-    if (l->fd >= 0 && runner_flush(l, NULL) >= 0)
+    if (l->fd >= 0 && link_flush(l, NULL) >= 0)
         shutdown(l->fd, SHUT_WR);
     while (l->fd >= 0) {
         struct pollfd p = {.fd = l->fd, .events = POLLIN};

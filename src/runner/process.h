@@ -4,7 +4,7 @@
 #ifndef DQ_RUNNER_PROCESS_H
 #define DQ_RUNNER_PROCESS_H
 
-#include "runner/runner.h"
+#include <sys/types.h>
 
 /* Who leads the handlers' sessions, by the job's number: shared memory, which outlives the
  * runner. The poller clears an entry when it sends the job; the runner sets it to
@@ -13,11 +13,6 @@
  * a higher number count as begun. */
 #define PROCESS_NOTES_MAX 65536
 enum { PROCESS_STARTS = -1, PROCESS_CLEARED = -2 };
-
-/* Serves the link until its other end is closed and every handler is gone; then ends the process.
- * Takes the process over: closes every other descriptor above 2, blocks signals. notes:
- * PROCESS_NOTES_MAX entries. */
-_Noreturn void runner_main(int sock, const struct runner_options *o, volatile pid_t *notes);
 
 /* The first thing in the new process: its name, its signals (all blocked but faults, none ignored),
  * no descriptor but 0 to 2 and the link. Returns the link's new number. */

@@ -1,5 +1,5 @@
 /*
- * proto.c - messages between poller and runner.
+ * proto.c - packets between poller and runner.
  *
  * Invariants: a packet holds whole messages only and never more than PROTO_PACKET_MAX bytes; the
  * k-th message of a packet that carries a descriptor owns the k-th descriptor; no get reads outside
@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,18 +67,16 @@ static void packet_sent(struct proto_out *o)
     o->spare = p;
 }
 
-void proto_begin(struct proto_out *o, enum proto_type type, size_t room, int fd)
+void proto_begin(struct proto_out *o, uint32_t type)
 {
     struct proto_packet *p = o->last;
 
-    if (!p || p->data.len + HEADER_SIZE + room > PROTO_PACKET_MAX ||
-        (fd >= 0 && p->fd_count == PROTO_FDS_MAX))
+    if (!p || p->fd_count == PROTO_FDS_MAX)
         p = packet_new(o);
-    if (fd >= 0)
-        p->fds[p->fd_count++] = fd;
     o->start = p->data.len;
+    o->first_fd = p->fd_count;
     proto_put_u32(o, 0);
-    proto_put_u32(o, (uint32_t)type);
+    proto_put_u32(o, type);
 }
 
 void proto_put_u32(struct proto_out *o, uint32_t v)
@@ -110,12 +109,35 @@ void proto_put_text(struct proto_out *o, const char *s)
         proto_put_u32(o, TEXT_NULL);
 }
 
+void proto_put_fd(struct proto_out *o, int fd)
+{
+    struct proto_packet *p = o->last;
+
+    proto_put_u32(o, fd >= 0);
+    if (fd >= 0)
+        p->fds[p->fd_count++] = fd;
+}
+
+/* The open message did not fit: it begins a packet of its own. */
+static void move_to_next(struct proto_out *o)
+{
+    struct proto_packet *from = o->last, *to = packet_new(o);
+
+    buf_add(&to->data, from->data.data + o->start, from->data.len - o->start);
+    from->data.len = o->start;
+    while (from->fd_count > o->first_fd)
+        to->fds[to->fd_count++] = from->fds[--from->fd_count];
+}
+
 void proto_end(struct proto_out *o)
 {
     struct buf *b = &o->last->data;
     uint32_t size = (uint32_t)(b->len - o->start);
 
+    assert(size <= PROTO_PACKET_MAX);
     memcpy(b->data + o->start, &size, sizeof size);
+    if (b->len > PROTO_PACKET_MAX)
+        move_to_next(o);
 }
 
 static ssize_t packet_send(const struct proto_packet *p, int sock)
@@ -233,7 +255,7 @@ int proto_recv(struct proto_in *in, int sock)
     return m.msg_flags & MSG_TRUNC ? -1 : 1;
 }
 
-int proto_next(struct proto_in *in)
+int proto_next(struct proto_in *in, uint32_t *ret_type)
 {
     in->pos = in->end;
     if (in->bad)
@@ -243,12 +265,13 @@ int proto_next(struct proto_in *in)
     in->end = in->len;
     uint32_t size = proto_get_u32(in), type = proto_get_u32(in);
     size_t start = in->pos - HEADER_SIZE;
-    if (in->bad || size < HEADER_SIZE || size > in->len - start || !type || type > PROTO_PONG) {
+    if (in->bad || size < HEADER_SIZE || size > in->len - start || !type) {
         in->bad = true;
         return -1;
     }
     in->end = start + size;
-    return (int)type;
+    *ret_type = type;
+    return 1;
 }
 
 /* The next len bytes of the message; NULL, and bad, when it has not so many. */
@@ -311,7 +334,9 @@ const char *proto_get_text(struct proto_in *in, size_t max)
     return s;
 }
 
-int proto_take_fd(struct proto_in *in)
+int proto_get_fd(struct proto_in *in)
 {
-    return in->fd_next < in->fd_count ? in->fds[in->fd_next++] : -1;
+    if (!proto_get_u32(in))
+        return -1;
+    return in->fd_next < in->fd_count ? in->fds[in->fd_next++] : PROTO_FD_LOST;
 }

@@ -9,53 +9,32 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "runner/answer.h"
+#include "runner/message.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 
-#define RESULT_ROOM 64 /* without the error's text */
-
-struct result {
-    enum task_outcome outcome;
-    bool permanent;
-    bool with_output;
-    int64_t retry_after_ms;
-    int exit_code, signal;
-    int64_t finish_us;
-    const char *error;
-};
-
-static void put_result(struct proto_out *o, uint32_t job, uint64_t id, const struct result *r)
+static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
+                       const struct message_result *r)
 {
-    proto_begin(o, PROTO_RESULT, RESULT_ROOM + PROTO_TEXT_ROOM(r->error ? strlen(r->error) : 0),
-                -1);
-    proto_put_u32(o, job);
-    proto_put_u64(o, id);
-    proto_put_u32(o, (uint32_t)r->outcome);
-    proto_put_u32(o, r->permanent);
-    proto_put_u32(o, r->with_output);
-    proto_put_i64(o, r->retry_after_ms);
-    proto_put_u32(o, (uint32_t)r->exit_code);
-    proto_put_u32(o, (uint32_t)r->signal);
-    proto_put_i64(o, r->finish_us);
-    proto_put_text(o, r->error);
-    proto_end(o);
+    struct message m = {.type = MESSAGE_RESULT, .number = number, .result = *r};
+
+    m.result.id = id;
+    message_put(o, &m);
 }
 
 void reply_started(struct proto_out *o, const struct job *j, int64_t at_us)
 {
-    proto_begin(o, PROTO_STARTED, 16, -1);
-    proto_put_u32(o, j->number);
-    proto_put_u32(o, (uint32_t)j->pid);
-    proto_put_i64(o, at_us);
-    proto_end(o);
+    message_put(o, &(struct message){
+                       .type = MESSAGE_STARTED, .number = j->number, .started = {j->pid, at_us}});
 }
 
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v)
 {
-    const struct result r = {
+    const struct message_result r = {
         .outcome = v->result == VERDICT_DONE ? OUTCOME_DONE : OUTCOME_VERDICT,
         .permanent = v->result == VERDICT_FAIL,
         .retry_after_ms = v->after_ms,
@@ -76,11 +55,9 @@ static void put_output(struct proto_out *o, struct job *j)
     const char *p = capture_tail(&j->tail, &len);
 
     while (len) {
-        size_t n = len < PROTO_CHUNK_MAX ? len : PROTO_CHUNK_MAX;
-        proto_begin(o, PROTO_OUTPUT, 8 + n, -1);
-        proto_put_u32(o, j->number);
-        proto_put_bytes(o, p, n);
-        proto_end(o);
+        size_t n = MIN(len, (size_t)MESSAGE_PIECE_MAX);
+        message_put(
+            o, &(struct message){.type = MESSAGE_OUTPUT, .number = j->number, .output = {p, n}});
         p += n;
         len -= n;
     }
@@ -99,7 +76,7 @@ static void explain_timeout(const struct job *j, struct err *e)
 }
 
 /* What the process's end means for a task that has no verdict. e holds the text. */
-static void judge(const struct job *j, int status, struct result *r, struct err *e)
+static void judge(const struct job *j, int status, struct message_result *r, struct err *e)
 {
     static const char *const why[] = {
         [JOB_LEASE_ENDS] = "the lease could not be renewed",
@@ -134,9 +111,10 @@ static void judge(const struct job *j, int status, struct result *r, struct err 
 
 /* The result of a task that got no verdict: the process's, unless that would be done and the
  * handler may have meant otherwise. */
-static void put_rest(struct proto_out *o, const struct job *j, uint32_t i, const struct result *r)
+static void put_rest(struct proto_out *o, const struct job *j, uint32_t i,
+                     const struct message_result *r)
 {
-    struct result doubted = *r;
+    struct message_result doubted = *r;
 
     if (r->outcome == OUTCOME_DONE && answer_fault(j, i)) {
         doubted.outcome = OUTCOME_VERDICT;
@@ -149,7 +127,8 @@ static void put_rest(struct proto_out *o, const struct job *j, uint32_t i, const
 
 void reply_ended(struct proto_out *o, struct job *j, int status)
 {
-    struct result r = {.retry_after_ms = -1, .finish_us = when_steady_us(), .with_output = true};
+    struct message_result r = {
+        .retry_after_ms = -1, .finish_us = when_steady_us(), .with_output = true};
     struct err e = {0};
 
     if (j->open) {
@@ -160,16 +139,23 @@ void reply_ended(struct proto_out *o, struct job *j, int status)
         if (!j->reported[i])
             put_rest(o, j, i, &r);
     j->open = 0;
-    proto_begin(o, PROTO_ENDED, 4, -1);
-    proto_put_u32(o, j->number);
-    proto_end(o);
+    message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
 }
 
 void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why)
 {
-    proto_begin(o, PROTO_RETURNED, 8 + PROTO_TEXT_ROOM(why ? strlen(why) : 0), -1);
-    proto_put_u32(o, j->number);
-    proto_put_u32(o, cannot_start);
-    proto_put_text(o, why);
-    proto_end(o);
+    message_put(o, &(struct message){.type = MESSAGE_RETURNED,
+                                     .number = j->number,
+                                     .returned = {cannot_start, why}});
+}
+
+void reply_reloaded(struct proto_out *o, uint64_t digest, int text_fd, const char *error)
+{
+    message_put(o,
+                &(struct message){.type = MESSAGE_RELOADED, .reloaded = {digest, text_fd, error}});
+}
+
+void reply_pong(struct proto_out *o, uint64_t n)
+{
+    message_put(o, &(struct message){.type = MESSAGE_PONG, .pong = {n}});
 }

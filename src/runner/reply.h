@@ -18,5 +18,8 @@ void reply_verdict(struct proto_out *o, const struct job *j, const struct verdic
 void reply_ended(struct proto_out *o, struct job *j, int status);
 /* why NULL: no fault */
 void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why);
+/* text_fd: a sealed memfd, closed once sent; -1: none, see error */
+void reply_reloaded(struct proto_out *o, uint64_t digest, int text_fd, const char *error);
+void reply_pong(struct proto_out *o, uint64_t n);
 
 #endif

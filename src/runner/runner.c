@@ -15,11 +15,13 @@
 #include "runner/crew.h"
 #include "runner/job.h"
 #include "runner/launch.h"
+#include "runner/message.h"
 #include "runner/plan.h"
 #include "runner/process.h"
 #include "runner/proto.h"
 #include "runner/queue.h"
 #include "runner/reload.h"
+#include "runner/reply.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -133,13 +135,11 @@ static struct table *find_table(struct runner *r, uint64_t digest)
     return t;
 }
 
-static void take_job(struct runner *r)
+static void take_job(struct runner *r, uint32_t number, const struct message_job *m)
 {
-    struct job *j = job_receive(&r->in, when_steady());
-
-    if (!j)
-        return;
+    struct job *j = job_new(number, m, when_steady());
     struct table *t = find_table(r, j->digest);
+
     if (jobs_find(&r->crew.jobs, j->number) ||
         (t && (j->handler >= t->handlers->count ||
                (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
@@ -153,44 +153,38 @@ static void take_job(struct runner *r)
     }
 }
 
-static void take_deadlines(struct runner *r)
+static void take_deadline(struct runner *r, const struct message_deadline *m)
 {
-    int64_t deadline_at = proto_get_i64(&r->in), now = when_steady();
-    size_t size;
-    const char *numbers = proto_get_bytes(&r->in, &size);
+    const char *numbers = m->numbers;
+    int64_t now = when_steady();
 
-    for (uint32_t number; size >= sizeof number; numbers += sizeof number, size -= sizeof number) {
-        memcpy(&number, numbers, sizeof number);
+    for (uint32_t i = 0, number; i < m->count; i++) {
+        memcpy(&number, numbers + i * sizeof number, sizeof number);
         struct job *j = jobs_find(&r->crew.jobs, number);
         if (j)
-            job_set_deadline(j, deadline_at, now);
+            job_set_deadline(j, m->deadline_at, now);
     }
 }
 
-static void take_kill(struct runner *r)
+static void take_kill(struct runner *r, uint32_t number, enum message_kill_reason reason)
 {
     static const enum job_stop why[] = {
-        [RUNNER_KILL_CANCELLED] = JOB_CANCELLED,
-        [RUNNER_KILL_LOST] = JOB_LOST,
-        [RUNNER_KILL_SHUTDOWN] = JOB_SHUT_DOWN,
-        [RUNNER_KILL_UNSTARTED] = JOB_RUNS,
+        [MESSAGE_KILL_CANCELLED] = JOB_CANCELLED,
+        [MESSAGE_KILL_LOST] = JOB_LOST,
+        [MESSAGE_KILL_SHUTDOWN] = JOB_SHUT_DOWN,
+        [MESSAGE_KILL_UNSTARTED] = JOB_RUNS,
     };
-    uint32_t number = proto_get_u32(&r->in), reason = proto_get_u32(&r->in);
     struct job *j = jobs_find(&r->crew.jobs, number);
     bool begun = j && (j->pid || j->launch);
 
-    if (r->in.bad || reason >= sizeof why / sizeof why[0])
-        r->in.bad = true;
-    else if (begun && why[reason] != JOB_RUNS)
+    if (begun && why[reason] != JOB_RUNS)
         crew_stop(&r->crew, j, why[reason]);
     else if (j && !begun)
         crew_give_back(&r->crew, j, false, NULL);
 }
 
-static void take_vouch(struct runner *r)
+static void take_vouch(struct runner *r, int64_t until_us)
 {
-    int64_t until_us = proto_get_i64(&r->in);
-
     if (until_us > r->crew.queue.vouched_us)
         r->crew.queue.vouched_us = until_us;
 }
@@ -232,7 +226,6 @@ static void reloaded(struct runner *r)
 
     if (!reload_take(r->reload, &h, &text, &e))
         return;
-    proto_begin(&r->out, PROTO_RELOADED, 12 + PROTO_TEXT_ROOM(sizeof e.text), text);
     if (h && h->digest != r->tables->handlers->digest) {
         struct table *t = table_new(h, r->default_user);
         t->owned = h;
@@ -242,29 +235,10 @@ static void reloaded(struct runner *r)
     } else {
         handlers_free(h);
     }
-    proto_put_u64(&r->out, r->tables->handlers->digest);
-    proto_put_u32(&r->out, text >= 0);
-    proto_put_text(&r->out, text >= 0 ? NULL : e.text);
-    proto_end(&r->out);
+    reply_reloaded(&r->out, r->tables->handlers->digest, text, text >= 0 ? NULL : e.text);
 }
 
-static void take_reload(struct runner *r)
-{
-    r->kept_digest = proto_get_u64(&r->in);
-    if (!r->in.bad)
-        reload_ask(r->reload);
-}
-
-static void take_ping(struct runner *r)
-{
-    uint64_t n = proto_get_u64(&r->in);
-
-    proto_begin(&r->out, PROTO_PONG, 8, -1);
-    proto_put_u64(&r->out, n);
-    proto_end(&r->out);
-}
-
-/* The poller is gone, or is not itself any more. The link stays open: its end tells runner_stop
+/* The poller is gone, or is not itself any more. The link stays open: its end tells link_stop
  * that every handler is gone. */
 static void orphan(struct runner *r)
 {
@@ -279,39 +253,43 @@ static void orphan(struct runner *r)
                   r->crew.jobs.running_count);
 }
 
+static void take_order(struct runner *r, const struct message *m)
+{
+    switch (m->type) {
+    case MESSAGE_JOB:
+        take_job(r, m->number, &m->job);
+        break;
+    case MESSAGE_DEADLINE:
+        take_deadline(r, &m->deadline);
+        break;
+    case MESSAGE_VOUCH:
+        take_vouch(r, m->vouch.until_us);
+        break;
+    case MESSAGE_KILL:
+        take_kill(r, m->number, m->kill.reason);
+        break;
+    case MESSAGE_RETURN:
+        return_waiting(r);
+        break;
+    case MESSAGE_RELOAD:
+        r->kept_digest = m->reload.digest;
+        reload_ask(r->reload);
+        break;
+    case MESSAGE_PING:
+        reply_pong(&r->out, m->ping.n);
+        break;
+    default: /* message_get_order gets no other */
+        break;
+    }
+}
+
 static void take_packet(struct runner *r)
 {
-    int type, rc = proto_recv(&r->in, r->sock);
+    struct message m;
+    int rc = proto_recv(&r->in, r->sock);
 
-    while (rc > 0 && (type = proto_next(&r->in)) != 0) {
-        switch (type) {
-        case PROTO_JOB:
-            take_job(r);
-            break;
-        case PROTO_DEADLINE:
-            take_deadlines(r);
-            break;
-        case PROTO_VOUCH:
-            take_vouch(r);
-            break;
-        case PROTO_KILL:
-            take_kill(r);
-            break;
-        case PROTO_RETURN:
-            return_waiting(r);
-            break;
-        case PROTO_RELOAD:
-            take_reload(r);
-            break;
-        case PROTO_PING:
-            take_ping(r);
-            break;
-        default:
-            r->in.bad = true;
-        }
-        if (r->in.bad)
-            rc = -1;
-    }
+    while (rc > 0 && (rc = message_get_order(&r->in, &m)) > 0)
+        take_order(r, &m);
     if (rc < 0)
         orphan(r);
 }

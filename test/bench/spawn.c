@@ -7,7 +7,7 @@
  * a machine that has other work.
  */
 #include "base/when.h"
-#include "runner/runner.h"
+#include "runner/link.h"
 
 #include <poll.h>
 #include <spawn.h>
@@ -74,7 +74,7 @@ static double bare(int count, int in_flight)
     return count * 1e6 / (double)(when_steady_us() - from);
 }
 
-static void send_job(struct runner_link *link, uint32_t number)
+static void send_job(struct link *link, uint32_t number)
 {
     static const char body[] = "{\"order\":4711}";
     const uint64_t id = number + 1;
@@ -82,35 +82,35 @@ static void send_job(struct runner_link *link, uint32_t number)
 
     if (fd < 0 || pwrite(fd, body, sizeof body - 1, 0) < 0)
         die("memfd");
-    const struct runner_job j = {.job = number,
-                                 .digest = 1,
-                                 .tag = "bench",
-                                 .vouched_us = INT64_MAX,
-                                 .deadline_at = when_steady() + 60000,
-                                 .stdin_fd = fd,
-                                 .ids = &id,
-                                 .count = 1};
-    runner_send_job(link, &j);
+    const struct message_job j = {.digest = 1,
+                                  .tag = "bench",
+                                  .vouched_us = INT64_MAX,
+                                  .deadline_at = when_steady() + 60000,
+                                  .stdin_fd = fd,
+                                  .ids = &id,
+                                  .count = 1};
+    link_send_job(link, number, &j);
 }
 
-static void next(struct runner_link *link, int *ended)
+static void next(struct link *link, int *ended)
 {
-    struct runner_event e;
+    struct message m;
     struct err err;
-    int rc = runner_flush(link, &err);
-    struct pollfd p = {.fd = runner_fd(link), .events = POLLIN};
+    int rc = link_flush(link, &err);
+    struct pollfd p = {.fd = link_fd(link), .events = POLLIN};
 
     if (rc < 0)
         die(err.text);
     if (rc > 0)
         p.events |= POLLOUT;
     poll(&p, 1, -1);
-    while (runner_next(link, &e)) {
-        if (e.type == RUNNER_GONE || e.type == RUNNER_RETURNED) {
-            fprintf(stderr, "spawn: %s\n", e.type == RUNNER_GONE ? "the runner died" : e.error);
+    while (link_next(link, &m)) {
+        if (m.type == MESSAGE_GONE || m.type == MESSAGE_RETURNED) {
+            fprintf(stderr, "spawn: %s\n",
+                    m.type == MESSAGE_GONE ? "the runner died" : m.returned.error);
             exit(1);
         }
-        *ended += e.type == RUNNER_ENDED;
+        *ended += m.type == MESSAGE_ENDED;
     }
 }
 
@@ -128,11 +128,11 @@ static double linked(int count, int in_flight)
                         .output_limit = 8192};
     const struct handlers table = {.digest = 1, .items = &h, .count = 1};
     const struct runner_options o = {.handlers = &table, .slots = 2 * in_flight};
-    struct runner_link *link;
+    struct link *link;
     struct err err;
     int sent = 0, ended = 0;
 
-    if (runner_start(&o, &link, &err) != 0)
+    if (link_start(&o, &link, &err) != 0)
         die(err.text);
     int64_t from = when_steady_us();
     while (ended < count) {
@@ -141,7 +141,7 @@ static double linked(int count, int in_flight)
         next(link, &ended);
     }
     double rate = count * 1e6 / (double)(when_steady_us() - from);
-    runner_stop(link, 5000);
+    link_stop(link, 5000);
     return rate;
 }
 

@@ -19,15 +19,15 @@
 static uint32_t send_batch(struct rig *r, const char *tag, const char *lines, const uint64_t *ids,
                            uint32_t count)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
     j.stdin_fd = rig_memfd(lines, strlen(lines));
     j.ids = ids;
     j.count = count;
-    runner_send_job(r->link, &j);
+    uint32_t number = rig_put(r, &j);
     rig_flush(r);
-    return j.job;
+    return number;
 }
 
 /* The only result of a task in a job that has ended. */
@@ -37,7 +37,7 @@ static const struct rig_report *result_of(const struct rig *r, uint32_t job, uin
 
     for (size_t i = 0; i < r->count; i++) {
         const struct rig_report *p = &r->reports[i];
-        if (p->e.type == RUNNER_RESULT && p->e.job == job && p->e.id == id) {
+        if (p->m.type == MESSAGE_RESULT && p->m.number == job && p->m.result.id == id) {
             assert_null(found);
             found = p;
         }
@@ -49,10 +49,10 @@ static const struct rig_report *result_of(const struct rig *r, uint32_t job, uin
 static void check(const struct rig_report *p, enum task_outcome outcome, int exit_code,
                   bool permanent, int64_t after_ms, const char *error)
 {
-    assert_int_equal(p->e.outcome, outcome);
-    assert_int_equal(p->e.exit_code, exit_code);
-    assert_int_equal(p->e.permanent, permanent);
-    assert_int_equal(p->e.retry_after_ms, after_ms);
+    assert_int_equal(p->m.result.outcome, outcome);
+    assert_int_equal(p->m.result.exit_code, exit_code);
+    assert_int_equal(p->m.result.permanent, permanent);
+    assert_int_equal(p->m.result.retry_after_ms, after_ms);
     if (error)
         assert_string_equal(p->error, error);
     else
@@ -77,8 +77,8 @@ static void verdicts_decide_task_by_task(void **state)
         /* no newline at the end */
         "{\"id\":6,\"result\":\"done\",\"error\":null}",
         ids, 6);
-    rig_wait(&r, RUNNER_ENDED, job);
-    assert_int_equal(rig_count(&r, RUNNER_RESULT), 6);
+    rig_wait(&r, MESSAGE_ENDED, job);
+    assert_int_equal(rig_count(&r, MESSAGE_RESULT), 6);
     check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
     check(result_of(&r, job, 2), OUTCOME_VERDICT, -1, false, 600000, "\xc3\xa9 busy");
     check(result_of(&r, job, 3), OUTCOME_VERDICT, -1, false, -1, "the handler said retry");
@@ -107,7 +107,7 @@ static void tasks_without_verdict_follow_the_process(void **state)
              gone = send_batch(&r, "gone", one, ids, 3), slow = send_batch(&r, "slow", one, ids, 3),
              killed = send_batch(&r, "killed", one, ids, 3);
     for (uint32_t job = ok; job <= killed; job++) {
-        rig_wait(&r, RUNNER_ENDED, job);
+        rig_wait(&r, MESSAGE_ENDED, job);
         check(result_of(&r, job, 2), OUTCOME_DONE, -1, false, -1, NULL);
     }
     check(result_of(&r, ok, 1), OUTCOME_DONE, 0, false, -1, NULL);
@@ -128,10 +128,10 @@ static void verdict_is_reported_while_the_process_runs(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: 'cat; sleep 1000', batch: 10}\n", 2);
     uint32_t job = send_batch(&r, "t", "{\"id\":1,\"result\":\"done\"}\n", ids, 2);
-    rig_wait(&r, RUNNER_RESULT, job);
-    assert_null(rig_find(&r, RUNNER_ENDED, job));
-    runner_send_kill(r.link, job, RUNNER_KILL_SHUTDOWN);
-    rig_wait(&r, RUNNER_ENDED, job);
+    rig_wait(&r, MESSAGE_RESULT, job);
+    assert_null(rig_find(&r, MESSAGE_ENDED, job));
+    link_send_kill(r.link, job, MESSAGE_KILL_SHUTDOWN);
+    rig_wait(&r, MESSAGE_ENDED, job);
     check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
     check(result_of(&r, job, 2), OUTCOME_KILLED, -1, false, -1, "dqd was shut down");
     rig_close(&r);
@@ -160,8 +160,8 @@ static void what_is_no_verdict_is_output(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: 'cat; exit 9', batch: 10}\n", 2);
     uint32_t job = send_batch(&r, "t", junk, ids, 3);
-    rig_wait(&r, RUNNER_ENDED, job);
-    assert_int_equal(rig_count(&r, RUNNER_RESULT), 3);
+    rig_wait(&r, MESSAGE_ENDED, job);
+    assert_int_equal(rig_count(&r, MESSAGE_RESULT), 3);
     check(result_of(&r, job, 1), OUTCOME_EXIT, 9, false, -1, "exit status 9");
     check(result_of(&r, job, 2), OUTCOME_EXIT, 9, false, -1, "exit status 9");
     check(result_of(&r, job, 3), OUTCOME_VERDICT, -1, true, -1, "first");
@@ -206,16 +206,16 @@ static void line_off_the_letter_fails_its_task(void **state)
         const struct off *row = &off_rows[i];
         uint32_t job = send_batch(&r, "t", row->line, ids, 3);
 
-        rig_wait(&r, RUNNER_ENDED, job);
+        rig_wait(&r, MESSAGE_ENDED, job);
         for (uint64_t id = 1; id <= 3; id++) {
             const struct rig_report *p = result_of(&r, job, id);
             if (id != 2 && !row->all) {
                 check(p, OUTCOME_DONE, 0, false, -1, NULL);
                 continue;
             }
-            if (p->e.outcome != OUTCOME_VERDICT)
+            if (p->m.result.outcome != OUTCOME_VERDICT)
                 fail_msg("%s: task %d ended as %s", row->line, (int)id,
-                         task_outcome_name((int)p->e.outcome));
+                         task_outcome_name((int)p->m.result.outcome));
             check(p, OUTCOME_VERDICT, -1, false, -1, p->error);
             if (strncmp(p->error, row->why, strlen(row->why)) != 0)
                 fail_msg("%s: %s", row->line, p->error);
@@ -236,17 +236,17 @@ static void verdict_too_long_to_read_fails_its_task(void **state)
         "  last: {run: 'printf \"{\\\"result\\\":\\\"fail\\\",\\\"error\\\":\\\"%020000d\\\",\\\"id\\\":2}\" 7'}\n",
         2);
     uint32_t job = send_batch(&r, "first", "", ids, 3);
-    rig_wait(&r, RUNNER_ENDED, job);
+    rig_wait(&r, MESSAGE_ENDED, job);
     check(result_of(&r, job, 1), OUTCOME_DONE, 0, false, -1, NULL);
     const struct rig_report *p = result_of(&r, job, 2);
-    assert_int_equal(p->e.outcome, OUTCOME_VERDICT);
+    assert_int_equal(p->m.result.outcome, OUTCOME_VERDICT);
     assert_non_null(strstr(
         p->error, "(longer than 16384 bytes): {\"id\":2,\"result\":\"fail\",\"error\":\"0000"));
     assert_true(strlen(p->error) < 400);
     job = send_batch(&r, "last", "", ids, 3); /* its beginning does not say whose it is */
-    rig_wait(&r, RUNNER_ENDED, job);
+    rig_wait(&r, MESSAGE_ENDED, job);
     for (uint64_t id = 1; id <= 3; id++)
-        assert_int_equal(result_of(&r, job, id)->e.outcome, OUTCOME_VERDICT);
+        assert_int_equal(result_of(&r, job, id)->m.result.outcome, OUTCOME_VERDICT);
     rig_close(&r);
 }
 
@@ -263,7 +263,7 @@ static void proper_verdict_after_an_unreadable_line_counts(void **state)
                               "{\"id\":2,\"result\":\"fail\",\"error\":\"full\"}\n"
                               "{\"id\":2,\"result\":\"done\",\"again\":true}\n",
                               ids, 2);
-    rig_wait(&r, RUNNER_ENDED, job);
+    rig_wait(&r, MESSAGE_ENDED, job);
     check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
     check(result_of(&r, job, 2), OUTCOME_VERDICT, -1, true, -1, "full");
     rig_close(&r);
@@ -298,11 +298,11 @@ static void largest_batch_passes(void **state)
     for (uint32_t i = 0; i < n; i++)
         many[i] = n - i;
     uint32_t job = send_batch(&r, "t", "", many, n);
-    rig_wait(&r, RUNNER_ENDED, job);
-    assert_int_equal(rig_count(&r, RUNNER_RESULT), n);
+    rig_wait(&r, MESSAGE_ENDED, job);
+    assert_int_equal(rig_count(&r, MESSAGE_RESULT), n);
     for (size_t i = 0; i < r.count; i++)
-        if (r.reports[i].e.type == RUNNER_RESULT)
-            assert_int_equal(r.reports[i].e.outcome, OUTCOME_DONE);
+        if (r.reports[i].m.type == MESSAGE_RESULT)
+            assert_int_equal(r.reports[i].m.result.outcome, OUTCOME_DONE);
     free(many);
     rig_close(&r);
 }

@@ -21,11 +21,11 @@
 static void check_end(const struct rig_report *end, enum task_outcome outcome, int exit_code,
                       int sig, bool permanent, const char *error)
 {
-    assert_int_equal(end->e.outcome, outcome);
-    assert_int_equal(end->e.exit_code, exit_code);
-    assert_int_equal(end->e.signal, sig);
-    assert_int_equal(end->e.permanent, permanent);
-    assert_int_equal(end->e.retry_after_ms, -1);
+    assert_int_equal(end->m.result.outcome, outcome);
+    assert_int_equal(end->m.result.exit_code, exit_code);
+    assert_int_equal(end->m.result.signal, sig);
+    assert_int_equal(end->m.result.permanent, permanent);
+    assert_int_equal(end->m.result.retry_after_ms, -1);
     if (error)
         assert_string_equal(end->error, error);
     else
@@ -64,8 +64,8 @@ static void times_of_start_and_end_are_reported(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: sleep 0.1}\n", 4);
     uint32_t job = rig_send(&r, "t");
-    int64_t finish_us = rig_end(&r, job)->e.finish_us;
-    assert_true(finish_us - rig_find(&r, RUNNER_STARTED, job)->e.at_us >= 100000);
+    int64_t finish_us = rig_end(&r, job)->m.result.finish_us;
+    assert_true(finish_us - rig_find(&r, MESSAGE_STARTED, job)->m.started.at_us >= 100000);
     rig_close(&r);
 }
 
@@ -182,8 +182,8 @@ static void assert_sessions_end(struct rig *r, const uint32_t jobs[GROUPING],
                                 enum task_outcome outcome)
 {
     for (size_t i = 0; i < GROUPING; i++) {
-        assert_int_equal(rig_end(r, jobs[i])->e.outcome, outcome);
-        if (!rig_session_ends(r, rig_find(r, RUNNER_STARTED, jobs[i])->e.pid))
+        assert_int_equal(rig_end(r, jobs[i])->m.result.outcome, outcome);
+        if (!rig_session_ends(r, rig_find(r, MESSAGE_STARTED, jobs[i])->m.started.pid))
             fail_msg("something of \"%s\" is left", grouping[i]);
     }
 }
@@ -219,7 +219,7 @@ static void session_ends_when_it_is_cancelled(void **state)
 
     start_grouping(&r, "timeout: 1h", "sleep 1000", jobs);
     for (size_t i = 0; i < GROUPING; i++)
-        runner_send_kill(r.link, jobs[i], RUNNER_KILL_CANCELLED);
+        link_send_kill(r.link, jobs[i], MESSAGE_KILL_CANCELLED);
     assert_sessions_end(&r, jobs, OUTCOME_CANCELLED);
     rig_close(&r);
 }
@@ -238,9 +238,9 @@ static void term_reaches_every_group_of_the_session(void **state)
         2);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
-    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
+    link_send_kill(r.link, job, MESSAGE_KILL_CANCELLED);
     const struct rig_report *end = rig_end(&r, job);
-    assert_int_equal(end->e.exit_code, 3);
+    assert_int_equal(end->m.result.exit_code, 3);
     assert_non_null(strstr(end->output, "tidied\n"));
     rig_close(&r);
 }
@@ -290,7 +290,7 @@ static void timeout_holds_in_every_shape_of_shell(void **state)
         rig_send(&r, tag);
     }
     for (uint32_t job = 1; job <= 2 * n; job++)
-        assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_TIMEOUT);
+        assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_TIMEOUT);
     buf_done(&yaml);
     rig_close(&r);
 }
@@ -306,9 +306,9 @@ static void cancelled_handler_ends_so_even_with_status_0(void **state)
         2);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
-    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
-    runner_send_kill(r.link, job, RUNNER_KILL_SHUTDOWN); /* the first reason counts */
-    runner_send_kill(r.link, 4711, RUNNER_KILL_LOST);    /* nobody's */
+    link_send_kill(r.link, job, MESSAGE_KILL_CANCELLED);
+    link_send_kill(r.link, job, MESSAGE_KILL_SHUTDOWN); /* the first reason counts */
+    link_send_kill(r.link, 4711, MESSAGE_KILL_LOST);    /* nobody's */
     check_end(rig_end(&r, job), OUTCOME_CANCELLED, 0, 0, false, "cancelled while it ran");
     rig_close(&r);
 }
@@ -324,7 +324,7 @@ static void output_and_errors_come_in_order(void **state)
              "handlers:\n  t: {run: 'echo 1; echo 2 >&2; echo 3; printf \"a\\0b\\377\"; exit 1'}\n",
              2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
-    assert_int_equal(end->e.output_size, 10);
+    assert_int_equal(end->m.result.output_size, 10);
     assert_memory_equal(end->output, "1\n2\n3\na\0b\377", 10);
     rig_close(&r);
 }
@@ -342,9 +342,9 @@ static void tail_of_output_is_kept(void **state)
              "  utf8: {run: 'printf \"ääääääxx\"', output_limit: 9}\n",
              2);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "99998\n99999\n100000\n");
-    assert_int_equal(rig_end(&r, rig_send(&r, "none"))->e.output_size, 0);
+    assert_int_equal(rig_end(&r, rig_send(&r, "none"))->m.result.output_size, 0);
     const struct rig_report *all = rig_end(&r, rig_send(&r, "all"));
-    assert_int_equal(all->e.output_size, 588895);
+    assert_int_equal(all->m.result.output_size, 588895);
     assert_memory_equal(all->output + 588895 - 13, "99999\n100000\n", 13);
     /* not half a character */
     assert_string_equal(rig_end(&r, rig_send(&r, "utf8"))->output, "äääxx");
@@ -379,20 +379,20 @@ static void endless_output_is_bounded_and_starves_nobody(void **state)
              "  t: {run: echo hello}\n",
              8);
     rig_ping(&r);
-    long before = peak_kib(runner_pid(r.link));
+    long before = peak_kib(link_pid(r.link));
     uint32_t flood = rig_send(&r, "flood"), noise = rig_send(&r, "noise"),
              batch = rig_send(&r, "batch");
     for (int i = 0; i < 20; i++)
         assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "hello\n");
     const struct rig_report *end = rig_end(&r, flood);
-    assert_int_equal(end->e.exit_code, 3);
-    assert_int_equal(end->e.output_size, 8192);
-    runner_send_kill(r.link, noise, RUNNER_KILL_CANCELLED);
-    runner_send_kill(r.link, batch, RUNNER_KILL_CANCELLED);
-    assert_int_equal(rig_end(&r, noise)->e.outcome, OUTCOME_CANCELLED);
-    assert_int_equal(rig_end(&r, batch)->e.outcome, OUTCOME_CANCELLED);
+    assert_int_equal(end->m.result.exit_code, 3);
+    assert_int_equal(end->m.result.output_size, 8192);
+    link_send_kill(r.link, noise, MESSAGE_KILL_CANCELLED);
+    link_send_kill(r.link, batch, MESSAGE_KILL_CANCELLED);
+    assert_int_equal(rig_end(&r, noise)->m.result.outcome, OUTCOME_CANCELLED);
+    assert_int_equal(rig_end(&r, batch)->m.result.outcome, OUTCOME_CANCELLED);
 #ifndef __SANITIZE_ADDRESS__
-    assert_in_range(peak_kib(runner_pid(r.link)) - before, 0, 4096);
+    assert_in_range(peak_kib(link_pid(r.link)) - before, 0, 4096);
 #else
     (void)before;
 #endif
@@ -451,15 +451,15 @@ static void thousands_of_starts_leave_nothing(void **state)
         "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n",
         8);
     rig_ping(&r);
-    size_t before = count_descriptors(runner_pid(r.link));
+    size_t before = count_descriptors(link_pid(r.link));
     for (uint32_t i = 0; i < many; i++)
         rig_send_body(&r, i % 10 == 8 ? "bad" : i % 10 == 9 ? "batch" : "t", "x", 1);
-    while (rig_count(&r, RUNNER_ENDED) + rig_count(&r, RUNNER_RETURNED) < many)
+    while (rig_count(&r, MESSAGE_ENDED) + rig_count(&r, MESSAGE_RETURNED) < many)
         rig_ping(&r);
-    assert_int_equal(rig_count(&r, RUNNER_RETURNED), many / 10);
-    assert_int_equal(rig_count(&r, RUNNER_RESULT), many - many / 10);
-    assert_int_equal(count_descriptors(runner_pid(r.link)), before);
-    assert_no_children(runner_pid(r.link));
+    assert_int_equal(rig_count(&r, MESSAGE_RETURNED), many / 10);
+    assert_int_equal(rig_count(&r, MESSAGE_RESULT), many - many / 10);
+    assert_int_equal(count_descriptors(link_pid(r.link)), before);
+    assert_no_children(link_pid(r.link));
     rig_close(&r);
 }
 

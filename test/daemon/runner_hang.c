@@ -120,17 +120,17 @@ static void hanging_start_costs_its_tag_only(void **state)
     int64_t from = when_steady();
     for (int i = 0; i < 20; i++)
         assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
-    runner_send_kill(r.link, busy, RUNNER_KILL_CANCELLED); /* everything else goes on, too */
-    assert_int_equal(rig_end(&r, busy)->e.outcome, OUTCOME_CANCELLED);
+    link_send_kill(r.link, busy, MESSAGE_KILL_CANCELLED); /* everything else goes on, too */
+    assert_int_equal(rig_end(&r, busy)->m.result.outcome, OUTCOME_CANCELLED);
     assert_true(when_steady() - from < 8000);
     for (size_t tag = 0; tag < 3; tag++) {
-        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[tag][0]);
-        assert_true(back->e.cannot_start);
+        const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, jobs[tag][0]);
+        assert_true(back->m.returned.cannot_start);
         assert_memory_equal(back->error, why[tag], strlen(why[tag]));
         /* what nobody has started does not hang, but waits or comes back */
         for (size_t i = 0; i < 3; i++) {
-            assert_null(rig_find(&r, RUNNER_STARTED, jobs[tag][i]));
-            assert_null(rig_find(&r, RUNNER_RESULT, jobs[tag][i]));
+            assert_null(rig_find(&r, MESSAGE_STARTED, jobs[tag][i]));
+            assert_null(rig_find(&r, MESSAGE_RESULT, jobs[tag][i]));
         }
     }
     close_gated(&r);
@@ -149,9 +149,9 @@ static void start_that_hung_goes_on(void **state)
     open_gate();
     assert_string_equal(rig_end(&r, jobs[0])->output, "opened\n");
     for (size_t i = 1; i < 3; i++)
-        assert_int_equal(rig_end(&r, jobs[i])->e.outcome, OUTCOME_DONE);
+        assert_int_equal(rig_end(&r, jobs[i])->m.result.outcome, OUTCOME_DONE);
     for (size_t i = 0; i < 3; i++) /* and the tag is as good as before */
-        assert_int_equal(rig_end(&r, rig_send(&r, hanging[i]))->e.outcome, OUTCOME_DONE);
+        assert_int_equal(rig_end(&r, rig_send(&r, hanging[i]))->m.result.outcome, OUTCOME_DONE);
     close_gated(&r);
 }
 
@@ -170,8 +170,8 @@ static void starts_that_take_a_while_are_each_made_once(void **state)
     }
     for (uint32_t job = 1; job <= JOBS; job++)
         assert_string_equal(rig_end(&r, job)->output, "fine\n");
-    assert_int_equal(rig_count(&r, RUNNER_STARTED), JOBS);
-    assert_int_equal(rig_count(&r, RUNNER_RESULT), JOBS);
+    assert_int_equal(rig_count(&r, MESSAGE_STARTED), JOBS);
+    assert_int_equal(rig_count(&r, MESSAGE_RESULT), JOBS);
     close_gated(&r);
 }
 
@@ -186,11 +186,11 @@ static void hanging_start_can_be_cancelled(void **state)
         jobs[i] = rig_send(&r, hanging[i]);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
     for (size_t i = 0; i < 3; i++)
-        runner_send_kill(r.link, jobs[i], RUNNER_KILL_CANCELLED);
+        link_send_kill(r.link, jobs[i], MESSAGE_KILL_CANCELLED);
     for (size_t i = 0; i < 3; i++) {
-        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[i]);
-        assert_false(back->e.cannot_start);
-        assert_null(rig_find(&r, RUNNER_STARTED, jobs[i]));
+        const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, jobs[i]);
+        assert_false(back->m.returned.cannot_start);
+        assert_null(rig_find(&r, MESSAGE_STARTED, jobs[i]));
     }
     close_gated(&r);
 }
@@ -201,7 +201,7 @@ static pid_t find_hanging(struct rig *r)
     char path[300], text[32] = "";
 
     rig_ping(r);
-    for (pid_t pid = runner_pid(r->link) + 1; pid < runner_pid(r->link) + 2000; pid++) {
+    for (pid_t pid = link_pid(r->link) + 1; pid < link_pid(r->link) + 2000; pid++) {
         snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
         FILE *f = fopen(path, "r");
         if (f && fgets(text, sizeof text, f) && strcmp(text, "dqd-runner\n") == 0) {
@@ -224,8 +224,8 @@ static void runner_that_dies_takes_hanging_starts_along(void **state)
     rig_send(&r, "exec");
     while (!(pid = find_hanging(&r)))
         usleep(10000);
-    assert_int_equal(kill(runner_pid(r.link), SIGKILL), 0);
-    rig_wait(&r, RUNNER_GONE, 0);
+    assert_int_equal(kill(link_pid(r.link), SIGKILL), 0);
+    rig_wait(&r, MESSAGE_GONE, 0);
     while (rig_alive(pid))
         usleep(10000);
     close_gated(&r);
@@ -241,7 +241,7 @@ static void poller_that_goes_is_not_held_up(void **state)
         rig_send(&r, hanging[i]);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
     int64_t from = when_steady();
-    runner_stop(r.link, 30000);
+    link_stop(r.link, 30000);
     assert_true(when_steady() - from < 8000);
     r.link = NULL;
     close_gated(&r);
@@ -255,17 +255,17 @@ static void reload_that_hangs_holds_up_nothing(void **state)
     open_gated(&r);
     rig_write_handlers(&r, "handlers:\n  t: {run: echo new, user: hangs-account}\n");
     for (int i = 0; i < 5; i++) /* the first, and one more for the others */
-        runner_send_reload(r.link, r.handlers->digest);
+        link_send_reload(r.link, r.handlers->digest);
     for (int i = 0; i < 20; i++)
         assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
-    assert_int_equal(rig_count(&r, RUNNER_RELOADED), 0);
+    assert_int_equal(rig_count(&r, MESSAGE_RELOADED), 0);
     open_gate();
-    while (rig_count(&r, RUNNER_RELOADED) < 2)
+    while (rig_count(&r, MESSAGE_RELOADED) < 2)
         rig_ping(&r);
     for (int i = 0; i < 20; i++)
         /* by the table that its jobs name */
         assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
-    assert_int_equal(rig_count(&r, RUNNER_RELOADED), 2);
+    assert_int_equal(rig_count(&r, MESSAGE_RELOADED), 2);
     close_gated(&r);
 }
 

@@ -53,51 +53,35 @@ static size_t spoil(char *data, size_t len)
 
 static void put_reports(struct proto_out *o)
 {
-    proto_begin(o, PROTO_STARTED, 16, -1);
-    proto_put_u32(o, 1);
-    proto_put_u32(o, 4711);
-    proto_put_i64(o, 1);
-    proto_end(o);
-    proto_begin(o, PROTO_OUTPUT, 100, -1);
-    proto_put_u32(o, 1);
-    proto_put_bytes(o, "output", 6);
-    proto_end(o);
-    proto_begin(o, PROTO_RESULT, 100, -1);
-    proto_put_u32(o, 1);
-    proto_put_u64(o, 9);
-    proto_put_u32(o, OUTCOME_EXIT);
-    proto_put_u32(o, 1);
-    proto_put_u32(o, 1);
-    proto_put_i64(o, -1);
-    proto_put_u32(o, 3);
-    proto_put_u32(o, 0);
-    proto_put_i64(o, 5);
-    proto_put_text(o, "exit status 3");
-    proto_end(o);
-    proto_begin(o, PROTO_ENDED, 4, -1);
-    proto_put_u32(o, 1);
-    proto_end(o);
-    proto_begin(o, PROTO_RETURNED, 100, -1);
-    proto_put_u32(o, 2);
-    proto_put_u32(o, 1);
-    proto_put_text(o, "cwd");
-    proto_end(o);
-    proto_begin(o, PROTO_RELOADED, 100, -1);
-    proto_put_u64(o, 77);
-    proto_put_u32(o, 0);
-    proto_put_text(o, "refused");
-    proto_end(o);
-    proto_begin(o, PROTO_PONG, 8, -1);
-    proto_put_u64(o, 8);
-    proto_end(o);
+    static const struct message reports[] = {
+        {.type = MESSAGE_STARTED, .number = 1, .started = {4711, 1}},
+        {.type = MESSAGE_OUTPUT, .number = 1, .output = {"output", 6}},
+        {.type = MESSAGE_RESULT,
+         .number = 1,
+         .result = {.id = 9,
+                    .outcome = OUTCOME_EXIT,
+                    .permanent = true,
+                    .with_output = true,
+                    .retry_after_ms = -1,
+                    .exit_code = 3,
+                    .finish_us = 5,
+                    .error = "exit status 3"}},
+        {.type = MESSAGE_ENDED, .number = 1},
+        {.type = MESSAGE_RETURNED, .number = 2, .returned = {true, "cwd"}},
+        {.type = MESSAGE_RELOADED, .reloaded = {77, -1, "refused"}},
+        {.type = MESSAGE_PONG, .pong = {8}},
+    };
+
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+        message_put(o, &reports[i]);
 }
 
 static volatile pid_t notes[PROCESS_NOTES_MAX];
 
 /* A link whose other end is ret_other. */
-static struct runner_link *link_to(int *ret_other)
+static struct link *link_to(int *ret_other)
 {
-    struct runner_link *l = mem_zero(1, sizeof *l);
+    struct link *l = mem_zero(1, sizeof *l);
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
@@ -112,31 +96,31 @@ static struct runner_link *link_to(int *ret_other)
 static void link_reads_what_is_well_formed(void **state)
 {
     (void)state;
-    static const enum runner_event_type want[] = {RUNNER_STARTED,  RUNNER_RESULT,   RUNNER_ENDED,
-                                                  RUNNER_RETURNED, RUNNER_RELOADED, RUNNER_PONG};
+    static const enum message_type want[] = {MESSAGE_STARTED,  MESSAGE_RESULT,   MESSAGE_ENDED,
+                                             MESSAGE_RETURNED, MESSAGE_RELOADED, MESSAGE_PONG};
     struct proto_out o = {0};
-    struct runner_event e;
+    struct message e;
     int other;
-    struct runner_link *l = link_to(&other);
+    struct link *l = link_to(&other);
 
     put_reports(&o);
     assert_int_equal(proto_flush(&o, other), 0);
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-        assert_int_equal(runner_next(l, &e), 1);
+        assert_int_equal(link_next(l, &e), 1);
         assert_int_equal(e.type, want[i]);
-        if (e.type == RUNNER_RESULT) {
-            assert_int_equal(e.output_size, 6);
-            assert_memory_equal(e.output, "output", 6);
-            assert_string_equal(e.error, "exit status 3");
+        if (e.type == MESSAGE_RESULT) {
+            assert_int_equal(e.result.output_size, 6);
+            assert_memory_equal(e.result.output, "output", 6);
+            assert_string_equal(e.result.error, "exit status 3");
         }
     }
-    assert_int_equal(runner_next(l, &e), 0);
+    assert_int_equal(link_next(l, &e), 0);
     close(other);
-    assert_int_equal(runner_next(l, &e), 1);
-    assert_int_equal(e.type, RUNNER_GONE);
-    assert_int_equal(runner_next(l, &e), 0);
+    assert_int_equal(link_next(l, &e), 1);
+    assert_int_equal(e.type, MESSAGE_GONE);
+    assert_int_equal(link_next(l, &e), 0);
     proto_out_done(&o);
-    runner_stop(l, 0);
+    link_stop(l, 0);
 }
 
 static void link_survives_spoilt_reports(void **state)
@@ -144,28 +128,28 @@ static void link_survives_spoilt_reports(void **state)
     (void)state;
     char clean[BYTES_MAX], data[BYTES_MAX];
     struct proto_out o = {0};
-    struct runner_event e;
+    struct message e;
     int other, gone = 0;
 
     seed = 1;
     put_reports(&o);
     size_t len = packet_bytes(&o, clean);
-    struct runner_link *l = link_to(&other);
+    struct link *l = link_to(&other);
     for (int i = 0; i < 20000; i++) {
         memcpy(data, clean, len);
         size_t n = spoil(data, len);
         assert_int_equal(send(other, data, n, MSG_NOSIGNAL), n);
-        while (!l->gone && runner_next(l, &e))
-            gone += e.type == RUNNER_GONE;
+        while (!l->gone && link_next(l, &e))
+            gone += e.type == MESSAGE_GONE;
         if (l->gone) {
             close(other);
-            runner_stop(l, 0);
+            link_stop(l, 0);
             l = link_to(&other);
         }
     }
     assert_in_range(gone, 1000, 19000);
     close(other);
-    runner_stop(l, 0);
+    link_stop(l, 0);
     proto_out_done(&o);
 }
 
@@ -189,28 +173,26 @@ static const uint64_t task = 7;
 
 static void put_orders(struct proto_out *o)
 {
-    struct runner_link l = {.fd = -1, .out = *o, .notes = notes};
-    const struct runner_job j = {.job = 1,
-                                 .digest = 5,
-                                 .tag = "t",
-                                 .key = "key",
-                                 .vouched_us = INT64_MAX,
-                                 .deadline_at = when_steady() + 5000,
-                                 .stdin_fd = -1,
-                                 .ids = &task,
-                                 .count = 1};
-    struct runner_job other = j;
+    struct link l = {.fd = -1, .out = *o, .notes = notes};
+    const struct message_job j = {.digest = 5,
+                                  .tag = "t",
+                                  .key = "key",
+                                  .vouched_us = INT64_MAX,
+                                  .deadline_at = when_steady() + 5000,
+                                  .stdin_fd = -1,
+                                  .ids = &task,
+                                  .count = 1};
+    struct message_job other = j;
     const uint32_t numbers[] = {1, 2};
 
-    runner_send_job(&l, &j);
-    other.job = 2;
+    link_send_job(&l, 1, &j);
     other.digest = 6;
-    runner_send_job(&l, &other);
-    runner_send_deadline(&l, numbers, 2, when_steady() + 6000);
-    runner_send_kill(&l, 1, RUNNER_KILL_LOST);
-    runner_send_ping(&l, 3);
-    runner_send_reload(&l, 5);
-    runner_send_return(&l);
+    link_send_job(&l, 2, &other);
+    link_send_deadline(&l, numbers, 2, when_steady() + 6000);
+    link_send_kill(&l, 1, MESSAGE_KILL_LOST);
+    link_send_ping(&l, 3);
+    link_send_reload(&l, 5);
+    link_send_return(&l);
     *o = l.out;
 }
 
@@ -248,22 +230,22 @@ static void runner_survives_spoilt_orders(void **state)
 static bool dropped(struct proto_out *o)
 {
     struct err err;
-    struct runner_event e;
-    struct runner_link *l;
+    struct message e;
+    struct link *l;
 
-    assert_int_equal(runner_start(&options, &l, &err), 0);
+    assert_int_equal(link_start(&options, &l, &err), 0);
     l->out = *o;
     *o = (struct proto_out){0};
-    runner_send_ping(l, 99);
-    assert_true(runner_flush(l, &err) >= 0);
+    link_send_ping(l, 99);
+    assert_true(link_flush(l, &err) >= 0);
     do {
-        struct pollfd p = {.fd = runner_fd(l), .events = POLLIN};
+        struct pollfd p = {.fd = link_fd(l), .events = POLLIN};
         poll(&p, 1, -1);
-        while (runner_next(l, &e) && e.type != RUNNER_GONE && e.type != RUNNER_PONG)
+        while (link_next(l, &e) && e.type != MESSAGE_GONE && e.type != MESSAGE_PONG)
             ;
-    } while (e.type != RUNNER_GONE && e.type != RUNNER_PONG);
-    bool gone = e.type == RUNNER_GONE;
-    runner_stop(l, 10000);
+    } while (e.type != MESSAGE_GONE && e.type != MESSAGE_PONG);
+    bool gone = e.type == MESSAGE_GONE;
+    link_stop(l, 10000);
     return gone;
 }
 
@@ -271,31 +253,30 @@ static void job_that_makes_no_sense_drops_the_link(void **state)
 {
     (void)state;
     static const uint64_t two[] = {7, 8};
-    const struct runner_job fine = {.job = 1,
-                                    .digest = 5,
-                                    .tag = "t",
-                                    .vouched_us = INT64_MAX,
-                                    .deadline_at = when_steady() + 60000,
-                                    .stdin_fd = -1,
-                                    .ids = two,
-                                    .count = 1};
-    struct runner_link l = {.fd = -1, .notes = notes};
-    struct runner_job j = fine;
+    const struct message_job fine = {.digest = 5,
+                                     .tag = "t",
+                                     .vouched_us = INT64_MAX,
+                                     .deadline_at = when_steady() + 60000,
+                                     .stdin_fd = -1,
+                                     .ids = two,
+                                     .count = 1};
+    struct link l = {.fd = -1, .notes = notes};
+    struct message_job j = fine;
 
-    runner_send_job(&l, &j);
+    link_send_job(&l, 1, &j);
     assert_false(dropped(&l.out));
     j.handler = 1; /* beyond the table */
-    runner_send_job(&l, &j);
+    link_send_job(&l, 1, &j);
     assert_true(dropped(&l.out));
     j = fine;
     j.count = 2; /* not a batch handler */
-    runner_send_job(&l, &j);
+    link_send_job(&l, 1, &j);
     assert_true(dropped(&l.out));
     j = fine;
-    runner_send_job(&l, &j);
-    runner_send_job(&l, &j); /* the number is taken */
+    link_send_job(&l, 1, &j);
+    link_send_job(&l, 1, &j); /* the number is taken */
     assert_true(dropped(&l.out));
-    runner_send_kill(&l, 1, (enum runner_kill)9);
+    link_send_kill(&l, 1, (enum message_kill_reason)9);
     assert_true(dropped(&l.out));
 }
 

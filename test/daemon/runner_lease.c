@@ -28,15 +28,15 @@
 
 static uint32_t send_leased(struct rig *r, const char *tag, int64_t lease_ms, int64_t *ret_deadline)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
     j.deadline_at = when_steady() + lease_ms;
     if (ret_deadline)
         *ret_deadline = j.deadline_at;
-    runner_send_job(r->link, &j);
+    uint32_t number = rig_put(r, &j);
     rig_flush(r);
-    return j.job;
+    return number;
 }
 
 static void lease_without_renewal_ends_a_handler(void **state)
@@ -46,8 +46,8 @@ static void lease_without_renewal_ends_a_handler(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: sleep 1000, kill_grace: 1h}\n", 2);
     const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 1000, NULL));
-    assert_int_equal(end->e.outcome, OUTCOME_KILLED);
-    assert_int_equal(end->e.signal, SIGTERM);
+    assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
+    assert_int_equal(end->m.result.signal, SIGTERM);
     assert_string_equal(end->error, "the lease could not be renewed");
     rig_close(&r);
 }
@@ -60,9 +60,9 @@ static void kill_comes_before_the_lease_ends(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h}\n", 2);
     const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
-    assert_int_equal(end->e.outcome, OUTCOME_KILLED);
-    assert_int_equal(end->e.signal, SIGKILL);
-    assert_true(end->e.finish_us < deadline * 1000);
+    assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
+    assert_int_equal(end->m.result.signal, SIGKILL);
+    assert_true(end->m.result.finish_us < deadline * 1000);
     rig_close(&r);
 }
 
@@ -74,9 +74,9 @@ static void timeout_kill_comes_before_the_lease_ends(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", timeout: 100ms, kill_grace: 1h}\n", 2);
     const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
-    assert_int_equal(end->e.outcome, OUTCOME_TIMEOUT);
-    assert_int_equal(end->e.signal, SIGKILL);
-    assert_true(end->e.finish_us < deadline * 1000);
+    assert_int_equal(end->m.result.outcome, OUTCOME_TIMEOUT);
+    assert_int_equal(end->m.result.signal, SIGKILL);
+    assert_true(end->m.result.finish_us < deadline * 1000);
     rig_close(&r);
 }
 
@@ -89,9 +89,9 @@ static void renewed_lease_lets_a_handler_run(void **state)
     rig_open(&r, "handlers:\n  t: {run: 'read x; sleep 1.5'}\n", 4);
     jobs[0] = send_leased(&r, "t", 1000, NULL);
     jobs[1] = 4711; /* long gone */
-    runner_send_deadline(r.link, jobs, 2, when_steady() + 60000);
-    runner_send_deadline(r.link, jobs, 2, when_steady() + 10); /* a lease is never shortened */
-    assert_int_equal(rig_end(&r, jobs[0])->e.outcome, OUTCOME_DONE);
+    link_send_deadline(r.link, jobs, 2, when_steady() + 60000);
+    link_send_deadline(r.link, jobs, 2, when_steady() + 10); /* a lease is never shortened */
+    assert_int_equal(rig_end(&r, jobs[0])->m.result.outcome, OUTCOME_DONE);
     rig_close(&r);
 }
 
@@ -103,12 +103,12 @@ static void waiting_job_past_its_lease_is_returned(void **state)
     rig_open(&r, "handlers:\n  t: {run: 'sleep 1000', max_running: 1}\n", 4);
     uint32_t runs = rig_send(&r, "t"), waits = send_leased(&r, "t", 300, NULL),
              late = send_leased(&r, "t", -5, NULL);
-    const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, waits);
-    assert_false(back->e.cannot_start);
+    const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, waits);
+    assert_false(back->m.returned.cannot_start);
     assert_null(back->error);
-    rig_wait(&r, RUNNER_RETURNED, late);
-    assert_null(rig_find(&r, RUNNER_STARTED, waits));
-    assert_null(rig_find(&r, RUNNER_ENDED, runs));
+    rig_wait(&r, MESSAGE_RETURNED, late);
+    assert_null(rig_find(&r, MESSAGE_STARTED, waits));
+    assert_null(rig_find(&r, MESSAGE_ENDED, runs));
     rig_close(&r);
 }
 
@@ -121,19 +121,19 @@ static void freeze_beyond_the_lease_kills_at_the_thaw(void **state)
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h, max_running: 1}\n", 4);
     job = send_leased(&r, "t", 2000, NULL);
     free(rig_read_file(&r, "up"));
-    pid_t pid = rig_wait(&r, RUNNER_STARTED, job)->e.pid;
-    assert_int_equal(kill(runner_pid(r.link), SIGSTOP), 0);
+    pid_t pid = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
+    assert_int_equal(kill(link_pid(r.link), SIGSTOP), 0);
     uint32_t queued = send_leased(&r, "t", 1000, NULL), fresh = send_leased(&r, "t", 6000, NULL);
     int64_t late = when_steady() + 2500;
     while (when_steady() < late)
         usleep(10000);
     assert_true(rig_alive(pid));
-    assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
-    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_KILLED);
+    assert_int_equal(kill(link_pid(r.link), SIGCONT), 0);
+    assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_KILLED);
     /* TERM and KILL at once: there is no grace left */
-    assert_int_equal(rig_end(&r, job)->e.signal, SIGKILL);
-    rig_wait(&r, RUNNER_RETURNED, queued);
-    rig_wait(&r, RUNNER_STARTED, fresh);
+    assert_int_equal(rig_end(&r, job)->m.result.signal, SIGKILL);
+    rig_wait(&r, MESSAGE_RETURNED, queued);
+    rig_wait(&r, MESSAGE_STARTED, fresh);
     rig_close(&r);
 }
 
@@ -145,12 +145,12 @@ static void handler_that_ended_during_a_freeze_is_not_called_timed_out(void **st
     rig_open(&r, "handlers:\n  t: {run: 'echo x >@DIR@/up; sleep 0.3', timeout: 1s}\n", 4);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
-    assert_int_equal(kill(runner_pid(r.link), SIGSTOP), 0);
+    assert_int_equal(kill(link_pid(r.link), SIGSTOP), 0);
     int64_t late = when_steady() + 1500;
     while (when_steady() < late)
         usleep(10000);
-    assert_int_equal(kill(runner_pid(r.link), SIGCONT), 0);
-    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_DONE);
+    assert_int_equal(kill(link_pid(r.link), SIGCONT), 0);
+    assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_DONE);
     rig_close(&r);
 }
 
@@ -168,9 +168,9 @@ static void closed_link_kills_every_handler(void **state)
     uint32_t t = rig_send(&r, "t"), s = rig_send(&r, "stubborn");
     char *child = rig_read_file(&r, "child");
     free(rig_read_file(&r, "up"));
-    pid_t pids[3] = {rig_wait(&r, RUNNER_STARTED, t)->e.pid, rig_wait(&r, RUNNER_STARTED, s)->e.pid,
-                     atoi(child)};
-    runner_stop(r.link, 30000);
+    pid_t pids[3] = {rig_wait(&r, MESSAGE_STARTED, t)->m.started.pid,
+                     rig_wait(&r, MESSAGE_STARTED, s)->m.started.pid, atoi(child)};
+    link_stop(r.link, 30000);
     for (int i = 0; i < 3; i++)
         while (rig_alive(pids[i])) /* killed, and on its way out */
             usleep(10000);
@@ -195,8 +195,8 @@ static void poller_that_dies_takes_its_handlers_along(void **state)
         struct rig r;
         rig_open(&r, "handlers:\n  t: {run: sleep 1000, kill_grace: 0s}\n", 4);
         memcpy(seen.dir, r.dir, sizeof seen.dir);
-        seen.runner = runner_pid(r.link);
-        seen.handler = rig_wait(&r, RUNNER_STARTED, rig_send(&r, "t"))->e.pid;
+        seen.runner = link_pid(r.link);
+        seen.handler = rig_wait(&r, MESSAGE_STARTED, rig_send(&r, "t"))->m.started.pid;
         if (write(fds[1], &seen, sizeof seen) != sizeof seen)
             _exit(1);
         pause();
@@ -219,22 +219,22 @@ static void killed_runner_takes_the_leaders_along(void **state)
 {
     (void)state;
     struct rig r;
-    struct runner_event e;
+    struct message e;
 
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN "}\n", 4);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
-    pid_t pid = rig_wait(&r, RUNNER_STARTED, job)->e.pid;
-    assert_int_equal(kill(runner_pid(r.link), SIGKILL), 0);
+    pid_t pid = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
+    assert_int_equal(kill(link_pid(r.link), SIGKILL), 0);
     do
-        while (!runner_next(r.link, &e))
+        while (!link_next(r.link, &e))
             usleep(10000);
-    while (e.type != RUNNER_GONE);
-    assert_int_equal(runner_next(r.link, &e), 0);
-    assert_int_equal(runner_fd(r.link), -1);
-    assert_false(runner_wants_write(r.link));
-    runner_send_kill(r.link, job, RUNNER_KILL_LOST); /* to nobody: harmless */
-    assert_int_equal(runner_flush(r.link, NULL), ERR_SYSTEM);
+    while (e.type != MESSAGE_GONE);
+    assert_int_equal(link_next(r.link, &e), 0);
+    assert_int_equal(link_fd(r.link), -1);
+    assert_false(link_wants_write(r.link));
+    link_send_kill(r.link, job, MESSAGE_KILL_LOST); /* to nobody: harmless */
+    assert_int_equal(link_flush(r.link, NULL), ERR_SYSTEM);
     while (rig_alive(pid))
         usleep(10000);
     rig_close(&r);
@@ -298,17 +298,18 @@ static void what_may_not_be_killed_is_waited_for(void **state)
     assert_true(hold >= 0);
     uint32_t job = rig_send(&r, "t"), ends = rig_send(&r, "ends");
     pid_t other = read_pid(&r, "other"), left = read_pid(&r, "left");
-    assert_int_equal(rig_end(&r, ends)->e.outcome, OUTCOME_DONE); /* an end of its own is one */
+    assert_int_equal(rig_end(&r, ends)->m.result.outcome,
+                     OUTCOME_DONE); /* an end of its own is one */
     assert_true(rig_alive(left));
-    runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
-    rig_until_gone(&r, rig_wait(&r, RUNNER_STARTED, job)->e.pid);
+    link_send_kill(r.link, job, MESSAGE_KILL_CANCELLED);
+    rig_until_gone(&r, rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid);
     rig_end(&r, rig_send(&r, "orphan"));
     /* meanwhile others are no zombies for longer than needed */
     until_reaped(&r, read_pid(&r, "orphan"));
-    assert_null(rig_find(&r, RUNNER_ENDED, job));
+    assert_null(rig_find(&r, MESSAGE_ENDED, job));
     assert_true(rig_alive(other));
     assert_int_equal(write(hold, "\n", 1), 1);
-    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_CANCELLED);
+    assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_CANCELLED);
     until_reaped(&r, other);
     assert_true(rig_alive(left)); /* its end would have had the others reaped */
     close(hold);
@@ -325,7 +326,7 @@ static void signals_leave_the_runner_alone(void **state)
     rig_open(&r, "handlers:\n  t: {run: echo fine}\n", 4);
     rig_ping(&r);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        assert_int_equal(kill(runner_pid(r.link), signals[i]), 0);
+        assert_int_equal(kill(link_pid(r.link), signals[i]), 0);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
     rig_close(&r);
 }

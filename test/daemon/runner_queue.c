@@ -18,12 +18,11 @@
 
 static uint32_t send_id(struct rig *r, const char *tag, uint64_t id)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
     j.ids = &id;
-    runner_send_job(r->link, &j);
-    return j.job;
+    return rig_put(r, &j);
 }
 
 static void tags_take_turns(void **state)
@@ -42,7 +41,7 @@ static void tags_take_turns(void **state)
     for (uint64_t i = 1; i <= 2; i++)
         send_id(&r, "b", i);
     uint32_t c = send_id(&r, "c", 1);
-    rig_wait(&r, RUNNER_STARTED, first);
+    rig_wait(&r, MESSAGE_STARTED, first);
     rig_ping(&r); /* the others are there now */
     fclose(fopen(rig_path(&r, "go"), "w"));
     rig_end(&r, last);
@@ -55,7 +54,7 @@ static void tags_take_turns(void **state)
 
 static size_t running(const struct rig *r)
 {
-    return rig_count(r, RUNNER_STARTED) - rig_count(r, RUNNER_ENDED);
+    return rig_count(r, MESSAGE_STARTED) - rig_count(r, MESSAGE_ENDED);
 }
 
 static void last_quarter_is_kept_for_tags_with_nothing_running(void **state)
@@ -67,19 +66,19 @@ static void last_quarter_is_kept_for_tags_with_nothing_running(void **state)
     rig_open(&r, "defaults: {max_running: 100}\nhandlers:\n  '*': {run: sleep 1000}\n", 8);
     for (size_t i = 0; i < 20; i++)
         hot[i] = rig_send(&r, "hot");
-    rig_wait(&r, RUNNER_STARTED, hot[5]);
+    rig_wait(&r, MESSAGE_STARTED, hot[5]);
     rig_ping(&r);
     assert_int_equal(running(&r), 6);
     cold[0] = rig_send(&r, "cold");
     cold[1] = rig_send(&r, "cold");
-    rig_wait(&r, RUNNER_STARTED, cold[0]);
+    rig_wait(&r, MESSAGE_STARTED, cold[0]);
     rig_ping(&r);
-    assert_null(rig_find(&r, RUNNER_STARTED, cold[1]));
+    assert_null(rig_find(&r, MESSAGE_STARTED, cold[1]));
     cold[2] = rig_send(&r, "other");
-    rig_wait(&r, RUNNER_STARTED, cold[2]);
+    rig_wait(&r, MESSAGE_STARTED, cold[2]);
     rig_ping(&r);
     assert_int_equal(running(&r), 8);
-    runner_send_kill(r.link, hot[0], RUNNER_KILL_CANCELLED); /* a kept slot stays kept */
+    link_send_kill(r.link, hot[0], MESSAGE_KILL_CANCELLED); /* a kept slot stays kept */
     rig_end(&r, hot[0]);
     rig_ping(&r);
     assert_int_equal(running(&r), 7);
@@ -97,13 +96,13 @@ static void max_running_holds_per_tag(void **state)
         a[i] = rig_send(&r, "xa");
         b[i] = rig_send(&r, "xb");
     }
-    rig_wait(&r, RUNNER_STARTED, a[1]);
-    rig_wait(&r, RUNNER_STARTED, b[1]);
+    rig_wait(&r, MESSAGE_STARTED, a[1]);
+    rig_wait(&r, MESSAGE_STARTED, b[1]);
     rig_ping(&r);
     assert_int_equal(running(&r), 4);
-    runner_send_kill(r.link, a[0], RUNNER_KILL_LOST);
-    assert_int_equal(rig_end(&r, a[0])->e.outcome, OUTCOME_KILLED);
-    rig_wait(&r, RUNNER_STARTED, a[2]);
+    link_send_kill(r.link, a[0], MESSAGE_KILL_LOST);
+    assert_int_equal(rig_end(&r, a[0])->m.result.outcome, OUTCOME_KILLED);
+    rig_wait(&r, MESSAGE_STARTED, a[2]);
     rig_ping(&r);
     assert_int_equal(running(&r), 4);
     rig_close(&r);
@@ -118,21 +117,21 @@ static void unstarted_jobs_are_given_back(void **state)
     rig_open(&r, "handlers:\n  t: {run: sleep 1000, max_running: 1}\n", 4);
     for (size_t i = 0; i < 5; i++)
         jobs[i] = rig_send_body(&r, "t", "x", 1);
-    rig_wait(&r, RUNNER_STARTED, jobs[0]);
-    runner_send_kill(r.link, jobs[2], RUNNER_KILL_CANCELLED);
-    rig_wait(&r, RUNNER_RETURNED, jobs[2]);
+    rig_wait(&r, MESSAGE_STARTED, jobs[0]);
+    link_send_kill(r.link, jobs[2], MESSAGE_KILL_CANCELLED);
+    rig_wait(&r, MESSAGE_RETURNED, jobs[2]);
     rig_ping(&r);
-    assert_int_equal(rig_count(&r, RUNNER_RETURNED), 1);
-    runner_send_return(r.link);
+    assert_int_equal(rig_count(&r, MESSAGE_RETURNED), 1);
+    link_send_return(r.link);
     for (size_t i = 1; i < 5; i++) {
-        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, jobs[i]);
-        assert_false(back->e.cannot_start);
+        const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, jobs[i]);
+        assert_false(back->m.returned.cannot_start);
         assert_null(back->error);
     }
     rig_ping(&r);
-    assert_int_equal(rig_count(&r, RUNNER_RETURNED), 4);
+    assert_int_equal(rig_count(&r, MESSAGE_RETURNED), 4);
     assert_int_equal(running(&r), 1);
-    runner_send_kill(r.link, jobs[0], RUNNER_KILL_SHUTDOWN);
+    link_send_kill(r.link, jobs[0], MESSAGE_KILL_SHUTDOWN);
     assert_string_equal(rig_end(&r, jobs[0])->error, "dqd was shut down");
     rig_close(&r);
 }
@@ -147,23 +146,23 @@ static void thousands_of_waiting_jobs_arrive_in_order(void **state)
     rig_open(&r, "handlers:\n  t: {run: [/nonexistent]}\n", 2);
     for (uint32_t i = 0; i < many; i++)
         send_id(&r, "t", i + 1);
-    while (rig_count(&r, RUNNER_RETURNED) < many)
+    while (rig_count(&r, MESSAGE_RETURNED) < many)
         rig_ping(&r);
     for (size_t i = 0; i < r.count; i++)
-        if (r.reports[i].e.type == RUNNER_RETURNED)
-            assert_int_equal(r.reports[i].e.job, next++);
+        if (r.reports[i].m.type == MESSAGE_RETURNED)
+            assert_int_equal(r.reports[i].m.number, next++);
     rig_close(&r);
 }
 
 static uint32_t send_early(struct rig *r, const char *tag, int64_t start_us)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
     j.start_us = start_us;
-    runner_send_job(r->link, &j);
+    uint32_t number = rig_put(r, &j);
     rig_flush(r);
-    return j.job;
+    return number;
 }
 
 static void early_jobs_start_in_their_time(void **state)
@@ -178,7 +177,8 @@ static void early_jobs_start_in_their_time(void **state)
     for (size_t i = 0; i < 6; i++)
         jobs[i] = send_early(&r, "t", now_us + after_us[i]);
     for (size_t i = 0; i < 6; i++)
-        assert_true(rig_wait(&r, RUNNER_STARTED, jobs[i])->e.at_us >= now_us + after_us[i]);
+        assert_true(rig_wait(&r, MESSAGE_STARTED, jobs[i])->m.started.at_us >=
+                    now_us + after_us[i]);
     for (size_t i = 0; i < 6; i++)
         rig_end(&r, jobs[i]);
     rig_close(&r);
@@ -195,14 +195,14 @@ static void early_jobs_are_given_back_and_take_nobodys_turn(void **state)
     for (size_t i = 0; i < 4; i++)
         jobs[i] = send_early(&r, "t", never_us + 1000 * (int64_t)(i % 3));
     rig_end(&r, rig_send(&r, "t"));
-    runner_send_kill(r.link, jobs[1], RUNNER_KILL_CANCELLED);
-    rig_wait(&r, RUNNER_RETURNED, jobs[1]);
-    runner_send_return(r.link);
-    rig_wait(&r, RUNNER_RETURNED, jobs[0]);
-    rig_wait(&r, RUNNER_RETURNED, jobs[2]);
-    rig_wait(&r, RUNNER_RETURNED, jobs[3]);
+    link_send_kill(r.link, jobs[1], MESSAGE_KILL_CANCELLED);
+    rig_wait(&r, MESSAGE_RETURNED, jobs[1]);
+    link_send_return(r.link);
+    rig_wait(&r, MESSAGE_RETURNED, jobs[0]);
+    rig_wait(&r, MESSAGE_RETURNED, jobs[2]);
+    rig_wait(&r, MESSAGE_RETURNED, jobs[3]);
     rig_end(&r, rig_send(&r, "t"));
-    assert_int_equal(rig_count(&r, RUNNER_STARTED), 2);
+    assert_int_equal(rig_count(&r, MESSAGE_STARTED), 2);
     rig_close(&r);
 }
 
@@ -210,14 +210,14 @@ static void early_jobs_are_given_back_and_take_nobodys_turn(void **state)
 
 static const struct rig_report *reload(struct rig *r)
 {
-    size_t before = rig_count(r, RUNNER_RELOADED);
+    size_t before = rig_count(r, MESSAGE_RELOADED);
     const struct rig_report *last = NULL;
 
-    runner_send_reload(r->link, r->handlers->digest);
-    while (rig_count(r, RUNNER_RELOADED) == before)
+    link_send_reload(r->link, r->handlers->digest);
+    while (rig_count(r, MESSAGE_RELOADED) == before)
         rig_ping(r);
     for (size_t i = 0; i < r->count; i++)
-        if (r->reports[i].e.type == RUNNER_RELOADED)
+        if (r->reports[i].m.type == MESSAGE_RELOADED)
             last = &r->reports[i];
     return last;
 }
@@ -234,28 +234,28 @@ static void reloaded_handlers_serve_new_jobs(void **state)
 {
     (void)state;
     struct rig r;
-    struct runner_job old;
+    struct message_job old;
 
     rig_open(&r,
              "handlers:\n  t: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done; echo old'}\n",
              4);
     uint64_t digest = r.handlers->digest;
     uint32_t runs = rig_send(&r, "t");
-    rig_wait(&r, RUNNER_STARTED, runs);
-    assert_int_equal(reload(&r)->e.n, digest); /* unchanged */
+    rig_wait(&r, MESSAGE_STARTED, runs);
+    assert_int_equal(reload(&r)->m.reloaded.digest, digest); /* unchanged */
     rig_fill(&r, &old, "t");
 
     rig_write_handlers(&r, "handlers:\n  t: {run: echo new}\n");
     take_table(&r);
     const struct rig_report *told = reload(&r);
     assert_null(told->error);
-    assert_int_equal(told->e.n, r.handlers->digest);
-    assert_true(told->e.n != digest);
+    assert_int_equal(told->m.reloaded.digest, r.handlers->digest);
+    assert_true(told->m.reloaded.digest != digest);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "new\n");
 
-    runner_send_job(r.link, &old); /* sent before the poller knew */
+    uint32_t late = rig_put(&r, &old); /* sent before the poller knew */
     fclose(fopen(rig_path(&r, "go"), "w"));
-    assert_string_equal(rig_end(&r, old.job)->output, "old\n");
+    assert_string_equal(rig_end(&r, late)->output, "old\n");
     assert_string_equal(rig_end(&r, runs)->output, "old\n");
     rig_close(&r);
 }
@@ -268,7 +268,7 @@ static void refused_handlers_file_leaves_the_old_table(void **state)
     rig_open(&r, "handlers:\n  t: {run: echo old}\n", 4);
     rig_write_handlers(&r, "handlers:\n  t: {runs: echo new}\n");
     const struct rig_report *told = reload(&r);
-    assert_int_equal(told->e.n, r.handlers->digest);
+    assert_int_equal(told->m.reloaded.digest, r.handlers->digest);
     assert_non_null(strstr(told->error, "handlers.yaml:2:"));
     unlink(rig_path(&r, "handlers.yaml"));
     assert_non_null(reload(&r)->error);
@@ -280,7 +280,7 @@ static void job_of_an_unknown_table_is_returned(void **state)
 {
     (void)state;
     struct rig r;
-    struct runner_job j;
+    struct message_job j;
     char yaml[64];
 
     rig_open(&r, "handlers:\n  t: {run: ':'}\n", 4);
@@ -291,11 +291,10 @@ static void job_of_an_unknown_table_is_returned(void **state)
         assert_null(reload(&r)->error);
         take_table(&r);
     }
-    runner_send_job(r.link, &j);
-    const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, j.job);
-    assert_false(back->e.cannot_start);
+    const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, rig_put(&r, &j));
+    assert_false(back->m.returned.cannot_start);
     assert_string_equal(back->error, "the handlers file has changed");
-    assert_int_equal(rig_end(&r, rig_send(&r, "t"))->e.exit_code, 2);
+    assert_int_equal(rig_end(&r, rig_send(&r, "t"))->m.result.exit_code, 2);
     rig_close(&r);
 }
 

@@ -62,7 +62,7 @@ void rig_open(struct rig *r, const char *yaml, int slots)
                                      .handlers = r->handlers,
                                      .slots = slots,
                                      .log_level = 3};
-    if (runner_start(&o, &r->link, &err) != 0)
+    if (link_start(&o, &r->link, &err) != 0)
         fail_msg("%s", err.text);
 }
 
@@ -70,7 +70,7 @@ void rig_close(struct rig *r)
 {
     char command[128];
 
-    runner_stop(r->link, 30000);
+    link_stop(r->link, 30000);
     handlers_free(r->handlers);
     for (size_t i = 0; i < r->count; i++) {
         free(r->reports[i].error);
@@ -97,92 +97,108 @@ int rig_memfd(const void *body, size_t len)
     return fd;
 }
 
-void rig_fill(struct rig *r, struct runner_job *j, const char *tag)
+void rig_fill(struct rig *r, struct message_job *j, const char *tag)
 {
     static uint64_t id;
     int handler = handlers_match(r->handlers, tag);
 
     assert_true(handler >= 0);
     id++;
-    *j = (struct runner_job){.job = ++r->jobs,
-                             .digest = r->handlers->digest,
-                             .handler = (uint32_t)handler,
-                             .tag = tag,
-                             .vouched_us = INT64_MAX,
-                             .deadline_at = when_steady() + 3600000,
-                             .stdin_fd = -1,
-                             .ids = &id,
-                             .count = 1,
-                             .attempt = 1,
-                             .max_attempts = 10,
-                             .expected_at = INT64_C(1790000000123),
-                             .token = 77};
+    *j = (struct message_job){.digest = r->handlers->digest,
+                              .handler = (uint32_t)handler,
+                              .tag = tag,
+                              .vouched_us = INT64_MAX,
+                              .deadline_at = when_steady() + 3600000,
+                              .stdin_fd = -1,
+                              .ids = &id,
+                              .count = 1,
+                              .attempt = 1,
+                              .max_attempts = 10,
+                              .expected_at = INT64_C(1790000000123),
+                              .token = 77};
+}
+
+uint32_t rig_put(struct rig *r, const struct message_job *j)
+{
+    link_send_job(r->link, ++r->jobs, j);
+    return r->jobs;
 }
 
 void rig_flush(struct rig *r)
 {
     struct err err = {0};
 
-    if (runner_flush(r->link, &err) < 0)
+    if (link_flush(r->link, &err) < 0)
         fail_msg("%s", err.text);
 }
 
 uint32_t rig_send(struct rig *r, const char *tag)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
-    runner_send_job(r->link, &j);
+    uint32_t number = rig_put(r, &j);
     rig_flush(r);
-    return j.job;
+    return number;
 }
 
 uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t len)
 {
-    struct runner_job j;
+    struct message_job j;
 
     rig_fill(r, &j, tag);
     j.stdin_fd = rig_memfd(body, len);
-    runner_send_job(r->link, &j);
+    uint32_t number = rig_put(r, &j);
     rig_flush(r);
-    return j.job;
+    return number;
 }
 
-static void keep(struct rig *r, const struct runner_event *e)
+static const char *error_of(const struct message *m)
 {
+    return m->type == MESSAGE_RESULT     ? m->result.error
+           : m->type == MESSAGE_RETURNED ? m->returned.error
+           : m->type == MESSAGE_RELOADED ? m->reloaded.error
+                                         : NULL;
+}
+
+static void keep(struct rig *r, const struct message *m)
+{
+    bool output = m->type == MESSAGE_RESULT && m->result.output;
+
     r->reports = mem_resize(r->reports, r->count + 1, sizeof *r->reports);
-    r->reports[r->count++] = (struct rig_report){
-        *e, mem_strdup(e->error), e->output ? mem_dup(e->output, e->output_size) : NULL};
+    r->reports[r->count++] =
+        (struct rig_report){*m, mem_strdup(error_of(m)),
+                            output ? mem_dup(m->result.output, m->result.output_size) : NULL};
 }
 
 /* Takes what is there, or waits for it that long (-1: for ever). */
 static void take(struct rig *r, int wait_ms)
 {
-    struct runner_event e;
-    struct pollfd p = {.fd = runner_fd(r->link), .events = POLLIN};
+    struct message m;
+    struct pollfd p = {.fd = link_fd(r->link), .events = POLLIN};
 
-    if (runner_flush(r->link, NULL) > 0)
+    if (link_flush(r->link, NULL) > 0)
         p.events |= POLLOUT;
     poll(&p, 1, wait_ms);
-    while (runner_next(r->link, &e))
-        keep(r, &e);
+    while (link_next(r->link, &m))
+        keep(r, &m);
 }
 
-const struct rig_report *rig_find(const struct rig *r, enum runner_event_type type, uint32_t job)
+const struct rig_report *rig_find(const struct rig *r, enum message_type type, uint32_t job)
 {
     for (size_t i = 0; i < r->count; i++)
-        if (r->reports[i].e.type == type && r->reports[i].e.job == job)
+        if (r->reports[i].m.type == type && r->reports[i].m.number == job)
             return &r->reports[i];
     return NULL;
 }
 
-const struct rig_report *rig_wait(struct rig *r, enum runner_event_type type, uint32_t job)
+const struct rig_report *rig_wait(struct rig *r, enum message_type type, uint32_t job)
 {
     const struct rig_report *found;
 
     while (!(found = rig_find(r, type, job))) {
-        const struct rig_report *back = rig_find(r, RUNNER_RETURNED, job);
-        if (rig_find(r, RUNNER_GONE, 0))
+        const struct rig_report *back = rig_find(r, MESSAGE_RETURNED, job);
+        if (rig_find(r, MESSAGE_GONE, 0))
             fail_msg("the runner is gone");
         if (back)
             fail_msg("job %u came back: %s", job, back->error ? back->error : "");
@@ -195,20 +211,20 @@ const struct rig_report *rig_end(struct rig *r, uint32_t job)
 {
     const struct rig_report *last = NULL;
 
-    rig_wait(r, RUNNER_ENDED, job);
+    rig_wait(r, MESSAGE_ENDED, job);
     for (size_t i = 0; i < r->count; i++)
-        if (r->reports[i].e.type == RUNNER_RESULT && r->reports[i].e.job == job)
+        if (r->reports[i].m.type == MESSAGE_RESULT && r->reports[i].m.number == job)
             last = &r->reports[i];
     assert_non_null(last);
     return last;
 }
 
-size_t rig_count(const struct rig *r, enum runner_event_type type)
+size_t rig_count(const struct rig *r, enum message_type type)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < r->count; i++)
-        n += r->reports[i].e.type == type;
+        n += r->reports[i].m.type == type;
     return n;
 }
 
@@ -217,11 +233,11 @@ void rig_ping(struct rig *r)
     static uint64_t n;
     bool answered = false;
 
-    runner_send_ping(r->link, ++n);
+    link_send_ping(r->link, ++n);
     while (!answered) {
         take(r, -1);
         for (size_t i = 0; i < r->count; i++)
-            answered |= r->reports[i].e.type == RUNNER_PONG && r->reports[i].e.n == n;
+            answered |= r->reports[i].m.type == MESSAGE_PONG && r->reports[i].m.pong.n == n;
     }
 }
 

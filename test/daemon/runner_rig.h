@@ -5,7 +5,7 @@
 #define DQ_TEST_RUNNER_RIG_H
 
 #include "conf/handlers.h"
-#include "runner/runner.h"
+#include "runner/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 
 /* A report, with copies of what it points to (NUL-terminated). */
 struct rig_report {
-    struct runner_event e;
+    struct message m;
     char *error, *output; /* NULL: none */
 };
 
 struct rig {
-    struct runner_link *link;
+    struct link *link;
     struct handlers *handlers;
     char dir[64]; /* of this rig alone; removed at the end */
     struct rig_report *reports;
@@ -33,22 +33,23 @@ void rig_close(struct rig *r);
 void rig_write_handlers(const struct rig *r, const char *yaml);
 char *rig_path(const struct rig *r, const char *name); /* in a static buffer */
 
-/* Fills a job of one task for a tag, due and with a lease of a minute; id and number are new, stdin
+/* Fills a job of one task for a tag, due and with a lease of an hour; its id is new, stdin
  * is empty. */
-void rig_fill(struct rig *r, struct runner_job *j, const char *tag);
-uint32_t rig_send(struct rig *r, const char *tag); /* its number */
+void rig_fill(struct rig *r, struct message_job *j, const char *tag);
+uint32_t rig_put(struct rig *r, const struct message_job *j); /* not flushed; its number */
+uint32_t rig_send(struct rig *r, const char *tag);            /* its number */
 uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t len);
 int rig_memfd(const void *body, size_t len);
 void rig_flush(struct rig *r);
 
 /* Takes reports until there is one of this type, of this job; returns it. Pointers are valid until
  * the next wait. */
-const struct rig_report *rig_wait(struct rig *r, enum runner_event_type type, uint32_t job);
+const struct rig_report *rig_wait(struct rig *r, enum message_type type, uint32_t job);
 /* waits for ENDED; the last RESULT */
 const struct rig_report *rig_end(struct rig *r, uint32_t job);
 /* the first so far, or NULL */
-const struct rig_report *rig_find(const struct rig *r, enum runner_event_type type, uint32_t job);
-size_t rig_count(const struct rig *r, enum runner_event_type type);
+const struct rig_report *rig_find(const struct rig *r, enum message_type type, uint32_t job);
+size_t rig_count(const struct rig *r, enum message_type type);
 void rig_ping(struct rig *r); /* until all that was sent has been dealt with */
 
 /* Waits, while reports are taken, until the file exists and ends in a newline; its text, to be

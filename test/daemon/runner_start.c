@@ -1,5 +1,5 @@
 /*
- * runner_start.c - what a handler finds when it starts, and what becomes of a job that cannot.
+ * link_start.c - what a handler finds when it starts, and what becomes of a job that cannot.
  */
 #include "runner_rig.h"
 
@@ -28,8 +28,8 @@ static void check_body(struct rig *r, const char *body, size_t len)
     uint32_t job = rig_send_body(r, "keep", body, len);
     const struct rig_report *end = rig_end(r, job);
 
-    assert_int_equal(end->e.outcome, OUTCOME_DONE);
-    snprintf(name, sizeof name, "body.%llu", (unsigned long long)end->e.id);
+    assert_int_equal(end->m.result.outcome, OUTCOME_DONE);
+    snprintf(name, sizeof name, "body.%llu", (unsigned long long)end->m.result.id);
     FILE *f = fopen(rig_path(r, name), "r");
     assert_non_null(f);
     char *got = mem_alloc(len + 2);
@@ -68,7 +68,7 @@ static void body_that_is_never_read_costs_nothing(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: 'exit 0'}\n", 2);
     uint32_t job = rig_send_body(&r, "t", large, big);
-    assert_int_equal(rig_end(&r, job)->e.outcome, OUTCOME_DONE);
+    assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_DONE);
     free(large);
     rig_close(&r);
 }
@@ -110,7 +110,7 @@ static void environment_is_exact_and_clean(void **state)
 {
     (void)state;
     struct rig r;
-    struct runner_job j;
+    struct message_job j;
 
     setenv("MYSQL_PWD", "secret", 1);
     setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
@@ -126,8 +126,7 @@ static void environment_is_exact_and_clean(void **state)
     j.key = "$(reboot) \"'`\xc3\xa9";
     j.attempt = 3;
     j.token = 99;
-    runner_send_job(r.link, &j);
-    const struct rig_report *end = rig_end(&r, j.job);
+    const struct rig_report *end = rig_end(&r, rig_put(&r, &j));
     sort_lines(end->output);
     assert_string_equal(end->output,
                         "DQ_ATTEMPT=3\n"
@@ -192,7 +191,8 @@ static void process_attributes(void **state)
     uint32_t job = rig_send(&r, "t");
     const char *got = rig_end(&r, job)->output;
     snprintf(want, sizeof want, "/usr\n0027\n500\n%d\n2\n1 1 %d\n",
-             getpriority(PRIO_PROCESS, 0) + 5, (int)rig_find(&r, RUNNER_STARTED, job)->e.pid);
+             getpriority(PRIO_PROCESS, 0) + 5,
+             (int)rig_find(&r, MESSAGE_STARTED, job)->m.started.pid);
     assert_string_equal(got, want);
     rig_close(&r);
 }
@@ -238,14 +238,14 @@ static void job_that_cannot_start_is_returned_with_the_reason(void **state)
              4);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t job = rig_send(&r, cases[i].tag);
-        const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, job);
-        assert_true(back->e.cannot_start);
+        const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, job);
+        assert_true(back->m.returned.cannot_start);
         assert_non_null(back->error);
         assert_memory_equal(back->error, cases[i].want, strlen(cases[i].want));
-        assert_null(rig_find(&r, RUNNER_ENDED, job));
-        assert_null(rig_find(&r, RUNNER_RESULT, job));
+        assert_null(rig_find(&r, MESSAGE_ENDED, job));
+        assert_null(rig_find(&r, MESSAGE_RESULT, job));
     }
-    assert_int_equal(rig_end(&r, rig_send(&r, "fine"))->e.outcome, OUTCOME_DONE);
+    assert_int_equal(rig_end(&r, rig_send(&r, "fine"))->m.result.outcome, OUTCOME_DONE);
     rig_close(&r);
 }
 
@@ -255,9 +255,9 @@ static void limit_files(struct rig *r, rlim_t limit)
     struct rlimit files;
 
     rig_ping(r);
-    assert_int_equal(prlimit(runner_pid(r->link), RLIMIT_NOFILE, NULL, &files), 0);
+    assert_int_equal(prlimit(link_pid(r->link), RLIMIT_NOFILE, NULL, &files), 0);
     files.rlim_cur = limit;
-    assert_int_equal(prlimit(runner_pid(r->link), RLIMIT_NOFILE, &files, NULL), 0);
+    assert_int_equal(prlimit(link_pid(r->link), RLIMIT_NOFILE, &files, NULL), 0);
 }
 
 static void too_many_open_files_gives_jobs_back(void **state)
@@ -270,22 +270,22 @@ static void too_many_open_files_gives_jobs_back(void **state)
     limit_files(&r, 16);
     for (size_t i = 0; i < 20; i++)
         rig_send(&r, "t");
-    while (rig_count(&r, RUNNER_STARTED) + rig_count(&r, RUNNER_RETURNED) < 20)
+    while (rig_count(&r, MESSAGE_STARTED) + rig_count(&r, MESSAGE_RETURNED) < 20)
         rig_ping(&r);
     for (uint32_t job = 1; job <= 20; job++) {
-        const struct rig_report *e = rig_find(&r, RUNNER_RETURNED, job);
+        const struct rig_report *e = rig_find(&r, MESSAGE_RETURNED, job);
         if (!e)
             continue;
         back++;
-        assert_true(e->e.cannot_start);
+        assert_true(e->m.returned.cannot_start);
         assert_string_equal(e->error, "pipe: Too many open files");
     }
     assert_in_range(back, 1, 19);
     for (uint32_t job = 1; job <= 20; job++)
-        runner_send_kill(r.link, job, RUNNER_KILL_CANCELLED);
-    while (rig_count(&r, RUNNER_ENDED) < 20 - back)
+        link_send_kill(r.link, job, MESSAGE_KILL_CANCELLED);
+    while (rig_count(&r, MESSAGE_ENDED) < 20 - back)
         rig_ping(&r);
-    assert_int_equal(rig_end(&r, rig_send(&r, "u"))->e.outcome, OUTCOME_DONE);
+    assert_int_equal(rig_end(&r, rig_send(&r, "u"))->m.result.outcome, OUTCOME_DONE);
     rig_close(&r);
 }
 
@@ -297,14 +297,14 @@ static void lost_descriptors_give_jobs_back(void **state)
     rig_open(&r, "handlers:\n  t: {run: ':'}\n", 1);
     limit_files(&r, 12);
     for (size_t i = 0; i < 30; i++) { /* one packet, more descriptors than the runner may have */
-        struct runner_job j;
+        struct message_job j;
         rig_fill(&r, &j, "t");
         j.stdin_fd = rig_memfd("x", 1);
-        runner_send_job(r.link, &j);
+        rig_put(&r, &j);
     }
-    while (rig_count(&r, RUNNER_ENDED) + rig_count(&r, RUNNER_RETURNED) < 30)
+    while (rig_count(&r, MESSAGE_ENDED) + rig_count(&r, MESSAGE_RETURNED) < 30)
         rig_ping(&r);
-    assert_string_equal(rig_wait(&r, RUNNER_RETURNED, 30)->error, "stdin: Too many open files");
+    assert_string_equal(rig_wait(&r, MESSAGE_RETURNED, 30)->error, "stdin: Too many open files");
     rig_close(&r);
 }
 
@@ -324,7 +324,7 @@ static void user_is_switched_by_root(void **state)
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     assert_non_null(strstr(end->output, "nobody\n65534\n65534\n/nonexistent nobody nobody\n"));
     assert_non_null(strstr(end->output, "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"));
-    assert_int_equal(end->e.exit_code, 1); /* it may not signal the runner */
+    assert_int_equal(end->m.result.exit_code, 1); /* it may not signal the runner */
     assert_non_null(strstr(rig_end(&r, rig_send(&r, "pdeath"))->output, "still here"));
     rig_close(&r);
 }
@@ -367,8 +367,8 @@ static void process_limit_gives_jobs_back(void **state)
     setrlimit(RLIMIT_NPROC, &none);
     rig_open(&r, "handlers:\n  t: {run: ':', user: nobody}\n", 2);
     setrlimit(RLIMIT_NPROC, &old);
-    const struct rig_report *back = rig_wait(&r, RUNNER_RETURNED, rig_send(&r, "t"));
-    assert_true(back->e.cannot_start);
+    const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, rig_send(&r, "t"));
+    assert_true(back->m.returned.cannot_start);
     assert_non_null(strstr(back->error, "Resource temporarily unavailable"));
     rig_close(&r);
     kill(other, SIGKILL);

@@ -36,10 +36,11 @@ scripts()
             may["src/wake"] = "base/ wake/"
             may["src/store"] = "base/ conf/conf.h store/"
             may["src/runner"] = "base/ conf/handlers.h runner/"
-            may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h wake/wake_listen.h poller/"
+            may["src/poller"] = "base/ conf/conf.h conf/handlers.h store/ runner/link.h runner/rights.h" \
+                " wake/wake_listen.h poller/"
             may["src/bench"] = "base/ conf/conf.h conf/handlers.h store/ bench/"
-            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h bench/ wake/wake_send.h cli/"
-            may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/runner.h poller/ wake/wake_listen.h cli/"
+            may["src/cli"] = "base/ conf/conf.h conf/handlers.h store/ bench/ wake/wake_send.h cli/"
+            may["bin"] = "base/ conf/conf.h conf/handlers.h store/ runner/check.h poller/ wake/wake_listen.h cli/"
         }
         {
             place = $1

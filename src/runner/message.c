@@ -1,0 +1,299 @@
+/*
+ * message.c - puts messages into packets, and gets them out again.
+ *
+ * Invariants: one function per message, code_NAME, serves both ways, so that what is put and what
+ * is got cannot differ; what was got is within the ranges that are given here, or the message is
+ * refused, and a descriptor that came with it is closed.
+ */
+#include "runner/message.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#define ERROR_MAX (32 * 1024)
+
+/* One message on its way: out of a struct, or, if `in` is set, into one. */
+struct codec {
+    struct proto_out *out;
+    struct proto_in *in;
+    int fd; /* that was got; -1: none */
+};
+
+static void code_u32(struct codec *c, uint32_t *v)
+{
+    if (c->in)
+        *v = proto_get_u32(c->in);
+    else
+        proto_put_u32(c->out, *v);
+}
+
+static void code_u64(struct codec *c, uint64_t *v)
+{
+    if (c->in)
+        *v = proto_get_u64(c->in);
+    else
+        proto_put_u64(c->out, *v);
+}
+
+static void code_i64(struct codec *c, int64_t *v)
+{
+    if (c->in)
+        *v = proto_get_i64(c->in);
+    else
+        proto_put_i64(c->out, *v);
+}
+
+/* A number from min to max. */
+static void code_int(struct codec *c, int *v, int min, int max)
+{
+    if (!c->in) {
+        proto_put_u32(c->out, (uint32_t)*v);
+        return;
+    }
+    *v = (int)proto_get_u32(c->in);
+    if (*v < min || *v > max)
+        c->in->bad = true;
+}
+
+static void code_flag(struct codec *c, bool *v)
+{
+    int n = *v;
+
+    code_int(c, &n, 0, 1);
+    *v = n == 1;
+}
+
+/* At most max bytes, or NULL. */
+static void code_text(struct codec *c, const char **v, size_t max)
+{
+    if (c->in)
+        *v = proto_get_text(c->in, max);
+    else
+        proto_put_text(c->out, *v);
+}
+
+/* At most max bytes. */
+static void code_bytes(struct codec *c, const void **p, size_t *len, size_t max)
+{
+    if (!c->in) {
+        proto_put_bytes(c->out, *p, *len);
+        return;
+    }
+    *p = proto_get_bytes(c->in, len);
+    if (*len > max)
+        c->in->bad = true;
+}
+
+/* 1 to max items of this size. */
+static void code_list(struct codec *c, const void **items, uint32_t *count, size_t size, size_t max)
+{
+    size_t len = *count * size;
+
+    code_bytes(c, items, &len, max * size);
+    if (c->in && (len == 0 || len % size))
+        c->in->bad = true;
+    *count = (uint32_t)(len / size);
+}
+
+static void code_fd(struct codec *c, int *fd)
+{
+    if (c->in)
+        *fd = c->fd = proto_get_fd(c->in);
+    else
+        proto_put_fd(c->out, *fd);
+}
+
+/* ---- orders */
+
+static void code_job(struct codec *c, struct message_job *m)
+{
+    code_u64(c, &m->digest);
+    code_u32(c, &m->handler);
+    code_text(c, &m->tag, TASK_TAG_MAX * 4);
+    code_i64(c, &m->start_us);
+    code_i64(c, &m->vouched_us);
+    code_i64(c, &m->deadline_at);
+    code_fd(c, &m->stdin_fd);
+    code_list(c, &m->ids, &m->count, sizeof(uint64_t), MESSAGE_TASKS_MAX);
+    code_text(c, &m->key, TASK_KEY_MAX * 4);
+    code_u32(c, &m->attempt);
+    code_u32(c, &m->max_attempts);
+    code_i64(c, &m->expected_at);
+    code_u64(c, &m->token);
+    if (c->in && !m->tag)
+        c->in->bad = true;
+}
+
+static void code_deadline(struct codec *c, struct message_deadline *m)
+{
+    code_i64(c, &m->deadline_at);
+    code_list(c, &m->numbers, &m->count, sizeof(uint32_t), MESSAGE_NUMBERS_MAX);
+}
+
+static void code_vouch(struct codec *c, struct message_vouch *m)
+{
+    code_i64(c, &m->until_us);
+}
+
+static void code_kill(struct codec *c, struct message_kill *m)
+{
+    int reason = (int)m->reason;
+
+    code_int(c, &reason, 0, MESSAGE_KILL_COUNT - 1);
+    m->reason = (enum message_kill_reason)reason;
+}
+
+static void code_reload(struct codec *c, struct message_reload *m)
+{
+    code_u64(c, &m->digest);
+}
+
+static void code_ping(struct codec *c, struct message_ping *m)
+{
+    code_u64(c, &m->n);
+}
+
+/* ---- reports */
+
+static void code_started(struct codec *c, struct message_started *m)
+{
+    code_int(c, &m->pid, 2, INT_MAX);
+    code_i64(c, &m->at_us);
+}
+
+static void code_output(struct codec *c, struct message_output *m)
+{
+    code_bytes(c, &m->data, &m->size, MESSAGE_PIECE_MAX);
+}
+
+static void code_result(struct codec *c, struct message_result *m)
+{
+    int outcome = (int)m->outcome;
+
+    code_u64(c, &m->id);
+    code_int(c, &outcome, 0, OUTCOME_COUNT - 1);
+    code_flag(c, &m->permanent);
+    code_flag(c, &m->with_output);
+    code_i64(c, &m->retry_after_ms);
+    code_int(c, &m->exit_code, -1, 255);
+    code_int(c, &m->signal, 0, 127);
+    code_i64(c, &m->finish_us);
+    code_text(c, &m->error, ERROR_MAX);
+    m->outcome = (enum task_outcome)outcome;
+    if (c->in && m->retry_after_ms < -1)
+        c->in->bad = true;
+}
+
+static void code_returned(struct codec *c, struct message_returned *m)
+{
+    code_flag(c, &m->cannot_start);
+    code_text(c, &m->error, ERROR_MAX);
+}
+
+static void code_reloaded(struct codec *c, struct message_reloaded *m)
+{
+    code_u64(c, &m->digest);
+    code_fd(c, &m->text_fd);
+    code_text(c, &m->error, ERROR_MAX);
+}
+
+static void code_pong(struct codec *c, struct message_pong *m)
+{
+    code_u64(c, &m->n);
+}
+
+/* ---- all of them */
+
+static void code(struct codec *c, struct message *m)
+{
+    code_u32(c, &m->number);
+    switch (m->type) {
+    case MESSAGE_JOB:
+        code_job(c, &m->job);
+        break;
+    case MESSAGE_DEADLINE:
+        code_deadline(c, &m->deadline);
+        break;
+    case MESSAGE_VOUCH:
+        code_vouch(c, &m->vouch);
+        break;
+    case MESSAGE_KILL:
+        code_kill(c, &m->kill);
+        break;
+    case MESSAGE_RELOAD:
+        code_reload(c, &m->reload);
+        break;
+    case MESSAGE_PING:
+        code_ping(c, &m->ping);
+        break;
+    case MESSAGE_STARTED:
+        code_started(c, &m->started);
+        break;
+    case MESSAGE_OUTPUT:
+        code_output(c, &m->output);
+        break;
+    case MESSAGE_RESULT:
+        code_result(c, &m->result);
+        break;
+    case MESSAGE_RETURNED:
+        code_returned(c, &m->returned);
+        break;
+    case MESSAGE_RELOADED:
+        code_reloaded(c, &m->reloaded);
+        break;
+    case MESSAGE_PONG:
+        code_pong(c, &m->pong);
+        break;
+    case MESSAGE_RETURN:
+    case MESSAGE_ENDED:
+    case MESSAGE_GONE:
+        break;
+    }
+}
+
+void message_put(struct proto_out *o, const struct message *m)
+{
+    struct message copy = *m;
+    struct codec c = {.out = o, .fd = -1};
+
+    proto_begin(o, (uint32_t)m->type);
+    code(&c, &copy);
+    proto_end(o);
+}
+
+static int get(struct proto_in *in, enum message_type first, enum message_type last,
+               struct message *ret)
+{
+    struct message m = {0};
+    struct codec c = {.in = in, .fd = -1};
+    uint32_t type;
+    int rc = proto_next(in, &type);
+
+    if (rc <= 0)
+        return rc;
+    if (type < (uint32_t)first || type > (uint32_t)last) {
+        in->bad = true;
+        return -1;
+    }
+    m.type = (enum message_type)type;
+    code(&c, &m);
+    if (in->pos != in->end)
+        in->bad = true;
+    if (in->bad) {
+        if (c.fd >= 0)
+            close(c.fd);
+        return -1;
+    }
+    *ret = m;
+    return 1;
+}
+
+int message_get_order(struct proto_in *in, struct message *ret)
+{
+    return get(in, MESSAGE_JOB, MESSAGE_PING, ret);
+}
+
+int message_get_report(struct proto_in *in, struct message *ret)
+{
+    return get(in, MESSAGE_STARTED, MESSAGE_PONG, ret);
+}

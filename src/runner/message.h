@@ -1,0 +1,172 @@
+/*
+ * message.h - what poller and runner say to each other: orders go to the runner, reports come back.
+ *
+ * A message is one struct here and one function in message.c, which both its put and its get come
+ * from: a new field is one line in each. Times named _us are microseconds on the steady clock of
+ * this host, deadline_at is milliseconds on it, and expected_at milliseconds on the database's.
+ */
+#ifndef DQ_RUNNER_MESSAGE_H
+#define DQ_RUNNER_MESSAGE_H
+
+#include "base/task.h"
+#include "runner/proto.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MESSAGE_TASKS_MAX 8192        /* of one job */
+#define MESSAGE_NUMBERS_MAX 16384     /* in one DEADLINE */
+#define MESSAGE_PIECE_MAX (32 * 1024) /* of output in one OUTPUT */
+
+enum message_type {
+    MESSAGE_JOB = 1,
+    MESSAGE_DEADLINE,
+    MESSAGE_VOUCH,
+    MESSAGE_KILL,
+    MESSAGE_RETURN, /* give back every job that has not started; has no fields */
+    MESSAGE_RELOAD,
+    MESSAGE_PING,
+    MESSAGE_STARTED = 101,
+    /* a piece of a job's output; those of one job come together, before its last results */
+    MESSAGE_OUTPUT,
+    MESSAGE_RESULT,
+    /* the process is gone and reaped, every task of the job was reported by RESULT; no fields */
+    MESSAGE_ENDED,
+    MESSAGE_RETURNED,
+    MESSAGE_RELOADED,
+    MESSAGE_PONG,
+    MESSAGE_GONE, /* is never sent: link_next says so itself when the runner has died */
+};
+
+/* ---- orders */
+
+/* One handler process: one task, or a batch of them. */
+struct message_job {
+    uint64_t digest; /* of the handlers table that `handler` indexes */
+    uint32_t handler;
+    const char *tag;  /* max_running is counted by tag */
+    int64_t start_us; /* not before; 0: at once */
+    /* not after, unless VOUCH says later: the task may have been cancelled */
+    int64_t vouched_us;
+    int64_t deadline_at; /* killed before this unless renewed */
+    /* sealed memfd at offset 0: the body, or for a batch JSON lines. -1: stdin is empty;
+     * PROTO_FD_LOST: it did not arrive. Sending closes it; the receiver owns it */
+    int stdin_fd;
+    const void *ids; /* of the tasks, uint64_t each, in the order of the lines; unaligned */
+    uint32_t count;  /* 1 to MESSAGE_TASKS_MAX; 1 unless the handler has batch > 1 */
+    /* of the single task; unused for a batch (what it needs is in the lines) */
+    const char *key; /* NULL: DQ_KEY is empty */
+    uint32_t attempt, max_attempts;
+    int64_t expected_at;
+    uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */
+};
+
+/* The leases of these jobs were renewed. */
+struct message_deadline {
+    int64_t deadline_at;
+    const void *numbers; /* of the jobs, uint32_t each; unaligned */
+    uint32_t count;      /* 1 to MESSAGE_NUMBERS_MAX */
+};
+
+/* Every job that waits may start until then. */
+struct message_vouch {
+    int64_t until_us;
+};
+
+enum message_kill_reason {
+    MESSAGE_KILL_CANCELLED,
+    MESSAGE_KILL_LOST,
+    MESSAGE_KILL_SHUTDOWN,
+    MESSAGE_KILL_UNSTARTED, /* only if it has not begun */
+    MESSAGE_KILL_COUNT
+};
+struct message_kill {
+    enum message_kill_reason reason;
+};
+
+struct message_reload {
+    uint64_t digest; /* of the poller's table: it stays known */
+};
+
+struct message_ping {
+    uint64_t n;
+};
+
+/* ---- reports */
+
+struct message_started {
+    pid_t pid; /* also its session */
+    int64_t at_us;
+};
+
+struct message_output {
+    const void *data;
+    size_t size; /* at most MESSAGE_PIECE_MAX */
+};
+
+/* One task has ended: before the process has if a batch handler has printed a verdict on it. */
+struct message_result {
+    uint64_t id;
+    enum task_outcome outcome; /* DONE, EXIT, SIGNAL, TIMEOUT, CANCELLED, KILLED, VERDICT */
+    bool permanent;            /* not to be retried, whatever the ladder says */
+    bool with_output;          /* what OUTPUT brought belongs to it; a verdict has none */
+    int64_t retry_after_ms;    /* a verdict's `after`; -1: by the ladder */
+    int exit_code, signal;     /* -1: it has none; 0: none */
+    int64_t finish_us;
+    const char *error; /* NULL: none */
+    /* the tail of what the process wrote, as link_next has put it together; not sent as such */
+    const void *output;
+    size_t output_size;
+};
+
+/* The job is given back as a whole: no task of it has run. Comes after STARTED if the process ended
+ * with 126 or 127. */
+struct message_returned {
+    bool cannot_start; /* 126, 127, EMFILE, ...: the tag should rest on this host */
+    const char *error; /* NULL: no fault */
+};
+
+struct message_reloaded {
+    uint64_t digest; /* of the table that is now in use */
+    /* a sealed memfd at an unknown offset: the text that the table was made of. -1: see error;
+     * PROTO_FD_LOST: it did not arrive. Sending closes it; the receiver owns it */
+    int text_fd;
+    const char *error; /* the file was refused, the old table stays; NULL: none */
+};
+
+struct message_pong {
+    uint64_t n; /* as PING said */
+};
+
+struct message {
+    enum message_type type;
+    uint32_t number; /* of the job that it is about, chosen by the poller; else 0 */
+    union {
+        struct message_job job;
+        struct message_deadline deadline;
+        struct message_vouch vouch;
+        struct message_kill kill;
+        struct message_reload reload;
+        struct message_ping ping;
+        struct message_started started;
+        struct message_output output;
+        struct message_result result;
+        struct message_returned returned;
+        struct message_reloaded reloaded;
+        struct message_pong pong;
+    };
+};
+
+/* Adds it to what is to be sent. Does not block. */
+void message_put(struct proto_out *o, const struct message *m);
+
+/* The next message of the packet: 1; 0 at the packet's end; -1 if it is malformed, goes the other
+ * way, or has a value out of its range: in->bad is set. Pointers are into the packet: valid until
+ * the next proto_recv. */
+int message_get_order(struct proto_in *in, struct message *ret) __attribute__((warn_unused_result));
+int message_get_report(struct proto_in *in, struct message *ret)
+    __attribute__((warn_unused_result));
+
+#endif
