@@ -1,14 +1,16 @@
 -- dq schema, migration 1: tasks, their attempts, tags, pollers.
+-- compat: 1
 --
 -- `dq init` applies these files in order; `dq init --print-sql` prints them for a DBA. Statements end with ";" at the end of a
--- line. Every statement can be run again: a migration that broke off is simply repeated.
+-- line. Every statement can be run again: a migration that broke off is simply repeated. `compat` is the oldest schema number
+-- whose programs work with the tables that this migration leaves.
 -- All times are DATETIME(3) in UTC and are compared with UTC_TIMESTAMP(3) only.
 
 CREATE TABLE IF NOT EXISTS dq_meta (
   name varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   value varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (name)
-) ENGINE=InnoDB COMMENT='dq: facts about the schema; schema_version is the number of the last migration';
+) ENGINE=InnoDB COMMENT='dq: facts about the schema: schema_version, the number of the last migration, and schema_compat, the oldest number that still works';
 
 -- An application may insert tasks itself, inside its own transaction:
 --   INSERT INTO dq_task (tag, message_body, expected_time, create_time)

@@ -1,11 +1,21 @@
 # Turns sql/NNNN_name.sql into the C table of store/schema.h. Usage: awk -f embed.awk FILE...
-# The numbers must be 1, 2, 3, ... in the order given: a gap is refused here, not at a user's database.
+# The numbers must be 1, 2, 3, ... in the order given, and each file must have a line `-- compat: N`: a mistake is refused here,
+# not at a user's database.
 
 function fail(text)
 {
     print "embed.awk: " FILENAME ": " text >"/dev/stderr"
     failed = 1
     exit 1
+}
+
+function end_file()
+{
+    if (!count)
+        return
+    if (!compat)
+        fail("the line \"-- compat: N\" is missing in migration " count)
+    print "     , " compat "},"
 }
 
 BEGIN {
@@ -15,9 +25,9 @@ BEGIN {
 }
 
 FNR == 1 {
-    if (count)
-        print "    },"
+    end_file()
     count++
+    compat = 0
     name = FILENAME
     sub(/.*\//, "", name)
     if (name !~ /^[0-9][0-9][0-9][0-9]_[a-z0-9_]+\.sql$/)
@@ -26,6 +36,13 @@ FNR == 1 {
     if (substr(name, 1, 4) + 0 != count)
         fail("migration " count " is missing")
     print "    {" count ", \"" name "\","
+}
+
+/^-- compat: [0-9]+$/ {
+    compat = $3
+    if (compat < oldest || compat > count)
+        fail("compat is " compat ", which is less than before, or greater than the number of the migration")
+    oldest = compat
 }
 
 {
@@ -37,8 +54,7 @@ FNR == 1 {
 END {
     if (failed)
         exit 1
-    if (count)
-        print "    },"
+    end_file()
     print "};\n"
     print "const int schema_latest = " count + 0 ";"
 }

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "store/db_connect.h"
-#include "store/schema.h"
+#include "store/schema_migrate.h"
 #include "store/scratch_store.h"
 
 #include <stdlib.h>

@@ -56,7 +56,7 @@ enum cmd_level {
     CMD_NOTHING, /* run calls cmd_open itself where it wants more */
     CMD_CONF,    /* the configuration is read */
     CMD_DB,      /* db is there, not yet connected */
-    CMD_SCHEMA,  /* connected, and the schema is of our version */
+    CMD_SCHEMA,  /* connected, and this dq works with the schema */
 };
 
 struct cmd_context;

@@ -2,16 +2,17 @@
  * cmd_init.c - dq init: the tables, created or brought up to date. It never destroys data.
  */
 #include "cli/verbs.h"
-#include "store/schema.h"
+#include "store/schema_migrate.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 struct init_values {
     bool print_sql;
 };
 
-/* For a DBA: each migration, and the statement that records it. first: the number to begin with. */
+/* For a DBA: each migration, and the statements that record it. first: the number to begin with. */
 static int print_sql(const struct cmd_context *c, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -20,12 +21,8 @@ static int print_sql(const struct cmd_context *c, struct err *err)
     if (end && (*end != '\0' || first < 1 || first > schema_latest))
         return err_set(err, ERR_USAGE, "there is no migration \"%s\"; they are numbered 1 to %d",
                        c->operands[0], schema_latest);
-    for (int i = (int)first - 1; i < schema_latest; i++) {
-        buf_str(&b, schema_migrations[i].sql);
-        buf_chr(&b, '\n');
-        schema_put_record(&b, &schema_migrations[i]);
-        buf_str(&b, ";\n");
-    }
+    for (int i = (int)first - 1; i < schema_latest; i++)
+        schema_put_script(&b, &schema_migrations[i]);
     out_write(&b);
     buf_done(&b);
     return 0;
@@ -51,10 +48,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     struct buf b = BUF_INIT;
     if (c->style.format != OUT_TABLE)
-        buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, schema_latest);
-    else if (from == schema_latest)
-        buf_printf(&b, "%s, database %s: schema version %d, nothing to do\n", db_server(c->db),
-                   c->conf->mysql.database, schema_latest);
+        buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, MAX(from, schema_latest));
+    else if (from >= schema_latest)
+        buf_printf(&b, "%s, database %s: schema version %d%s, nothing to do\n", db_server(c->db),
+                   c->conf->mysql.database, from,
+                   from > schema_latest ? " of a newer dq, which works with this one" : "");
     else
         buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db),
                    c->conf->mysql.database, from, schema_latest);

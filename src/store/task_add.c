@@ -146,8 +146,7 @@ static int insert_one(struct db *db, const struct task_new *t,
     task_row_put_insert(&st.sql, has);
     buf_str(&st.sql, "SELECT ");
     task_row_put_values(&st, t, has, token);
-    buf_printf(&st.sql, " FROM dq_meta WHERE name = 'schema_version' AND value = '%d'",
-               schema_latest);
+    schema_put_from(&st.sql);
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
         buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));

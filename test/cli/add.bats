@@ -139,12 +139,15 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     dq --config "$ini" init
     dq --config "$ini" -q add t
     sql "UPDATE bare.dq_meta SET value = '99' WHERE name = 'schema_version'"
+    dq --config "$ini" -q add t
+    [[ $(dq --config "$ini" init) == *'schema version 99 of a newer dq, which works with this one, nothing to do' ]]
+    sql "UPDATE bare.dq_meta SET value = '98' WHERE name = 'schema_compat'"
     for verb in 'add t' list tags init; do
         try dq --config "$ini" $verb
         [ "$rc" -eq 78 ]
-        [[ $err == *newer* ]]
+        [[ $err == *'version 99, made by a newer dq and compatible back to 98, this dq is made for '*': upgrade dq' ]]
     done
-    [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 1 ]
+    [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 2 ]
     sql 'DROP DATABASE bare'
 }
 

@@ -17,7 +17,7 @@
 #include "store/lease_store.h"
 #include "store/peek_store.h"
 #include "store/retention_store.h"
-#include "store/schema.h"
+#include "store/schema_migrate.h"
 #include "store/settle_fit.h"
 #include "store/settle_store.h"
 #include "store/task_add.h"

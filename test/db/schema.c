@@ -21,7 +21,8 @@ static void count(const struct schema_migration *m, void *arg)
 static void init_creates_the_database_and_does_nothing_twice(void **state)
 {
     struct db *d = db_new(conf_for("dq_fresh"));
-    int applied = 0, from = -1, version;
+    struct schema_range range;
+    int applied = 0, from = -1;
     (void)state;
     assert_int_equal(db_connect(d, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "dq init"));
@@ -33,8 +34,9 @@ static void init_creates_the_database_and_does_nothing_twice(void **state)
         "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('t', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))");
     ok(schema_migrate(d, count, NULL, &from, &err));
     assert_int_equal(from, schema_latest);
-    ok(schema_version(d, &version, &err));
-    assert_int_equal(version, schema_latest);
+    ok(schema_read(d, &range, &err));
+    assert_int_equal(range.version, schema_latest);
+    assert_int_equal(range.compat, schema_migrations[schema_latest - 1].compat);
     assert_int_equal(number(d, "SELECT COUNT(*) FROM dq_task"), 1);
     db_free(d);
 }
@@ -42,28 +44,59 @@ static void init_creates_the_database_and_does_nothing_twice(void **state)
 static void a_missing_schema_says_what_to_do(void **state)
 {
     struct db *d = db_new(conf_for("dq_bare"));
-    int version = -1;
     (void)state;
     run(db, "CREATE DATABASE dq_bare");
     assert_int_equal(schema_check(d, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "run dq init"));
-    ok(schema_version(d, &version, &err));
-    assert_int_equal(version, 0);
     db_free(d);
 }
 
-static void a_newer_schema_is_refused(void **state)
+/* Records the range of another dq; what dq add in that database says: ERR_... or 1. */
+static int add_with(struct db *d, int compat, int version)
 {
-    struct db *d = db_new(conf_for("dq_newer"));
-    int from, version;
+    const struct task_new t = {.tag = "t", .body = "", .expected_at = TASK_TIME_NONE};
+    struct task_added added;
+
+    run(d, "UPDATE dq_meta SET value = IF(name = 'schema_version', '%d', '%d')", version, compat);
+    int rc = schema_check(d, &err);
+    assert_int_equal(task_add(d, &t, KEY_ERROR, &added, &err), rc < 0 ? rc : 1);
+    return rc < 0 ? rc : 1;
+}
+
+static void programs_between_compat_and_version_work(void **state)
+{
+    struct db *d = db_new(conf_for("dq_range"));
+    const int us = schema_latest;
+    int from;
     (void)state;
     ok(schema_migrate(d, NULL, NULL, &from, &err));
-    run(d, "UPDATE dq_meta SET value = '%d'", schema_latest + 1);
-    assert_int_equal(schema_check(d, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.text, "newer dq"));
-    assert_int_equal(schema_version(d, &version, &err), ERR_CONFIG);
+    assert_int_equal(add_with(d, us, us), 1);
+    assert_int_equal(add_with(d, 1, us + 1), 1);
+    assert_int_equal(add_with(d, us, us + 10), 1);
+    ok(schema_migrate(d, NULL, NULL, &from, &err));
+    assert_int_equal(from, us + 10);
+    assert_int_equal(add_with(d, us + 1, us + 10), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "made by a newer dq and compatible back to"));
+    assert_non_null(strstr(err.text, "upgrade dq"));
     assert_int_equal(schema_migrate(d, NULL, NULL, &from, &err), ERR_CONFIG);
-    assert_int_equal(number(d, "SELECT value FROM dq_meta"), schema_latest + 1);
+    assert_int_equal(add_with(d, 1, us - 1), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "run dq init"));
+    assert_int_equal(number(d, "SELECT COUNT(*) FROM dq_task"), 3);
+    db_free(d);
+}
+
+/* Written by a build from before there was one. */
+static void a_missing_compat_is_put_in(void **state)
+{
+    struct db *d = db_new(conf_for("dq_early"));
+    int from = -1;
+    (void)state;
+    ok(schema_migrate(d, NULL, NULL, &from, &err));
+    run(d, "DELETE FROM dq_meta WHERE name = 'schema_compat'");
+    assert_int_equal(schema_check(d, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "run dq init"));
+    ok(schema_migrate(d, NULL, NULL, &from, &err));
+    ok(schema_check(d, &err));
     db_free(d);
 }
 
@@ -219,7 +252,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_creates_the_database_and_does_nothing_twice),
         cmocka_unit_test(a_missing_schema_says_what_to_do),
-        cmocka_unit_test(a_newer_schema_is_refused),
+        cmocka_unit_test(programs_between_compat_and_version_work),
+        cmocka_unit_test(a_missing_compat_is_put_in),
         cmocka_unit_test(a_broken_off_migration_is_taken_up_again),
         cmocka_unit_test(a_table_that_was_changed_is_named),
         cmocka_unit_test(a_table_of_others_is_left_alone),

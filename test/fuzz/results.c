@@ -214,10 +214,10 @@ static void look(struct db *db)
 static void verify(struct db *db)
 {
     struct err err;
-    int version;
+    struct schema_range range;
 
     (void)!schema_check(db, &err);
-    (void)!schema_version(db, &version, &err);
+    (void)!schema_read(db, &range, &err);
     (void)!schema_verify(db, schema_latest, results_next() % 2, &err);
 }
 
