@@ -1,10 +1,5 @@
 /*
- * conf.c - any bytes as dq.ini: a struct conf or a message, never anything else. Build and run by
- * hand:
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/conf.c
- * src/conf/[!h]*.c src/base/[!j]*.c -linih -o /tmp/fuzz mkdir -p /tmp/corpus && /tmp/fuzz
- * -max_len=2000 /tmp/corpus test/fuzz/corpus/conf
+ * conf.c - any bytes as dq.ini give a configuration or an error message, and nothing else.
  */
 #include "conf/conf.h"
 

@@ -1,6 +1,6 @@
 /*
- * escape.c - any bytes for a terminal, into JSON, into SQL: nothing gets out of its place, and what
- * is read back is what went in.
+ * escape.c - any bytes, escaped for a terminal, JSON or SQL, stay inside their field and read back
+ * unchanged.
  */
 #include "base/json.h"
 #include "base/mem.h"

@@ -1,10 +1,6 @@
 /*
- * handlers.c - any bytes as a handlers file: a table or a message, never anything else. Build and
- * run by hand:
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc test/fuzz/handlers.c
- * src/conf/[h]*.c src/conf/conf_file.c \ src/base/[!l]*.c -lyaml -ljansson -o /tmp/fuzz mkdir -p
- * /tmp/corpus && /tmp/fuzz -max_len=4000 /tmp/corpus test/fuzz/corpus/handlers
+ * handlers.c - any bytes as a handlers file give a table of handlers or an error message, and
+ * nothing else.
  */
 #include "conf/handlers.h"
 

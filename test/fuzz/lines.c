@@ -1,6 +1,6 @@
 /*
- * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV: each is a checked task or a
- * message.
+ * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV, give checked tasks or error
+ * messages.
  */
 #include "cli/bulk.h"
 

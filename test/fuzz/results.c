@@ -1,8 +1,8 @@
 /*
- * results.c - any results of a server as what the store reads: a value or an error, and no memory
- * touched that is not its own.
+ * results.c - any results from a server, read by the store, give a value or an error, and touch no
+ * foreign memory.
  *
- * The client library is results_client.c, which answers as the input says.
+ * results_client.c replaces the client library and answers as the input says.
  */
 #include "results.h"
 

@@ -1,8 +1,8 @@
 /*
- * results_client.c - in place of the client library: a server that answers each statement as the
- * input says. As it should be, with an error, with other columns; cells are NULL, numbers, times or
- * any bytes. A row is a block of its own, gone with the next one, so that the sanitizer sees each
- * byte that is read beside it.
+ * results_client.c - replaces the client library: a server whose answers the input decides. An
+ * answer is correct, an error, or has other columns; cells are NULL, numbers, times or any bytes.
+ * Each row is a block of its own, freed at the next one, so that the sanitizer notices every byte
+ * that is read beyond it.
  */
 #include "results.h"
 

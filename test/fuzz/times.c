@@ -1,6 +1,6 @@
 /*
- * times.c - any text as a duration or an instant: a number that survives being written and read
- * again, or a message.
+ * times.c - any text as a duration or an instant gives a number that survives being written and
+ * read again, or an error message.
  */
 #include "base/when.h"
 

@@ -1,6 +1,6 @@
 /*
- * verdict.c - any bytes as what a batch handler writes, in pieces of any length: verdicts or
- * nothing, and memory that stays bounded.
+ * verdict.c - any bytes as the output of a batch handler, in pieces of any length, give verdicts or
+ * nothing, and memory stays bounded.
  */
 #include "runner/verdict.h"
 

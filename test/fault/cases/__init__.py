@@ -1,11 +1,11 @@
-"""The scenarios: one function each, named, with the number it has in doc/reliability and the seconds it takes."""
+"""The scenarios: one function each, with a name, its number in doc/reliability, and its duration in seconds."""
 
 CASES = {}
 
 
 class Case:  # pylint: disable=too-few-public-methods
-    """full_only: makes a figure and is not part of the short run. options: of the database server it needs for itself. tls: its way to
-    the server is TLS."""
+    """full_only: only for a figure, not part of the short run. options: for a database server of its own. tls: connects
+    over TLS."""
 
     def __init__(self, name, number, seconds, run, full_only, options, tls=False):
         self.name, self.number, self.seconds, self.run = name, number, seconds, run
@@ -17,11 +17,16 @@ class Case:  # pylint: disable=too-few-public-methods
 
 
 def case(name, number, seconds=5, full_only=False, options=None, tls=None):
-    """Makes a scenario of a function. tls: also NAME-tls, the same over TLS, in the "short" run or only in the "full" one."""
+    """Turns a function into a scenario. tls: also adds NAME-tls, the same over TLS, to the "short" run or only to the
+    "full" one."""
+
     def add(function):
         assert name not in CASES
         CASES[name] = Case(name, number, seconds, function, full_only, options)
         if tls:
-            CASES[name + "-tls"] = Case(name + "-tls", number, seconds, function, full_only or tls == "full", options, True)
+            CASES[name + "-tls"] = Case(
+                name + "-tls", number, seconds, function, full_only or tls == "full", options, True
+            )
         return function
+
     return add

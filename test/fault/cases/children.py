@@ -1,5 +1,5 @@
-"""Handlers in every shape: background processes, pipes, sessions of their own, deaf ones, talkative ones (scenarios 10, 11, 20; figure
-G7)."""
+"""Handlers in every shape: background processes, pipes, sessions of their own, deaf ones, verbose ones (scenarios
+10, 11, 20; figure G7)."""
 import os
 import shutil
 import time
@@ -9,7 +9,7 @@ from harness.oracle import DONE, FAILED, Oracle
 
 TIMEOUT_MS, GRACE_MS = 500, 300
 
-# Each hangs. {mark} names processes that it leaves behind, {forever} sleeps.
+# Each of these hangs; {forever} is a long sleep.
 SHAPES = {
     "plain": "{forever}",
     "exec": "exec {forever}",
@@ -27,7 +27,7 @@ SHAPES = {
     "closed": "exec >&- 2>&-; {forever}",
     "here-document": "cat <<END | {forever}\nx\nEND",
     "nohup": "nohup {forever} </dev/null",
-    # these make process groups of their own
+    # these create process groups
     "timeout": "timeout 97 {forever}",
     "timeout-background": "timeout 97 {forever} & timeout 97 {forever} & wait",
     "timeout-deaf": "timeout -s KILL 97 {shell} -c \"trap '' TERM; {forever}; {forever}\"",
@@ -35,7 +35,7 @@ SHAPES = {
     "job-control-deaf": "set -m; (trap '' TERM HUP; {forever}; {forever}) & wait",
     "job-control-twice": "set -m; (set -m; ({forever} & {forever}) & wait) & wait",
 }
-# These end by themselves and leave a process behind that holds their output.
+# These exit and leave behind a process that keeps their output open.
 LEAVERS = {
     "left-background": "{forever} & exit 0",
     "left-setsid": "setsid {forever} & exit 0",
@@ -47,7 +47,7 @@ LEAVERS = {
 
 
 def _processes(mark):
-    """Pids whose command line has the mark."""
+    """Pids whose command line contains the mark."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -79,22 +79,29 @@ def _shell_cases(t, shell, rounds):
     for name, text in {**SHAPES, **LEAVERS}.items():
         line = text.format(forever=forever, shell=shell, mark="")
         tags[f"{shell}-{name}".replace("/", "-").lstrip("-")] = {
-            "run": "|\n      " + line.replace("\n", "\n      "), "shell": shell, "timeout": f"{TIMEOUT_MS}ms", "retry": "[]",
-            "max_running": rounds}
+            "run": "|\n      " + line.replace("\n", "\n      "),
+            "shell": shell,
+            "timeout": f"{TIMEOUT_MS}ms",
+            "retry": "[]",
+            "max_running": rounds,
+        }
     return tags
 
 
 @case("timeouts", 10, 30)
 def timeouts(t):
-    """G7: whatever a shell left behind or hid behind, a time-out is enforced within grace + 1 s; other tasks are unaffected."""
+    """G7: Whatever a shell leaves behind, a timeout is enforced within grace + 1 s. Other tasks are not
+    affected."""
     shells = [s for s in ("/bin/dash", "/bin/bash", "/bin/sh") if os.path.exists(s)][:2]
     rounds = 10 if t.full else 1
     t.configure(slots=80, lease="10s")
     tags = {}
     for shell in shells:
         tags.update(_shell_cases(t, shell, rounds))
-    t.handlers({"t": "ms=5", "deaf": {"words": "ignore ms=60000", "timeout": f"{TIMEOUT_MS}ms", "retry": "[]"}, **tags},
-               kill_grace=f"{GRACE_MS}ms")
+    t.handlers(
+        {"t": "ms=5", "deaf": {"words": "ignore ms=60000", "timeout": f"{TIMEOUT_MS}ms", "retry": "[]"}, **tags},
+        kill_grace=f"{GRACE_MS}ms",
+    )
     d = t.dqd()
     for tag in tags:
         t.add(rounds, tag)
@@ -106,22 +113,28 @@ def timeouts(t):
     left = [pid for pid in _processes(t.dir + "/sleeper") if _state(pid) != "Z"]
     sessions = {pid: _session_leader_name(pid) for pid in left}
     t.expect(all(own for own in sessions.values()), f"processes survived: {sessions}")
-    for pid in left:  # a session of its own is nobody's business but ours
+    for pid in left:  # dqd does not kill sessions of their own
         os.kill(pid, 9)
     t.wait(lambda: not _zombies(d), "no zombie is left", 20)
     worst = 0
     for tag, status, outcome, ran in t.sql(
-            "SELECT t.tag, t.status, a.outcome, TIMESTAMPDIFF(MICROSECOND, a.start_time, a.finish_time) DIV 1000"
-            " FROM dq_task t LEFT JOIN dq_attempt a ON a.task_id = t.id"):
+        "SELECT t.tag, t.status, a.outcome, TIMESTAMPDIFF(MICROSECOND, a.start_time, a.finish_time) DIV 1000"
+        " FROM dq_task t LEFT JOIN dq_attempt a ON a.task_id = t.id"
+    ):
         if tag == "t" or "left-" in tag and "background-left" not in tag:
             t.expect(int(status) == DONE, f"{tag} is not done: {outcome}")
         else:
             t.expect(int(status) == FAILED and outcome == "timeout", f"{tag} ended as {status} {outcome}")
             worst = max(worst, int(ran) - TIMEOUT_MS)
-    t.note(f"{len(tags)} shapes in {' and '.join(shells)}: latest end {worst} ms after its time-out (grace {GRACE_MS} ms)")
-    t.expect(worst <= GRACE_MS + 1000, f"a time-out was enforced {worst} ms late")
-    t.expect(t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) FROM dq_task WHERE tag = 't'") < 2_000_000,
-             "other tasks were held up")
+    t.note(
+        f"{len(tags)} shapes in {' and '.join(shells)}: latest end {worst} ms after its time-out (grace {GRACE_MS} ms)"
+    )
+    t.expect(worst <= GRACE_MS + 1000 * t.slowness(), f"a time-out was enforced {worst} ms late")
+    t.expect(
+        t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) FROM dq_task WHERE tag = 't'")
+        < 2_000_000,
+        "other tasks were held up",
+    )
 
 
 def _session_leader_name(pid):
@@ -134,7 +147,8 @@ def _session_leader_name(pid):
 
 @case("deaf-handlers", 11, 10)
 def deaf_handlers(t):
-    """Handlers that ignore TERM: KILL to the group after the grace; no survivor, no zombie, and no group but theirs."""
+    """Handlers ignore SIGTERM. Their group gets SIGKILL after the grace period; no process or zombie is left,
+    and no other group is killed."""
     t.handlers({"t": {"words": "ignore fork=60000 ms=60000", "timeout": "300ms", "retry": "[]"}}, kill_grace="300ms")
     bystander = os.fork()
     if bystander == 0:
@@ -153,9 +167,10 @@ def deaf_handlers(t):
         os.waitpid(bystander, 0)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(t.count(f"status = {FAILED}") == 16, "they have not failed")
+    t.expect(t.count(f"status = {FAILED}") == 16, "not all tasks have failed")
+    slow = t.slowness()
     for attempts in oracle.attempts.values():
-        t.expect(attempts[0].alive - attempts[0].start < 1_600_000, "one lived too long")
+        t.expect(attempts[0].alive - attempts[0].start < 600_000 + 1_000_000 * slow, "a handler lived too long")
 
 
 def _memory_kb(pid, field="VmHWM"):
@@ -165,31 +180,44 @@ def _memory_kb(pid, field="VmHWM"):
 
 @case("flood-of-output", 20, 25)
 def flood_of_output(t):
-    """Gigabytes of output with NULs and invalid UTF-8: memory stays bounded, the tail and the exit status are kept."""
+    """Handlers write gigabytes of output with NULs and invalid UTF-8. Memory stays bounded; the tail and the
+    exit status are kept."""
     size = (10 << 30) if t.full else (300 << 20)
-    t.handlers({"out": {"words": f"out={size} exit=3", "timeout": "1h", "retry": "[]", "output_limit": 65536},
-                "endless-line": {"run": f"'head -c {size // 4} /dev/zero | tr \"\\000\" x; exit 4'", "retry": "[]", "timeout": "1h", "batch": 2},
-                "nul": {"run": "'printf \"a\\000b\\377\\376c\"; exit 5'", "retry": "[]"}})
+    t.handlers(
+        {
+            "out": {"words": f"out={size} exit=3", "timeout": "1h", "retry": "[]", "output_limit": 65536},
+            "endless-line": {
+                "run": f"'head -c {size // 4} /dev/zero | tr \"\\000\" x; exit 4'",
+                "retry": "[]",
+                "timeout": "1h",
+                "batch": 2,
+            },
+            "nul": {"run": "'printf \"a\\000b\\377\\376c\"; exit 5'", "retry": "[]"},
+        }
+    )
     d = t.dqd()
     t.add(3, "out")
     t.add(1, "endless-line")
     t.add(1, "nul")
     t.wait_finished(1200 if t.full else 60)
-    t.expect(d.alive() and d.runner(), "dqd or its runner has ended")
+    t.expect(d.alive() and d.runner(), "dqd or its runner has exited")
     poller, runner = _memory_kb(d.pid), _memory_kb(d.runner())
     t.note(f"{3 * size >> 20} MB written; most memory: poller {poller} kB, runner {runner} kB")
     t.expect(max(poller, runner) < 30_000, "memory grew")
     rows = {tag: (int(code), int(n)) for tag, code, n in t.sql("SELECT tag, exit_code, LENGTH(output) FROM dq_task")}
     t.expect(rows["out"] == (3, 65536), f"out: {rows['out']}")
     t.expect(rows["endless-line"][0] == 4, f"endless-line: {rows['endless-line']}")
-    t.expect(t.sql("SELECT output FROM dq_task WHERE tag = 'nul'", raw=True)[0][0] == b"a\0b\xff\xfec", "bytes were changed")
+    t.expect(
+        t.sql("SELECT output FROM dq_task WHERE tag = 'nul'", raw=True)[0][0] == b"a\0b\xff\xfec",
+        "bytes were changed",
+    )
     done = t.dq("show", str(t.one("SELECT id FROM dq_task WHERE tag = 'nul'")), "-o", "json")
     t.expect(done.stdout.isascii() or done.stdout.decode("utf-8"), "dq show does not print UTF-8")
 
 
 @case("ten-thousand-starts", 11, 20)
 def ten_thousand_starts(t):
-    """Thousands of starts: no descriptor, zombie or memory is left behind."""
+    """After thousands of starts, no descriptor, zombie or memory has leaked."""
     n = 10_000 if t.full else 1500
     t.configure(slots=16, log_level="warn")
     t.handlers({"t": {"run": "'echo x; exit 0'", "max_running": 16}})

@@ -1,18 +1,36 @@
-"""Every step once: the process is killed at it, or the call fails (scenarios 8, 18, 30, 42)."""
+"""Every step once: the process is killed at this step, or the call fails (scenarios 8, 18, 30, 42)."""
 import errno
 import os
 
 from cases import case
 from harness.oracle import DONE, Oracle
 
-FAIL = {"open": errno.EMFILE, "pipe2": errno.EMFILE, "socket": errno.EMFILE, "socketpair": errno.EMFILE, "memfd_create": errno.EMFILE,
-        "vfork": errno.EAGAIN, "fork": errno.EAGAIN, "epoll_ctl": errno.ENOMEM, "signalfd": errno.EMFILE, "send": errno.ECONNRESET,
-        "recv": errno.ECONNRESET, "connect": errno.ECONNREFUSED, "sendmsg": errno.ENOBUFS, "recvmsg": errno.ENOMEM, "write": errno.EIO,
-        "read": errno.EIO, "pwrite": errno.ENOSPC, "malloc": errno.ENOMEM, "calloc": errno.ENOMEM, "realloc": errno.ENOMEM}
+FAIL = {
+    "open": errno.EMFILE,
+    "pipe2": errno.EMFILE,
+    "socket": errno.EMFILE,
+    "socketpair": errno.EMFILE,
+    "memfd_create": errno.EMFILE,
+    "vfork": errno.EAGAIN,
+    "fork": errno.EAGAIN,
+    "epoll_ctl": errno.ENOMEM,
+    "signalfd": errno.EMFILE,
+    "send": errno.ECONNRESET,
+    "recv": errno.ECONNRESET,
+    "connect": errno.ECONNREFUSED,
+    "sendmsg": errno.ENOBUFS,
+    "recvmsg": errno.ENOMEM,
+    "write": errno.EIO,
+    "read": errno.EIO,
+    "pwrite": errno.ENOSPC,
+    "malloc": errno.ENOMEM,
+    "calloc": errno.ENOMEM,
+    "realloc": errno.ENOMEM,
+}
 
 
 def _fault(t, name, call, n, what):
-    """The environment that arms the library; the file that tells whether it struck."""
+    """The environment that arms the library, and the file that exists once it has struck."""
     log = f"{t.dir}/struck"
     if os.path.exists(log):
         os.unlink(log)
@@ -24,7 +42,7 @@ def _struck(log):
 
 
 def _steps(t, first, most):
-    """1, 2, 3 ... in the full run; else a seeded choice that grows like the run does."""
+    """1, 2, 3 ... in the full run; otherwise a seeded choice with growing gaps."""
     if t.full:
         yield from range(first, most)
         return
@@ -35,12 +53,13 @@ def _steps(t, first, most):
 
 
 def _once(t, name, call, n, what):
-    """Two tasks, one of which fails once, and one pass of dqd with the fault. False when the pass was over before."""
+    """Two tasks, one of which fails once, and one pass of dqd with the fault. False if the pass ended before
+    the fault."""
     t.add(1, words="ms=1")
     t.add(1, words="ms=1 fail=1")
     environment, log = _fault(t, name, call, n, what)
     d = t.dqd("--once", "--allow-overlap", environment=environment)
-    t.wait(lambda: not d.alive(), f"dqd ends after {what} at call {n} of {call}", 30, 0.005)
+    t.wait(lambda: not d.alive(), f"dqd exits after {what} at call {n} of {call}", 30, 0.005)
     t.dqds.remove(d)
     if not _struck(log):
         return False
@@ -66,27 +85,29 @@ def _crash(t, name):
 
 @case("crash-poller", 8, 25)
 def crash_poller(t):
-    """The poller is killed between any two of its system calls from start to end: recovered, none stuck."""
+    """The poller is killed between any two of its system calls, from start to end. Everything is recovered, no
+    task is stuck."""
     _crash(t, "dqd")
 
 
 @case("crash-runner", 8, 25)
 def crash_runner(t):
-    """The same for the runner."""
+    """The runner is killed between any two of its system calls, from start to end. Everything is recovered, no
+    task is stuck."""
     _crash(t, "dqd-runner")
 
 
 @case("hup-at-any-step", 42, 15)
 def hup_at_any_step(t):
-    """A HUP at any step of dqd, from its first call on, ends nothing: the files are read again, the pass goes on."""
+    """SIGHUP arrives at any step of dqd, from its first call on. dqd reloads its files and the pass continues."""
     n = 0
-    for n in (range(1, 2000) if t.full else (*range(1, 25), *range(30, 200, 30))):
+    for n in range(1, 2000) if t.full else (*range(1, 25), *range(30, 200, 30)):
         t.add(1)
         environment, log = _fault(t, "dqd", "any", n, "hup")
         d = t.dqd("--once", environment=environment)
-        t.wait(lambda d=d: not d.alive(), f"dqd ends after HUP at call {n}", 30, 0.005)
+        t.wait(lambda d=d: not d.alive(), f"dqd exits after HUP at call {n}", 30, 0.005)
         t.dqds.remove(d)
-        t.expect(d.process.returncode == 0, f"HUP at call {n}: dqd ended with {d.process.returncode}")
+        t.expect(d.process.returncode == 0, f"HUP at call {n}: dqd exited with {d.process.returncode}")
         t.expect(t.count("status <> 1") == 0, f"HUP at call {n}: the task is not done")
         if not _struck(log):
             break
@@ -96,13 +117,13 @@ def hup_at_any_step(t):
 
 @case("calls-fail", 30, 60)
 def calls_fail(t):
-    """Each call fails once, at its first, second, ... use, in poller and runner: no hang, nothing lost, nothing repeated without a reason.
-    Out of memory ends the process, by design."""
+    """Each call fails once, at its first, second, ... use, in poller and runner. Nothing hangs, nothing is
+    lost, nothing is repeated without a reason. Out of memory ends the process, by design."""
     t.configure(lease="2s", poll_interval="20ms")
     tried = 0
     for name in ("dqd", "dqd-runner"):
         for call, number in FAIL.items():
-            for n in (range(1, 400) if t.full else sorted({1, 2, t.rng.randrange(3, 40)})):
+            for n in range(1, 400) if t.full else sorted({1, 2, t.rng.randrange(3, 40)}):
                 if not _once(t, name, call, n, number):
                     break
                 tried += 1
@@ -117,17 +138,34 @@ def calls_fail(t):
 
 @case("calls-fail-dq", 30, 15)
 def calls_fail_dq(t):
-    """Each call of dq add fails once: it exits with an error or has stored the task once; never with 0 for nothing."""
+    """Each call of dq add fails once. It exits with an error or has stored the task once; it never exits with
+    0 without storing it."""
     tried = 0
     for call, number in FAIL.items():
-        for n in (range(1, 400) if t.full else (1, 2, 3, t.rng.randrange(4, 30))):
+        for n in range(1, 400) if t.full else (1, 2, 3, t.rng.randrange(4, 30)):
             t.added += 1
             environment, log = _fault(t, "dq", call, n, number)
-            done = t.dq("add", "t", "x", "--key", f"k{t.added}", "--in", "1h", status=None, environment=environment, timeout=30)
+            done = t.dq(
+                "add",
+                "t",
+                "x",
+                "--key",
+                f"k{t.added}",
+                "--in",
+                "1h",
+                status=None,
+                environment=environment,
+                timeout=30,
+            )
             stored = t.count(f"task_key = 'k{t.added}'")
-            t.expect(done.returncode >= -6 and done.returncode != -11, f"{call} {n}: dq died of signal {-done.returncode}")
-            t.expect(stored == 1 if done.returncode == 0 else stored <= 1, f"{call} {n}: status {done.returncode}, stored {stored}")
-            t.expect(done.returncode <= 0 or done.stderr, f"{call} {n}: status {done.returncode} without a word")
+            t.expect(
+                done.returncode >= -6 and done.returncode != -11, f"{call} {n}: dq died of signal {-done.returncode}"
+            )
+            t.expect(
+                stored == 1 if done.returncode == 0 else stored <= 1,
+                f"{call} {n}: status {done.returncode}, stored {stored}",
+            )
+            t.expect(done.returncode <= 0 or done.stderr, f"{call} {n}: status {done.returncode} without a message")
             if not _struck(log):
                 break
             tried += 1
@@ -137,13 +175,20 @@ def calls_fail_dq(t):
 
 @case("cannot-start", 18, 15)
 def cannot_start(t):
-    """fork EAGAIN, EMFILE, handler missing, not executable, no directory: given back, no attempt burned, an error in the log; other tags go on."""
+    """A handler is missing, not executable, or has no interpreter or directory. Its tasks are given back
+    without using up an attempt, an error is logged, and other tags continue."""
     plain = t.dir + "/not-executable"
     with open(plain, "w", encoding="ascii") as f:
         f.write("#!/bin/sh\n")
     os.chmod(plain, 0o644)
-    broken = {"missing": {"run": "[/nonexistent/handler]"}, "missing-sh": {"run": "/nonexistent/handler"}, "plain": {"run": f"[{plain}]"},
-              "plain-sh": {"run": plain}, "cwd": {"cwd": "/nonexistent"}, "interpreter": {"run": f"[{t.dir}/bad]"}}
+    broken = {
+        "missing": {"run": "[/nonexistent/handler]"},
+        "missing-sh": {"run": "/nonexistent/handler"},
+        "plain": {"run": f"[{plain}]"},
+        "plain-sh": {"run": plain},
+        "cwd": {"cwd": "/nonexistent"},
+        "interpreter": {"run": f"[{t.dir}/bad]"},
+    }
     with open(t.dir + "/bad", "w", encoding="ascii") as f:
         f.write("#!/nonexistent/interpreter\n")
     os.chmod(t.dir + "/bad", 0o755)
@@ -153,13 +198,13 @@ def cannot_start(t):
     d = t.dqd()
     t.add(20)
     t.wait(lambda: t.count("tag = 't' AND status = 1") == 20, "the healthy tag is done", 20)
-    t.wait(lambda: t.count("status = 3") == 0, "all are given back", 20)
+    t.wait(lambda: t.count("status = 3") == 0, "all tasks are given back", 20)
     for tag in broken:
-        t.expect(t.count(f"tag = '{tag}' AND status = 0 AND attempt = 0") == 3, f"{tag}: an attempt was burned")
+        t.expect(t.count(f"tag = '{tag}' AND status = 0 AND attempt = 0") == 3, f"{tag}: an attempt was used up")
         errors = [line for line in d.log().splitlines() if "cannot be started" in line and f"tag={tag} " in line]
         t.expect(len(errors) == 1, f"{tag}: {len(errors)} errors")
         t.faults.add("cannot-start", tag=tag)
-    t.expect(d.stop() == 0, "dqd did not end well")
+    t.expect(d.stop() == 0, "dqd did not exit with 0")
     t.handlers({"t": "ms=5", **{tag: "" for tag in broken}})
     t.dqd()
     t.wait_finished(30)
@@ -168,10 +213,16 @@ def cannot_start(t):
 
 @case("cannot-fork", 18, 20)
 def cannot_fork(t):
-    """The same where the system is what refuses: fork, pipe, memfd, descriptors."""
+    """The system refuses vfork, pipe2 or memfd_create. Tasks are given back without using up an attempt, and
+    an error is logged."""
     t.configure(lease="10s")
-    for name, call, number in (("dqd-runner", "vfork", errno.EAGAIN), ("dqd-runner", "vfork", errno.ENOMEM), ("dqd-runner", "pipe2", errno.EMFILE),
-                               ("dqd", "memfd_create", errno.EMFILE), ("dqd", "memfd_create", errno.ENOMEM)):
+    for name, call, number in (
+        ("dqd-runner", "vfork", errno.EAGAIN),
+        ("dqd-runner", "vfork", errno.ENOMEM),
+        ("dqd-runner", "pipe2", errno.EMFILE),
+        ("dqd", "memfd_create", errno.EMFILE),
+        ("dqd", "memfd_create", errno.ENOMEM),
+    ):
         t.add(4, words="ms=5")
         environment, log = _fault(t, name, call, 2, number)
         d = t.dqd("--for", "1s", environment=environment)
@@ -179,8 +230,11 @@ def cannot_fork(t):
         t.expect(_struck(log), f"{call} was not called twice")
         t.faults.add("fail", who=name, call=call, runners=[], dqd=d.pid)
         t.expect("cannot be started" in d.log(), f"{call}: no error")
-        t.expect(t.count("attempt > 1") == 0 and t.count("status = 0 AND attempt > 0") == 0, f"{call}: an attempt was burned")
-        t.expect(t.count("status = 0") > 0, f"{call}: it did not rest")
+        t.expect(
+            t.count("attempt > 1") == 0 and t.count("status = 0 AND attempt > 0") == 0,
+            f"{call}: an attempt was used up",
+        )
+        t.expect(t.count("status = 0") > 0, f"{call}: its tag was not suspended")
         t.dqd("--once")
         t.wait_finished(20)
     oracle = Oracle(t)

@@ -1,4 +1,4 @@
-"""Processes and servers that stop and go on (scenarios 5, 6, 7; figure G5)."""
+"""Processes and servers that are stopped and continued (scenarios 5, 6, 7; figure G5)."""
 import time
 
 from cases import case
@@ -9,8 +9,9 @@ from harness.proxy import Rule
 
 @case("freeze-dqd", 5, 35)
 def freeze_dqd(t):
-    """G5: SIGSTOP of poller, runner or both beyond the lease, others finish, SIGCONT: the stale one changes nothing, its handlers are
-    killed, no overlap outlasts the thaw by a second."""
+    """G5: Poller, runner or both are stopped beyond the lease, others finish their tasks, and they are
+    continued. The stale owner changes nothing, its handlers are killed, and no overlap outlasts the thaw by
+    a second."""
     freezes = 200 if t.full else 8
     t.configure(slots=6)
     t.handlers({"t": ""}, max_running=6, kill_grace="100ms")
@@ -27,15 +28,20 @@ def freeze_dqd(t):
     oracle = Oracle(t)
     oracle.check(overlap_slack_ms=1000)
     frozen = t.faults.of("freeze", "stall")
-    t.note(", ".join(f"{sum(f['who'] == who for f in frozen)} of {who}" for who in ("poller", "runner", "both")) + " were frozen")
+    t.note(
+        ", ".join(f"{sum(f['who'] == who for f in frozen)} of {who}" for who in ("poller", "runner", "both"))
+        + " were frozen"
+    )
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
 
 
 @case("reaper-late", 6, 15)
 def reaper_late(t):
-    """The reaper reads, the owner settles, the reaper writes: nothing is overwritten."""
+    """The reaper reads a row, the owner settles it, the reaper writes. The result is not overwritten."""
     slow, late = t.proxy(), t.proxy()
-    t.configure({"socket": slow.path, "read_timeout": "20s"}, lease="10s")  # the server has as much patience with a session
+    t.configure(
+        {"socket": slow.path, "read_timeout": "20s"}, lease="10s"
+    )  # the server keeps an idle session for a lease
     owner = t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
     slow.rules = [Rule("settle", "delay", most=1, seconds=5.5)]
@@ -51,18 +57,21 @@ def reaper_late(t):
     t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the reaper has written", 20)
     t.sleep(0.5)
     t.expect(t.count("status = 1 AND version = 2") == 1, "the result was overwritten")
-    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt") == 0, "the reaper left a row of history")
-    t.expect(owner.alive() and reaper.alive(), "a dqd has ended")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt") == 0, "the reaper left a row in dq_attempt")
+    t.expect(owner.alive() and reaper.alive(), "a dqd has exited")
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0, "it was repeated")
+    t.expect(oracle.repeats == 0, "the task was repeated")
 
 
 @case("owner-late", 6, 15)
 def owner_late(t):
-    """The other way round: the reaper has taken the task back when the owner's result arrives: it changes nothing, and both know."""
+    """The reaper has taken a task back when the owner's result arrives. The result changes nothing, and the
+    owner learns of it."""
     slow = t.proxy()
-    t.configure({"socket": slow.path, "read_timeout": "20s"}, lease="12s")  # the server has as much patience with a session
+    t.configure(
+        {"socket": slow.path, "read_timeout": "20s"}, lease="12s"
+    )  # the server keeps an idle session for a lease
     owner = t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
     slow.rules = [Rule("settle", "delay", most=1, seconds=9.0)]
@@ -70,9 +79,9 @@ def owner_late(t):
     t.wait(lambda: t.faults.count("delay") == 1, "the owner settles", 10)
     t.sql("UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)")
     t.dqd(ini=t.direct)
-    t.wait(lambda: t.count("status = 1") == 1, "another has done it", 20)
+    t.wait(lambda: t.count("status = 1") == 1, "another dqd has done it", 20)
     t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the late result has arrived", 20)
-    t.wait(lambda: "not recorded" in owner.log(), "the owner knows", 20)
+    t.wait(lambda: "not recorded" in owner.log(), "the owner logs it", 20)
     t.expect(t.count("status = 1 AND version = 4 AND attempt = 2") == 1, "the late result changed the row")
     t.expect(t.sql("SELECT outcome FROM dq_attempt") == [("lease-expired",)], "the history is wrong")
     Oracle(t).check()
@@ -80,8 +89,12 @@ def owner_late(t):
 
 @case("database-frozen", 7, 25)
 def database_frozen(t):
-    """The database is frozen for three leases: time-outs are still enforced, handlers are killed before their lease ends, nothing is lost."""
-    t.handlers({"t": {"timeout": "10s"}, "short": {"words": "ms=9000", "timeout": "500ms", "retry": "[]"}}, kill_grace="200ms")
+    """The database is frozen for two leases. Timeouts are still enforced, handlers are killed before their
+    lease ends, and nothing is lost."""
+    t.handlers(
+        {"t": {"timeout": "10s"}, "short": {"words": "ms=9000", "timeout": "500ms", "retry": "[]"}},
+        kill_grace="200ms",
+    )
     t.configure({"read_timeout": "30s"}, lease="4s")
     t.dqd()
     t.add(2, "short")
@@ -99,16 +112,20 @@ def database_frozen(t):
     for attempts in oracle.attempts.values():
         a = attempts[0]
         ran = (a.alive - a.start) / 1e6
-        lease_end = entry["at"] * 1e6 + 4_000_000  # renewed at the freeze at the latest
+        lease_end = entry["at"] * 1e6 + 4_000_000  # renewed just before the freeze at the latest
         t.expect(a.alive < lease_end, f"task {a.id} lived {a.alive / 1e6 - began:.1f} s into the freeze")
-        t.expect(t.one(f"SELECT tag FROM dq_task WHERE id = {a.id}") != "short" or ran < 1.7, f"a time-out of 500 ms took {ran:.1f} s")
-    t.expect(t.count("tag = 'short' AND status = 2") == 2, "the timed out have not failed")
+        t.expect(
+            t.one(f"SELECT tag FROM dq_task WHERE id = {a.id}") != "short" or ran < 1.7,
+            f"a time-out of 500 ms took {ran:.1f} s",
+        )
+    t.expect(t.count("tag = 'short' AND status = 2") == 2, "the tasks that timed out have not failed")
     t.expect(t.count("tag = 't' AND status = 1") == 4, "the others are not done")
 
 
 @case("row-locked", 7, 20)
 def row_locked(t):
-    """A running row is locked by somebody for longer than the lease: its handler is killed in time, nothing is lost."""
+    """Another session locks a running row for longer than the lease. The handler is killed in time, and
+    nothing is lost."""
     t.configure(lease="3s")
     t.dqd()
     t.add(3, words="ms=4500")

@@ -26,7 +26,10 @@ class Producer(threading.Thread):
         try:
             while self.left > 0:
                 n = min(self.chunk, self.left)
-                tasks = [self.t.line(in_ms=self.rng.randrange(0, 500), words=f"ms={self.rng.randrange(1, 60)}") for _ in range(n)]
+                tasks = [
+                    self.t.line(in_ms=self.rng.randrange(0, 500), words=f"ms={self.rng.randrange(1, 60)}")
+                    for _ in range(n)
+                ]
                 if self.t.add_lines(tasks, status=(0, 69, 75)):
                     self.left -= n
                 else:
@@ -47,15 +50,18 @@ def _judge_kills(t, chaos):
     oracle = Oracle(t)
     oracle.check()
     killed, stalled = oracle.repeats_by_cause()
-    t.note(f"{len(t.faults.of('kill'))} kills of dqd, {len(t.faults.of('kill-database'))} of the database;"
-           f" repeats: {killed} were in flight at a kill, {stalled} lost by a dqd that was stalled")
+    t.note(
+        f"{len(t.faults.of('kill'))} kills of dqd, {len(t.faults.of('kill-database'))} of the database;"
+        f" repeats: {killed} were in flight at a kill, {stalled} lost by a dqd that was stalled"
+    )
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
     return oracle
 
 
 @case("kill-dqd", 1, 20)
 def kill_dqd(t):
-    """kill -9 of random pollers, runners and both: every task is done, and repeats are at most what was in flight."""
+    """Random pollers, runners and pairs are killed with kill -9. Every task is done, and repeats do not exceed
+    the attempts in flight at the kills."""
     kills = 20
     t.add(400, in_ms=0, words="ms=40")
     t.add(400, in_ms=4000, words="ms=20")
@@ -68,7 +74,8 @@ def kill_dqd(t):
 
 @case("kill-database", 2, 15)
 def kill_database(t):
-    """kill -9 of the database and a restart: running handlers finish and are settled; no attempt is repeated."""
+    """The database is killed with kill -9 and restarted. Running handlers finish and are settled; no attempt
+    is repeated."""
     t.configure(lease="10s")
     t.add(300, words="ms=100")
     for _ in range(3):
@@ -83,7 +90,8 @@ def kill_database(t):
 
 @case("kill-database-id-reused", 2, 10)
 def kill_database_id_reused(t):
-    """After a restart somebody else's connection has the number of the one that broke under dqd: it is left alone, and dqd comes back."""
+    """After a restart of the server, another session has the connection id that dqd lost. That session is not
+    killed, and dqd reconnects."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="10s")
     others = [t.server.client("mysql") for _ in range(20)]
@@ -97,30 +105,30 @@ def kill_database_id_reused(t):
     entry = t.faults.add("kill-database")
     t.server.kill()
     proxy.close()
-    t.sleep(1.2)  # the second in which a server starts is the smallest unit in which it tells
+    t.sleep(1.2)  # a server reports its uptime in whole seconds
     t.server.start()
     entry["until"] = time.monotonic()
     others = []
     while not others or others[-1].thread_id <= broken:
         client = t.server.client("mysql")
-        if client.thread_id < broken:  # they would not all fit in max_connections
+        if client.thread_id < broken:  # otherwise max_connections would be reached
             client.close()
         else:
             others.append(client)
-    t.expect(others[0].thread_id == broken, "nobody has the number of the broken connection")
+    t.expect(others[0].thread_id == broken, "no session has the id of the broken connection")
     proxy.open()
     t.add(5)
     t.wait(lambda: t.count("status = 1") == 6, "dqd works again", 10)
     t.expect(t.one("SELECT MAX(attempt) FROM dq_task") == 1, "an attempt was repeated")
     for client in others:
-        client.query("DO 1")  # nobody was hurt
+        client.query("DO 1")  # fails if the session was killed
         client.close()
     Oracle(t).check()
 
 
 @case("kill-everything", 3, 50, tls="full")
 def kill_everything(t):
-    """G1: dqd and database are killed while producers add."""
+    """G1: dqd and the database are killed while producers add tasks."""
     tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (2000, 50, 2, 25)
     t.configure(t.way(), lease="3s", slots=16, poll_interval="100ms")
     t.handlers({"t": ""}, max_running=16)
@@ -133,31 +141,37 @@ def kill_everything(t):
     t.wait_finished(600 if t.full else 60)
     oracle = _judge_kills(t, chaos)
     waits = oracle.rerun_ms()
-    t.note(f"{len(t.acked)} tasks acknowledged, {producer.refused} not; run again after a kill: p50 {percentile(waits, .5):.0f} ms,"
-           f" p99 {percentile(waits, .99):.0f} ms, most {percentile(waits, 1):.0f} ms")
+    t.note(
+        f"{len(t.acked)} tasks acknowledged, {producer.refused} not; run again after a kill: p50"
+        f" {percentile(waits, .5):.0f} ms,"
+        f" p99 {percentile(waits, .99):.0f} ms, most {percentile(waits, 1):.0f} ms"
+    )
 
 
 @case("run-again", 1, 20)
 def run_again(t):
-    """G3: what a killed worker had is started elsewhere within lease + poll + 5 s."""
-    # Far enough apart that few tasks are killed again and again: those are put off on purpose.
+    """G3: Attempts of a killed worker run again elsewhere within lease + poll + 5 s."""
+    # Far enough apart that few tasks are killed repeatedly: those are delayed on purpose.
     lease, kills, pause = (10, 100, (4.0, 8.0)) if t.full else (2, 8, (1.0, 2.0))
     t.configure(lease=f"{lease}s", poll_interval="200ms")
     for _ in range(3):
         t.dqd(keep=True)
     chaos = Chaos(t, pause, kill=kills)
-    long = min(lease * 2500, 15_000)  # one that was left behind by its runner would be seen beside its repeat
+    long = min(lease * 2500, 15_000)  # a handler that survives its runner overlaps with the repeat
 
-    def more():  # never so many that a task that is taken back would wait for a slot
+    def more():  # few enough that a task that is taken back need not wait for a slot
         if t.count("status IN (0, 3)") < 9:
             t.add(3, words=f"ms={t.rng.choice((300, 1000, 3000, 3000, 3000, long))}", max_attempts=50)
 
     chaos.run(more, timeout=900 if t.full else 90)
     oracle = _judge_kills(t, chaos)
     waits = oracle.rerun_ms()
-    p99 = percentile(waits, .99)
-    t.note(f"lease {lease} s: run again p50 {percentile(waits, .5):.0f} ms, p99 {p99:.0f} ms, most {percentile(waits, 1):.0f} ms,"
-           f" {len(waits)} reruns")
+    p99 = percentile(waits, 0.99)
+    t.note(
+        f"lease {lease} s: run again p50 {percentile(waits, .5):.0f} ms, p99 {p99:.0f} ms, most"
+        f" {percentile(waits, 1):.0f} ms,"
+        f" {len(waits)} reruns"
+    )
     t.expect(waits, "no attempt was killed")
     t.expect(p99 <= (lease + 0.2 + 5) * 1000, f"p99 {p99:.0f} ms")
 
@@ -167,12 +181,15 @@ CRASHES = 5
 
 @case("poison", 9, 60)
 def poison(t):
-    """A handler that kills its dqd at every start fails after max_attempts; those that were claimed with it are done in the end."""
-    t.handlers({"t": "ms=20", "kills-runner": "kill=runner", "kills-poller": "kill=poller", "kills-both": "kill=both"})
+    """A handler that kills its dqd at every start fails after max_attempts. Tasks that were claimed with it
+    are done in the end."""
+    t.handlers(
+        {"t": "ms=20", "kills-runner": "kill=runner", "kills-poller": "kill=poller", "kills-both": "kill=both"}
+    )
     killers = ("kills-runner", "kills-poller", "kills-both")
     for tag in killers:
         t.add(1, tag, max_attempts=CRASHES)
-    # Without enough processor leases end by themselves, too.
+    # On a slow machine leases also end without a crash.
     t.add(100, max_attempts=CRASHES * round(t.slowness()))
     t.add(50, in_ms=3000)
     t.faults.add("poison", lasting=True)
@@ -187,20 +204,27 @@ def poison(t):
         outcomes = [r[0] for r in t.sql(f"SELECT outcome FROM dq_attempt WHERE task_id = {task} ORDER BY version")]
         t.note(f"{tag}: {starts} starts, history {' '.join(outcomes)}")
         t.expect(starts <= CRASHES, f"{tag} was started {starts} times, {CRASHES} attempts were allowed")
-        t.expect(len([o for o in outcomes if o in ("lease-expired", "runner-died")]) == CRASHES, f"{tag}: {CRASHES} crashes were to be counted")
+        t.expect(
+            len([o for o in outcomes if o in ("lease-expired", "runner-died")]) == CRASHES,
+            f"{tag}: {CRASHES} crashes were to be counted",
+        )
     t.expect(t.count("tag = 't' AND status = 1") == 150, "the other tasks are not all done")
 
 
 @case("many-pollers", 14, 25)
 def many_pollers(t):
-    """20 pollers on one hot tag: no repeat, nobody starved, and few lost races."""
+    """20 pollers share one hot tag. No task is repeated, no poller is starved, and few races are lost."""
     n = 100_000 if t.full else 20_000
-    # on a slow machine the short run is over before anybody helps out, too: helpers do lose races
+    # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
+    # a poller that helps out loses races.
     t.configure(slots=4, claim_batch=100, lease="10s", steal_after="2s" if t.full else "20s", log_level="debug")
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
-    t.wait(lambda: all(d.log().rpartition('msg="share of the work"')[2].split("\n")[0].endswith("of=20") for d in dqds), "each knows its share")
+    t.wait(
+        lambda: all(d.log().rpartition('msg="share of the work"')[2].split("\n")[0].endswith("of=20") for d in dqds),
+        "each knows its share",
+    )
     t.add(n)
     t.wait_finished(300 if t.full else 60)
     oracle = Oracle(t)
@@ -212,20 +236,25 @@ def many_pollers(t):
     claims = [line for d in dqds for line in d.log().splitlines() if 'msg="claimed"' in line]
     won = sum(int(line.split("tasks=")[1].split()[0]) for line in claims)
     lost = sum(int(line.split("lost=")[1].split()[0]) for line in claims)
-    t.note(f"{n} tasks: per poller {min(share.values())} to {max(share.values())}; {len(claims)} claims won {won}, lost {lost} rows")
+    t.note(
+        f"{n} tasks: per poller {min(share.values())} to {max(share.values())}; {len(claims)} claims won {won},"
+        f" lost {lost} rows"
+    )
     t.expect(min(share.values()) > 0, "a poller was starved")
     t.expect(lost < 0.1 * won, f"{lost} rows lost in races, {won} won")
 
 
 def _share(d):
-    """What it last said of its share: "0 of 1"."""
-    said = [line.split("share=")[-1].split()[:2] for line in d.log().splitlines() if 'msg="share of the work"' in line]
+    """The share that it logged last: "0 of 1"."""
+    said = [
+        line.split("share=")[-1].split()[:2] for line in d.log().splitlines() if 'msg="share of the work"' in line
+    ]
     return " ".join(said[-1]).replace("of=", "of ") if said else "0 of 1"
 
 
 @case("join-and-leave", 14, 15)
 def join_and_leave(t):
-    """Pollers that come and go: within two heartbeats each has the share that is its own now; one that was killed is missed after
+    """Pollers come and go. Within two heartbeats each has its new share; a killed poller is dropped after
     three."""
     beat = 1.5
     t.configure(heartbeat=f"{beat}s", lease="10s", log_level="debug")
@@ -238,7 +267,7 @@ def join_and_leave(t):
         t.wait(lambda: shares(dqds) == [f"{k} of {len(dqds)}" for k in range(len(dqds))], what, 60)
         took = (time.monotonic() - began) / beat
         t.note(f"{what}: {took:.1f} heartbeats")
-        t.expect(took <= beats + 0.5, f"{what} only after {took:.1f} heartbeats")
+        t.expect(took <= beats + 0.5 * t.slowness(), f"{what} only after {took:.1f} heartbeats")
 
     dqds = [t.dqd()]
     rebalanced(dqds, 2, "one alone")
@@ -256,7 +285,7 @@ def join_and_leave(t):
 
 @case("fault-free", 14, 20, full_only=False)
 def fault_free(t):
-    """G2: without faults nothing is repeated."""
+    """G2: Without faults, no task is repeated."""
     n = 1_000_000 if t.full else 10_000
     t.configure(slots=8, lease="30s")
     t.handlers({"t": {"words": "batch", "batch": 500}})
@@ -268,4 +297,6 @@ def fault_free(t):
     t.wait_finished(1800 if t.full else 60)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.starts == n and oracle.repeats == 0, f"{n} tasks, {oracle.starts} starts, {oracle.repeats} repeats")
+    t.expect(
+        oracle.starts == n and oracle.repeats == 0, f"{n} tasks, {oracle.starts} starts, {oracle.repeats} repeats"
+    )

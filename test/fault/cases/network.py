@@ -1,5 +1,5 @@
-"""What lies between dq and the server: cuts, delays, injected errors, failover, refused connections (scenarios 4, 16, 17, 26; figure
-G4)."""
+"""The network between dq and the server: cuts, delays, injected errors, failover, refused connections (scenarios
+4, 16, 17, 26; figure G4)."""
 import threading
 import time
 
@@ -11,13 +11,13 @@ CUTS = ("cut-before", "cut-after", "cut-late")
 
 
 def _cut_rules(statement, n, chance=1.0):
-    """n cuts at a statement, a third each before it was sent, after it was executed, and so that it arrives when the client has long
-    gone on."""
+    """n cuts at a statement: a third before it is sent, a third after it was executed, a third so that it arrives
+    long after the client has continued."""
     return [Rule(statement, action, chance, most=(n + 2 - i) // 3, seconds=0.15) for i, action in enumerate(CUTS)]
 
 
 class Mixed:  # pylint: disable=too-few-public-methods
-    """Rules in random order. `spare`: every so manieth statement is let through, and those between are treated alike."""
+    """Rules in random order. `spare`: one in `spare` statements passes, and those in between are treated alike."""
 
     def __init__(self, rules, spare=0):
         self.rules, self.spare, self.seen, self.row = rules, spare, 0, None
@@ -32,13 +32,19 @@ class Mixed:  # pylint: disable=too-few-public-methods
         for rule in [self.row] if self.row else rng.sample(self.rules, len(self.rules)):
             if rule.takes(sql, rng):
                 self.row = rule if self.spare else None
-                self.action, self.number, self.seconds, self.statement = rule.action, rule.number, rule.seconds, rule.statement
+                self.action, self.number, self.seconds, self.statement = (
+                    rule.action,
+                    rule.number,
+                    rule.seconds,
+                    rule.statement,
+                )
                 return True
         return False
 
 
 def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
-    """Cuts each dqd's connection at a statement until that has happened often enough; more() keeps tasks coming. No task may be repeated."""
+    """Cuts each dqd's connection at a statement until that has happened often enough; more() adds tasks. No task may
+    be repeated."""
     dqds = 6 if t.full else 2
     rules = _cut_rules(statement, wanted, chance)
     for n in range(dqds):
@@ -64,20 +70,22 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
 
 @case("cut-claim", 4, 12, tls="short")
 def cut_claim(t):
-    """The connection is cut at claims: one owner, no attempt burned, nobody waits for a lease."""
+    """The connection is cut at claims. Each task has one owner, no attempt is used up, and no task waits for a
+    lease to end."""
     _cut_daemon(t, "claim", t.often(12), lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
-    t.expect(t.overdue_ms == 0, "a lease had to end for a task to be found")
+    t.expect(t.overdue_ms == 0, "a task was found only when its lease had ended")
 
 
 @case("cut-settle", 4, 12, tls="short")
 def cut_settle(t):
-    """The connection is cut at settlements: each result is applied once."""
+    """The connection is cut at settlements. Each result is applied once."""
     _cut_daemon(t, "settle", t.often(12), lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
 
 
 @case("cut-settle-failures", 4, 12, tls="full")
 def cut_settle_failures(t):
-    """The same where results are failures, whose attempts are recorded in a transaction: cut at its UPDATE and at its COMMIT."""
+    """The connection is cut at settlements of failures, which record attempts in a transaction: at the UPDATE
+    and at the COMMIT."""
     wanted = t.often(12)
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="10s", claim_batch=5)
@@ -95,14 +103,19 @@ def cut_settle_failures(t):
     oracle = Oracle(t)
     oracle.check()
     for task, attempts in oracle.attempts.items():
-        t.expect([a.status for a in attempts] == [1, 1, 0], f"task {task}: attempts ended with {[a.status for a in attempts]}")
-        t.expect(all(oracle.history[task, a.token][0] == "exit" for a in attempts[:2]), f"task {task}: history is wrong")
+        t.expect(
+            [a.status for a in attempts] == [1, 1, 0],
+            f"task {task}: attempts ended with {[a.status for a in attempts]}",
+        )
+        t.expect(
+            all(oracle.history[task, a.token][0] == "exit" for a in attempts[:2]), f"task {task}: history is wrong"
+        )
 
 
 @case("cut-every-settlement", 4, 15, tls="full")
 def cut_every_settlement(t):
-    """The connection breaks at every result for some leases: the leases of what runs and of what has ended are renewed meanwhile, and
-    results are recorded in the end."""
+    """The connection breaks at every settlement for several leases. Leases of running and finished tasks are
+    renewed meanwhile, and the results are recorded in the end."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="2s", slots=8)
     t.handlers({"t": ""}, max_running=8)
@@ -124,8 +137,8 @@ def cut_every_settlement(t):
 
 @case("cut-renew", 4, 40, tls="full")
 def cut_renew(t):
-    """The connection is cut at renewals, three times running: leases are kept, no handler is killed."""
-    # so many that one dqd meets three before the statement was sent, whichever way they fall
+    """The connection is cut at renewals, three times in a row. Leases are kept, and no handler is killed."""
+    # enough that one dqd meets three in a row before the statement is sent, however they are distributed
     _cut_daemon(t, "renew", t.often(18), lambda: t.add(8, words="ms=9000"), spare=4, chance=1.0, lease="6s")
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome <> 'released'") == 0, "an attempt was lost")
     t.expect(t.overdue_ms == 0, f"a lease had ended for {t.overdue_ms:.0f} ms")
@@ -133,7 +146,8 @@ def cut_renew(t):
 
 @case("cut-add", 4, 10, tls="short")
 def cut_add(t):
-    """The connection is cut at dq add, single and bulk: exit 0 means stored once, and it always finds out."""
+    """The connection is cut at dq add, single and bulk. Exit status 0 means stored once, and the outcome is
+    always found out."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     rng, bodies = t.rng, set()
@@ -150,26 +164,32 @@ def cut_add(t):
             done = t.dq("add", "t", f"{n}", "--in", "1h")
             bodies.add(f"{n}")
             stored = t.one(f"SELECT id FROM dq_task WHERE message_body = '{n}'")
-            t.expect(int(done.stdout) == stored, f"dq add said {done.stdout}, stored is {stored}")
+            t.expect(int(done.stdout) == stored, f"dq add printed {done.stdout}, stored are {stored}")
     proxy.rules = []
     made = t.faults.count("cut")
     rows = t.sql("SELECT message_body, COUNT(*) FROM dq_task GROUP BY message_body")
     t.expect(made >= wanted, f"{made} cuts of {wanted}")
-    t.expect({body for body, _ in rows} == bodies and all(n == "1" for _, n in rows), "not each task is stored exactly once")
+    t.expect(
+        {body for body, _ in rows} == bodies and all(n == "1" for _, n in rows),
+        "not every task is stored exactly once",
+    )
     t.note(f"{made} cuts, {len(bodies)} tasks acknowledged, all stored once")
 
 
 @case("cut-add-import", 4, 10)
 def cut_add_import(t):
-    """The answer of dq add is lost while an import brings rows of last year in: what was stored is found among them, once."""
+    """The answer of dq add is lost while an import adds rows with last year's dates. The stored task is found
+    among them, once."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     wanted, end = t.often(40), threading.Event()
 
     def bring_in(client):
         while not end.wait(0.001):
-            client.query("INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES "
-                         + ", ".join(["('old', '', '2031-01-01', '2025-01-01')"] * 10))
+            client.query(
+                "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES "
+                + ", ".join(["('old', '', '2031-01-01', '2025-01-01')"] * 10)
+            )
 
     importer = threading.Thread(target=bring_in, args=(t.server.client(t.database),))
     importer.start()
@@ -178,7 +198,7 @@ def cut_add_import(t):
             proxy.rules = [Rule("add", "cut-after", most=1, seconds=0.1)]
             done = t.dq("add", "t", f"{n}", "--in", "1h")
             stored = t.one(f"SELECT GROUP_CONCAT(id) FROM dq_task WHERE tag = 't' AND message_body = '{n}'")
-            t.expect(int(done.stdout) == stored, f"dq add said {done.stdout}, stored is {stored}")
+            t.expect(int(done.stdout) == stored, f"dq add printed {done.stdout}, stored are {stored}")
     finally:
         end.set()
         importer.join()
@@ -190,7 +210,7 @@ def cut_add_import(t):
 
 @case("cut-cancel", 4, 10, tls="short")
 def cut_cancel(t):
-    """The connection is cut at dq cancel: exit 0 means cancelled, and it always finds out."""
+    """The connection is cut at dq cancel. Exit status 0 means cancelled, and the outcome is always found out."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     wanted = t.often(12)
@@ -198,14 +218,18 @@ def cut_cancel(t):
     for n, (task,) in enumerate(t.sql("SELECT id FROM dq_task ORDER BY id")):
         proxy.rules = [Rule("cancel", CUTS[n % 3], most=1, seconds=0.1)]
         t.dq("cancel", task, "-y")
-        t.expect(t.count(f"id = {task} AND status = {CANCELLED} AND version = 1") == 1, f"task {task} is not cancelled once")
+        t.expect(
+            t.count(f"id = {task} AND status = {CANCELLED} AND version = 1") == 1,
+            f"task {task} is not cancelled once",
+        )
     t.expect(t.faults.count("cut") >= wanted, "fewer cuts than asked")
     Oracle(t).check()
 
 
 @case("injected-errors", 16, 15)
 def injected_errors(t):
-    """1213, 1205, 1020 at one in twenty statements: nothing lost or repeated, no transaction left open."""
+    """One in twenty statements fails with error 1213, 1205 or 1020. Nothing is lost or repeated, and no
+    transaction is left open."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="10s")
     proxy.rules = [Rule("any", "error", 0.017, number=n) for n in (1213, 1205, 1020)]
@@ -222,30 +246,40 @@ def injected_errors(t):
     made = t.faults.count("error")
     t.expect(made >= 20, f"only {made} errors were injected")
     for task, attempts in oracle.attempts.items():
-        t.expect(len(attempts) == 1 + sum(a.status == 1 for a in attempts), f"task {task} was repeated without having failed")
-    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome NOT IN ('exit', 'released')") == 0, "an attempt was lost")
+        t.expect(
+            len(attempts) == 1 + sum(a.status == 1 for a in attempts),
+            f"task {task} was repeated without having failed",
+        )
+    t.expect(
+        t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome NOT IN ('exit', 'released')") == 0, "an attempt was lost"
+    )
 
 
 @case("claim-error-after-update", 16, 5)
 def claim_error_after_update(t):
-    """A claim loses a row to somebody else, and the question which it won fails: what it won is found at once, not by the end of a lease."""
+    """A claim loses a row to another session, and the query for what it won fails. What it won is found at
+    once, not when a lease ends."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="30s")
     t.add(5)
-    proxy.rules = [Rule("claim", "delay", most=1, seconds=1.0),
-                   Rule(r"^SELECT id, version FROM dq_task FORCE INDEX \(PRIMARY\) WHERE status = 3", "error", most=1, number=1205)]
+    proxy.rules = [
+        Rule("claim", "delay", most=1, seconds=1.0),
+        Rule(
+            r"^SELECT id, version FROM dq_task FORCE INDEX \(PRIMARY\) WHERE status = 3", "error", most=1, number=1205
+        ),
+    ]
     t.dqd()
     t.wait(lambda: t.faults.count("delay") == 1, "a claim is under way", 10)
     t.dq("cancel", "1", "-y", ini=t.direct)
     t.wait(lambda: t.count("status = 1") == 4, "the other four are done", 10)
     t.expect(t.faults.count("error") == 1, "the error was not injected")
-    t.expect(t.one("SELECT MAX(attempt) FROM dq_task") == 1, "an attempt was burned")
+    t.expect(t.one("SELECT MAX(attempt) FROM dq_task") == 1, "an attempt was used up")
     Oracle(t).check()
 
 
 @case("injected-errors-add", 16, 5)
 def injected_errors_add(t):
-    """The same errors at dq add: refused loudly or stored, never half."""
+    """dq add meets errors 1213, 1205 and 1020. A chunk is refused with a message or stored, never half of it."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     tried = 60
@@ -261,7 +295,8 @@ def injected_errors_add(t):
 
 @case("failover", 17, 15)
 def failover(t):
-    """The first server turns read-only, then goes away: the next of the list is used within 5 s, and no attempt is burned."""
+    """The first server turns read-only, then goes away. The next one in the list is used within 5 s, and no
+    attempt is used up."""
     first, second = t.proxy(tcp=True), t.proxy(tcp=True)
     t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"}, lease="10s")
     t.dqd()
@@ -272,7 +307,7 @@ def failover(t):
         t.wait(lambda: t.count("status IN (0, 3)") == 0, f"tasks are done again after {what}", 30)
         took = time.monotonic() - began
         t.note(f"{what}: {took * 1000:.0f} ms until 20 tasks were done")
-        t.expect(took < seconds, f"{what}: {took:.1f} s")
+        t.expect(took < seconds * t.slowness(), f"{what}: {took:.1f} s")
 
     drains("nothing")
     t.expect(first.connections() > 0 and second.connections() == 0, "the first host is preferred")
@@ -280,11 +315,15 @@ def failover(t):
     read_only = [Rule("any", "error", number=1290), Rule("global.read_only", "error", number=1290)]
     first.rules = read_only
     drains("read-only answers")
-    blanks = t.configure({"socket": None, "host": f"127.0.0.1:{first.port} 127.0.0.1:{second.port}"}, path=t.dir + "/blanks.ini")
+    blanks = t.configure(
+        {"socket": None, "host": f"127.0.0.1:{first.port} 127.0.0.1:{second.port}"}, path=t.dir + "/blanks.ini"
+    )
     for rules in (read_only, [Rule("global.read_only", "cut-before")]):
         first.rules, second.record, second.seen = rules, True, []
         t.dq("tags", ini=blanks)
-        t.expect(any(b"dq_task" in sql for sql in second.seen), "another list of the same hosts: the second host is used")
+        t.expect(
+            any(b"dq_task" in sql for sql in second.seen), "another list of the same hosts: the second host is used"
+        )
     first.rules, second.record = read_only, False
     t.expect(second.connections() > 0, "the second host is used")
     t.faults.add("gone")
@@ -298,12 +337,13 @@ def failover(t):
     drains("all servers away for 2 s")
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0 and all(int(r[4]) == 1 for r in oracle.rows.values()), "an attempt was burned")
+    t.expect(oracle.repeats == 0 and all(int(r[4]) == 1 for r in oracle.rows.values()), "an attempt was used up")
 
 
 @case("only-a-replica", 17, 5)
 def only_a_replica(t):
-    """Of two hosts one is down and one read-only: verbs that only read use it and say so; others name each host with its reason."""
+    """Of two hosts, one is down and one is read-only. Commands that only read use it and say so; others name
+    each host with its reason."""
     first, second = t.proxy(tcp=True), t.proxy(tcp=True)
     t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
     t.add(3, in_ms=3_600_000)
@@ -329,8 +369,8 @@ def only_a_replica(t):
 
 @case("host-without-cluster", 17, 5)
 def host_without_cluster(t):
-    """The first host is a node of Galera that has lost its cluster: it takes connections and settings, and refuses all that needs a
-    table. The next host is used, by dq and by dqd."""
+    """The first host is a Galera node that has lost its cluster: it accepts connections and settings but no
+    access to tables. dq and dqd use the next host."""
     first, second = t.proxy(tcp=True), t.proxy(tcp=True)
     t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
     first.rules = [Rule(r"\bFROM\b|^INSERT|^UPDATE|^DELETE|^COMMIT", "error", number=1047)]
@@ -341,25 +381,32 @@ def host_without_cluster(t):
     Oracle(t).check()
     second.close()
     said = t.dq("list", status=(69,)).stderr
-    t.expect(all(b"127.0.0.1:%d" % proxy.port in said for proxy in (first, second)), f"not each host is named: {said}")
+    t.expect(
+        all(b"127.0.0.1:%d" % proxy.port in said for proxy in (first, second)), f"not each host is named: {said}"
+    )
 
 
 @case("stalled-primary", 17, 15)
 def stalled_primary(t):
-    """The first host takes connections and answers questions, but no write ends, as in a group without majority: after one time-out the
-    next host is used."""
+    """The first host accepts connections and answers queries, but writes hang, as in a group without a
+    majority. After one timeout the next host is used."""
     first, second = t.proxy(tcp=True), t.proxy(tcp=True)
     t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}", "read_timeout": "2s"})
     first.rules = [Rule("add", "delay", seconds=20.0)]
     for n in range(2):
         t.dq("add", "t", f"{n}", "--in", "1h")
-        t.expect(t.faults.count("delay") == n + 1, f"dq add waited for the first host {t.faults.count('delay')} times")
-    t.expect(t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task") == t.count() == 2, "not each task is stored once")
+        t.expect(
+            t.faults.count("delay") == n + 1, f"dq add waited for the first host {t.faults.count('delay')} times"
+        )
+    t.expect(
+        t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task") == t.count() == 2, "not every task is stored once"
+    )
 
 
 @case("connections-refused", 26, 15)
 def connections_refused(t):
-    """Too many connections for a while: retried with growing, jittered pauses, no herd; running handlers go on."""
+    """The server has too many connections for a while. dqd retries with growing, jittered pauses, and running
+    handlers continue."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="30s")
     dqds = [t.dqd() for _ in range(10)]
@@ -382,13 +429,13 @@ def connections_refused(t):
     early = sum(at - began < 2 for at in times)
     late = sum(at - began >= 4 for at in times)
     t.note(f"10 dqds: {early} tries in the first 2 s, {late} in the last 4 s")
-    t.expect(10 <= len(times), "dqd does not try again")
-    t.expect(late <= 10 * 4, "tries do not get fewer")
+    t.expect(10 <= len(times), "dqd does not retry")
+    t.expect(late <= 10 * 4, "retries do not become rarer")
     spread = sorted(at - began for at in times if at - began >= 2)
     most = max((sum(a <= b < a + 0.1 for b in spread) for a in spread), default=0)
     t.expect(most <= 5, f"{most} of 10 dqds tried within the same 100 ms")
     t.wait_finished(30)
-    t.expect(all(d.alive() for d in dqds), "a dqd has ended")
+    t.expect(all(d.alive() for d in dqds), "a dqd has exited")
     oracle = Oracle(t)
     oracle.check()
     t.expect(oracle.repeats == 0, "an attempt was repeated")
@@ -396,10 +443,13 @@ def connections_refused(t):
 
 @case("idle-connection", 26, 8)
 def idle_connection(t):
-    """The server closes idle connections: nobody notices, no attempt is burned."""
+    """The server closes idle connections. No task is delayed, and no attempt is used up."""
     t.configure(poll_interval="3s", heartbeat="30s", lease="90s")
     d = t.dqd()
-    idle = f"SELECT id FROM information_schema.processlist WHERE user = 'dq' AND db = '{t.database}' AND command = 'Sleep'"
+    idle = (
+        "SELECT id FROM information_schema.processlist"
+        f" WHERE user = 'dq' AND db = '{t.database}' AND command = 'Sleep'"
+    )
     for _ in range(2):
         t.wait(lambda: t.sql(idle), "dqd's connection is idle")
         for row in t.sql(idle):
@@ -408,13 +458,14 @@ def idle_connection(t):
         t.wait_finished(20)
     t.faults.add("idle")
     Oracle(t).check()
-    t.expect(all(r[0] == "1" for r in t.sql("SELECT attempt FROM dq_task")), "an attempt was burned")
-    t.expect(d.alive(), "dqd has ended")
+    t.expect(all(r[0] == "1" for r in t.sql("SELECT attempt FROM dq_task")), "an attempt was used up")
+    t.expect(d.alive(), "dqd has exited")
 
 
 @case("long-outage", 26, 15)
 def long_outage(t):
-    """The database is away for long, with results that wait: they are kept and settled, and dqd is back at work at once."""
+    """The database is away for a long time while results wait. They are kept and settled, and dqd resumes at
+    once."""
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="60s")
     d = t.dqd()
@@ -423,7 +474,7 @@ def long_outage(t):
     t.faults.add("outage")
     proxy.close()
     t.sleep(10)
-    t.expect(d.alive(), "dqd has ended")
+    t.expect(d.alive(), "dqd has exited")
     proxy.open()
     began = time.monotonic()
     t.wait(lambda: t.count("status = 1") >= 8, "results are settled", 10)
@@ -434,27 +485,61 @@ def long_outage(t):
     t.expect(oracle.repeats == 0, "an attempt was repeated")
 
 
-VERBS = [("list",), ("list", "--status", "all", "--sort", "id", "-o", "json"), ("list", "--key", "k1", "-o", "tsv"), ("show", "1", "2"),
-         ("tags",), ("stats",), ("stats", "-o", "json"), ("pollers",), ("cancel", "--tag", "t", "-y"), ("retry", "--tag", "t", "-y"),
-         ("reschedule", "1", "--in", "1h", "-y"), ("delete", "--tag", "t", "-y"), ("purge", "--older-than", "1d"), ("add", "t", "x"),
-         ("add", "t", "x", "--key", "k1"), ("wait", "1", "--timeout", "10ms"), ("pause", "t*")]
-LIES = ["fewer", "more", "none", None, b"", b"1", b"5", b"99999999999", b"-1", b"18446744073709551616", b"t" * 70000, b"\0\xff'\\", b"0000-00-00"]
+VERBS = [
+    ("list",),
+    ("list", "--status", "all", "--sort", "id", "-o", "json"),
+    ("list", "--key", "k1", "-o", "tsv"),
+    ("show", "1", "2"),
+    ("tags",),
+    ("stats",),
+    ("stats", "-o", "json"),
+    ("pollers",),
+    ("cancel", "--tag", "t", "-y"),
+    ("retry", "--tag", "t", "-y"),
+    ("reschedule", "1", "--in", "1h", "-y"),
+    ("delete", "--tag", "t", "-y"),
+    ("purge", "--older-than", "1d"),
+    ("add", "t", "x"),
+    ("add", "t", "x", "--key", "k1"),
+    ("wait", "1", "--timeout", "10ms"),
+    ("pause", "t*"),
+]
+LIES = [
+    "fewer",
+    "more",
+    "none",
+    None,
+    b"",
+    b"1",
+    b"5",
+    b"99999999999",
+    b"-1",
+    b"18446744073709551616",
+    b"t" * 70000,
+    b"\0\xff'\\",
+    b"0000-00-00",
+]
 
 
 @case("lying-server", 41, 20)
 def lying_server(t):
-    """A server answers with other columns, NULLs, and values out of any range: dq and dqd refuse it or go on, and no value is an index."""
+    """A server answers with wrong columns, NULLs, and values out of range. dq and dqd refuse them or continue,
+    and use no value as an index unchecked."""
     proxy = t.proxy()
     ini = t.configure(proxy.settings())
     t.handlers({"t": ""})
     for lie in LIES:
         t.add(3, in_ms=3_600_000)
         proxy.rules = [Rule("^SELECT|^SHOW|RETURNING", "lie", lie=lie)]
-        for verb in VERBS + [("init",)] * isinstance(lie, str):  # it waits a minute for a lock that it is refused
+        for verb in VERBS + [("init",)] * isinstance(lie, str):  # init waits a minute for a lock that it does not get
             done = t.dq(*verb, ini=ini, status=None)
-            words = f"dq {' '.join(verb)} on {lie if isinstance(lie, str) or lie is None else lie[:20]}: status {done.returncode}"
-            t.expect(done.returncode >= 0 and b"Sanitizer" not in done.stderr, f"{words}: {done.stderr.decode(errors='replace')[-300:]}")
-            t.expect(not isinstance(lie, str) or done.returncode, f"{words}: it was believed")
+            shown = lie if isinstance(lie, str) or lie is None else lie[:20]
+            words = f"dq {' '.join(verb)} on {shown}: status {done.returncode}"
+            t.expect(
+                done.returncode >= 0 and b"Sanitizer" not in done.stderr,
+                f"{words}: {done.stderr.decode(errors='replace')[-300:]}",
+            )
+            t.expect(not isinstance(lie, str) or done.returncode, f"{words}: the lie was accepted")
         done = t.run("dqd", "--config", ini, "--for", "300ms")
         t.expect(done.returncode >= 0, f"dqd on {lie}: status {done.returncode}: {done.stderr[-300:]}")
         proxy.rules = []

@@ -1,5 +1,5 @@
-"""What could stop the poller although nothing is wrong with tasks or database (scenario 40), a database that is there but takes no
-writes (scenario 17), very many tags and very many tasks at once (scenario 42)."""
+"""A log that nobody reads (scenario 40), a database that accepts connections but no writes (scenario 17), very many
+tags and very many tasks at once (scenario 42)."""
 import fcntl
 import os
 import select
@@ -12,7 +12,7 @@ from harness.oracle import DONE, Oracle
 
 
 def _full_pipe():
-    """Both ends of a pipe that takes no more. Its descriptors block, as a service manager's or a shell's do."""
+    """Both ends of a full pipe. Its descriptors block, like those of a service manager or a shell."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.set_blocking(writer, False)
@@ -26,14 +26,15 @@ def _full_pipe():
 
 @case("log-unread", 40, 20)
 def log_unread(t):
-    """Nobody reads the log and its pipe is full: tasks go on and keep their leases; lines that were lost are counted and reported as soon
-    as the log is read. If that poller dies, its runner kills its handlers before their lease ends."""
+    """Nobody reads the log, and its pipe is full. Tasks continue and keep their leases; lost lines are counted
+    and reported once the log is read. If that poller dies, its runner kills its handlers before their lease
+    ends."""
     reader, writer = _full_pipe()
     d = t.dqd("--log-level", "debug", stderr=writer)
     t.add(200)
     t.add(4, words="ms=5000")  # more than two leases
     t.wait_finished(40)
-    t.expect(not select.select([], [writer], [], 0)[1], "the pipe was not full any more: nothing was shown")
+    t.expect(not select.select([], [writer], [], 0)[1], "the pipe was no longer full: the test showed nothing")
     text = bytearray()
     os.set_blocking(reader, False)
 
@@ -70,8 +71,9 @@ def log_unread(t):
 
 @case("read-only", 17, 25, options="--skip-slave-start")
 def read_only(t):
-    """The only server is read-only. A pass and a --for end with 69 and say why; a dqd that stays reports it once, tries again with growing
-    pauses, keeps its results, and calls the database back when a write has succeeded."""
+    """The only server is read-only. A pass and --for exit with 69 and say why. A resident dqd logs it once,
+    retries with growing pauses, keeps its results, and reports the database as back only when a write has
+    succeeded."""
     t.configure(lease="3s", heartbeat="200ms")
     d = t.dqd()
     t.add(6, words="ms=1500")
@@ -80,14 +82,23 @@ def read_only(t):
     t.faults.add("read-only", lasting=True)
     try:
         for mode in (["--once"], ["--for", "3s"]):
-            done = subprocess.run([t.bin + "/dqd", "--config", t.ini, "--allow-overlap", *mode], capture_output=True, timeout=60,
-                                  check=False, env=t.environment)
-            t.expect(done.returncode == 69 and b"\ndqd: no database for " in done.stderr and done.stderr.count(b"read-only") <= 3,
-                     f"{mode[0]} ended with {done.returncode}: {done.stderr.decode()}")
+            done = subprocess.run(
+                [t.bin + "/dqd", "--config", t.ini, "--allow-overlap", *mode],
+                capture_output=True,
+                timeout=60,
+                check=False,
+                env=t.environment,
+            )
+            t.expect(
+                done.returncode == 69
+                and b"\ndqd: no database for " in done.stderr
+                and done.stderr.count(b"read-only") <= 3,
+                f"{mode[0]} exited with {done.returncode}: {done.stderr.decode()}",
+            )
         t.sleep(2)
         log = d.log()
-        t.expect("the database is back" not in log, "a database that takes no writes is called back")
-        t.expect(log.count("read-only") == 1, f"it is reported {log.count('read-only')} times")
+        t.expect("the database is back" not in log, "the database is reported as back although it refuses writes")
+        t.expect(log.count("read-only") == 1, f"the read-only server is logged {log.count('read-only')} times")
         before = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
         t.sleep(3)
         tries = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1]) - before
@@ -102,15 +113,21 @@ def read_only(t):
 
 def _late_ms(t, tags):
     """How late the tasks of these tags were started, sorted."""
-    rows = t.sql(f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag {tags} AND status = {DONE}")
+    rows = t.sql(
+        f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag {tags}"
+        f" AND status = {DONE}"
+    )
     return sorted(int(r[0]) for r in rows)
 
 
 def _add_apart(t, n, tag, pause):
-    """As an application does, which wakes nobody: tasks that are due at once, one after the other."""
+    """Inserts tasks that are due at once, one by one and without a wake-up, as an application does."""
     for i in range(n):
-        t.sql(f"INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) VALUES ('{tag % i if '%' in tag else tag}',"
-              " '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+        t.sql(
+            "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) VALUES"
+            f" ('{tag % i if '%' in tag else tag}',"
+            " '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+        )
         t.sleep(pause)
 
 
@@ -121,31 +138,44 @@ def _entries_read(t):
 
 @case("many-tags", 42, 45, options="--skip-slave-start")
 def many_tags(t):
-    """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within a second or so, and dq stats
-    and dq tags take no minute."""
+    """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within
+    about a second, and dq stats and dq tags take seconds."""
     n, added = 100_000, 40
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"t": "", "new.*": ""})
     d = t.dqd()
     t.add(1)
     t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
-    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('u', seq * 7919 MOD 1000003), '', 0,"
-          f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
-    t.wait(lambda: "more tags have no handler" in d.log() or d.log().count("no handler here") > 1000, "dqd has seen them", 60)
+    t.sql(
+        "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('u', seq *"
+        " 7919 MOD 1000003), '', 0,"
+        f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+    )
+    t.wait(
+        lambda: "more tags have no handler" in d.log() or d.log().count("no handler here") > 1000,
+        "dqd has seen them",
+        60,
+    )
     t.sleep(2)
     slow = t.slowness()
     before, began = _entries_read(t), time.monotonic()
     _add_apart(t, added, "t", 0.1)
     _add_apart(t, added, "new.%d", 0.1)
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == 1 + 2 * added, "all that has a handler is done", 60)
+    t.wait(
+        lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == 1 + 2 * added,
+        "all tasks with a handler are done",
+        60,
+    )
     took, entries, slow = time.monotonic() - began, _entries_read(t) - before, max(slow, t.slowness())
     t.expect(entries < n * took / 2, f"{entries} index entries were read in {took:.0f} s")
     for name, tags in (("known", "= 't'"), ("new", "LIKE 'new.%'")):
         late = _late_ms(t, tags)
         t.note(f"{name} tags: median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
-        t.expect(late[len(late) // 2] < 1000 * slow and late[-1] < 4000 * slow,
-                 f"tasks of {name} tags start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})")
-    t.expect(d.log().count("no handler here") < 1000, "each of them is logged by itself")
+        t.expect(
+            late[len(late) // 2] < 1000 * slow and late[-1] < 4000 * slow,
+            f"tasks of {name} tags start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})",
+        )
+    t.expect(d.log().count("no handler here") < 1000, "each tag is logged separately")
     t.note(f"{entries} index entries read in {took:.0f} s")
     for verb in ("stats", "tags"):
         began = time.monotonic()
@@ -158,29 +188,34 @@ def many_tags(t):
 
 @case("many-handled-tags", 42, 30, options="--skip-slave-start")
 def many_handled_tags(t):
-    """100,000 tags that have a handler, and tasks far in the future: what becomes due in some of them starts within a second or so."""
+    """100,000 tags have a handler, and tasks far in the future. Those that become due start within about a
+    second."""
     n, added = 100_000, 40
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"*": ""})
-    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('h', seq), '', 0,"
-          f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+    t.sql(
+        "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('h', seq), '', 0,"
+        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+    )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there", 60)
     t.sleep(2)
     slow = t.slowness()
     _add_apart(t, added, "h%d000", 0.1)
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all that is due is done", 60)
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all due tasks are done", 60)
     late, slow = _late_ms(t, "LIKE 'h%'"), max(slow, t.slowness())
     t.note(f"median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
-    t.expect(late[len(late) // 2] < 1500 * slow and late[-1] < 4000 * slow,
-             f"tasks start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})")
+    t.expect(
+        late[len(late) // 2] < 1500 * slow and late[-1] < 4000 * slow,
+        f"tasks start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})",
+    )
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
 @case("stale-statistics", 42, 30, options="--skip-slave-start")
 def stale_statistics(t):
-    """The server's statistics do not know of 300,000 tasks that were inserted, and every look at all tags reads all of them: tasks start
-    on time nevertheless, also those of new tags, and such looks are rare."""
+    """The server's statistics do not cover 300,000 newly inserted tasks, so every look at all tags reads all
+    of them. Tasks start on time nevertheless, including those of new tags, and such looks are rare."""
     n, seconds = 300_000, 6
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"t": "", "new.*": "", "later": ""})
@@ -188,18 +223,22 @@ def stale_statistics(t):
     t.dqd()
     t.add(1)
     t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
-    t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 'later', '', 0,"
-          f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
+    t.sql(
+        "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 'later', '', 0,"
+        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+    )
 
     before, began = _entries_read(t), time.monotonic()
     _add_apart(t, 10 * seconds // 2, "t", 0.1)
     _add_apart(t, 10 * seconds // 2, "new.%d", 0.1)
-    t.wait(lambda: t.count("status = 1") == 1 + 10 * seconds, "all that is due is done", 60)
+    t.wait(lambda: t.count("status = 1") == 1 + 10 * seconds, "all due tasks are done", 60)
     took, entries = time.monotonic() - began, _entries_read(t) - before
     late = _late_ms(t, "<> 'later'")
     t.note(f"{entries} entries read in {took:.0f} s; median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
     t.expect(entries < n * took / 2, f"{entries} entries were read in {took:.0f} s")
     slow = t.slowness()
-    t.expect(late[len(late) // 2] < 1000 * slow and late[-1] < 2500 * slow,
-             f"tasks start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})")
+    t.expect(
+        late[len(late) // 2] < 1000 * slow and late[-1] < 2500 * slow,
+        f"tasks start {late[len(late) // 2]} to {late[-1]} ms late (bounds times {slow:.1f})",
+    )
     t.sql("DELETE FROM dq_task WHERE tag = 'later'")

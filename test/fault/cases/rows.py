@@ -1,4 +1,4 @@
-"""Rows that somebody has locked, hosts that vanish within a transaction, rows that tell lies (scenarios 35, 36, 37)."""
+"""Locked rows, hosts that vanish within a transaction, rows with wrong values (scenarios 35, 36, 37)."""
 import signal
 import time
 
@@ -7,17 +7,19 @@ from harness import mysql
 from harness.oracle import DONE, Oracle, read_journal
 from harness.proxy import Rule
 
-# Far more than anything below takes, far less than the locks last.
+# Much longer than anything below takes, much shorter than the locks last.
 SOON = 15
 
 
 class Lock:
-    """A stranger's open transaction that holds what a SELECT ... FOR UPDATE finds."""
+    """The open transaction of another session that has locked what a SELECT ... FOR UPDATE finds."""
 
     def __init__(self, t, select):
         self.client = t.server.client(t.database)
         self.entry = t.faults.add("lock", lasting=True, sql=select)
-        self.client.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no gaps: producers go on
+        self.client.query(
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+        )  # no gap locks: producers continue
         self.client.query("START TRANSACTION")
         self.rows = self.client.query(select + " FOR UPDATE")
 
@@ -47,31 +49,46 @@ def _skips_locked(t):
 
 @case("locked-due", 35, 15)
 def locked_due(t):
-    """Due rows are locked by somebody, more of them than are put aside one by one: other tags, and the others of theirs, run as ever;
-    the log names one; released, they run."""
+    """Another session locks due rows, more than are put aside one by one. Other tags, and other tasks of the
+    same tag, run as usual; the log names one of the rows; when released, they run."""
     t.handlers({"a": "", "b": "", "limited": {"global_max_running": 4}})
     t.configure(lease="10s")
     for tag, locked in (("a", 1200), ("limited", 3)):
         t.add(locked, tag)
     if _skips_locked(t):  # more than are put aside
-        t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)"
-              " WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
-              " SELECT 'a', '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM n x, n y WHERE y.i <= 6")
-    locks = [Lock(t, f"SELECT id FROM dq_task FORCE INDEX (due) WHERE status = 0 AND tag = '{tag}'") for tag in ("a", "limited")]
+        t.sql(
+            "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)"
+            " WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
+            " SELECT 'a', '', 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM n x, n y WHERE y.i <= 6"
+        )
+    locks = [
+        Lock(t, f"SELECT id FROM dq_task FORCE INDEX (due) WHERE status = 0 AND tag = '{tag}'")
+        for tag in ("a", "limited")
+    ]
     for tag in ("a", "limited", "b"):
         t.add(40, tag)
     began = time.monotonic()
     d = t.dqd()
-    t.wait(lambda: t.count("status = 1") == 120, "what is not locked is done", SOON)
+    t.wait(lambda: t.count("status = 1") == 120, "tasks that are not locked are done", SOON)
     took = time.monotonic() - began
     t.add(40, "b")
-    t.wait(lambda: t.count("status = 1 AND tag = 'b'") == 80, "what came later is done, too", SOON)
+    t.wait(lambda: t.count("status = 1 AND tag = 'b'") == 80, "tasks added later are done, too", SOON)
     for lock, tag in zip(locks, ("a", "limited")):
-        t.wait(lambda tag=tag, lock=lock: any(f"id={i} " in line for line in d.log().splitlines() if f"tag={tag} " in line
-                                              and "cannot be claimed" in line for i in lock.ids()), f"the log names a task of {tag}", SOON)
-    t.expect(d.log().count("cannot be claimed, the others of their tag go on") <= 4, "the log says it again and again")
+        t.wait(
+            lambda tag=tag, lock=lock: any(
+                f"id={i} " in line
+                for line in d.log().splitlines()
+                if f"tag={tag} " in line and "cannot be claimed" in line
+                for i in lock.ids()
+            ),
+            f"the log names a task of {tag}",
+            SOON,
+        )
+    t.expect(
+        d.log().count("cannot be claimed, the others of their tag go on") <= 4, "the log says it again and again"
+    )
     keyless = t.sql("SELECT id FROM dq_task WHERE task_key IS NULL ORDER BY id")
-    if keyless:  # nobody has to run them all; others have the ids around them
+    if keyless:  # they need not all be run; the other tasks have lower or higher ids
         locks[0].client.query(f"DELETE FROM dq_task WHERE id BETWEEN {keyless[0][0]} AND {keyless[-1][0]}")
         locks[0].client.query("COMMIT")
     for lock in locks:
@@ -84,7 +101,7 @@ def locked_due(t):
 
 @case("locked-limit", 35, 8)
 def locked_limit(t):
-    """The row of dq_tag that guards global_max_running is locked by somebody: its tag waits, no other does."""
+    """Another session locks the dq_tag row that guards global_max_running. Only that tag waits."""
     t.handlers({"limited": {"global_max_running": 4}, "b": ""})
     t.sql("INSERT INTO dq_tag (tag) VALUES ('limited')")
     lock = Lock(t, "SELECT tag FROM dq_tag WHERE tag = 'limited'")
@@ -92,8 +109,8 @@ def locked_limit(t):
     t.add(40, "b")
     d = t.dqd()
     t.wait(lambda: t.count("status = 1") == 40, "the other tag is done", SOON)
-    t.wait(lambda: "a tag cannot be claimed" in d.log(), "the log says so", SOON)
-    t.expect(t.count("tag = 'limited' AND status = 0") == 10, "the limit was passed over")
+    t.wait(lambda: "a tag cannot be claimed" in d.log(), "it is logged", SOON)
+    t.expect(t.count("tag = 'limited' AND status = 0") == 10, "the limit was exceeded")
     lock.release()
     t.wait_finished(30)
     all_done(t)
@@ -101,14 +118,14 @@ def locked_limit(t):
 
 @case("locked-running", 35, 20)
 def locked_running(t):
-    """One of many running rows is locked for longer than the lease: its handler is killed in time, the leases of the others are
-    renewed."""
+    """One of many running rows is locked for longer than the lease. Its handler is killed in time; the other
+    leases are renewed."""
     t.configure(lease="3s")
     d = t.dqd()
     t.add(6, words="ms=6500")
     t.wait(lambda: t.count("status = 3") == 6, "all run", 10)
     lock = Lock(t, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE status = 3 ORDER BY id LIMIT 1")
-    t.wait(lambda: "leases cannot be renewed, the others are" in d.log(), "the log says so", SOON)
+    t.wait(lambda: "leases cannot be renewed, the others are" in d.log(), "it is logged", SOON)
     t.sleep(5)
     lock.release()
     t.wait_finished(60)
@@ -118,12 +135,16 @@ def locked_running(t):
             lived = attempts[0].alive / 1e6 - lock.entry["at"]
             t.expect(lived < 3, f"task {attempts[0].id} lived {lived:.1f} s after its last renewal")
         else:
-            t.expect(len(attempts) == 1, f"task {attempts[0].id}, which nobody had locked, was started {len(attempts)} times")
+            t.expect(
+                len(attempts) == 1,
+                f"task {attempts[0].id}, which nobody had locked, was started {len(attempts)} times",
+            )
 
 
 @case("locked-finishing", 35, 20)
 def locked_finishing(t):
-    """Rows are locked while their handlers end: the results of others are recorded, theirs when the lock is gone, once."""
+    """Rows are locked while their handlers end. Other results are recorded; theirs are recorded once the lock
+    is gone, exactly once."""
     repeats = 0
     for history, words in (("failed", "ms=700"), ("all", "ms=700"), ("failed", "ms=700 fail=1")):
         t.configure(lease="10s", history=history)
@@ -133,10 +154,14 @@ def locked_finishing(t):
         t.add(8, words=words)
         t.wait(lambda: t.count("status = 3") == 8, "all run", 10)
         lock = Lock(t, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE status = 3 ORDER BY id LIMIT 1")
-        t.wait(lambda: t.count("status = 1") == 7, "the others are settled", SOON)
+        t.wait(lambda: t.count("status = 1") == 7, "the results of the others are recorded", SOON)
         t.add(8, words="")
         t.wait(lambda: t.count("status = 1") == 15, "claims go on", SOON)
-        t.wait(lambda lock=lock, d=d: f"id={lock.ids()[0]} " in d.log().partition("cannot be recorded yet")[2], "the log names it", SOON)
+        t.wait(
+            lambda lock=lock, d=d: f"id={lock.ids()[0]} " in d.log().partition("cannot be recorded yet")[2],
+            "the log names it",
+            SOON,
+        )
         lock.release()
         t.wait_finished(30)
         oracle = all_done(t)
@@ -147,7 +172,8 @@ def locked_finishing(t):
 
 @case("locked-dead", 35, 20)
 def locked_dead(t):
-    """A dead dqd's row is locked by somebody: the others are taken back in time, and the log says of it only what was done."""
+    """Another session locks a row of a dead dqd. The others are taken back in time, and the log does not
+    report the locked one as taken back before it is."""
     t.configure(lease="2s")
     first = t.dqd()
     t.add(8, words="ms=60000")
@@ -160,51 +186,78 @@ def locked_dead(t):
         t.sql(f"UPDATE dq_task SET message_body = '' WHERE id = {i}")
     second = t.dqd()
     t.wait(lambda: t.count("status = 1") == 7, "the others are taken back and done", SOON)
-    t.wait(lambda: f"id={lock.ids()[0]} " in second.log().partition("cannot be taken back")[2], "the log names it", SOON)
+    t.wait(
+        lambda: f"id={lock.ids()[0]} " in second.log().partition("cannot be taken back")[2], "the log names it", SOON
+    )
     t.expect(f"task taken back id={lock.ids()[0]} " not in second.log(), "the log says that it was taken back")
     lock.client.query("UPDATE dq_task SET message_body = '' WHERE id = %d" % lock.ids()[0])
     lock.client.query("COMMIT")
     t.wait_finished(30)
-    t.expect(f"id={lock.ids()[0]} " in second.log().partition("task taken back")[2], "the log does not say that it was taken back")
+    t.expect(
+        f"id={lock.ids()[0]} " in second.log().partition("task taken back")[2],
+        "the log does not say that it was taken back",
+    )
     all_done(t)
 
 
 @case("locked-poller", 35, 8)
 def locked_poller(t):
-    """The row of a dqd in dq_poller is locked by somebody: it works on, and says so."""
+    """Another session locks the dq_poller row of a dqd. It continues to work, and logs it."""
     d = t.dqd()
     t.add(5)
     t.wait_finished(20)
     lock = Lock(t, "SELECT host FROM dq_poller")
-    t.wait(lambda: "the heartbeat cannot be written" in d.log(), "the log says so", SOON)
+    t.wait(lambda: "the heartbeat cannot be written" in d.log(), "it is logged", SOON)
     t.add(20)
     t.wait_finished(SOON)
     lock.release()
-    t.wait(lambda: "the heartbeat can be written again" in d.log(), "and that it is over", SOON)
+    t.wait(lambda: "the heartbeat can be written again" in d.log(), "its end is logged", SOON)
     all_done(t)
 
 
-# Where a host can vanish: dqd's transactions, statement by statement. before: it had not reached the server yet.
-VANISH = [("START TRANSACTION", 0, "limit"), ("^INSERT INTO dq_tag ", 0, "limit"), ("^SELECT COUNT", 0, "limit"),
-          ("^SELECT c.id", 0, "limit"), ("claim", 0, "limit"), ("commit", 1, "limit"), ("commit", 0, "limit"),
-          ("START TRANSACTION", 0, "fail"), ("FOR UPDATE$", 0, "fail"), ("^INSERT INTO dq_attempt", 0, "fail"), ("settle", 0, "fail"),
-          ("commit", 1, "fail"), ("commit", 0, "fail"),
-          ("START TRANSACTION", 0, "reap"), ("FOR UPDATE$", 0, "reap"), ("^INSERT INTO dq_attempt", 0, "reap"), ("take-back", 0, "reap"),
-          ("commit", 1, "reap"), ("commit", 0, "reap"), ("claim", 0, "plain"), ("renew", 0, "long")]
+# Where a host can vanish: dqd's transactions, statement by statement. 1: before the statement reaches the server.
+VANISH = [
+    ("START TRANSACTION", 0, "limit"),
+    ("^INSERT INTO dq_tag ", 0, "limit"),
+    ("^SELECT COUNT", 0, "limit"),
+    ("^SELECT c.id", 0, "limit"),
+    ("claim", 0, "limit"),
+    ("commit", 1, "limit"),
+    ("commit", 0, "limit"),
+    ("START TRANSACTION", 0, "fail"),
+    ("FOR UPDATE$", 0, "fail"),
+    ("^INSERT INTO dq_attempt", 0, "fail"),
+    ("settle", 0, "fail"),
+    ("commit", 1, "fail"),
+    ("commit", 0, "fail"),
+    ("START TRANSACTION", 0, "reap"),
+    ("FOR UPDATE$", 0, "reap"),
+    ("^INSERT INTO dq_attempt", 0, "reap"),
+    ("take-back", 0, "reap"),
+    ("commit", 1, "reap"),
+    ("commit", 0, "reap"),
+    ("claim", 0, "plain"),
+    ("renew", 0, "long"),
+]
 
 
 @case("host-vanishes", 36, 60)
 def host_vanishes(t):
-    """A host is gone, and nobody tells the server, after any statement of dqd's transactions: its leases are taken back in time, no
-    other tag waits. Over a socket and TCP."""
-    t.handlers({"limit": {"global_max_running": 4}, "fail": "exit=1", "plain": "", "long": "ms=4000", "reap": "", "b": ""})
+    """A host vanishes, without closing its connection, after any statement of dqd's transactions, over a
+    socket and TCP. Its leases are taken back in time, and no other tag waits."""
+    t.handlers(
+        {"limit": {"global_max_running": 4}, "fail": "exit=1", "plain": "", "long": "ms=4000", "reap": "", "b": ""}
+    )
     worst = 0.0
-    chosen = VANISH if t.full else VANISH[t.rng.randrange(3)::3]
+    chosen = VANISH if t.full else VANISH[t.rng.randrange(3) :: 3]
     for n, (statement, before, tag) in enumerate(chosen):
         tcp = n % 2 == 1
         proxy = t.proxy(tcp=tcp)
-        ini = t.configure({"host": "127.0.0.1", "port": proxy.port} if tcp else {"socket": proxy.path}, path=t.dir + "/vanishing.ini",
-                          lease="3s")
+        ini = t.configure(
+            {"host": "127.0.0.1", "port": proxy.port} if tcp else {"socket": proxy.path},
+            path=t.dir + "/vanishing.ini",
+            lease="3s",
+        )
         t.configure(lease="3s")
         t.sql("DELETE FROM dq_task")
         t.acked.clear()
@@ -221,8 +274,12 @@ def host_vanishes(t):
         at = time.monotonic()
         other = t.dqd()
         t.add(20, "b")
-        t.wait(lambda: t.count("tag = 'b' AND status = 1") == 20, f"the other tag is done, after {statement} of {tag}", SOON)
-        t.wait(lambda: t.count("status IN (0, 3)") == 0, f"all is done, after {statement} of {tag}", 20)
+        t.wait(
+            lambda: t.count("tag = 'b' AND status = 1") == 20,
+            f"the other tag is done, after {statement} of {tag}",
+            SOON,
+        )
+        t.wait(lambda: t.count("status IN (0, 3)") == 0, f"all tasks are done, after {statement} of {tag}", 20)
         worst = max(worst, time.monotonic() - at)
         other.stop()
         proxy.close()
@@ -231,52 +288,87 @@ def host_vanishes(t):
 
 @case("body-size-lies", 37, 15, options="--max-allowed-packet=64M")
 def body_size_lies(t):
-    """Rows whose body_size is far too small: their bodies reach the handlers whole, the poller stays small, and others do not wait."""
+    """Rows have a body_size that is far too small. Their bodies reach the handlers complete, the poller stays
+    small, and other tasks do not wait."""
     count, size = 8, 12_000_000
     t.handlers({"single": "", "batch": {"words": "batch", "batch": count}, "z": ""}, max_running=32)
     t.configure(lease="20s", slots=40)
     for tag, says in (("single", 1), ("batch", 20_000)):
-        t.sql("INSERT INTO dq_task (tag, task_key, live, message_body, body_size, expected_time, create_time) SELECT"
-              f" '{tag}', CONCAT('{tag}', seq), 1, REPEAT('x', {size}), {says}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_{count}")
+        t.sql(
+            "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, expected_time, create_time) SELECT"
+            f" '{tag}', CONCAT('{tag}', seq), 1, REPEAT('x', {size}), {says}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
+            f" FROM seq_1_to_{count}"
+        )
     t.add(20, "z")
     d = t.dqd()
     t.wait_finished(60)
     oracle = Oracle(t)
     oracle.check()
     tags = {int(r[0]): r[1] for r in t.sql("SELECT id, tag FROM dq_task")}
-    starts = {tag: sorted(a[0].start for i, a in oracle.attempts.items() if tags[i] == tag) for tag in ("single", "batch", "z")}
+    starts = {
+        tag: sorted(a[0].start for i, a in oracle.attempts.items() if tags[i] == tag)
+        for tag in ("single", "batch", "z")
+    }
     t.expect(all(a[0].size == size for i, a in oracle.attempts.items() if tags[i] == "single"), "a body was cut")
     before = sum(start < starts["z"][-1] for start in starts["single"] + starts["batch"])
     t.expect(before <= count, f"the short bodies waited for {before} of {2 * count} long ones")
     with open(f"/proc/{d.pid}/status", encoding="ascii") as f:
         peak = int(next(line for line in f if line.startswith("VmHWM")).split()[1]) // 1024
     t.expect(peak < 100, f"the poller took {peak} MiB for {2 * count} bodies of {size // 1_000_000} MB")
-    t.note(f"{2 * count} bodies of {size // 1_000_000} MB: the poller took {peak} MiB; {before} started before the last short one")
+    t.note(
+        f"{2 * count} bodies of {size // 1_000_000} MB: the poller took {peak} MiB; {before} started before the"
+        " last short one"
+    )
 
 
 @case("odd-rows", 37, 10)
 def odd_rows(t):
-    """Rows with a version or an attempt that cannot be counted up, and stale rows of dq_attempt: each costs itself and is logged."""
+    """Rows have a version or attempt that cannot be incremented, or stale rows in dq_attempt. Each affects
+    only itself and is logged."""
     t.configure(lease="2s")
     t.handlers({"t": "fail=1", "b": ""})
     t.add(12)
     t.add(20, "b")
     ids = [int(r[0]) for r in t.sql("SELECT id FROM dq_task WHERE tag = 't' ORDER BY id")]
     odd = ids[:3]
-    for i, change in zip(odd, ("version = 18446744073709551615", "version = 18446744073709551614", "attempt = 4294967295")):
+    for i, change in zip(
+        odd, ("version = 18446744073709551615", "version = 18446744073709551614", "attempt = 4294967295")
+    ):
         t.sql(f"UPDATE dq_task SET {change} WHERE id = {i}")
-    t.sql("INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 9, '2020-01-01', 'stale' FROM dq_task"
-          f" WHERE id NOT IN ({','.join(map(str, odd))})")
-    # A dead dqd's, one of them stale, one that cannot be counted up.
-    t.sql("UPDATE dq_task SET status = 3, version = IF(id = %d, 18446744073709551615, 1), attempt = 1, lease_until = '2020-01-01'"
-          " WHERE id IN (%d, %d, %d, %d)" % (ids[3], *ids[3:7]))
+    t.sql(
+        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 9, '2020-01-01',"
+        " 'stale' FROM dq_task"
+        f" WHERE id NOT IN ({','.join(map(str, odd))})"
+    )
+    # Tasks of a dead dqd; the version of one of them cannot be incremented.
+    t.sql(
+        "UPDATE dq_task SET status = 3, version = IF(id = %d, 18446744073709551615, 1), attempt = 1, lease_until"
+        " = '2020-01-01'"
+        " WHERE id IN (%d, %d, %d, %d)" % (ids[3], *ids[3:7])
+    )
     d = t.dqd()
     t.faults.add("stale", lasting=True)
     good = [i for i in ids if i not in ids[:4]]
-    t.wait(lambda: t.count(f"status = 1 AND id IN ({','.join(map(str, good))})") == len(good), "the good ones are done", 20)
+    t.wait(
+        lambda: t.count(f"status = 1 AND id IN ({','.join(map(str, good))})") == len(good),
+        "the valid rows are done",
+        20,
+    )
     t.wait(lambda: t.count("tag = 'b' AND status = 1") == 20, "the other tag is done", SOON)
-    t.wait(lambda: f"id={ids[3]} " in d.log().partition("cannot be taken back")[2], "the log names what cannot be taken back", SOON)
-    t.expect(any(f"id={i} " in d.log().partition("cannot be claimed")[2] for i in odd), "the log does not name what cannot be claimed")
-    t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'stale' AND task_id IN "
-                   f"({','.join(map(str, good))})") == 0, "a stale row of history stayed")
+    t.wait(
+        lambda: f"id={ids[3]} " in d.log().partition("cannot be taken back")[2],
+        "the log names the task that cannot be taken back",
+        SOON,
+    )
+    t.expect(
+        any(f"id={i} " in d.log().partition("cannot be claimed")[2] for i in odd),
+        "the log does not name a task that cannot be claimed",
+    )
+    t.expect(
+        t.one(
+            "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'stale' AND task_id IN " f"({','.join(map(str, good))})"
+        )
+        == 0,
+        "a stale row of dq_attempt remained",
+    )
     t.expect(t.count(f"status = 0 AND id IN ({','.join(map(str, odd))})") == 3, "an odd row was changed")

@@ -1,4 +1,4 @@
-"""Tags that must not hold up others, configuration that must not be trusted, and accounts (scenarios 15, 27, 29)."""
+"""Tags that must not delay others, configuration that must not be trusted, and accounts (scenarios 15, 27, 29)."""
 import os
 import re
 
@@ -9,19 +9,29 @@ from harness.oracle import DONE, Oracle
 
 def _lateness(t, tag="t"):
     """p99 and maximum of start lateness in ms."""
-    rows = t.sql(f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag = '{tag}'"
-                 f" AND status = {DONE}")
+    rows = t.sql(
+        f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag = '{tag}'"
+        f" AND status = {DONE}"
+    )
     late = sorted(int(r[0]) for r in rows)
     return late[int(len(late) * 0.99) - 1], late[-1]
 
 
 @case("other-tags", 15, 25)
 def other_tags(t):
-    """A tag with very many due tasks that is paused, at its limit or without handler: other tags start as late as without it."""
+    """A tag with very many due tasks is paused, at its limit, or without a handler. Other tags start as
+    promptly as without it."""
     n = 1_000_000 if t.full else 50_000
     t.configure(slots=8)
-    t.handlers({"t": "", "paused": "", "full": {"words": "ms=60000", "max_running": 2}, "limited": {"words": "ms=60000",
-                "global_max_running": 2}}, timeout="5m")
+    t.handlers(
+        {
+            "t": "",
+            "paused": "",
+            "full": {"words": "ms=60000", "max_running": 2},
+            "limited": {"words": "ms=60000", "global_max_running": 2},
+        },
+        timeout="5m",
+    )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
 
@@ -36,24 +46,37 @@ def other_tags(t):
     alone = measure()
     t.dq("pause", "paused")
     for tag in ("paused", "full", "limited", "unhandled"):
-        t.sql("INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT "
-              f"'{tag}', '', 0, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}")
-    t.wait(lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2, "limits are reached", 30)
+        t.sql(
+            "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT "
+            f"'{tag}', '', 0, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+        )
+    t.wait(
+        lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2,
+        "limits are reached",
+        30,
+    )
     beside = measure()
     t.note(f"start lateness p99, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
     t.expect(t.count("tag = 'limited' AND status = 3") <= 2, "the limit was broken")
-    t.expect(t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0, "a paused or unhandled task was started")
+    t.expect(
+        t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0,
+        "a task of a paused or unhandled tag was started",
+    )
     t.expect(beside[0] <= alone[0] + 250, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
 @case("untrusted-files", 27, 10)
 def untrusted_files(t):
-    """Configuration that others can write or own is refused, by whatever link it is reached; secrets appear nowhere."""
+    """Configuration that others can write or own is refused, through whatever link it is reached."""
+
     def refused(path, what, status=78):
         for program in (["dq", "list"], ["dqd", "--check-config"]):
             done = t.run(program[0], "--config", path, *program[1:])
-            t.expect(done.returncode == status and done.stderr, f"{what}: {program[0]} ended with {done.returncode}: {done.stderr}")
+            t.expect(
+                done.returncode == status and done.stderr,
+                f"{what}: {program[0]} exited with {done.returncode}: {done.stderr}",
+            )
 
     for mode in (0o602, 0o620, 0o666):
         path = t.configure(path=t.dir + "/open.ini")
@@ -77,7 +100,8 @@ def untrusted_files(t):
 
 @case("secrets", 27, 8)
 def secrets(t):
-    """The password is in no command line, no environment of a handler, no log, no message; a password file that others can read is refused."""
+    """The password appears in no command line, no environment of a handler, no log and no message. A password
+    file that others can read is refused."""
     secret = "s3cret-" + str(t.rng.randrange(1 << 40))
     t.sql(f"CREATE OR REPLACE USER dqsecret@localhost IDENTIFIED BY '{secret}'")
     t.sql(f"GRANT ALL ON {t.database}.* TO dqsecret@localhost")
@@ -95,18 +119,22 @@ def secrets(t):
         for name in ("cmdline", "environ"):
             with open(f"/proc/{pid}/{name}", "rb") as f:
                 seen += f.read()
-    # The runner was forked before the password was read: it is not in its memory either.
-    t.expect(not _in_memory(d.runner(), secret), "the runner holds the password")
+    # The runner was forked before the password was read, so its memory does not contain it either.
+    t.expect(not _in_memory(d.runner(), secret), "the password is in the runner's memory")
     t.wait_finished(20)
     output = t.sql("SELECT output FROM dq_task", raw=True)[0][0]
     t.sql(f"ALTER USER dqsecret@localhost IDENTIFIED BY 'other'")
     wrong = t.dq("list", status=(77,))
-    for where, text in (("a command line or environment", seen), ("the handler's output", output), ("the log", d.log().encode()),
-                        ("a message", wrong.stderr)):
+    for where, text in (
+        ("a command line or environment", seen),
+        ("the handler's output", output),
+        ("the log", d.log().encode()),
+        ("a message", wrong.stderr),
+    ):
         t.expect(secret.encode() not in text, f"the password is in {where}")
     os.chmod(path, 0o644)
     done = t.dq("list", status=(78,))
-    t.expect(b"password" in done.stderr, "refused without a reason")
+    t.expect(b"password" in done.stderr, "refused without giving a reason")
     t.sql("DROP USER dqsecret@localhost")
 
 
@@ -129,21 +157,51 @@ def _in_memory(pid, text):
 ACCOUNTS = ("owner", "worker", "producer", "application", "operator", "monitor")
 DENIED = (1044, 1142, 1143)  # on a database, a table, a column
 MAY_NOT = {
-    "producer": ("UPDATE dq_task SET status = 3", "SELECT message_body FROM dq_task", "SELECT * FROM dq_attempt", "DELETE FROM dq_task",
-                 "INSERT INTO dq_task (tag, status) VALUES ('t', 1)", "INSERT INTO dq_poller (host) VALUES ('h')", "DROP TABLE dq_task"),
-    "worker": ("CREATE TABLE dq_other (a INT)", "ALTER TABLE dq_task ADD a INT", "DROP TABLE dq_task", "TRUNCATE dq_task",
-               "CREATE INDEX a ON dq_task (tag)", "INSERT INTO dq_task (tag) VALUES ('t')", "UPDATE dq_meta SET value = 0"),
+    "producer": (
+        "UPDATE dq_task SET status = 3",
+        "SELECT message_body FROM dq_task",
+        "SELECT * FROM dq_attempt",
+        "DELETE FROM dq_task",
+        "INSERT INTO dq_task (tag, status) VALUES ('t', 1)",
+        "INSERT INTO dq_poller (host) VALUES ('h')",
+        "DROP TABLE dq_task",
+    ),
+    "worker": (
+        "CREATE TABLE dq_other (a INT)",
+        "ALTER TABLE dq_task ADD a INT",
+        "DROP TABLE dq_task",
+        "TRUNCATE dq_task",
+        "CREATE INDEX a ON dq_task (tag)",
+        "INSERT INTO dq_task (tag) VALUES ('t')",
+        "UPDATE dq_meta SET value = 0",
+    ),
     "owner": ("DROP TABLE dq_task", "DROP TABLE dq_attempt"),
-    "application": ("UPDATE dq_task SET live = live", "SELECT message_body FROM dq_task", "DELETE FROM dq_task", "DROP TABLE dq_task"),
-    "operator": ("DROP TABLE dq_task", "ALTER TABLE dq_task ADD a INT", "UPDATE dq_meta SET value = 0", "DELETE FROM dq_poller"),
-    "monitor": ("SELECT message_body FROM dq_task", "SELECT output FROM dq_task", "SELECT output FROM dq_attempt",
-                "UPDATE dq_task SET live = live", "UPDATE dq_tag SET paused_until = NULL"),
+    "application": (
+        "UPDATE dq_task SET live = live",
+        "SELECT message_body FROM dq_task",
+        "DELETE FROM dq_task",
+        "DROP TABLE dq_task",
+    ),
+    "operator": (
+        "DROP TABLE dq_task",
+        "ALTER TABLE dq_task ADD a INT",
+        "UPDATE dq_meta SET value = 0",
+        "DELETE FROM dq_poller",
+    ),
+    "monitor": (
+        "SELECT message_body FROM dq_task",
+        "SELECT output FROM dq_task",
+        "SELECT output FROM dq_attempt",
+        "UPDATE dq_task SET live = live",
+        "UPDATE dq_tag SET paused_until = NULL",
+    ),
 }
 
 
 @case("grants", 29, 8)
 def grants(t):
-    """The accounts of sql/grants.sql.example: adding and running work; a producer neither claims nor reads, a worker changes no schema."""
+    """The accounts of sql/grants.sql.example can add and run tasks. A producer can neither claim nor read, a
+    worker cannot change the schema."""
     with open(t.server.top + "/sql/grants.sql.example", encoding="utf-8") as f:
         text = re.sub(r"^--.*$| IDENTIFIED BY '[^']*'", "", f.read(), flags=re.M)
     for statement in text.replace("'%'", "'localhost'").replace(" ON dq.", f" ON {t.database}.").split(";\n"):
@@ -159,12 +217,14 @@ def grants(t):
             except mysql.Error as e:
                 t.expect(e.number in DENIED, f"{account}: {statement}: {e}")
             else:
-                t.expect(False, f"{account} may do this: {statement}")
+                t.expect(False, f"{account} is allowed to run: {statement}")
         client.close()
     for verb in (("show", "1"), ("cancel", "1", "-y")):
         t.dq(*verb, ini=inis["producer"], status=(77,))
     done = t.run("dqd", "--once", "--config", inis["producer"])
-    t.expect(done.returncode == 77 and t.count("status = 0") == 20, f"dqd as producer: {done.returncode} {done.stderr}")
+    t.expect(
+        done.returncode == 77 and t.count("status = 0") == 20, f"dqd as producer: {done.returncode} {done.stderr}"
+    )
     t.dqd(ini=inis["worker"])
     t.wait_finished(20)
     Oracle(t).check()

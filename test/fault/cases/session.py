@@ -1,4 +1,4 @@
-"""Sessions of handlers, accounts, runners that cannot be asked (scenarios 13, 38, 39)."""
+"""Sessions of handlers, accounts, runners that do not answer (scenarios 13, 38, 39)."""
 import json
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 from cases import case
 from harness.oracle import CANCELLED, DONE, FAILED, Oracle
 
-# How a handler puts what it starts into a group of its own.
+# Ways in which a handler creates a process group.
 GROUPS = {"timeout": "timeout 97 {}", "job-control": "set -m; {} & wait", "timeout-below": "(timeout 97 {}) & wait"}
 
 
@@ -23,12 +23,19 @@ def _left(t):
 
 @case("process-groups", 38, 20)
 def process_groups(t):
-    """Handlers that make process groups are timed out, cancelled, and lose their lease: nothing of them runs beside the next attempt,
-    on this host or another, and nothing stays."""
+    """Handlers that create process groups time out, are cancelled, and lose their lease. None of their
+    processes runs beside the next attempt, on any host, and none is left."""
     t.configure(slots=30, lease="2s")
-    t.handlers({**_in_groups(t, "ignore ms=30000"),
-                **{"slow-" + name: {**keys, "timeout": "500ms", "retry": "[10ms, 10ms, 10ms]"}
-                   for name, keys in _in_groups(t, "ignore ms=30000").items()}}, kill_grace="200ms")
+    t.handlers(
+        {
+            **_in_groups(t, "ignore ms=30000"),
+            **{
+                "slow-" + name: {**keys, "timeout": "500ms", "retry": "[10ms, 10ms, 10ms]"}
+                for name, keys in _in_groups(t, "ignore ms=30000").items()
+            },
+        },
+        kill_grace="200ms",
+    )
     first = t.dqd()
     for name in GROUPS:
         t.add(2, "slow-" + name)
@@ -39,12 +46,16 @@ def process_groups(t):
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "another dqd is there")
     entry = t.faults.add("stop-poller", lasting=True)
     first.send("poller", signal.SIGSTOP)
-    t.wait(lambda: t.one("SELECT COALESCE(MIN(attempt), 0) FROM dq_task WHERE status = 3") >= 2, "the other has taken them over", 20)
+    t.wait(
+        lambda: t.one("SELECT COALESCE(MIN(attempt), 0) FROM dq_task WHERE status = 3") >= 2,
+        "the other has taken them over",
+        20,
+    )
     first.send("poller", signal.SIGCONT)
     entry["until"] = time.monotonic()
     t.sleep(0.5)
     t.dq("cancel", "--tag", "*", "-y")
-    t.wait(lambda: not _left(t), "nothing of a handler is left", 10)
+    t.wait(lambda: not _left(t), "no process of a handler is left", 10)
     oracle = Oracle(t)
     oracle.check()
     t.expect(t.count(f"status = {CANCELLED}") == 2 * len(GROUPS), "not all are cancelled")
@@ -61,9 +72,10 @@ def _handle_in_groups(t, ms):
 
 
 def _as_root(t, ms, **keys):
-    """dqd as its manual has it: started as root, the poller gives up its rights."""
+    """Starts as root with `user`, so that the poller gives up its privileges. False if the test does not run as
+    root."""
     if os.geteuid() != 0:
-        t.note("not root: nothing to see")
+        t.note("skipped: not root")
         return False
     os.chmod(t.journal, 0o666)
     t.configure(user="nobody", slots=12, **keys)
@@ -73,25 +85,30 @@ def _as_root(t, ms, **keys):
 
 @case("root-runner", 39, 25)
 def root_runner(t):
-    """Started as root, with `user`: the poller, which is nobody, kills a runner that is stopped, and all that a runner which was killed
-    has left behind; no attempt runs beside the one before."""
+    """dqd is started as root with `user` set. The unprivileged poller kills a stopped runner, and everything
+    that a killed runner has left behind; no two attempts overlap."""
     if not _as_root(t, 100, lease="6s"):
         return
     for who, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
-        _handle_in_groups(t, 80_000)  # longer than is waited for their end
+        _handle_in_groups(t, 80_000)  # longer than the wait for their end
         d = t.dqd()
         for name in GROUPS:
             t.add(2, name, max_attempts=50)
         t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "all run", 10)
         t.sleep(0.3)
         runner = d.runner()
-        t.expect(os.stat(f"/proc/{d.pid}").st_uid != 0 and os.stat(f"/proc/{runner}").st_uid == 0, "it is not as it should be")
+        t.expect(
+            os.stat(f"/proc/{d.pid}").st_uid != 0 and os.stat(f"/proc/{runner}").st_uid == 0,
+            "poller and runner do not have the expected accounts",
+        )
         t.faults.add(f"{who}-runner", lasting=True)
         os.kill(runner, number)
         t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended", 20)
-        t.expect("its handlers are killed and their tasks taken back" in d.log(), f"{who}: the tasks were not taken back")
+        t.expect(
+            "its handlers are killed and their tasks taken back" in d.log(), f"{who}: the tasks were not taken back"
+        )
         t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 20)
-        t.wait(lambda: not _left(t), f"{who}: nothing of a handler is left", 20)
+        t.wait(lambda: not _left(t), f"{who}: no process of a handler is left", 20)
         t.expect(t.count("status = 3") == 0, f"{who}: a task is still running")
         _handle_in_groups(t, 100)
         t.dqd(keep=True)
@@ -104,7 +121,8 @@ def root_runner(t):
 
 @case("unkillable-runner", 39, 20)
 def unkillable_runner(t):
-    """The poller has no right to kill its runner, which is stopped: it says so, renews no lease, and gives no task back."""
+    """The poller has no right to kill its runner, which is stopped. It logs that, renews no lease, and gives
+    no task back."""
     if not _as_root(t, 4000, lease="4s"):
         return
     wrapper = t.dir + "/dqd"
@@ -119,15 +137,23 @@ def unkillable_runner(t):
     t.faults.add("stopped-runner", lasting=True)
     os.kill(runner, signal.SIGSTOP)
     try:
-        t.wait(lambda: "neither answers nor may it be killed" in d.log(), "the poller says that it cannot kill it", 20)
+        t.wait(
+            lambda: "neither answers nor may it be killed" in d.log(),
+            "the poller logs that it cannot kill its runner",
+            20,
+        )
         leases = t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3")
         t.wait(lambda: not d.alive(), "the poller ends", 20)
-        t.expect(len(leases) == 2 and t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3") == leases,
-                 "a lease was renewed, or a task was given back")
-        t.expect(d.log().count("runs again when its lease has ended") == 2, "the log does not say what becomes of the tasks")
+        t.expect(
+            len(leases) == 2 and t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3") == leases,
+            "a lease was renewed, or a task was given back",
+        )
+        t.expect(
+            d.log().count("runs again when its lease has ended") == 2, "the log does not say when the tasks run again"
+        )
     finally:
         os.kill(runner, signal.SIGCONT)
-    t.wait(lambda: not _left(t), "the runner kills what it has started when it goes on", 10)
+    t.wait(lambda: not _left(t), "the runner kills its handlers when it continues", 10)
     t.dqd()
     t.wait_finished(60)
     oracle = Oracle(t)
@@ -139,16 +165,16 @@ def _cancel_frozen(t, who):
     t.configure(poll_interval="200ms", lease="20s", slots=2)
     t.handlers({"t": {"max_running": 2}}, kill_grace="200ms")
     d = t.dqd()
-    t.add(200, words="ms=10")  # it learns that they are short, and claims ahead
+    t.add(200, words="ms=10")  # dqd learns that they are short, and claims ahead
     t.wait_finished(30)
     t.add(12, words="ms=500")
-    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and wait", 10)
+    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and waiting", 10)
     freeze = t.faults.add("freeze", pids=d.pids(who))
     d.send(who, signal.SIGSTOP)
     t.dq("cancel", "--tag", "t", "--status", "pending,running", "-y")
     at = time.monotonic() * 1e6
     t.sleep(2.5)
-    d.send("runner", signal.SIGCONT)  # first: its poller could have told it of the cancel
+    d.send("runner", signal.SIGCONT)  # first, so that its poller cannot report the cancellation before
     t.sleep(0.2)
     d.send(who, signal.SIGCONT)
     freeze["until"] = time.monotonic()
@@ -156,18 +182,22 @@ def _cancel_frozen(t, who):
     t.sleep(0.5)
     oracle = Oracle(t)
     oracle.check()
-    late = [(a.start - at) / 1000 for attempts in oracle.attempts.values() for a in attempts if a.start > at + 1_500_000]
+    late = [
+        (a.start - at) / 1000 for attempts in oracle.attempts.values() for a in attempts if a.start > at + 1_500_000
+    ]
     t.expect(not late, f"{len(late)} were started up to {max(late, default=0):.0f} ms after they had been cancelled")
     t.expect(t.count("status IN (0, 3)") == 0 and t.count(f"status = {CANCELLED}") >= 8, "not all are cancelled")
 
 
 @case("cancel-frozen", 13, 15)
 def cancel_frozen(t):
-    """Tasks that are claimed and wait for a slot are cancelled while their dqd is frozen: after the thaw none of them is started."""
+    """Claimed tasks that wait for a slot are cancelled while their dqd is frozen. After the thaw none of them
+    starts."""
     _cancel_frozen(t, "both")
 
 
 @case("cancel-frozen-poller", 13, 15)
 def cancel_frozen_poller(t):
-    """The same while only the poller is frozen: its runner starts no more of them."""
+    """Claimed tasks that wait for a slot are cancelled while only the poller is frozen. The runner stops
+    starting them."""
     _cancel_frozen(t, "poller")

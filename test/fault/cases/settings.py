@@ -1,4 +1,5 @@
-"""Settings of servers and sessions that people have (scenario 34): what exit 0 says is so, or dq says which setting is in the way."""
+"""Unusual settings of servers and sessions (scenario 34): exit status 0 is true, or dq names the setting that
+prevents it."""
 import json
 
 from cases import case
@@ -6,7 +7,7 @@ from harness import mysql
 from harness.oracle import Oracle
 from harness.proxy import Rule
 
-# By what it does to a session; each as the server's init_connect and as init_command of dq.ini.
+# By effect on a session; each is used as init_connect of the server and as init_command in dq.ini.
 SESSIONS = {
     "autocommit off": "SET autocommit = 0",
     "a transaction left open": "START TRANSACTION",
@@ -22,7 +23,7 @@ SESSIONS = {
     "last id for NULL": "SET sql_auto_is_null = 1",
     "short waits": "SET wait_timeout = 1, net_read_timeout = 1, net_write_timeout = 1, innodb_lock_wait_timeout = 1",
 }
-# For all sessions of a server.
+# These affect all sessions of a server.
 SERVERS = {
     "autocommit off": "SET GLOBAL autocommit = 0",
     "Oracle's mode": "SET GLOBAL sql_mode = 'ORACLE'",
@@ -37,27 +38,43 @@ TAG = "größe"
 
 
 def _stored(t, task):
-    return t.sql(f"SELECT message_body FROM dq_task WHERE id = {int(task)} AND HEX(tag) = '{TAG.encode().hex().upper()}'", raw=True)
+    return t.sql(
+        f"SELECT message_body FROM dq_task WHERE id = {int(task)} AND HEX(tag) = '{TAG.encode().hex().upper()}'",
+        raw=True,
+    )
 
 
 def _work(t, what, ini):
-    """Every way to store, and all that becomes of a task; ends with empty tables."""
+    """Stores tasks in every way and takes them through every state; leaves empty tables."""
     for body in BODIES:
         task = t.dq("add", TAG, "-", body=body, ini=ini).stdout
-        t.expect(_stored(t, task) == [(body,)], f"{what}: dq add said {task}, of {body[:20]} is stored {str(_stored(t, task))[:80]}")
-    lines = [{"tag": TAG, "body": text, "key": key} for text, key in (("'\\\u00e9", "ä"), ("x" * LONG, "b"), ("again", "ä"))]
+        t.expect(
+            _stored(t, task) == [(body,)],
+            f"{what}: dq add said {task}, of {body[:20]} is stored {str(_stored(t, task))[:80]}",
+        )
+    lines = [
+        {"tag": TAG, "body": text, "key": key}
+        for text, key in (("'\\\u00e9", "ä"), ("x" * LONG, "b"), ("again", "ä"))
+    ]
     said = t.dq("add", "--from", "-", body="".join(json.dumps(line) + "\n" for line in lines).encode(), ini=ini)
     t.expect(b"2 added, 1 kept" in said.stdout, f"{what}: {said.stdout}")
     task = t.dq("add", TAG, "-", "--key", "ä", "--key-conflict", "replace", body=BODIES[2], ini=ini).stdout
     t.expect(_stored(t, task) == [(BODIES[2],)], f"{what}: not replaced")
     t.dq("add", "fail", "-", body=b"", ini=ini)
-    # A task of a dqd that is gone.
+    # A task of a dqd that no longer exists.
     task = int(t.dq("add", TAG, "-", body=b"", ini=ini).stdout)
-    t.sql("UPDATE dq_task SET status = 3, version = 1, attempt = 1, host = 'gone', pid = 1, claim_token = REPEAT('x', 16),"
-          f" lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = {task}")
+    t.sql(
+        "UPDATE dq_task SET status = 3, version = 1, attempt = 1, host = 'gone', pid = 1, claim_token ="
+        " REPEAT('x', 16),"
+        f" lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = {task}"
+    )
     d = t.dqd(ini=ini)
-    t.wait(lambda: t.count("status = 1") == len(BODIES) + 3 and t.count("status = 2") == 1, f"{what}: all tasks have been run", 30)
-    t.expect(d.stop() == 0, f"{what}: dqd did not end well")
+    t.wait(
+        lambda: t.count("status = 1") == len(BODIES) + 3 and t.count("status = 2") == 1,
+        f"{what}: all tasks have been run",
+        30,
+    )
+    t.expect(d.stop() == 0, f"{what}: dqd did not exit with 0")
     attempts = t.sql("SELECT outcome, COUNT(*) FROM dq_attempt GROUP BY outcome ORDER BY outcome")
     t.expect(attempts == [("exit", "1"), ("lease-expired", "1")], f"{what}: {attempts}")
     t.dq("retry", "--status", "failed", "-y", ini=ini)
@@ -76,10 +93,16 @@ def _ways(t):
     return [{}, t.proxy(tcp=True).settings()]
 
 
-@case("server-settings", 34, 30, options="--loose-skip-character-set-client-handshake --character-set-server=latin1", tls="full")
+@case(
+    "server-settings",
+    34,
+    30,
+    options="--loose-skip-character-set-client-handshake --character-set-server=latin1",
+    tls="full",
+)
 def server_settings(t):
-    """Settings of sessions and servers that people have, among them a server that forces latin1: exit 0 means stored as given, and
-    every task runs, fails, is taken back, retried and deleted as elsewhere."""
+    """Servers and sessions have unusual settings, such as a forced latin1. Exit status 0 means stored as
+    given, and every task runs, fails, is taken back, retried and deleted as usual."""
     t.handlers({TAG: {"run": "'true'"}, "fail": {"run": "exit 64"}})
     ways = _ways(t)
     n = 0
@@ -113,8 +136,8 @@ def server_settings(t):
 
 @case("settings-refused", 34, 8, options="--loose-secure-timestamp=YES")
 def settings_refused(t):
-    """A server whose clock no session may set is as good as any; another setting that it refuses, or a packet limit that is too small,
-    is named before anything is done; so is a server that is offline."""
+    """A server that does not let sessions set the clock works. Any other refused setting, a packet limit that
+    is too small, or an offline server is named before anything is done."""
     t.handlers({TAG: {"run": "'true'"}, "fail": {"run": "exit 64"}})
     _work(t, "secure_timestamp", t.ini)
     proxy = t.proxy()
@@ -127,7 +150,10 @@ def settings_refused(t):
     proxy.rules = []
     t.sql("SET GLOBAL max_allowed_packet = 65536")
     done = t.run("dqd", "--once", "--config", t.ini)
-    t.expect(done.returncode == 78 and b"max_allowed_packet" in done.stderr, f"small packets: {done.returncode} {done.stderr}")
+    t.expect(
+        done.returncode == 78 and b"max_allowed_packet" in done.stderr,
+        f"small packets: {done.returncode} {done.stderr}",
+    )
     t.sql("SET GLOBAL max_allowed_packet = 16777216")
     if t.sql("SHOW GLOBAL VARIABLES LIKE 'offline_mode'"):
         t.sql("SET GLOBAL offline_mode = 1")
@@ -139,8 +165,8 @@ def settings_refused(t):
 
 @case("small-packets", 34, 5)
 def small_packets(t):
-    """Outputs as long as output_limit allows, at packet limits that are no longer: each result is recorded at once, with as much of the
-    end of its output as fits, and no connection breaks."""
+    """Outputs reach output_limit while packets are no larger. Each result is recorded at once, with as much of
+    the end of its output as fits, and no connection breaks."""
     with open(t.dir + "/output", "wb") as f:
         f.write(t.rng.randbytes(1 << 20))
     t.handlers({"t": "", "long": {"run": f"'cat {t.dir}/output; exit 1'", "output_limit": "1m", "retry": "[]"}})
@@ -152,15 +178,23 @@ def small_packets(t):
             t.add(20, tag="long", key=False)
             t.add(50)
             t.wait_finished(30)
-            t.expect(d.stop() == 0, "dqd did not end well")
+            t.expect(d.stop() == 0, "dqd did not exit with 0")
         finally:
             t.sql("SET GLOBAL max_allowed_packet = 16777216")
         t.expect("the database" not in d.log(), f"max_allowed_packet {limit}: a connection broke: {d.log()[-500:]}")
         least = min(1 << 20, limit - 8192)
-        lengths = t.sql("SELECT MIN(LENGTH(t.output)), MAX(LENGTH(t.output)), COUNT(*) FROM dq_task t JOIN dq_attempt a ON a.task_id = t.id"
-                        " AND a.output = t.output WHERE t.tag = 'long' AND t.status = 2")[0]
-        t.expect(int(lengths[0]) >= least and int(lengths[1]) <= limit and lengths[2] == "20", f"max_allowed_packet {limit}: {lengths}")
+        lengths = t.sql(
+            "SELECT MIN(LENGTH(t.output)), MAX(LENGTH(t.output)), COUNT(*) FROM dq_task t JOIN dq_attempt a ON"
+            " a.task_id = t.id"
+            " AND a.output = t.output WHERE t.tag = 'long' AND t.status = 2"
+        )[0]
+        t.expect(
+            int(lengths[0]) >= least and int(lengths[1]) <= limit and lengths[2] == "20",
+            f"max_allowed_packet {limit}: {lengths}",
+        )
         cut = t.count("tag = 'long' AND output LIKE '[dq: of 1048576 bytes the last %max_allowed_packet%'")
-        t.expect(cut == (0 if limit > 1 << 20 else 20), f"max_allowed_packet {limit}: {cut} outputs say that they were cut")
+        t.expect(
+            cut == (0 if limit > 1 << 20 else 20), f"max_allowed_packet {limit}: {cut} outputs say that they were cut"
+        )
         t.dq("delete", "--tag", "long", "--status", "failed", "-y")
     Oracle(t).check()

@@ -10,7 +10,8 @@ from harness.proxy import Rule
 
 @case("term-in-batch", 12, 10)
 def term_in_batch(t):
-    """SIGTERM with tasks running and waiting: nothing new is claimed, the unstarted are given back within a second, the rest finishes."""
+    """dqd gets SIGTERM with tasks running and waiting. It claims nothing more, gives unstarted tasks back
+    within a second, and lets the others finish."""
     t.configure(slots=4, drain_timeout="20s")
     t.handlers({"t": ""}, max_running=4)
     d = t.dqd()
@@ -20,15 +21,15 @@ def term_in_batch(t):
     t.faults.add("term")
     began = time.monotonic()
     d.process.send_signal(signal.SIGTERM)
-    t.wait(lambda: t.count("status = 3") <= 4, "the unstarted are given back", 5, 0.005)
+    t.wait(lambda: t.count("status = 3") <= 4, "unstarted tasks are given back", 5, 0.005)
     gave = time.monotonic() - began
-    t.expect(gave <= 1.0, f"giving back took {gave:.2f} s")
+    t.expect(gave <= 1.0 * t.slowness(), f"giving unstarted tasks back took {gave:.2f} s")
     t.add(5)
     t.expect(d.process.wait(20) == 0, "dqd did not exit with 0")
     t.note(f"given back after {gave * 1000:.0f} ms, ended after {(time.monotonic() - began) * 1000:.0f} ms")
     t.expect(t.count("status = 3") == 0, "a task was left running")
-    t.expect(t.count("status = 0 AND attempt = 0") == t.count("status = 0"), "an attempt was burned")
-    t.expect(t.one("SELECT COUNT(*) FROM dq_poller") == 0, "it has not left the list of pollers")
+    t.expect(t.count("status = 0 AND attempt = 0") == t.count("status = 0"), "an attempt was used up")
+    t.expect(t.one("SELECT COUNT(*) FROM dq_poller") == 0, "it is still registered")
     t.dqd()
     t.wait_finished(60)
     oracle = Oracle(t)
@@ -38,7 +39,8 @@ def term_in_batch(t):
 
 @case("term-twice", 12, 10)
 def term_twice(t):
-    """A second SIGTERM kills what runs and gives it back at once; TERM and then KILL loses nothing."""
+    """A second SIGTERM kills running handlers and gives their tasks back at once. SIGTERM followed by SIGKILL
+    loses nothing."""
     t.configure(drain_timeout="60s")
     d = t.dqd()
     t.add(4, words="ms=3000")
@@ -67,11 +69,11 @@ def term_twice(t):
 
 @case("cancel-races", 13, 15)
 def cancel_races(t):
-    """dq cancel against claims, runs and ends: exactly one winner each, and no start after an acknowledged cancel of a pending
-    task."""
+    """dq cancel races with claims, runs and ends. Each race has exactly one winner, and no pending task starts
+    after its cancellation was acknowledged."""
     rounds = 600 if t.full else 60
     proxy = t.proxy()
-    proxy.rules = [Rule("claim", "delay", 0.5, seconds=0.05)]  # after the candidates were read
+    proxy.rules = [Rule("claim", "delay", 0.5, seconds=0.05)]  # after the candidates have been read
     t.configure(proxy.settings(), poll_interval="20ms")
     t.handlers({"t": ""}, kill_grace="200ms")
     for _ in range(2):
@@ -80,8 +82,9 @@ def cancel_races(t):
     t.faults.add("cancels")
     for _ in range(rounds):
         t.added += 1
-        done = t.dq("add", "t", "-", "--key", f"k{t.added}", "--in", "60ms",
-                    body=f"@ms={t.rng.choice((0, 20, 200))}".encode())
+        done = t.dq(
+            "add", "t", "-", "--key", f"k{t.added}", "--in", "60ms", body=f"@ms={t.rng.choice((0, 20, 200))}".encode()
+        )
         task = int(done.stdout)
         t.acked.add(f"k{t.added}")
         time.sleep(t.rng.uniform(0, 0.16))
@@ -91,40 +94,60 @@ def cancel_races(t):
     oracle = Oracle(t)
     oracle.check()
     for task, at in acknowledged.items():
-        t.expect(int(oracle.rows[task][2]) == CANCELLED, f"task {task} was cancelled, but is in state {oracle.rows[task][2]}")
+        t.expect(
+            int(oracle.rows[task][2]) == CANCELLED,
+            f"task {task} was cancelled, but is in state {oracle.rows[task][2]}",
+        )
         for a in oracle.attempts.get(task, []):
             # the claim came before the cancel; the start may follow within the poll interval, and is then killed
-            t.expect(a.start <= at + 1_000_000, f"task {task} was started {(a.start - at) / 1000:.0f} ms after its cancel")
-    for (task,) in t.sql(f"SELECT id FROM dq_task WHERE status = {CANCELLED} AND finish_time < expected_time - INTERVAL 6000 MICROSECOND"):
+            t.expect(
+                a.start <= at + 1_000_000, f"task {task} was started {(a.start - at) / 1000:.0f} ms after its cancel"
+            )
+    for (task,) in t.sql(
+        f"SELECT id FROM dq_task WHERE status = {CANCELLED} AND finish_time < expected_time - INTERVAL 6000 MICROSECOND"
+    ):
         t.expect(int(task) not in oracle.attempts, f"task {task} was cancelled in time, and was started")
     for task, row in oracle.rows.items():
-        t.expect((int(row[2]) == CANCELLED) == (task in acknowledged), f"task {task}: state {row[2]} does not fit what dq cancel said")
+        t.expect(
+            (int(row[2]) == CANCELLED) == (task in acknowledged),
+            f"task {task}: state {row[2]} does not fit what dq cancel said",
+        )
     ran = sum(1 for task in acknowledged if oracle.attempts.get(task))
     t.note(f"{len(acknowledged)} of {rounds} cancelled, {ran} of them had been started")
-    t.expect(10 <= len(acknowledged) < rounds, "the race was no race")
+    t.expect(10 <= len(acknowledged) < rounds, "one side won every race")
+
+
+def _left(t):
+    """Pids of handlers that still run."""
+    return subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout.split()
 
 
 @case("cancel-running", 13, 10)
 def cancel_running(t):
-    """A running task that is cancelled: its handler gets TERM within a poll interval, KILL after the grace."""
+    """A running task is cancelled. Its handler gets SIGTERM within a poll interval and SIGKILL after the grace
+    period."""
     t.configure(poll_interval="200ms", lease="10s")
     t.handlers({"t": "", "stubborn": "ignore ms=8000"}, kill_grace="500ms")
     t.dqd()
     t.add(3, words="ms=8000")
     t.add(3, "stubborn")
     t.wait(lambda: t.count("status = 3") == 6, "all run", 10)
-    t.wait(lambda: sum(line.startswith("S") for line in open(t.journal, encoding="ascii")) == 6, "all have started", 10)
+    t.wait(
+        lambda: sum(line.startswith("S") for line in open(t.journal, encoding="ascii")) == 6, "all have started", 10
+    )
     t.faults.add("cancel")
     at = time.monotonic() * 1e6
     t.dq("cancel", "--tag", "*", "-y")
-    t.sleep(2.5)
+    t.wait(lambda: not _left(t), "no handler is left", 20)
+    slow = t.slowness()
     oracle = Oracle(t)
     oracle.check()
     for attempts in oracle.attempts.values():
         lived = (attempts[0].alive - at) / 1000
         stubborn = t.one(f"SELECT tag FROM dq_task WHERE id = {attempts[0].id}") == "stubborn"
-        t.expect(lived <= 200 + 1000 + (500 if stubborn else 0), f"task {attempts[0].id} lived {lived:.0f} ms after its cancel")
+        t.expect(
+            lived <= 200 + 1000 * slow + (500 if stubborn else 0),
+            f"task {attempts[0].id} lived {lived:.0f} ms after its cancel",
+        )
     t.expect(t.count(f"status = {CANCELLED} AND version = 2") == 6, "not all are cancelled")
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled'") == 6, "the history is wrong")
-    left = subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout
-    t.expect(not left, "a handler is still there")

@@ -1,4 +1,4 @@
-"""Who is talked to (scenario 28)."""
+"""TLS: the identity of the server, and the secrecy of the password (scenario 28)."""
 import os
 import re
 import socket
@@ -15,8 +15,8 @@ CLIENT_SSL = 0x800
 
 
 class _Impostor:
-    """Takes one connection as a server of MySQL would, with that certificate (None: offers no TLS), keeps what it is sent in the clear
-    and under TLS, and denies access."""
+    """Accepts one connection as a MySQL server would, with this certificate (None: offers no TLS), keeps what it
+    receives in the clear and under TLS, and denies access."""
 
     plugin = b"mysql_native_password"
 
@@ -33,8 +33,19 @@ class _Impostor:
 
     def _greeting(self):
         flags = 0x1 | 0x2 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000 | (CLIENT_SSL if self.context else 0)
-        return (b"\x0a5.5.5-10.11.0-MariaDB\0" + b"\1\0\0\0" + b"12345678\0" + (flags & 0xffff).to_bytes(2, "little") + b"\x2d\2\0"
-                + (flags >> 16).to_bytes(2, "little") + b"\x15" + bytes(10) + b"123456789012\0" + self.plugin + b"\0")
+        return (
+            b"\x0a5.5.5-10.11.0-MariaDB\0"
+            + b"\1\0\0\0"
+            + b"12345678\0"
+            + (flags & 0xFFFF).to_bytes(2, "little")
+            + b"\x2d\2\0"
+            + (flags >> 16).to_bytes(2, "little")
+            + b"\x15"
+            + bytes(10)
+            + b"123456789012\0"
+            + self.plugin
+            + b"\0"
+        )
 
     def _serve(self):
         client, _ = self.listener.accept()
@@ -64,8 +75,8 @@ class _Impostor:
 
 
 class _Listener(_Impostor):
-    """Offers no TLS and asks for the password: as caching_sha2_password does if it does not remember the account, or by `ask` in the
-    clear."""
+    """Offers no TLS and asks for the password: as caching_sha2_password does for an account it does not remember, or
+    in the clear with `ask`."""
 
     plugin = b"caching_sha2_password"
 
@@ -86,7 +97,7 @@ class _Listener(_Impostor):
             return client
         client.sendall(mysql.packet(2, self.ask or b"\1\4"))
         data = self._hear(client)
-        if data[4:] == b"\2":  # wants to know the key of the server
+        if data[4:] == b"\2":  # asks for the public key of the server
             client.sendall(mysql.packet(4, b"\1" + self.key))
             self._hear(client)
         if data:
@@ -95,7 +106,7 @@ class _Listener(_Impostor):
 
 
 class _Quitter(_Impostor):
-    """Offers TLS, and breaks the handshake off or says nothing more."""
+    """Offers TLS, then breaks off the handshake or never answers."""
 
     def __init__(self, directory, how):
         self.how, self.stalled = how, threading.Event()
@@ -112,7 +123,7 @@ class _Quitter(_Impostor):
 
 
 def _certificates(t):
-    """Their directory; s3cret is in the file password above."""
+    """The directory of the certificates. The file password beside it contains s3cret."""
     directory = t.dir + "/tls"
     os.mkdir(directory)
     for name in ("authority", "other"):
@@ -128,8 +139,18 @@ def _configure(t, host, mode, **keys):
     if isinstance(host, int):
         host = f"127.0.0.1:{host}"
     verify = {"tls_ca": t.dir + "/tls/authority.pem"} if mode.startswith("verify") else {}
-    return t.configure({"socket": None, "host": host, "user": "dqtls", "password_file": t.dir + "/password", "tls": mode, **verify,
-                        **keys}, path=t.dir + "/tls.ini")
+    return t.configure(
+        {
+            "socket": None,
+            "host": host,
+            "user": "dqtls",
+            "password_file": t.dir + "/password",
+            "tls": mode,
+            **verify,
+            **keys,
+        },
+        path=t.dir + "/tls.ini",
+    )
 
 
 def _client(t):
@@ -138,21 +159,22 @@ def _client(t):
 
 
 def _trusts_loopback(t):
-    """MariaDB's library from 3.4 on does not look at the host's name on loopback addresses; before 3.3 it tells its server's version."""
+    """MariaDB's library does not check the host's name on loopback addresses since 3.4; before 3.3 it reports the
+    version of the server as its own."""
     name, major, minor = _client(t)
     return name.startswith(b"MariaDB") and (3, 4) <= (int(major), int(minor)) < (10, 0)
 
 
 def _offers_tls(t):
-    """Whether the server of the trial has a certificate: MariaDB says so in a variable, MySQL shows when it ends."""
+    """Whether the server has a certificate: MariaDB has a variable for that, MySQL shows when it expires."""
     have = t.sql("SHOW VARIABLES LIKE 'have_ssl'") or t.sql("SHOW STATUS LIKE 'Ssl_server_not_after'")
     return have[0][1] not in ("", "NO", "DISABLED")
 
 
 @case("tls", 28, 15)
 def tls(t):
-    """A server with a certificate of another authority, for another host, or expired, or without TLS: refused where the settings ask
-    for it, and nothing is sent."""
+    """A server has a certificate of another authority, for another host, or an expired one, or offers no TLS.
+    It is refused if the settings ask for it, and nothing is sent."""
     directory = _certificates(t)
     certificates.certificate(directory, "wrong-authority", "other")
     certificates.certificate(directory, "wrong-host", "authority", host="IP:127.0.0.2,DNS:db.example")
@@ -165,8 +187,12 @@ def tls(t):
         t.faults.add("impostor", certificate=certificate, mode=mode)
         return done, impostor
 
-    for certificate, modes in (("wrong-authority", ("verify-ca", "verify-identity")), ("expired", ("verify-ca", "verify-identity")),
-                               ("wrong-host", ("verify-identity",)), (None, ("required", "verify-ca", "verify-identity"))):
+    for certificate, modes in (
+        ("wrong-authority", ("verify-ca", "verify-identity")),
+        ("expired", ("verify-ca", "verify-identity")),
+        ("wrong-host", ("verify-identity",)),
+        (None, ("required", "verify-ca", "verify-identity")),
+    ):
         for mode in modes:
             if (certificate, mode) == ("wrong-host", "verify-identity") and _trusts_loopback(t):
                 continue
@@ -174,23 +200,32 @@ def tls(t):
             what = f"{certificate or 'no TLS'}, {mode}"
             t.expect(done.returncode == 78, f"{what}: status {done.returncode}: {done.stderr}")
             t.expect(b"s3cret" not in done.stderr, f"{what}: the password is shown")
-            t.expect(not impostor.clear and not impostor.secret, f"{what}: was sent {impostor.clear or impostor.secret}")
+            t.expect(
+                not impostor.clear and not impostor.secret, f"{what}: was sent {impostor.clear or impostor.secret}"
+            )
     for certificate, mode in (("good", "verify-identity"), ("wrong-host", "verify-ca"), ("expired", "required")):
         done, impostor = attempt(certificate, mode)
         t.expect(done.returncode == 77, f"{certificate}, {mode}: status {done.returncode}: {done.stderr}")
-        t.expect(b"dqtls" in impostor.secret and not impostor.clear, f"{certificate}, {mode}: no log-in under TLS")
+        t.expect(b"dqtls" in impostor.secret and not impostor.clear, f"{certificate}, {mode}: no login under TLS")
 
     if not _offers_tls(t):
         for mode in ("required", "verify-ca", "verify-identity"):
-            t.dq("list", ini=t.configure({"tls": mode, "tls_ca": directory + "/authority.pem"}, path=t.dir + "/local.ini"))
+            t.dq(
+                "list",
+                ini=t.configure({"tls": mode, "tls_ca": directory + "/authority.pem"}, path=t.dir + "/local.ini"),
+            )
 
     for name in ("good.key", "good.pem", "authority.pem"):
         os.chmod(f"{directory}/{name}", 0o644)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = Server(t.server.top, t.dir + "/server", t.environment,
-                    f"--skip-networking=0 --bind-address=127.0.0.1 --port={port} --ssl-ca={directory}/authority.pem"
-                    f" --ssl-cert={directory}/good.pem --ssl-key={directory}/good.key")
+    server = Server(
+        t.server.top,
+        t.dir + "/server",
+        t.environment,
+        f"--skip-networking=0 --bind-address=127.0.0.1 --port={port} --ssl-ca={directory}/authority.pem"
+        f" --ssl-cert={directory}/good.pem --ssl-key={directory}/good.key",
+    )
     try:
         root = server.client("mysql")
         root.query("CREATE USER dqtls@'127.0.0.1' IDENTIFIED BY 's3cret' REQUIRE SSL")
@@ -199,26 +234,37 @@ def tls(t):
             t.dq("init", ini=_configure(t, port, mode))
             t.dq("add", "t", ini=_configure(t, port, mode))
         t.run("dqd", "--config", _configure(t, port, "verify-identity"))
-        t.expect(root.query(f"SELECT COUNT(*) FROM {t.database}.dq_task WHERE status = 1") == [("3",)], "dqd does not work under TLS")
+        t.expect(
+            root.query(f"SELECT COUNT(*) FROM {t.database}.dq_task WHERE status = 1") == [("3",)],
+            "dqd does not work under TLS",
+        )
         t.dq("list", ini=_configure(t, port, "disabled"), status=(77, 78))
         begun = root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'")
         t.dq("list", ini=t.configure({"socket": server.socket, "tls": "preferred"}, path=t.dir + "/local.ini"))
-        t.expect(root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'") == begun, "TLS over a local socket, where nobody asks for it")
+        t.expect(
+            root.query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'") == begun,
+            "TLS is used over a local socket although it is not required",
+        )
     finally:
         server.destroy()
 
 
 @case("tls-password", 28, 5)
 def tls_password(t):
-    """A server that offers no TLS asks for the password: it is never sent in the clear, whatever tls and an option file say."""
+    """A server that offers no TLS asks for the password. It is never sent in the clear, whatever tls and an
+    option file say."""
     directory = _certificates(t)
-    subprocess.run(["openssl", "pkey", "-in", "good.key", "-pubout", "-out", "good.public"], cwd=directory, check=True)
+    subprocess.run(
+        ["openssl", "pkey", "-in", "good.key", "-pubout", "-out", "good.public"], cwd=directory, check=True
+    )
     options = t.dir + "/options"
     with open(options, "w", encoding="ascii") as f:
         f.write(f"[client]\nssl-ca={directory}/authority.pem\n")
     switch = b"\xfemysql_clear_password\0"
     name, major, _ = _client(t)
-    refuses = not name.startswith(b"MariaDB") or int(major) < 10  # before 3.3 it cannot, and tells its server's version
+    refuses = (
+        not name.startswith(b"MariaDB") or int(major) < 10
+    )  # before 3.3 it cannot, and reports the version of the server as its own
     for ask, status in ((None, 77), (switch, 78)) if refuses else ((None, 77),):
         for mode, keys in (("preferred", {}), ("disabled", {}), ("disabled", {"defaults_file": options})):
             listener = _Listener(directory, ask)
@@ -226,19 +272,31 @@ def tls_password(t):
             listener.thread.join(30)
             t.faults.add("listener", mode=mode)
             what = f"tls = {mode} {keys}, {ask or 'caching_sha2_password'}"
-            t.expect(b"dqtls" in listener.clear, f"{what}: no log-in: {done.stderr}")
+            t.expect(b"dqtls" in listener.clear, f"{what}: no login: {done.stderr}")
             t.expect(b"s3cret" not in listener.clear, f"{what}: the password was sent in the clear: {listener.clear}")
             t.expect(done.returncode == status, f"{what}: status {done.returncode}: {done.stderr}")
 
 
 @case("tls-handshake-breaks", 28, 10)
 def tls_handshake_breaks(t):
-    """The first host breaks off the TLS handshake, or never answers: no fault of the settings, the next host is tried."""
+    """The first host breaks off the TLS handshake, or never answers. The next host is tried."""
     directory = _certificates(t)
     for how in ("end", "reset", "stall"):
         for mode in ("required", "verify-identity"):
             first, second = _Quitter(directory, how), _Impostor(directory, "good")
-            done = t.dq("list", ini=_configure(t, f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}", mode, connect_timeout="1s",
-                                               read_timeout="1s"), status=None)
+            done = t.dq(
+                "list",
+                ini=_configure(
+                    t,
+                    f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}",
+                    mode,
+                    connect_timeout="1s",
+                    read_timeout="1s",
+                ),
+                status=None,
+            )
             t.faults.add("broken handshake", how=how, mode=mode)
-            t.expect(b"denied by the impostor" in done.stderr, f"{how}, {mode}: the second host was not asked: {done.stderr}")
+            t.expect(
+                b"denied by the impostor" in done.stderr,
+                f"{how}, {mode}: the second host was not tried: {done.stderr}",
+            )

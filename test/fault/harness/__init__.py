@@ -1,1 +1,1 @@
-"""The fault harness: a private server, dqd processes, faults, and the oracle that judges what came of them."""
+"""The fault harness: a private server, dqd processes, faults, and the oracle that checks the result."""

@@ -8,17 +8,66 @@ def _openssl(directory, *words):
 
 def authority(directory, name):
     """name.pem and name.key: an authority that signs."""
-    _openssl(directory, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key",
-             "-out", f"{name}.pem", "-addext", "basicConstraints=critical,CA:TRUE")
+    _openssl(
+        directory,
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        f"/CN={name}",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.pem",
+        "-addext",
+        "basicConstraints=critical,CA:TRUE",
+    )
 
 
 def certificate(directory, name, signer, host="IP:127.0.0.1", end="21000101000000Z"):
     """name.pem and name.key: a server's certificate for that host, valid until then."""
     with open(f"{directory}/{name}.cnf", "w", encoding="ascii") as f:
-        f.write(f"[ca]\ndefault_ca = a\n[a]\ndatabase = {name}.index\nnew_certs_dir = .\nrand_serial = yes\ndefault_md = sha256\n"
-                "policy = p\nx509_extensions = e\n[p]\ncommonName = supplied\n[e]\nbasicConstraints = CA:FALSE\n"
-                f"subjectAltName = {host}\n")
+        f.write(
+            f"[ca]\ndefault_ca = a\n[a]\ndatabase = {name}.index\nnew_certs_dir = .\nrand_serial = yes\ndefault_md"
+            " = sha256\n"
+            "policy = p\nx509_extensions = e\n[p]\ncommonName = supplied\n[e]\nbasicConstraints = CA:FALSE\n"
+            f"subjectAltName = {host}\n"
+        )
     open(f"{directory}/{name}.index", "w", encoding="ascii").close()  # pylint: disable=consider-using-with
-    _openssl(directory, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-    _openssl(directory, "ca", "-batch", "-notext", "-config", f"{name}.cnf", "-cert", f"{signer}.pem", "-keyfile", f"{signer}.key",
-             "-startdate", "20000101000000Z", "-enddate", end, "-in", f"{name}.csr", "-out", f"{name}.pem")
+    _openssl(
+        directory,
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=server",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.csr",
+    )
+    _openssl(
+        directory,
+        "ca",
+        "-batch",
+        "-notext",
+        "-config",
+        f"{name}.cnf",
+        "-cert",
+        f"{signer}.pem",
+        "-keyfile",
+        f"{signer}.key",
+        "-startdate",
+        "20000101000000Z",
+        "-enddate",
+        end,
+        "-in",
+        f"{name}.csr",
+        "-out",
+        f"{name}.pem",
+    )

@@ -1,12 +1,13 @@
-"""The driver that hurts running dqds and the database, at random times of a seeded generator."""
+"""Kills and freezes running dqds and the database at random times from a seeded generator."""
 import os
 import signal
 import time
 
 
 class Chaos:
-    """`wants`: how many faults of each kind: kill (a random one of poller, runner, both), kill-database, freeze. They come in random
-    order, `pause` seconds (low, high) apart. Call step() while the trial goes on; done() when all were made."""
+    """`wants`: how many faults of each kind: kill (randomly the poller, the runner or both), kill-database,
+    freeze. They come in random order, `pause` seconds (low, high) apart. Call step() repeatedly until done()
+    returns true."""
 
     def __init__(self, trial, pause, freeze_s=(2.5, 4.0), **wants):
         self.t, self.rng, self.pause, self.freeze_s = trial, trial.rng, pause, freeze_s
@@ -30,7 +31,7 @@ class Chaos:
                 self.next_at = time.monotonic() + self.rng.uniform(*self.pause)
 
     def run(self, until=None, timeout=90):
-        """Makes all faults, then waits until no task is left. until: an additional thing to do at every step."""
+        """Makes all faults, then waits until no task is left. until: called at every step."""
         end = time.monotonic() + timeout
         while not self.done():
             self.t.expect(time.monotonic() < end, f"faults {self.left} could not be made within {timeout} s")
@@ -41,7 +42,7 @@ class Chaos:
         self.t.wait_finished(timeout)
 
     def verify(self):
-        """A run in which fewer faults happened than asked has shown nothing."""
+        """Fails if fewer faults happened than requested: such a run proves nothing."""
         for kind, n in self.wants.items():
             kinds = ("freeze", "stall") if kind == "freeze" else (kind,)
             made = len(self.t.faults.of(*kinds))
@@ -69,7 +70,7 @@ class Chaos:
             victim.send(who, signal.SIGKILL)
             return True
         pids = victim.pids(who)
-        # Only a runner that is stopped cannot keep its promise to kill in time.
+        # Only a stopped runner cannot kill its handlers in time.
         entry = self.t.faults.add("stall" if who == "poller" else "freeze", who=who, pids=pids, runners=[runner])
         victim.send(who, signal.SIGSTOP)
         self.thaws.append((time.monotonic() + self.rng.uniform(*self.freeze_s), entry))
@@ -79,7 +80,7 @@ class Chaos:
         for pid in entry["pids"]:
             try:
                 os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:  # it was killed for its silence
+            except ProcessLookupError:  # it was killed because it did not answer
                 pass
         entry["until"] = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""dqd processes: started, hurt, and started again as systemd would."""
+"""dqd processes: started, killed or frozen, and restarted as systemd would."""
 import ctypes
 import os
 import signal
@@ -14,7 +14,7 @@ def _die_with_us():
 
 
 def children_of(pid):
-    """Of all its threads: the runner's handlers are children of those that start them."""
+    """The children of all its threads: a handler is a child of the thread that started it."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -34,22 +34,29 @@ def name_of(pid):
 
 
 class Dqd:
-    """One instance. `keep`: it is started anew when it has ended. `stderr`: a descriptor, instead of the log. Start it from the main thread only: the kernel kills it when the thread
-    that started it ends."""
+    """One instance. `keep`: it is restarted when it has exited. `stderr`: a descriptor, instead of the log. Start it
+    from the main thread only: the kernel kills it when the thread that started it ends."""
 
-    def __init__(self, program, arguments, log_path, keep=True, environment=None, stderr=None):  # pylint: disable=too-many-arguments
+    def __init__(
+        self, program, arguments, log_path, keep=True, environment=None, stderr=None
+    ):  # pylint: disable=too-many-arguments
         self.arguments = [program, *arguments]
         self.log_path, self.keep, self.stderr = log_path, keep, stderr
         self.environment = {**os.environ, **(environment or {})}
         self.starts, self.ended_at, self.process = 0, 0.0, None
-        self.runners = set()  # every runner it ever had, as far as seen
+        self.runners = set()  # every runner it was seen to have
         self.start()
 
     def start(self):
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log if self.stderr is None else self.stderr, env=self.environment,
-                preexec_fn=_die_with_us)  # pylint: disable=subprocess-popen-preexec-fn
+                self.arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log if self.stderr is None else self.stderr,
+                env=self.environment,
+                preexec_fn=_die_with_us,
+            )  # pylint: disable=subprocess-popen-preexec-fn
         self.starts += 1
         self.ended_at = 0.0
 
@@ -69,12 +76,12 @@ class Dqd:
         return None
 
     def handlers(self):
-        """Pids of the handlers that run now."""
+        """Pids of its running handlers."""
         runner = self.runner()
         return children_of(runner) if runner else []
 
     def watch(self):
-        """Starts it again where that is due."""
+        """Restarts it if that is due."""
         self.runner()
         if self.alive() or not self.keep:
             return
@@ -89,7 +96,7 @@ class Dqd:
         return [pid for pid in pids if pid]
 
     def send(self, who, number):
-        """To "poller", "runner" or "both". Returns the pids that got it."""
+        """Sends a signal to "poller", "runner" or "both". Returns the pids that got it."""
         pids = self.pids(who) if self.alive() else []
         for pid in pids:
             try:
@@ -103,7 +110,7 @@ class Dqd:
             return f.read()
 
     def stop(self, number=signal.SIGTERM, timeout=30.0):
-        """Ends it and returns its status; one that does not end in time is killed: None."""
+        """Stops it and returns its exit status; None if it had to be killed."""
         self.keep = False
         self.send("both", signal.SIGCONT)
         if self.alive():

@@ -1,4 +1,4 @@
-"""The fault log: what was done to the system, and when on the steady clock that the handlers' journal uses, too."""
+"""The fault log: what was done to the system, and when, by the steady clock that the handlers' journal also uses."""
 import json
 import threading
 import time
@@ -13,7 +13,7 @@ class FaultLog:
         self._lock = threading.Lock()
 
     def add(self, kind, **fields):
-        """Returns the entry, whose "until" the caller may set when the fault is over."""
+        """Returns the entry; the caller may set its "until" when the fault is over."""
         entry = {"at": time.monotonic(), "kind": kind, **fields}
         with self._lock:
             self.items.append(entry)

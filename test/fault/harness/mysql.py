@@ -1,13 +1,15 @@
-"""The MySQL client/server protocol, as far as the harness needs it: a small client, and packets for the proxy."""
+"""The part of the MySQL protocol that the harness needs: a small client, and packets for the proxy."""
 import socket
 import struct
 
 COM_QUIT, COM_QUERY = 1, 3
-_CAPABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000  # LONG_PASSWORD CONNECT_WITH_DB 41 TRANSACTIONS SECURE PLUGIN_AUTH
+_CAPABILITIES = (
+    0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
+)  # LONG_PASSWORD CONNECT_WITH_DB 41 TRANSACTIONS SECURE PLUGIN_AUTH
 
 
 class Error(Exception):
-    """The server said no (number > 0), or the connection broke (0)."""
+    """An error from the server (number > 0), or a broken connection (0)."""
 
     def __init__(self, number, text):
         super().__init__(f"{number}: {text}")
@@ -26,26 +28,36 @@ def _text(data):
     if data is None:
         return b"\xfb"
     size = len(data)
-    head = bytes([size]) if size < 0xFB else b"\xfc" + struct.pack("<H", size) if size < 1 << 16 else b"\xfd" + struct.pack("<I", size)[:3]
+    head = (
+        bytes([size])
+        if size < 0xFB
+        else b"\xfc" + struct.pack("<H", size)
+        if size < 1 << 16
+        else b"\xfd" + struct.pack("<I", size)[:3]
+    )
     return head + data
 
 
 def result_packets(columns, rows):
-    """A result of so many columns; rows of bytes or None."""
+    """A result with this number of columns; cells are bytes or None."""
     eof = b"\xfe\0\0\2\0"
-    column = b"".join(_text(name) for name in (b"def", b"", b"", b"", b"c", b"c")) + b"\x0c" + struct.pack("<HIBHB2x", 45, 1024, 253, 0, 0)
+    column = (
+        b"".join(_text(name) for name in (b"def", b"", b"", b"", b"c", b"c"))
+        + b"\x0c"
+        + struct.pack("<HIBHB2x", 45, 1024, 253, 0, 0)
+    )
     payloads = [bytes([columns])] + [column] * columns + [eof] + [b"".join(map(_text, row)) for row in rows] + [eof]
     return b"".join(packet((1 + at) % 256, payload) for at, payload in enumerate(payloads))
 
 
 def split_packets(data):
-    """The complete packets at the front of data as (sequence, payload), and how many bytes they take."""
+    """The complete packets at the start of data as (sequence, payload), and their length in bytes."""
     found, at = [], 0
     while len(data) - at >= 4:
         size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
         if len(data) - at - 4 < size:
             break
-        found.append((data[at + 3], bytes(data[at + 4:at + 4 + size])))
+        found.append((data[at + 3], bytes(data[at + 4 : at + 4 + size])))
         at += 4 + size
     return found, at
 
@@ -57,11 +69,12 @@ def _length(data, at):
     if first == 0xFB:
         return None, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(data[at + 1:at + 1 + size], "little"), at + 1 + size
+    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
 class Client:
-    """One connection; results are lists of tuples of str or None (bytes with raw=True), or the number of affected rows."""
+    """One connection; results are lists of tuples of str or None (bytes with raw=True), or the number of
+    affected rows."""
 
     def __init__(self, path, user="root", database=None, timeout=30.0):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -89,7 +102,7 @@ class Client:
             body += database.encode() + b"\0"
         self.sock.sendall(packet(1, body + b"mysql_native_password\0"))
         answer = self._read()
-        if answer[0] == 0xFE:  # another method: the password is empty whatever it is called
+        if answer[0] == 0xFE:  # another method: the password is empty with any of them
             self.sock.sendall(packet(3, b""))
             answer = self._read()
         if answer[0] == 0xFF:
@@ -104,8 +117,8 @@ class Client:
             if len(self.buffer) >= 4:
                 size = self.buffer[0] | self.buffer[1] << 8 | self.buffer[2] << 16
                 if len(self.buffer) >= 4 + size:
-                    payload = bytes(self.buffer[4:4 + size])
-                    del self.buffer[:4 + size]
+                    payload = bytes(self.buffer[4 : 4 + size])
+                    del self.buffer[: 4 + size]
                     return payload
             try:
                 data = self.sock.recv(1 << 16)
@@ -141,7 +154,7 @@ class Client:
             row, at = [], 0
             for _ in range(columns):
                 size, at = _length(data, at)
-                cell = None if size is None else data[at:at + size]
+                cell = None if size is None else data[at : at + size]
                 at += size or 0
                 row.append(cell if raw or cell is None else cell.decode(errors="replace"))
             rows.append(tuple(row))

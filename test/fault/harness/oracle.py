@@ -1,4 +1,4 @@
-"""The oracle: reads the handlers' journal, the tables, the database's audit and the fault log, and says whether the promises held."""
+"""The oracle: reads the handlers' journal, the tables, the audit table and the fault log, and checks the promises."""
 import bisect
 from collections import defaultdict
 
@@ -6,8 +6,18 @@ from harness.owners import SECOND, Owners, utc_us
 from harness.trial import Failed
 
 PENDING, DONE, FAILED, RUNNING, CANCELLED = range(5)
-LEGAL = {(PENDING, RUNNING), (PENDING, CANCELLED), (PENDING, PENDING), (RUNNING, DONE), (RUNNING, PENDING), (RUNNING, FAILED),
-         (RUNNING, CANCELLED), (DONE, PENDING), (FAILED, PENDING), (CANCELLED, PENDING)}
+LEGAL = {
+    (PENDING, RUNNING),
+    (PENDING, CANCELLED),
+    (PENDING, PENDING),
+    (RUNNING, DONE),
+    (RUNNING, PENDING),
+    (RUNNING, FAILED),
+    (RUNNING, CANCELLED),
+    (DONE, PENDING),
+    (FAILED, PENDING),
+    (CANCELLED, PENDING),
+}
 
 
 class Attempt:
@@ -16,14 +26,17 @@ class Attempt:
     __slots__ = ("id", "attempt", "token", "pid", "runner", "start", "wall", "size", "hash", "alive", "end", "status")
 
     def __init__(self, words):
-        self.id, self.attempt, self.token, self.pid, self.runner, self.start, self.wall, self.size = map(int, words[1:9])
+        self.id, self.attempt, self.token, self.pid, self.runner, self.start, self.wall, self.size = map(
+            int, words[1:9]
+        )
         self.hash = words[9]
         self.alive = self.start  # the last sign of life
         self.end = self.status = None
 
 
 def read_journal(path):
-    """Attempts by task, in the order of their starts. Signs of life of processes left behind ("G") count as the attempt's."""
+    """Attempts by task, in the order of their starts. Signs of life of background processes ("G") belong to the
+    attempt."""
     by_token, tasks = {}, defaultdict(list)
     with open(path, encoding="ascii") as f:
         for line in f:
@@ -51,10 +64,14 @@ class Oracle:
         self.t = trial
         self.attempts = read_journal(trial.journal)
         self.rows = {int(r[0]): r for r in trial.sql("SELECT id, task_key, status, version, attempt FROM dq_task")}
-        self.history = {(int(r[0]), int(r[1])): r[2:] for r in trial.sql(
-            "SELECT task_id, version, outcome, start_time, pid, error_stack FROM dq_attempt")}
-        self.audit = trial.sql("SELECT id, old_version, version, old_status, status, old_expected, old_attempt, attempt"
-                               " FROM dq_audit ORDER BY n")
+        self.history = {
+            (int(r[0]), int(r[1])): r[2:]
+            for r in trial.sql("SELECT task_id, version, outcome, start_time, pid, error_stack FROM dq_attempt")
+        }
+        self.audit = trial.sql(
+            "SELECT id, old_version, version, old_status, status, old_expected, old_attempt, attempt"
+            " FROM dq_audit ORDER BY n"
+        )
         first = next((a[0] for a in self.attempts.values()), None)
         self.owners = Owners(trial, self.history, first.wall - first.start if first else 0)
         self.faults = sorted(trial.faults.items, key=lambda f: f["at"])
@@ -72,8 +89,10 @@ class Oracle:
             self.repeats_are_explained()
         if self.t.overdue_ms > lease_slack_ms:
             raise Failed(f"a row stayed running for {self.t.overdue_ms:.0f} ms past its lease")
-        self.t.note(f"{len(self.rows)} tasks, {self.starts} starts, {self.repeats} repeats, {len(self.faults)} faults,"
-                    f" longest past its lease {self.t.overdue_ms:.0f} ms")
+        self.t.note(
+            f"{len(self.rows)} tasks, {self.starts} starts, {self.repeats} repeats, {len(self.faults)} faults,"
+            f" longest past its lease {self.t.overdue_ms:.0f} ms"
+        )
 
     def finished(self):
         """Every acknowledged task is stored once and has finished; no other is left either."""
@@ -90,7 +109,7 @@ class Oracle:
             raise Failed(f"added once, stored twice: {twice[:5]}")
 
     def versions_grow(self):
-        """By exactly one at every transition, and only along the transition table."""
+        """Versions grow by one at every transition, and every transition is in the transition table."""
         last = {}
         for task, old, new, old_status, status, *_ in self.audit:
             if int(new) != int(old) + 1:
@@ -102,16 +121,19 @@ class Oracle:
             last[task] = int(new)
 
     def results_are_owned(self):
-        """A task is done by the attempt that owned it last, and that one did succeed."""
+        """A done task was finished by the attempt that owned it last, and that attempt succeeded."""
         for task, _, status, version, _ in self.rows.values():
             if int(status) != DONE:
                 continue
             mine = [a for a in self.attempts[int(task)] if a.token == int(version) - 1]
             if not mine or mine[0].status != 0:
-                raise Failed(f"task {task} is done at version {version} without a successful attempt of version {int(version) - 1}")
+                raise Failed(
+                    f"task {task} is done at version {version} without a successful attempt of version"
+                    f" {int(version) - 1}"
+                )
 
     def nothing_early(self):
-        """No start before the expected time that was in force at its claim, by the database's clock (which is this host's)."""
+        """No start before the expected time at its claim, by the database's clock (which is this host's)."""
         due = {(int(r[0]), int(r[2])): r[5] for r in self.audit if (r[3], r[4]) == ("0", "3")}
         for attempts in self.attempts.values():
             for a in attempts:
@@ -122,37 +144,55 @@ class Oracle:
                     raise Failed(f"task {a.id} was started {early} us before its time")
 
     def no_overlap(self, slack_ms):
-        """No two attempts of a task live at the same time, but across a logged freeze of those who watch them."""
+        """No two attempts of a task overlap, except across a logged freeze of the processes that watch them."""
         for attempts in self.attempts.values():
             for a, b in zip(attempts, attempts[1:]):
                 if a.alive > b.start and not self._excused(a, b, slack_ms):
-                    raise Failed(f"task {a.id}: attempt {a.attempt} lived {a.alive - b.start} us into attempt {b.attempt}")
+                    raise Failed(
+                        f"task {a.id}: attempt {a.attempt} lived {a.alive - b.start} us into attempt {b.attempt}"
+                    )
                 if b.token <= a.token:
                     raise Failed(f"task {a.id}: token {b.token} came after {a.token}")
 
     def _excused(self, a, b, slack_ms):
-        return any(f["kind"] == "freeze" and a.runner in f["pids"] and f["at"] * SECOND <= b.start
-                   and a.alive <= (f.get("until", f["at"]) * 1000 + slack_ms) * 1000 for f in self.faults)
+        return any(
+            f["kind"] == "freeze"
+            and a.runner in f["pids"]
+            and f["at"] * SECOND <= b.start
+            and a.alive <= (f.get("until", f["at"]) * 1000 + slack_ms) * 1000
+            for f in self.faults
+        )
 
     def repeats_are_explained(self):
-        """Every start that did not finish its task has a row of history, and that row tells of a failure or lies behind a fault."""
+        """Every start that did not finish its task has a row in dq_attempt, which records a failure or
+        follows a fault."""
         fault_times = [f["at"] * SECOND for f in self.faults]
         for attempts in self.attempts.values():
             for a, b in zip(attempts, attempts[1:]):
                 row = self.history.get((a.id, a.token))
                 if row is None:
-                    raise Failed(f"task {a.id}: attempt {a.attempt} (version {a.token}) has no row of history, but was repeated")
+                    raise Failed(
+                        f"task {a.id}: attempt {a.attempt} (version {a.token}) has no row of history, but was repeated"
+                    )
                 outcome = row[0]
                 if outcome == "released":
-                    raise Failed(f"task {a.id}: attempt {a.attempt} had been started, but its history says it was given back unstarted")
+                    raise Failed(
+                        f"task {a.id}: attempt {a.attempt} had been started, but its history says it was given"
+                        " back unstarted"
+                    )
                 at = bisect.bisect_left(fault_times, b.start)
-                if outcome in ("lease-expired", "runner-died", "killed") and not self.owners.stalled(a) and not any(
-                        f.get("lasting") or f["at"] * SECOND >= a.start - 5 * SECOND for f in self.faults[:at]):
+                if (
+                    outcome in ("lease-expired", "runner-died", "killed")
+                    and not self.owners.stalled(a)
+                    and not any(
+                        f.get("lasting") or f["at"] * SECOND >= a.start - 5 * SECOND for f in self.faults[:at]
+                    )
+                ):
                     raise Failed(f"task {a.id}: attempt {a.attempt} ended as {outcome}, and no fault explains it")
 
     def repeats_by_cause(self):
-        """How many attempts were repeated because they were in flight when their dqd was killed, and how many because their owner was
-        stalled, by too little processor or a database that was away. Raises Failed at one that neither explains."""
+        """How many attempts were repeated because their dqd was killed while they were in flight, and how many because
+        their owner was stalled by lack of processor time or of a database. Raises Failed if neither explains one."""
         kills, killed, stalled = defaultdict(list), 0, 0
         for f in (f for f in self.faults if f["kind"] == "kill"):
             for runner in f["runners"]:
@@ -164,22 +204,29 @@ class Oracle:
                 elif self.owners.stalled(a, min(kills[a.runner], default=None)):
                     stalled += 1
                 else:
-                    raise Failed(f"task {a.id}: attempt {a.attempt} ({self.history[a.id, a.token][0]}) was repeated, though no kill met it"
-                                 " and its owner was at work")
+                    raise Failed(
+                        f"task {a.id}: attempt {a.attempt} ({self.history[a.id, a.token][0]}) was repeated, though"
+                        " no kill met it"
+                        " and its owner was at work"
+                    )
         return killed, stalled
 
     def rerun_ms(self):
-        """For every repeat after a kill: from the kill to the next start, sorted."""
+        """The times from a kill to the next start, for every repeat after a kill, sorted."""
         waits = []
         for f in (f for f in self.faults if f["kind"] == "kill"):
             at = f["at"] * SECOND
             for attempts in self.attempts.values():
                 for a, b in zip(attempts, attempts[1:]):
-                    if a.runner in f["runners"] and a.start <= at < b.start and (a.end is None or a.end >= at - SECOND):
+                    if (
+                        a.runner in f["runners"]
+                        and a.start <= at < b.start
+                        and (a.end is None or a.end >= at - SECOND)
+                    ):
                         waits.append((b.start - at) / 1000)
         return sorted(waits)
 
 
 def percentile(values, share):
-    """0 for none."""
+    """0 if there are no values."""
     return values[min(len(values) - 1, int(len(values) * share))] if values else 0

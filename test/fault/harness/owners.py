@@ -1,12 +1,12 @@
-"""What each owner (the dqd whose token a claim wrote) was doing, by the database's audit: who is silent was stalled, whatever by. Times
-are microseconds on the steady clock."""
+"""What each owner (the dqd whose token a claim wrote) was doing, by the audit table: a silent owner was stalled, for
+whatever reason. Times are microseconds on the steady clock."""
 import datetime
 from collections import defaultdict
 
 SECOND = 1_000_000
-# A result is recorded within this after its handler's end, unless its owner is stalled.
+# A result is recorded within this time after its handler's end, unless its owner is stalled.
 SETTLED_US = SECOND
-# A runner notices within this that its poller was killed.
+# A runner notices within this time that its poller was killed.
 NOTICED_US = SECOND
 RUNNING, CANCELLED = "3", "4"
 
@@ -22,8 +22,9 @@ class Owners:
     def __init__(self, trial, history, offset_us):
         self._owner, self._lease_us, self._lease_end, self._work = {}, {}, {}, defaultdict(list)
         for task, at, old_version, version, old_status, status, old_token, token, old_lease, lease in trial.sql(
-                "SELECT id, at, old_version, version, old_status, status, HEX(old_token), HEX(token), old_lease, lease"
-                " FROM dq_audit ORDER BY n"):
+            "SELECT id, at, old_version, version, old_status, status, HEX(old_token), HEX(token), old_lease, lease"
+            " FROM dq_audit ORDER BY n"
+        ):
             task, at = int(task), utc_us(at) - offset_us
             if status == RUNNING:
                 self._owner[task, int(version)] = token
@@ -41,12 +42,15 @@ class Owners:
         return max(late - early for early, late in zip([begin, *work], [*work, end]))
 
     def in_flight(self, a, at):
-        """Whether a kill of its dqd at that time cost attempt a: it was running, its result had not been recorded, or the runner started
-        it before it noticed that its poller was gone."""
-        return a.start <= at + NOTICED_US and (a.end is None or at <= a.end + SETTLED_US + self._silence_us(a, a.end, at))
+        """Whether a kill of its dqd at that time explains the loss of attempt a: it was running, its result
+        had not been recorded, or the runner started it before it noticed that its poller was gone."""
+        return a.start <= at + NOTICED_US and (
+            a.end is None or at <= a.end + SETTLED_US + self._silence_us(a, a.end, at)
+        )
 
     def stalled(self, a, killed_at=None):
-        """Whether the owner, as long as it lived, lost attempt a because it could do nothing: renewals are due each third of a lease,
-        before anything else that changes rows. An owner that forgot to renew while it changed other rows is not excused."""
+        """Whether the owner lost attempt a because it was stalled while it lived: renewals are due every
+        third of a lease, before anything else that changes rows. An owner that changed other rows but did
+        not renew is not excused."""
         lease_us, end = self._lease_us[a.id, a.token], self._lease_end.get((a.id, a.token))
         return end is not None and self._silence_us(a, end - lease_us, min(end, killed_at or end)) > lease_us / 4

@@ -1,8 +1,8 @@
 """A proxy between dq and the server that acts at chosen statements: cuts, delays, freezes, injects errors.
 
-It speaks the classic protocol and understands COM_QUERY. It can speak TLS to the client, as a server that offers it, and breaks such a
-connection off without a closing alert, half of the time with a reset. To the server it speaks in the clear. Rules are tried
-in order; the first that takes a statement acts.
+It speaks the classic protocol and understands COM_QUERY. It can speak TLS to the client, as a server that offers
+it, and breaks such a connection off without a closing alert, half of the time with a reset. To the server it speaks
+in the clear. Rules are tried in order; the first that takes a statement acts.
 """
 import os
 import re
@@ -15,7 +15,7 @@ import time
 
 from harness import mysql
 
-# What the statements of the store look like, by what they are for.
+# Patterns of the store's statements, by purpose.
 STATEMENTS = {
     "add": r"^INSERT INTO dq_task ",
     "claim": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = 3\b",
@@ -33,11 +33,11 @@ NOT_OFFERED = CLIENT_SSL | CLIENT_DEPRECATE_EOF | CLIENT_QUERY_ATTRIBUTES
 
 
 class Rule:
-    """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection), delay (before it is
-    sent), hold (its answer), vanish (the client gets no answer, the server no more statements, and neither learns of it),
-    vanish-before (the same, and the statement is not sent), error (`number` instead of sending it), lie (sends it and answers as `lie`
-    says, if it has a result). chance: of acting at each; most: acts so often; skip: not on
-    the first so many."""
+    """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection),
+    delay (of the statement), hold (of its answer), vanish (the client gets no answer, the server no more statements,
+    and neither notices), vanish-before (the same, and the statement is not sent), error (`number`, and the statement
+    is not sent), lie (the statement is sent, and its result replaced as `lie` says). chance: of acting on each
+    statement; most: how often to act; skip: how many statements to let pass first."""
 
     def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0, lie=None):
         self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
@@ -58,8 +58,8 @@ class Rule:
 
 
 class Proxy:
-    """Listens on a unix socket (path) or a TCP port of the loopback (port). certificates: a directory of authority.pem, server.pem and
-    server.key: offers TLS."""
+    """Listens on a unix socket (path) or a TCP port of the loopback (port). certificates: a directory of
+    authority.pem, server.pem and server.key: offers TLS."""
 
     def __init__(self, server, log, rng, path=None, port=None, certificates=None):
         self.server, self.log, self.rng, self.path, self.port = server, log, rng, path, port
@@ -67,10 +67,10 @@ class Proxy:
         if certificates:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(certificates + "/server.pem", certificates + "/server.key")
-        self.rules, self.refuse = [], 0  # refuse: error number that every new connection gets
-        self.seen = []                   # heads of statements, where `record` is on
+        self.rules, self.refuse = [], 0  # refuse: the error number that every new connection gets
+        self.seen = []  # the beginnings of statements, if `record` is on
         self.record = False
-        self.left_open = []              # what was sent after an injected 1205 instead of ROLLBACK
+        self.left_open = []  # statements sent after an injected 1205 instead of ROLLBACK
         self._lock = threading.Lock()
         self._sessions = set()
         self._gate = threading.Event()
@@ -122,7 +122,7 @@ class Proxy:
             _shut(session.client, session.upstream)
 
     def freeze(self):
-        """Nothing passes in either direction, and nobody is told."""
+        """Nothing passes in either direction, and neither side notices."""
         self._gate.clear()
 
     def thaw(self):
@@ -207,7 +207,7 @@ class _Session:
                 elif self._from_client(data):
                     return
 
-    # ---- the log-in, packet by packet: the request for TLS is ours, so that numbers differ by one
+    # ---- the login, packet by packet: the proxy answers the request for TLS itself, so sequence numbers differ by one
 
     def _log_in(self):
         """True: commands follow."""
@@ -231,16 +231,19 @@ class _Session:
                 self.client.sendall(mysql.packet(sequence + shift, payload))
                 if payload[:1] in (b"\0", b"\xff"):
                     return payload[:1] == b"\0"
-                if payload != b"\1\3":  # of caching_sha2_password: enough has been said
+                if payload != b"\1\3":  # caching_sha2_password: nothing more follows
                     break
 
     def _offer(self, greeting):
-        """What the client may ask for: TLS if that is ours to give, and nothing that changes how a statement or a result looks."""
+        """What the client may ask for: TLS if that is ours to give, and nothing that changes how a
+        statement or a result looks."""
         low = greeting.index(0, 1) + 14
-        flags = int.from_bytes(greeting[low:low + 2] + greeting[low + 5:low + 7], "little")
+        flags = int.from_bytes(greeting[low : low + 2] + greeting[low + 5 : low + 7], "little")
         flags = (flags & ~NOT_OFFERED) | (CLIENT_SSL if self.proxy.tls else 0)
-        greeting[low:low + 2], greeting[low + 5:low + 7] = struct.pack("<H", flags & 0xFFFF), struct.pack("<H", flags >> 16)
-        greeting[low + 14:low + 18] = bytes(4)  # of MariaDB: longer descriptions of columns
+        greeting[low : low + 2], greeting[low + 5 : low + 7] = struct.pack("<H", flags & 0xFFFF), struct.pack(
+            "<H", flags >> 16
+        )
+        greeting[low + 14 : low + 18] = bytes(4)  # MariaDB: longer descriptions of columns
         return bytes(greeting)
 
     def _packet(self, source):
@@ -266,7 +269,7 @@ class _Session:
         raw, at = bytes(self.from_client[:size]), 0
         del self.from_client[:size]
         for _, payload in packets:
-            whole = raw[at:at + 4 + len(payload)]
+            whole = raw[at : at + 4 + len(payload)]
             at += 4 + len(payload)
             query = not self.continued and payload[:1] == bytes([mysql.COM_QUERY])
             self.continued = len(payload) == 0xFFFFFF
@@ -281,9 +284,10 @@ class _Session:
         return False
 
     def _act(self, rule, sql, whole):
-        """Does what the rule says with the statement. True: the connection is gone."""
-        entry = self.proxy.log.add(rule.action, statement=rule.statement, number=rule.number,
-                                   sql=sql[:120].decode(errors="replace"))
+        """Applies the rule to the statement. True if the connection is gone."""
+        entry = self.proxy.log.add(
+            rule.action, statement=rule.statement, number=rule.number, sql=sql[:120].decode(errors="replace")
+        )
         if rule.action == "cut-before":
             return True
         if rule.action == "error":
@@ -315,7 +319,8 @@ class _Session:
         return False
 
     def _lie(self, lie, sql):
-        """What the client gets for the server's answer. lie: "fewer" or "more" columns, "none", or bytes or None for each cell."""
+        """What the client gets for the server's answer. lie: "fewer" or "more" columns, "none", or bytes or
+        None for each cell."""
         self.upstream.sendall(mysql.packet(0, bytes([mysql.COM_QUERY]) + sql))
         _, head = self._packet(self.upstream)
         if head[:1] in (b"\0", b"\xff"):
@@ -323,7 +328,7 @@ class _Session:
         ends = 0
         while ends < 2:
             _, payload = self._packet(self.upstream)
-            if payload[:1] == b"\xff":  # of a row that was to be returned
+            if payload[:1] == b"\xff":  # the row that should be returned
                 return mysql.packet(1, payload)
             ends += payload[:1] == b"\xfe" and len(payload) < 9
         if lie == "none":

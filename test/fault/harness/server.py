@@ -1,4 +1,5 @@
-"""A private MariaDB of bin/dq-sandbox that can be killed, frozen and started again, and that goes when this process goes."""
+"""A private MariaDB of bin/dq-sandbox that can be killed, frozen and started again, and that goes when this process
+goes."""
 import os
 import signal
 import subprocess
@@ -15,17 +16,32 @@ class Server:
         self.directory, self.environment, self.options = directory, environment, options
         self.pid, self.frozen = None, False
         os.makedirs(directory)
-        os.chmod(directory, 0o711)  # the server's own account passes through
-        # Whatever becomes of us, the other end of this pipe closes, and then the guard clears up.
+        os.chmod(directory, 0o711)  # the server's account needs to pass
+        # However this process ends, the other end of this pipe closes, and then the guard cleans up.
         self.guard = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["/bin/sh", "-c", 'trap "" INT TERM HUP; cat >/dev/null; "$0" destroy --force "$1/db" 2>/dev/null; rm -rf "$1"',
-             self.script, directory],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+            [
+                "/bin/sh",
+                "-c",
+                'trap "" INT TERM HUP; cat >/dev/null; "$0" destroy --force "$1/db" 2>/dev/null; rm -rf "$1"',
+                self.script,
+                directory,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         self.start()
         self.client("mysql").query("SET GLOBAL max_connections = 400")
 
     def start(self):
-        command = [self.script, "start", "--no-schema", "--options", "--max-connections=400 " + self.options, self.directory + "/db"]
+        command = [
+            self.script,
+            "start",
+            "--no-schema",
+            "--options",
+            "--max-connections=400 " + self.options,
+            self.directory + "/db",
+        ]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise RuntimeError(f"dq-sandbox start: {done.stderr}")

@@ -1,4 +1,4 @@
-"""One trial: a database of its own, configuration, handlers, dqd processes, and what was done to them."""
+"""One trial: a database of its own, configuration, handlers, dqd processes, and the faults made."""
 import json
 import os
 import random
@@ -10,16 +10,17 @@ from harness.dqd import Dqd
 from harness.faults import FaultLog
 from harness.proxy import Proxy
 
-# Who changed what, written by the database itself.
+# The audit table: every change of a task, recorded by triggers.
 AUDIT = """
 CREATE TABLE dq_audit (
   n bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, at datetime(6) NOT NULL, id bigint unsigned NOT NULL,
-  old_version bigint unsigned NOT NULL, version bigint unsigned NOT NULL, old_status tinyint NOT NULL, status tinyint NOT NULL,
+  old_version bigint unsigned NOT NULL, version bigint unsigned NOT NULL,
+  old_status tinyint NOT NULL, status tinyint NOT NULL,
   old_attempt int NOT NULL, attempt int NOT NULL, old_expected datetime(3) NOT NULL, expected datetime(3) NOT NULL,
   old_token binary(16) NULL, token binary(16) NULL, old_lease datetime(3) NULL, lease datetime(3) NULL) ENGINE=InnoDB;
 CREATE TRIGGER dq_audit_update AFTER UPDATE ON dq_task FOR EACH ROW
-  INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt, old_expected, expected, old_token, token,
-    old_lease, lease)
+  INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt,
+    old_expected, expected, old_token, token, old_lease, lease)
   SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, OLD.status, NEW.status, OLD.attempt, NEW.attempt,
     OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token, OLD.lease_until, NEW.lease_until
   FROM DUAL WHERE NEW.version <> OLD.version OR NEW.status <> OLD.status OR NOT NEW.claim_token <=> OLD.claim_token"""
@@ -41,10 +42,12 @@ class Trial:
         self.journal = directory + "/journal"
         self.ini, self.handlers_file = directory + "/dq.ini", directory + "/handlers.yaml"
         self.notes, self.dqds, self.proxies = [], [], []
-        self.certificates = None           # their directory, if the way to the server is TLS
+        self.certificates = None  # the directory of certificates, if the trial connects over TLS
         self.acked, self.added = set(), 0  # keys of acknowledged tasks
-        self.direct = None                 # a configuration for producers that leads past the proxies
-        self.overdue_ms = 0                # the longest that a row stayed running past its lease while somebody could take it back
+        self.direct = None  # a configuration that bypasses the proxies
+        self.overdue_ms = (
+            0  # the longest time that a row stayed running past its lease while a dqd could take it back
+        )
         self._sql, self._sampled_at, self._able_since = None, 0.0, None
         os.makedirs(directory)
         os.chmod(directory, 0o711)
@@ -70,12 +73,29 @@ class Trial:
     # ---- files
 
     def configure(self, mysql_keys=None, path=None, **dqd_keys):
-        """Writes dq.ini (or another one). Settings by their names; what is not given has values that suit tests."""
+        """Writes dq.ini (or another file). Settings by name; the others have values that suit tests."""
         sections = {
-            "mysql": {"socket": self.server.socket, "user": "dq", "database": self.database, "tls": "disabled",
-                      "connect_timeout": "5s", "read_timeout": "5s", "write_timeout": "5s", **(mysql_keys or {})},
-            "dqd": {"handlers": self.handlers_file, "lease": "2s", "poll_interval": "50ms", "heartbeat": "1s", "steal_after": "200ms",
-                    "drain_timeout": "5s", "slots": 8, "log_level": "info", **dqd_keys},
+            "mysql": {
+                "socket": self.server.socket,
+                "user": "dq",
+                "database": self.database,
+                "tls": "disabled",
+                "connect_timeout": "5s",
+                "read_timeout": "5s",
+                "write_timeout": "5s",
+                **(mysql_keys or {}),
+            },
+            "dqd": {
+                "handlers": self.handlers_file,
+                "lease": "2s",
+                "poll_interval": "50ms",
+                "heartbeat": "1s",
+                "steal_after": "200ms",
+                "drain_timeout": "5s",
+                "slots": 8,
+                "log_level": "info",
+                **dqd_keys,
+            },
             "retention": {"done": "never", "failed": "never", "cancelled": "never"},
         }
         path = path or self.ini
@@ -87,9 +107,15 @@ class Trial:
         return path
 
     def handlers(self, tags, path=None, **defaults):
-        """tags: name -> words for the journal handler, or a dict of keys (`words`: as before; `run`: another command)."""
+        """tags: name -> words for the journal handler, or a dict of keys (`words`: as before; `run`:
+        another command)."""
         lines = ["defaults:"]
-        base = {"timeout": "20s", "kill_grace": "200ms", "retry": "[100ms, 100ms, 100ms, 100ms, 100ms, 100ms, 100ms]", "max_running": 8}
+        base = {
+            "timeout": "20s",
+            "kill_grace": "200ms",
+            "retry": "[100ms, 100ms, 100ms, 100ms, 100ms, 100ms, 100ms]",
+            "max_running": 8,
+        }
         lines += [f"  {key}: {value}" for key, value in {**base, **defaults}.items()]
         lines.append("handlers:")
         for tag, keys in tags.items():
@@ -107,7 +133,7 @@ class Trial:
     # ---- the database
 
     def sql(self, statement, database=None, raw=False):
-        """On a connection that is kept, as root; made anew when it has broken."""
+        """Runs a statement as root, on a connection that is kept and renewed when it has broken."""
         if database:
             client = self.server.client(database)
             try:
@@ -137,7 +163,13 @@ class Trial:
         """A proxy before the server; the configuration has to contain its settings(). add() goes past it."""
         self.direct = self.configure(path=self.dir + "/direct.ini")
         path = None if tcp or self.certificates else f"{self.dir}/proxy{len(self.proxies)}"
-        proxy = Proxy(self.server.socket, self.faults, random.Random(self.rng.random()), path=path, certificates=self.certificates)
+        proxy = Proxy(
+            self.server.socket,
+            self.faults,
+            random.Random(self.rng.random()),
+            path=path,
+            certificates=self.certificates,
+        )
         self.proxies.append(proxy)
         return proxy
 
@@ -152,9 +184,15 @@ class Trial:
     # ---- programs
 
     def dq(self, *arguments, status=(0,), body=None, ini=None, timeout=60, environment=None):
-        """Runs dq; the finished process. status: what it may end with; None: anything."""
-        done = subprocess.run([self.bin + "/dq", "--config", ini or self.ini, *arguments], input=body, capture_output=True,
-                              timeout=timeout, check=False, env={**self.environment, **(environment or {})})
+        """Runs dq and returns the finished process. status: the allowed exit statuses; None: any."""
+        done = subprocess.run(
+            [self.bin + "/dq", "--config", ini or self.ini, *arguments],
+            input=body,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            env={**self.environment, **(environment or {})},
+        )
         if status is not None and done.returncode not in status:
             shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(arguments)[:80])
             raise Failed(f"dq {shown}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
@@ -162,8 +200,14 @@ class Trial:
 
     def run(self, program, *arguments):
         """A program of the build with just these arguments, until its end."""
-        return subprocess.run([f"{self.bin}/{program}", *arguments], capture_output=True, timeout=60, check=False, env=self.environment,
-                              stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            [f"{self.bin}/{program}", *arguments],
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+        )
 
     def line(self, tag="t", in_ms=0, words="", key=True, **members):
         """One task for add_lines, with a key of its own."""
@@ -183,20 +227,30 @@ class Trial:
 
     def add(self, n, tag="t", in_ms=0, words="", **members):
         for at in range(0, n, 1000):
-            self.add_lines([self.line(tag, in_ms, words, **members) for _ in range(min(1000, n - at))], ini=self.direct)
+            self.add_lines(
+                [self.line(tag, in_ms, words, **members) for _ in range(min(1000, n - at))], ini=self.direct
+            )
 
-    def dqd(self, *arguments, keep=False, ini=None, environment=None, stderr=None, program=None):  # pylint: disable=too-many-arguments
+    def dqd(
+        self, *arguments, keep=False, ini=None, environment=None, stderr=None, program=None
+    ):  # pylint: disable=too-many-arguments
         """A resident dqd unless the arguments say other."""
         mode = [] if any(a in ("--once", "--for") for a in arguments) else ["--resident"]
-        d = Dqd(program or self.bin + "/dqd", [*mode, "--config", ini or self.ini, *arguments], f"{self.dir}/dqd{len(self.dqds)}.log", keep,
-                {**self.environment, **(environment or {})}, stderr)
+        d = Dqd(
+            program or self.bin + "/dqd",
+            [*mode, "--config", ini or self.ini, *arguments],
+            f"{self.dir}/dqd{len(self.dqds)}.log",
+            keep,
+            {**self.environment, **(environment or {})},
+            stderr,
+        )
         self.dqds.append(d)
         return d
 
     # ---- time
 
     def step(self):
-        """What goes on while a trial waits: dqds are started again, and leases that ended are looked at."""
+        """Runs while a trial waits: restarts dqds and checks for expired leases."""
         for d in self.dqds:
             d.watch()
         if time.monotonic() - self._sampled_at > 0.25:
@@ -207,8 +261,14 @@ class Trial:
         """Measures from when both the database and some dqd are there to take a task back."""
         able = any(d.alive() for d in self.dqds) and not self.server.frozen
         try:
-            late = self.one("SELECT CAST(COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, lease_until, UTC_TIMESTAMP(3))), 0) AS SIGNED)"
-                            " FROM dq_task WHERE status = 3") if able else 0
+            late = (
+                self.one(
+                    "SELECT CAST(COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, lease_until, UTC_TIMESTAMP(3))), 0) AS SIGNED)"
+                    " FROM dq_task WHERE status = 3"
+                )
+                if able
+                else 0
+            )
         except mysql.Error:
             able, late = False, 0
         if not able:
@@ -220,7 +280,8 @@ class Trial:
 
     @staticmethod
     def slowness():
-        """How many times longer than with a processor of its own a process takes now, 1.0 or more: bounds of time are multiplied by it."""
+        """How many times longer a process takes now than with a processor of its own, at least 1.0. Time limits are
+        multiplied by it."""
         began, used = time.monotonic(), time.thread_time()
         while time.thread_time() - used < 0.1:
             pass
@@ -233,7 +294,7 @@ class Trial:
             time.sleep(min(0.02, max(0, until - time.monotonic())))
 
     def wait(self, condition, what, timeout=60.0, pause=0.02):
-        """Until condition() is true; a database that is away counts as not yet."""
+        """Waits until condition() is true; an unavailable database counts as false."""
         until = time.monotonic() + timeout
         while True:
             self.step()
@@ -250,7 +311,7 @@ class Trial:
         self.wait(lambda: self.count("status IN (0, 3)") == 0, "no task pending or running", timeout, 0.1)
 
     def end(self):
-        """Stops what was started."""
+        """Stops everything that was started."""
         for d in self.dqds:
             d.stop(timeout=10)
         for p in self.proxies:
