@@ -16,7 +16,7 @@ try()
 
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
-@test 'the id goes to stdout alone, the resolved time to stderr' {
+@test 'add prints only the id on stdout, and the resolved time on stderr' {
     try dq add mail.welcome hello --in 10m
     [ "$rc" -eq 0 ]
     [ "$out" = "$(sql 'SELECT id FROM dq_task')" ]
@@ -27,7 +27,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
               FROM dq_task ORDER BY id')" = $'mail.welcome\thello\t0\t600000\t600\nmail.welcome\thello\t0\t0\t0' ]
 }
 
-@test 'every output format' {
+@test 'add prints the id in every output format' {
     try dq add t -o json --in 1h
     [[ $out =~ ^\{\"id\":[0-9]+,\"expected_time\":\"[0-9T:.-]+Z\",\"result\":\"added\"\}$ ]]
     try dq add t -o tsv
@@ -37,7 +37,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     [[ $out =~ ^[0-9]+$ ]]
 }
 
-@test 'the body comes from a word, standard input or a file, byte for byte' {
+@test 'the body is taken unchanged from an argument, standard input or a file' {
     for byte in $(seq 0 255); do printf "\\$(printf %03o "$byte")"; done >"$BATS_TEST_TMPDIR/all"
     [ "$(stat -c %s "$BATS_TEST_TMPDIR/all")" -eq 256 ]
     dq -q add t - <"$BATS_TEST_TMPDIR/all"
@@ -56,7 +56,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
         "$(printf %s "$body" | od -An -v -tx1 | tr -d ' \n' | tr a-f A-F)" ]
 }
 
-@test 'a body from standard input is the same in every kind of listing' {
+@test 'every output format shows a body from standard input unchanged' {
     head -c 3000 /dev/urandom >"$BATS_TEST_TMPDIR/random"
     id=$(dq -q add t - <"$BATS_TEST_TMPDIR/random")
     body_of() { sed 's/.*"body_base64":"\([^"]*\)".*/\1/' | base64 -d; }
@@ -64,7 +64,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     dq list -o ndjson --columns body | body_of | cmp - "$BATS_TEST_TMPDIR/random"
 }
 
-@test 'times: absolute in any notation is exact, relative is by the database clock, past is due at once' {
+@test "absolute times are exact, durations count from the database's clock, and times in the past are due at once" {
     try dq add t --at 2031-01-02T03:04:05.678Z
     [[ $err == *'2031-01-02T03:04:05.678Z, in '* ]]
     TZ=Europe/Berlin dq -q add t --at '2031-07-01 12:00'
@@ -81,7 +81,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     [ "$(sql 'SELECT expected_time > UTC_TIMESTAMP(3) FROM dq_task ORDER BY id DESC LIMIT 1')" -eq 1 ]
 }
 
-@test 'a live key keeps the old task by default, and can be an error or replace it' {
+@test '--key-conflict keeps the old task by default, fails, or replaces it' {
     id=$(dq -q add t first --key k --in 1h)
     try dq add t second --key k
     [ "$rc" -eq 0 ]
@@ -102,13 +102,13 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     [ "$(dq -q add t fifth --key k)" != "$id" ]
 }
 
-@test 'max-attempts is stored; without it the ladder of the handler decides' {
+@test "--max-attempts is stored; without it the handler's retry list applies" {
     dq -q add t --max-attempts 3
     dq -q add t
     [ "$(sql 'SELECT max_attempts FROM dq_task ORDER BY id' | tr '\n' ,)" = 3,NULL, ]
 }
 
-@test 'a body that the server would not take is refused before it is sent' {
+@test 'a body larger than the server accepts is refused before it is sent' {
     limit=$(sql 'SELECT @@max_allowed_packet')
     head -c "$limit" /dev/zero >"$BATS_TEST_TMPDIR/big"
     try dq add t "@$BATS_TEST_TMPDIR/big"
@@ -118,7 +118,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     sql 'SELECT 1' >/dev/null
 }
 
-@test 'no server, wrong account, no database, no schema, a newer schema: each is told, with its exit status' {
+@test 'a missing server, account, database or schema and a newer schema each have a message and an exit status' {
     ini=$BATS_TEST_TMPDIR/dq.ini
     socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
     printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"
@@ -159,7 +159,7 @@ as()
     DQ_CONFIG=$BATS_TEST_TMPDIR/$1.ini "${@:2}"
 }
 
-@test 'a server that takes connections and says nothing, or hangs up: told apart, with where to look' {
+@test 'a server that accepts connections but is silent or hangs up is reported with a hint' {
     python3 - "$BATS_TEST_TMPDIR" 3>&- <<'END' &
 import os, socket, sys
 silent, rude = (socket.socket(socket.AF_UNIX) for _ in range(2))
@@ -185,7 +185,7 @@ END
     [[ $output == *'/rude: the connection broke while it was being made; does the server run?'* ]]
 }
 
-@test 'an account with no right but INSERT adds tasks, and is told the id' {
+@test 'an account with only the INSERT privilege can add tasks and gets their ids' {
     sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost'
     try as inserter dq add t body --in 10m
     [ "$rc" -eq 0 ]
@@ -217,7 +217,7 @@ waiting()
 locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%SLEEP(1000)'")" ]; }
 lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR/lock" 2>&1 3>&- & wait_until locked; }
 
-@test 'an add of unknown outcome: status 69, and how to find out' {
+@test 'an add with an unknown outcome exits with 69 and says how to find out' {
     sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost;
          GRANT SELECT ON dq.dq_meta TO inserter@localhost'
     lock
@@ -243,7 +243,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     sql 'DROP USER inserter@localhost'
 }
 
-@test 'the producer of grants.sql.example adds one or many, and reads no body' {
+@test 'the producer of grants.sql.example can add one task or many, but cannot read bodies' {
     sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
     try as dq_producer dq add t body --key k --in 10m
     [ "$rc" -eq 0 ]
@@ -265,7 +265,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 0 ]
 }
 
-@test 'a configuration that is missing, not ours alone, or wrong is told with file and line' {
+@test 'a configuration that is missing, writable by others, or invalid is reported with file and line' {
     ini=$BATS_TEST_TMPDIR/dq.ini
     try dq --config "$BATS_TEST_TMPDIR/absent.ini" list; [ "$rc" -eq 78 ]
     cp "$DQ_CONFIG" "$ini"
@@ -281,7 +281,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
 }
 
-@test 'adding is one connection and one statement that writes' {
+@test 'add makes one connection and one writing statement' {
     sql "SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1"
     dq -q add t x --in 10m
     sql 'SET GLOBAL general_log = 0'
@@ -292,7 +292,7 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
 }
 
 # bats test_tags=bare
-@test 'a task whose id cannot be printed is told on stderr; a closed stdout is not mistaken for the connection' {
+@test 'an id that cannot be printed on stdout is reported on stderr, also if stdout is closed' {
     rc=0
     dq add t >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 71 ]

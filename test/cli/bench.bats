@@ -53,7 +53,7 @@ as_account()
     export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
 }
 
-@test 'every measure, capacity and bottleneck has its line, and json can be read' {
+@test 'bench prints every measure, capacity and bottleneck, and its json is valid' {
     dq bench --for 2s -o json >"$BATS_TEST_TMPDIR/out"
     python3 - "$BATS_TEST_TMPDIR/out" <<'END'
 import json, sys
@@ -74,7 +74,7 @@ END
     untouched
 }
 
-@test 'the table is in words, tsv and ndjson have one line a row' {
+@test 'bench prints words in the table, and one line per row in tsv and ndjson' {
     dq bench --for 2s >"$BATS_TEST_TMPDIR/table"
     grep -q '^measured on MariaDB .* and this host$' "$BATS_TEST_TMPDIR/table"
     grep -q '^estimated capacity$' "$BATS_TEST_TMPDIR/table"
@@ -86,7 +86,7 @@ END
     untouched
 }
 
-@test 'an interrupt drops everything, and ends dqd too' {
+@test 'an interrupted bench drops its database and stops its dqd' {
     bench_start --for 1m
     kill -INT "$BENCH_PID"
     rc=0; bench_wait || rc=$?
@@ -104,7 +104,7 @@ END
     untouched
 }
 
-@test 'so does an error midway' {
+@test 'a bench that fails midway drops its database' {
     bench_start --for 1m
     connection() { sql "SELECT id FROM information_schema.processlist WHERE db = '$(scratch)' ORDER BY id LIMIT 1"; }
     has_connection() { [ -n "$(connection)" ]; }
@@ -116,7 +116,7 @@ END
     untouched
 }
 
-@test 'an account that may not make a database is told the GRANT, which helps' {
+@test 'an account without the privilege to create databases gets a GRANT statement that works' {
     as_account
     rc=0; dq bench --for 2s >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     cat "$BATS_TEST_TMPDIR/err"
@@ -131,7 +131,7 @@ END
     untouched
 }
 
-@test 'an existing database is used where it is empty, and only then' {
+@test 'bench uses an existing database only if it is empty' {
     rc=0; dq bench --for 2s --database dq 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 1 ]
     grep -q '^dq: bench: --database dq: it is not empty: there is a table dq_' "$BATS_TEST_TMPDIR/err"
@@ -151,7 +151,7 @@ END
     sql 'DROP DATABASE spare'
 }
 
-@test 'an existing database in which a killed one left its tables, or that is not there: what to do' {
+@test 'bench says what to do about a missing database, or one with tables of a killed bench' {
     sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
     databases=$(databases)
     "$DQ_BIN/dq" bench --for 1m --database spare >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
@@ -178,7 +178,7 @@ END
     rm -rf "$TMPDIR"/dq-bench.* # of the killed one
 }
 
-@test 'what cannot be dropped is told behind the cause, with what drops it' {
+@test 'if bench cannot drop its database, it reports that after the cause, with the statement to do it' {
     as_account
     sql 'GRANT ALL ON `dq_bench_%`.* TO benchmark@localhost'
     bench_start --for 1m
@@ -196,7 +196,7 @@ END
     untouched
 }
 
-@test 'what a killed one left is named by the next and dropped by --clean, which leaves one at work alone' {
+@test 'bench names databases left by a killed one; --clean drops them, but not those in use' {
     bench_start --for 1m
     first=$(scratch)
     kill -KILL "$BENCH_PID"
@@ -222,7 +222,7 @@ END
     untouched
 }
 
-@test 'without dqd its lines say so' {
+@test 'without a dqd, the lines that depend on it say so' {
     mkdir "$BATS_TEST_TMPDIR/bin"
     cp "$DQ_BIN/dq" "$BATS_TEST_TMPDIR/bin/dq"
     PATH=/nonexistent "$BATS_TEST_TMPDIR/bin/dq" bench --for 2s >"$BATS_TEST_TMPDIR/out"
@@ -231,7 +231,7 @@ END
     untouched
 }
 
-@test 'a server that is away, and a time that is none, are told at once' {
+@test 'an unavailable server and an invalid duration are reported at once' {
     rc=0; dq bench --for 1s 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 64 ]
     rc=0; dq bench --database '' 2>"$BATS_TEST_TMPDIR/err" || rc=$?

@@ -31,7 +31,7 @@ refused()
     [ "$(count)" -eq 0 ]
 }
 
-@test 'NDJSON with every member' {
+@test 'an NDJSON file may use every member' {
     cat >x.ndjson <<'END'
 {"tag":"a","body":"hällo\n\u0000","key":"k1","in":"10m","max_attempts":2}
 {"tag":"b","body_base64":"AP8b","at":"2031-01-01T00:00:00Z"}
@@ -48,7 +48,7 @@ END
               FROM dq_task WHERE tag = 'c'")" -eq 1 ]
 }
 
-@test 'TSV with and without a heading, escapes included' {
+@test 'a TSV file may have a heading and escapes' {
     printf 'a\t10m\tk1\tline\\none\\t\\x00\\xfe\\\\\r\nb\t2031-01-01 00:00\t\t\nc\n' >x.tsv
     TZ=UTC try dq add --from x.tsv
     [ "$out" = '3 added, 0 kept' ]
@@ -64,7 +64,7 @@ END
     file=x.tsv refused 1 'field 4: a backslash must be followed by t, n, r, xHH or a backslash'
 }
 
-@test 'what was added is told in every format' {
+@test 'add --from reports what was added in every output format' {
     echo '{"tag":"a"}' >x.ndjson
     [ "$(dq add --from x.ndjson -o tsv)" = $'added\tkept\n1\t0' ]
     [ "$(dq add --from x.ndjson -o ndjson)" = '{"added":1,"kept":0}' ]
@@ -72,7 +72,7 @@ END
     [ "$(dq add --from x.ndjson --dry-run)" = '1 task is valid' ]
 }
 
-@test 'the format is guessed by the name, else by the first byte' {
+@test 'the format of a file follows from its name, or else from its first byte' {
     lines 2 >noname
     dq -q add --from noname
     printf 't\t1m\n' >other
@@ -85,7 +85,7 @@ END
     [[ $err == *'array:1: '*"jq -c '.[]'"* ]]
 }
 
-@test 'what list prints as NDJSON or TSV columns can be added again' {
+@test 'the NDJSON and TSV output of list can be added again' {
     printf 'a\033[31m\n\t\\x' | dq -q add t - --key 'k\ 1'
     dq list -o tsv --columns tag,key,body >x.tsv
     dq -q cancel --key 'k\ 1' -y
@@ -93,7 +93,7 @@ END
     [ "$(sql 'SELECT COUNT(DISTINCT message_body), COUNT(DISTINCT task_key), COUNT(*) FROM dq_task')" = $'1\t1\t2' ]
 }
 
-@test 'each kind of bad line names its place and adds nothing' {
+@test 'every kind of invalid line is reported with its line number, and nothing is added' {
     lines 3 >good
     for bad in '{"tag":"a"' '"tag"' '{"tag":"a"} x' '{"tag":"a","tag":"b"}'; do
         { cat good; echo "$bad"; } >x.ndjson
@@ -123,7 +123,7 @@ END
     [ "$rc" -eq 65 ]
 }
 
-@test 'a fault in a later chunk: earlier chunks are in, the bad one is not, and --skip goes on' {
+@test 'after an invalid line, earlier chunks are stored, its own is not, and --skip continues there' {
     lines 6500 | sed '5700s/bulk/ /; 5700s/"in"/"inn"/' >x.ndjson
     try dq add --from x.ndjson
     [ "$rc" -eq 65 ]
@@ -136,7 +136,7 @@ END
     [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT message_body) FROM dq_task')" = $'6500\t6500' ]
 }
 
-@test 'live keys are kept, refused or replaced; a refusal names the line and undoes its chunk' {
+@test '--key-conflict applies to every line; with error, the line is named and its chunk is not added' {
     dq -q add bulk old --key k2
     printf '{"tag":"bulk","key":"k1"}\n{"tag":"bulk","key":"k2","body":"new"}\n{"tag":"bulk","key":"k3"}\n' >x.ndjson
     try dq add --from x.ndjson --key-conflict error
@@ -149,7 +149,7 @@ END
     [ "$(sql "SELECT COUNT(*), MAX(message_body) FROM dq_task WHERE status = 0")" = $'3\tnew' ]
 }
 
-@test '100,000 lines' {
+@test 'a file of 100,000 lines is added completely' {
     lines 100000 >x.ndjson
     try dq add --from x.ndjson
     [ "$rc" -eq 0 ]
@@ -159,7 +159,7 @@ END
 }
 
 # bats test_tags=bare
-@test 'memory does not grow with the file' {
+@test 'memory use does not grow with the file' {
     mkfifo feed
     ASAN_OPTIONS=quarantine_size_mb=1 "$DQ_BIN/dq" add --from - --format ndjson --dry-run <feed >out 3>&- &
     pid=$!
@@ -173,7 +173,7 @@ END
     [ "$peak" -lt 60000 ]
 }
 
-@test 'a long line is fine, one without end is refused' {
+@test 'a long line is accepted, an endless one is refused' {
     { printf '{"tag":"a","body":"'; head -c 3000000 /dev/zero | tr '\0' x; printf '"}'; } >x.ndjson
     dq -q add --from x.ndjson
     [ "$(sql 'SELECT body_size FROM dq_task')" -eq 3000000 ]
@@ -183,7 +183,7 @@ END
     [[ $err == *'standard input:1: the line is longer than 64 MiB'* ]]
 }
 
-@test 'an interrupt ends it with word of how far it got' {
+@test 'an interrupted add --from reports how far it got' {
     mkfifo feed
     "$DQ_BIN/dq" add --from - <feed >out 2>err 3>&- &
     pid=$!
@@ -201,7 +201,7 @@ END
     [ "$(count)" -eq 4000 ]
 }
 
-@test 'an empty file adds nothing; nothing on stderr with -q, no progress where stderr is no terminal' {
+@test 'an empty file adds nothing; -q prints nothing on stderr; progress is shown on a terminal only' {
     : >x.ndjson
     try dq -q add --from x.ndjson
     [ "$rc" -eq 0 ]
@@ -212,7 +212,7 @@ END
     [ -z "$err" ]
 }
 
-@test 'a terminal gets a progress bar, which is gone in the end' {
+@test 'the progress bar on a terminal is erased at the end' {
     lines 20000 >x.ndjson
     script -qec "$DQ_BIN/dq add --from x.ndjson" /dev/null </dev/null >seen
     grep -q '20000 added, 0 kept' seen

@@ -39,7 +39,7 @@ try()
     echo "exit $rc, stdout: $out, stderr: $err"
 }
 
-@test 'each verb changes the states that allow it, and no other' {
+@test 'each command changes only tasks in the states it applies to' {
     while read -r verb from to; do
         for state in pending done failed running cancelled; do
             id=$(task "$state")
@@ -67,7 +67,7 @@ END
     [[ $err == *"task $id is done: only pending tasks can be rescheduled" ]]
 }
 
-@test 'ids that cannot be changed get a line each, the others are done' {
+@test 'each id that cannot be changed is reported, and the other tasks are changed' {
     a=$(task pending) b=$(task done) c=$(task pending)
     try dq cancel "$c" 999998 "$b" "$a" "$a" 999999
     [ "$rc" -eq 1 ]
@@ -80,7 +80,7 @@ END
     [ "$rc" -eq 64 ]
 }
 
-@test 'cancel says how many were running' {
+@test 'cancel prints how many tasks were running' {
     id=$(task running)
     try dq cancel "$id" --dry-run
     [ "$out" = '1 task would be cancelled; it is running' ]
@@ -100,12 +100,12 @@ END
     [ "$out" = '{"matched":1,"changed":1,"lost":0,"refused":0,"dry_run":false}' ]
 }
 
-@test 'a thousand ids at once' {
+@test 'a command accepts a thousand ids' {
     yes '{"tag":"x","in":"1h"}' | head -n 1200 | dq -q add --from - >/dev/null
     [ "$(dq list -o id | xargs "$DQ_BIN/dq" cancel)" = '1200 tasks cancelled' ]
 }
 
-@test 'by filter: one match is done, more need agreement' {
+@test 'a filter with one match is applied at once, one with several asks for confirmation' {
     task pending mail >/dev/null
     try dq cancel --tag mail
     [ "$rc" -eq 0 ]
@@ -126,7 +126,7 @@ END
     [ "$err" = 'dq: cancel: no task matches' ]
 }
 
-@test 'a terminal is asked' {
+@test 'confirmation is asked for on a terminal' {
     for i in 1 2 3; do task pending mail >/dev/null; done
     echo n | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen" || true
     grep -q 'cancel 3 tasks? \[y/N\]' "$BATS_TEST_TMPDIR/seen"
@@ -135,7 +135,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 3 ]
 }
 
-@test 'by key, within a tag or over all' {
+@test '--key selects within one tag or in all tags' {
     a=$(task pending mail k) b=$(task running sms k)
     try dq cancel --key k --tag mail
     [ "$rc" -eq 0 ]
@@ -148,7 +148,7 @@ END
     [ "$rc" -eq 1 ]
 }
 
-@test 'nothing named, or too much, is refused' {
+@test 'a command without ids and filters, or with both, is refused' {
     for verb in cancel retry run-now delete; do
         try dq "$verb"
         [ "$rc" -eq 64 ]
@@ -167,7 +167,7 @@ END
     [ "$rc" -eq 64 ]
 }
 
-@test 'retry: by filter only failed ones, from attempt 0, now or later' {
+@test 'retry with a filter selects failed tasks, resets their attempts, and accepts a time' {
     task done t >/dev/null
     task cancelled t >/dev/null
     id=$(task failed t)
@@ -180,7 +180,7 @@ END
               WHERE status = 0 AND expected_time > UTC_TIMESTAMP(3) + INTERVAL 119 MINUTE')" -eq 2 ]
 }
 
-@test 'a key that is taken again meanwhile keeps its old task from coming back' {
+@test 'a task cannot be retried while another live task has its key' {
     old=$(task failed t k)
     dq -q add t new --key k
     try dq retry "$old"
@@ -188,7 +188,7 @@ END
     [ "$(status_of "$old")" -eq 2 ]
 }
 
-@test 'reschedule and run-now move the time' {
+@test 'reschedule and run-now change the due time' {
     id=$(task pending)
     TZ=Europe/Berlin try dq reschedule "$id" --at '2031-01-01 01:00'
     [ "$err" = 'due 2031-01-01 01:00:00.000 +01:00 = 2031-01-01T00:00:00.000Z' ]
@@ -199,7 +199,7 @@ END
     [ "$(sql 'SELECT expected_time <= UTC_TIMESTAMP(3) FROM dq_task')" -eq 1 ]
 }
 
-@test 'delete takes the attempts along' {
+@test 'delete also deletes the attempts of a task' {
     id=$(task failed)
     sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
          VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'exit')"
@@ -207,7 +207,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -eq 0 ]
 }
 
-@test 'purge: by age and state, by retention, counted first with --dry-run' {
+@test 'purge deletes by age and state, or by [retention], and --dry-run counts' {
     for state in done failed cancelled; do task "$state" >/dev/null; task "$state" >/dev/null; done
     sql 'UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 400 DAY WHERE id % 2 = 0;
          UPDATE dq_task SET expected_time = finish_time'
@@ -224,7 +224,7 @@ END
     [ "$rc" -eq 64 ]
 }
 
-@test 'a row that somebody has locked is named, and the others are changed' {
+@test 'a row that another session has locked is named, and the others are changed' {
     for i in $(seq 1000); do echo "{\"tag\":\"t\",\"body\":\"$i\",\"in\":\"1h\"}"; done | dq -q add --from -
     id=$(sql 'SELECT id FROM dq_task ORDER BY id LIMIT 617, 1')
     lock_task "$id"
@@ -242,7 +242,7 @@ END
     [ "$rc" -eq 0 ]
 }
 
-@test 'a row that cannot be counted up is named, and the others are changed' {
+@test 'a row whose version cannot be incremented is named, and the others are changed' {
     for i in 1 2 3; do task pending >/dev/null; done
     id=$(sql 'SELECT MIN(id) + 1 FROM dq_task')
     sql "UPDATE dq_task SET version = 18446744073709551615 WHERE id = $id"

@@ -21,7 +21,7 @@ teardown()
 
 start() { "$sandbox" start --no-schema "$@" 3>&-; }
 
-@test 'start makes a server that answers on a socket only, and start again does nothing' {
+@test 'start creates a server that listens on a socket only; a second start does nothing' {
     start box
     run "$sandbox" sql box -- -N -B -e 'SELECT @@skip_networking, @@innodb_flush_log_at_trx_commit, DATABASE()'
     [ "$output" = $'1\t1\tdq' ]
@@ -37,7 +37,7 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
     [ -s other/dq.ini ]
 }
 
-@test 'dq.ini is for its owner only and names the account of dq, which has no right outside of its databases' {
+@test 'only its owner can read dq.ini; the account in it has no privileges outside its databases' {
     start box
     [ "$(stat -c %a box/dq.ini)" = 600 ]
     grep -qx 'user = dq' box/dq.ini
@@ -47,14 +47,14 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
     mariadb --no-defaults -S "$socket" -u dq dq -e 'CREATE TABLE t (a int); CREATE DATABASE dq_other'
 }
 
-@test 'the server does not run as root and lives in a directory that only it can enter' {
+@test 'the server does not run as root, and only its account can enter its directory' {
     start box
     [ "$(stat -L -c %a box/server)" = 700 ]
     pid=$(cat box/server/pid)
     [ "$(stat -c %u "/proc/$pid")" -ne 0 ]
 }
 
-@test 'a path too long for a socket is no obstacle' {
+@test 'a sandbox works in a directory whose path is too long for a socket' {
     long=$(printf 'x%.0s' {1..120})
     start "$long"
     "$sandbox" status "$long"
@@ -63,7 +63,7 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
     [ ! -e "$real" ]
 }
 
-@test 'stop waits for the end, data survive it, and a second stop is fine' {
+@test 'stop waits for the server to exit and keeps its data; a second stop succeeds' {
     start box
     "$sandbox" sql box -- -e 'CREATE TABLE kept (a int)'
     pid=$(cat box/server/pid)
@@ -86,7 +86,7 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
 }
 not_running() { ! "$sandbox" status "$1" >/dev/null; }
 
-@test 'two starts at once make one server' {
+@test 'two concurrent starts create one server' {
     start box &
     start box
     wait "$!"
@@ -103,7 +103,7 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     grep -qxF "socket = $(readlink -f 'new box/server')/mysql.sock" 'new box/dq.ini'
 }
 
-@test 'env prints what a shell can evaluate, spaces or not' {
+@test 'a shell can evaluate the output of env, also with spaces in paths' {
     start 'a box'
     eval "$("$sandbox" env 'a box')"
     [ "$DQ_CONFIG" = "$PWD/a box/dq.ini" ]
@@ -125,13 +125,13 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     dq-sandbox status
 }
 
-@test 'a server that cannot start says why' {
+@test 'if the server cannot start, the reason is printed' {
     run start --options --no-such-option box
     [ "$status" -eq 69 ]
     [[ $output == *"unknown option '--no-such-option'"* ]]
 }
 
-@test 'destroy deletes what start made and keeps the files of others' {
+@test 'destroy deletes the files that start created and keeps others' {
     start box
     echo mine >box/notes
     "$sandbox" destroy box
@@ -141,7 +141,7 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     [ ! -e box ]
 }
 
-@test 'a directory that it did not make is neither used nor destroyed' {
+@test 'a directory that dq-sandbox did not create is neither used nor destroyed' {
     mkdir other
     echo mine >other/file
     for verb in start stop status env sql destroy; do

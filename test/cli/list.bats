@@ -29,12 +29,12 @@ fill()
     task cancelled 4 -30
 }
 
-@test 'by default: pending, running and failed, by expected time' {
+@test 'list shows pending, running and failed tasks by default, sorted by expected time' {
     fill
     [ "$(tags)" = 'failed pending.late running pending.soon ' ]
 }
 
-@test 'filters: status, tag, key, due, since, and all together' {
+@test 'list filters by status, tag, key, due time and creation time, and by all of them together' {
     fill
     [ "$(tags -s done)" = 'done.new done.old ' ]
     [ "$(tags -s finished --sort expected)" = 'done.old failed done.new cancelled ' ]
@@ -54,7 +54,7 @@ fill()
     [ "$(tags --since 2d -s done,pending --due-after @0 -t '*o*' -k k1 --due-before +1h)" = 'done.new pending.soon ' ]
 }
 
-@test 'order is total and the limit cuts it' {
+@test 'list has a total order, to which --limit applies' {
     fill
     [ "$(tags -s all --sort id)" = 'pending.soon pending.late running done.old done.new failed cancelled ' ]
     [ "$(tags -s all --sort -id -n 2)" = 'cancelled failed ' ]
@@ -62,7 +62,7 @@ fill()
     [ "$(tags -n 0)" = "$(tags)" ]
 }
 
-@test 'columns: chosen, in the order given, a wrong one gets the nearest' {
+@test '--columns selects columns in the given order, and an unknown one gets a suggestion' {
     fill
     [ "$(dq list -c status,tag -n 1)" = "$(printf 'STATUS  TAG\nfailed  failed')" ]
     [ "$(dq list -c tag --no-header -n 1)" = failed ]
@@ -75,7 +75,7 @@ fill()
     done
 }
 
-@test 'formats: one array, one object a line, tab separated, ids; empty ones are well formed too' {
+@test 'list is well formed in every output format, also when it is empty' {
     [ "$(dq list -o json)" = '[]' ]
     [ -z "$(dq list -o ndjson)" ]
     [ -z "$(dq list -o id)" ]
@@ -92,13 +92,13 @@ fill()
     [[ $(dq list -o tsv -t running | tail -n 1) =~ ^[0-9]+$'\t'running$'\t'k2$'\t'running$'\t'0$'\t' ]]
 }
 
-@test 'ids go through a pipe into another verb' {
+@test 'the ids of list can be piped into another command' {
     fill
     dq list -o id --tag 'pending.*' | xargs "$DQ_BIN/dq" cancel
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 4")" -eq 3 ]
 }
 
-@test 'times in tables are local or UTC as configured, in programs UTC' {
+@test 'tables show times in the configured zone, formats for programs in UTC' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES ('t', '', '2031-07-01 10:00:00.250', UTC_TIMESTAMP(3))"
     [ "$(TZ=Europe/Berlin dq list -c expected --no-header)" = '2031-07-01 12:00:00' ]
@@ -109,7 +109,7 @@ fill()
     [ "$(dq list -c tag)" = '{"tag":"t"}' ]
 }
 
-@test 'due is relative: how long yet, or how late' {
+@test 'the column due shows how soon a task is due, or how late it is' {
     task a 0 90
     task b 0 -90
     [[ $(dq list -c due --no-header | sed -n 1p) =~ ^1h30m.*\ late$ ]]
@@ -117,7 +117,7 @@ fill()
     [[ $(dq list -o ndjson -c due -t a) =~ ^\{\"due_in_ms\":53[0-9]{5}\}$ ]]
 }
 
-@test 'nothing in tags, keys, bodies and errors acts on a terminal' {
+@test 'tags, keys, bodies and errors cannot control a terminal' {
     sql "INSERT INTO dq_task (tag, task_key, message_body, status, error_stack, expected_time, create_time) VALUES
          (CONCAT('a', CHAR(27), '[2J'), CONCAT('k', CHAR(10), 'x'),
           CONCAT(CHAR(0), CHAR(27), ']0;x', CHAR(7), CHAR(255)), 2,
@@ -132,7 +132,7 @@ fill()
     [ "$(dq show "$id" --full | LC_ALL=C tr -d '\n' | LC_ALL=C grep -c '[[:cntrl:]]')" -eq 0 ]
 }
 
-@test 'columns are aligned by what a terminal shows, wide characters included' {
+@test 'columns are aligned by display width, also with wide characters' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES
          ('ascii', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)),
          (_utf8mb4 0xE8A882E596AE, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
@@ -140,7 +140,7 @@ fill()
         $'TAG    STATUS\nascii  pending\n\350\250\202\345\226\256   pending' ]
 }
 
-@test 'a terminal gets 50 rows and a note, colours unless NO_COLOR is set; a pipe gets all, plain' {
+@test 'a terminal gets 50 rows, a note and colours; a pipe gets all rows without colours' {
     yes '{"tag":"x","in":"1h"}' | head -n 120 | dq -q add --from - >/dev/null
     task broken 2 0
     [ "$(dq list | wc -l)" -eq 122 ]
@@ -154,7 +154,7 @@ fill()
     [ "$(grep -c "$(printf '\033')" "$BATS_TEST_TMPDIR/seen" || true)" -eq 0 ]
 }
 
-@test 'a narrow terminal: texts are cut, the last column first, ids and states never; a pipe gets all' {
+@test 'on a narrow terminal texts are truncated, the last column first, but never ids and states' {
     words=$(printf 'a\xc3\xa9\xe8\xa8\x82%.0s' $(seq 10))
     dq -q add "a.tag.of.some.length" --key "$words"
     dq -q add t
@@ -180,7 +180,7 @@ fill()
     [[ $(row) == *"$id  a.tag"*'…  failed' ]]
 }
 
-@test 'a reader that leaves ends it quietly' {
+@test 'a closed pipe ends list without a message' {
     yes '{"tag":"x","body":"y"}' | head -n 20000 | dq -q add --from - >/dev/null
     [ "$(dq list -o ndjson 2>"$BATS_TEST_TMPDIR/err" | head -n 1 | wc -l)" -eq 1 ]
     [ ! -s "$BATS_TEST_TMPDIR/err" ]

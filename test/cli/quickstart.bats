@@ -23,39 +23,39 @@ teardown() { :; }
 # status, attempts and output of the task with a key
 outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$1'"; }
 
-@test 'every event of the input was run to an end' {
+@test 'quickstart: every event reaches a final state' {
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq "$(wc -l <"$DQ_TOP/etc/quickstart/orders.ndjson")" ]
     nothing_waits
 }
 
-@test 'an unpaid order is cancelled, a paid one is not' {
+@test 'quickstart: an unpaid order is cancelled, a paid one is not' {
     [[ $(outcome cancel-1001) == $'1\t1\torder 1001 was not paid: cancelled'* ]]
     [[ $(outcome cancel-1003) == $'1\t1\torder 1003 was paid in time'* ]]
 }
 
-@test 'an order that nobody rated gets five stars' {
+@test 'quickstart: an order without a rating gets five stars' {
     [[ $(outcome stars-1021) == $'1\t1\torder 1021 was not rated: five stars'* ]]
     [[ $(outcome stars-1024) == $'1\t1\torder 1024 was rated'* ]]
 }
 
-@test 'a payment that fails twice succeeds at its third attempt, and both failures are kept' {
+@test 'quickstart: a payment that fails twice succeeds at its third attempt, and both failures are kept' {
     [[ $(outcome pay-1042) == $'1\t3\t'*'120.00 captured at attempt 3'* ]]
     run sql "SELECT a.attempt, a.outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id
              WHERE t.task_key = 'pay-1042' ORDER BY a.attempt"
     [ "$output" = $'1\texit\t75\n2\texit\t75' ]
 }
 
-@test 'a refused payment is failed at once, one whose service stays away when its ladder ends' {
+@test 'quickstart: a refused payment fails at once, one whose service is down after its last attempt' {
     [[ $(outcome pay-1044) == $'2\t1\t'* ]]
     [[ $(outcome pay-1045) == $'2\t3\t'* ]]
 }
 
-@test 'a batch handler has done its mails' {
+@test 'quickstart: a batch handler sends the mails' {
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'mail.shipped' AND status = 1")" = 10 ]
 }
 
 # A tree that is built, and no packages to install.
-@test 'bin/quickstart goes through, also a second time, and leaves nothing that nobody asked for' {
+@test 'bin/quickstart succeeds twice in a row and leaves no unexpected files' {
     cd "$BATS_TEST_TMPDIR"
     mkdir bin
     cp "$DQ_TOP/bin/quickstart" "$DQ_TOP/bin/dq-sandbox" bin/

@@ -18,7 +18,7 @@ commands()
     sed -n '/^TRY IT/,$s/^    \$ //p' "$DQ_TOP/README" | grep -vE '^(bin/quickstart|bin/check|\./autogen\.sh .*)$'
 }
 
-@test 'the two commands that README names first are there' {
+@test 'the commands that README names first exist' {
     grep -qxF '    $ bin/quickstart' "$DQ_TOP/README"
     grep -qxF '    $ bin/check' "$DQ_TOP/README"
     [ -x "$DQ_TOP/bin/quickstart" ]
@@ -52,7 +52,7 @@ steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host H
     [ "$(sql "SELECT status FROM dq_task WHERE task_key = 'order-1002'")" = 1 ]
 }
 
-@test 'the handlers that README shows are accepted' {
+@test 'the handlers that README shows are valid' {
     sed -n '/^    handlers:$/,/^$/s/^    //p' "$DQ_TOP/README" >handlers.yaml
     grep -q batch handlers.yaml
     chmod 0644 handlers.yaml
@@ -61,7 +61,7 @@ steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host H
     dqd --config dq.ini --check-config
 }
 
-@test 'the packages that README names are those that the quick start installs' {
+@test 'README and bin/quickstart name the same packages' {
     for package in $(sed -n 's/^    # apt-get install //p' "$DQ_TOP/README"); do
         grep -qE "(^| )$package( |/|\$)" "$DQ_TOP/bin/quickstart"
         grep -qE "(^| )$package( |/|\$)" "$DQ_TOP/bin/check"

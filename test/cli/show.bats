@@ -25,7 +25,7 @@ failed_task()
          ($id, 3, 2, 'h1', 42, '2026-11-20 10:00:05', '2026-11-20 10:01:05', 'timeout', NULL, 15, 'timed out', NULL)"
 }
 
-@test 'for people: fields, body, output, attempts' {
+@test 'show prints fields, body, output and attempts for people' {
     failed_task
     run dq show "$id"
     [ "$status" -eq 0 ]
@@ -41,7 +41,7 @@ failed_task()
     [[ $output == *$'output of attempt 1 (4 bytes):\n  out\\x1B'* ]]
 }
 
-@test 'json: one object for one task, an array for several, bytes exact' {
+@test 'show -o json prints one object or an array, with exact bytes' {
     failed_task
     dq show "$id" -o json >"$BATS_TEST_TMPDIR/json"
     python3 - "$id" "$BATS_TEST_TMPDIR/json" <<'END'
@@ -65,19 +65,19 @@ END
     [ "$(dq show "$id" "$other" -o tsv | wc -l)" -eq 3 ]
 }
 
-@test 'a long body is cut for people, whole with --full and in json' {
+@test 'show truncates a long body in a table, but not with --full or in json' {
     id=$(head -c 100000 /dev/zero | tr '\0' x | dq -q add known -)
     [[ $(dq show "$id") == *'... 96000 more bytes; --full prints all'* ]]
     [ "$(dq show "$id" --full | tr -cd x | wc -c)" -ge 100000 ]
     [ "$(dq show "$id" -o json | tr -cd x | wc -c)" -ge 100000 ]
 }
 
-@test 'a body of lines is shown as lines, each harmless' {
+@test 'show prints a body line by line and escapes each line' {
     id=$(printf 'one\ntwo\033[2J\n\nfour' | dq -q add known -)
     [[ $(dq show "$id") == *$'body (17 bytes):\n  one\n  two\\x1B[2J\n  \n  four'* ]]
 }
 
-@test 'a pending task says what holds it back: no handler, a paused tag' {
+@test 'show says what holds a pending task back: no handler, or a paused tag' {
     id=$(dq -q add unknown.tag)
     [[ $(dq show "$id") == *'no handler for its tag'* ]]
     [[ $(dq show "$id" -o json) == *'"handler":null,"paused":false,"paused_until":null'* ]]
@@ -91,7 +91,7 @@ END
     [[ $(dq show "$id" -o json) =~ \"paused\":true,\"paused_until\":\"2 ]]
 }
 
-@test 'an id that does not exist is told; the others are shown' {
+@test 'show reports an id that does not exist and shows the others' {
     id=$(dq -q add known)
     run dq show 999999
     [ "$status" -eq 1 ]
@@ -107,7 +107,7 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test 'handlers that cannot be read are only a note' {
+@test 'show mentions handlers that cannot be read in a note only' {
     id=$(dq -q add known)
     echo 'handlers: [' >"$DQ_HANDLERS"
     run dq show "$id"

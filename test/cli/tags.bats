@@ -21,7 +21,7 @@ task()
                  IF($2 IN (1, 2, 4), execution_time, NULL), UTC_TIMESTAMP(3) - INTERVAL 2 HOUR)"
 }
 
-@test 'tags: counts, due, oldest, next, handler or none' {
+@test 'tags shows counts, due tasks, oldest, next, and handler or none' {
     task known 0 600; task known 0 -120; task known 1 -300; task known 3 -10; task nobody 2 -10; task mail.x 4 -10
     dq tags -o tsv | tr '\t' ' ' >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
@@ -38,7 +38,7 @@ task()
     [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
 }
 
-@test 'tags: only what is paused, and what has no handler, is in the colour of a warning' {
+@test 'tags colours only paused tags and missing handlers as warnings' {
     task known 0 0
     seen() { TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null; }
     warned() { seen | grep -c "$(printf '\033\\[33m')" || true; }
@@ -48,7 +48,7 @@ task()
     seen | grep -q "$(printf '\033\\[33m')until resumed"
 }
 
-@test 'tags: the reason of a pause is the last column where there is one' {
+@test 'tags shows the reason of a pause as the last column if a tag has one' {
     task known 0 0
     task nobody 0 0
     [[ $(dq tags) != *'PAUSE REASON'* ]]
@@ -59,7 +59,7 @@ task()
     [[ $(dq tags -t known -o json) == *'"handled":true,"paused_by":"'*'@'*'","pause_reason":"provider is down"}'* ]]
 }
 
-@test 'tables fit a terminal as far as texts can be cut' {
+@test 'tables fit the terminal as far as texts can be truncated' {
     task "$(printf 'a%.0s' {1..100})" 0 -10
     sql "INSERT INTO dq_poller VALUES
          (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
@@ -78,7 +78,7 @@ task()
     [ "$(dq stats | wc -L)" -gt 130 ]
 }
 
-@test 'tags: handlers that cannot be read are a note' {
+@test 'tags mentions handlers that cannot be read in a note' {
     task known 0 0
     echo 'nonsense: [' >"$DQ_HANDLERS"
     run dq tags -o tsv
@@ -86,13 +86,13 @@ task()
     [[ $output == *'cannot tell which handlers there are'* ]]
 }
 
-@test 'counting stops at 10,000 unless --exact is given' {
+@test 'counts stop at 10,000 unless --exact is given' {
     yes '{"tag":"x","in":"1h"}' | head -n 10100 | dq -q add --from - >/dev/null
     [[ $(dq tags) == *' 10000+ '* ]]
     [[ $(dq tags --exact) == *' 10100 '* ]]
 }
 
-@test 'pause and resume: for a time, until a time, until resumed, who and why' {
+@test 'pause lasts for a duration, until a time, or until resume, and records who and why' {
     task known 0 0
     dq -q pause known
     [[ $(dq tags -t known) == *'until resumed'* ]]
@@ -148,7 +148,7 @@ task()
     [ "$status" -eq 64 ]
 }
 
-@test 'stats: counts, lateness and throughput of the window, by tag and over all' {
+@test 'stats shows counts, lateness and throughput of the period, by tag and in total' {
     for late in 10 20 30 1000; do task known 1 -60 "$late"; done
     task mail.x 2 -60 500
     task mail.x 1 -7200 99999
@@ -171,7 +171,7 @@ task()
     [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50_ms\":null ]]
 }
 
-@test 'pollers: host, process, mode, slots, alive' {
+@test 'pollers shows host, process, mode, slots, and whether a dqd is alive' {
     [ "$(dq pollers -o json)" = '[]' ]
     sql "INSERT INTO dq_poller VALUES
          (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000),
@@ -182,7 +182,7 @@ task()
     [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'*'"alive":true}' ]]
 }
 
-@test 'init says what it did, can be repeated, and runs side by side' {
+@test 'init prints what it did, can be repeated, and can run concurrently' {
     [[ $(dq init) == *'schema version 1, nothing to do' ]]
     ini=$BATS_TEST_TMPDIR/dq.ini
     sed 's/^user = .*/user = root/; s/^database = .*/database = fresh/' "$DQ_CONFIG" >"$ini"
@@ -195,7 +195,7 @@ task()
     sql 'DROP DATABASE fresh'
 }
 
-@test 'init names what is not as it belongs, and changes nothing' {
+@test 'init names differences in existing tables and changes nothing' {
     ini=$BATS_TEST_TMPDIR/dq.ini
     sed 's/^user = .*/user = root/; s/^database = .*/database = others/' "$DQ_CONFIG" >"$ini"
     chmod 0600 "$ini"
@@ -214,6 +214,6 @@ task()
     sql 'DROP DATABASE others'
 }
 
-@test 'version -v also names the server' {
+@test 'version -v also prints the version of the server' {
     [[ $(dq version -v) =~ server\ +MariaDB\ 1[0-9.]+ ]]
 }

@@ -22,24 +22,24 @@ refused()
 
 verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
 
-@test 'without a verb it says where help is' {
+@test 'without a command, dq mentions its help' {
     refused 64 'dq: no command given; try dq help'
 }
 
-@test 'an unknown verb gets the nearest one' {
+@test 'an unknown command gets a suggestion' {
     refused 64 'dq: unknown command "lsit": did you mean "list"?' lsit
     refused 64 'dq: unknown command "cancl": did you mean "cancel"?' cancl 7
     refused 64 'dq: unknown command "frobnicate": see dq help' frobnicate
 }
 
-@test 'an unknown option gets the nearest one' {
+@test 'an unknown option gets a suggestion' {
     refused 64 'dq: list: unknown option "--stauts": did you mean --status?' list --stauts done
     refused 64 'dq: add: unknown option "--max-atempts": did you mean --max-attempts?' add --max-atempts=3 t
     refused 64 'dq: list: unknown option "-Z": see dq help list' list -Z
     refused 64 'dq: unknown option "--colour": see dq help' --colour list
 }
 
-@test 'an option is told what is wrong with its value, or that it lacks one' {
+@test 'an invalid or missing value of an option is explained' {
     refused 64 'dq: add: option --in needs a value: --in D' add t --in
     refused 64 'dq: list: option --no-header takes no value' list --no-header=1
     refused 64 'option "--due" is ambiguous' list --due x
@@ -52,7 +52,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--key-conflict: "drop" is not one of keep, error, replace' add t --key k --key-conflict drop
 }
 
-@test 'a malformed duration or time is told the place' {
+@test 'an error in a duration or time is reported with its position' {
     refused 64 'dq: add: --in: duration "10x": unknown unit "x" at character 3' add t --in 10x
     refused 64 'at character' add t --in 10
     refused 64 'at character' add t --in 1h1h
@@ -68,7 +68,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     TZ=Europe/Berlin refused 64 '2026-10-25T02:30:00+02:00' add t --at '2026-10-25 02:30'
 }
 
-@test 'missing, superfluous and contradicting words are refused before anything is opened' {
+@test 'missing, superfluous and contradictory arguments are refused before any file or connection is opened' {
     refused 64 'dq: show: missing argument: dq show ID... [--full]' show
     refused 64 'dq: tags: unexpected argument "x"' tags x
     refused 64 'dq: add: missing argument: dq add TAG' add
@@ -78,7 +78,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '-o id is not available with --from' add --from x.ndjson -o id
 }
 
-@test 'tags and keys are checked before anything is opened' {
+@test 'tags and keys are checked before any file or connection is opened' {
     refused 65 'a tag must not be empty' add ''
     refused 65 'dq: add: ' add "$(printf 'a\nb')"
     refused 65 'dq: add: ' add "$(printf 'a\033[31m')"
@@ -106,7 +106,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'dq: help: unknown command "lits": did you mean "list"?' help lits
 }
 
-@test 'help of each verb has a usage, a summary and every line within 80 columns' {
+@test 'the help of each command has a usage, a summary, and no line over 80 columns' {
     for verb in $(verbs); do
         dq help "$verb" | grep -q "^usage: dq $verb" || { echo "$verb: usage"; false; }
         dq help "$verb" | grep -q "^$verb: " || { echo "$verb: summary"; false; }
@@ -114,14 +114,14 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     done
 }
 
-@test 'init --print-sql prints the migrations for a DBA, without a server' {
+@test 'init --print-sql prints the migrations without a server' {
     dq init --print-sql | grep -q '^CREATE TABLE IF NOT EXISTS dq_task ($'
     dq init --print-sql | tail -n 1 | grep -q "schema_version"
     dq init --print-sql 1 | diff - <(dq init --print-sql)
     refused 64 'there is no migration "77"' init --print-sql 77
 }
 
-@test 'a bulk file is checked without a server' {
+@test 'add --from --dry-run checks a file without a server' {
     printf '{"tag":"a","in":"1m"}\n\n{"tag":"b","at":"tomorrow 09:00"}\n' >"$BATS_TEST_TMPDIR/x.ndjson"
     [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are valid' ]
     printf '{"tag":"a"}\n{"tag":""}\n' >"$BATS_TEST_TMPDIR/y.ndjson"
@@ -132,7 +132,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 65 'y.ndjson:1: a key must not begin with white space' add --dry-run --from "$BATS_TEST_TMPDIR/y.ndjson"
 }
 
-@test 'stdout that takes no more is an error, a reader that left is not' {
+@test 'a full disk on stdout is an error, a closed pipe is not' {
     rc=0
     dq help >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 71 ]
@@ -140,7 +140,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     [ -z "$( (dq help; echo "$?" >"$BATS_TEST_TMPDIR/rc") 2>&1 | true)" ]
 }
 
-@test 'what a message repeats cannot act on the terminal either' {
+@test 'text quoted in a message cannot control the terminal' {
     refused 64 'unknown command "\xFF\x9B"' "$(printf '\377\233')"
     refused 64 'unknown status "\u{202E}x"' list -s "$(printf '\342\200\256x')"
     refused 64 'unknown status "?[2J"' list -s "$(printf '\033[2J')"

@@ -22,7 +22,7 @@ waits()
     [ "$rc" -eq "$want" ]
 }
 
-@test 'one task: the status of its handler' {
+@test 'wait for one task exits with the status of its handler' {
     id=$(dq -q add t)
     finish "$id" 1 0
     waits 0 "$id"
@@ -35,7 +35,7 @@ waits()
     grep -q 'dq: wait: task 999999 does not exist' "$BATS_TEST_TMPDIR/err"
 }
 
-@test 'several: 0 only when all are done; each is told once' {
+@test 'wait for several tasks exits with 0 only if all are done, and reports each once' {
     a=$(dq -q add t) b=$(dq -q add t) c=$(dq -q add t)
     for id in "$a" "$b" "$c"; do finish "$id" 1 0; done
     waits 0 "$c" "$a" "$b" "$a"
@@ -49,7 +49,7 @@ waits()
     [ "$(cat "$BATS_TEST_TMPDIR/out")" = "$(printf '%s\n%s' "$a" "$b")" ]
 }
 
-@test 'it waits, and ends soon after the task does' {
+@test 'wait exits soon after the task has finished' {
     id=$(dq -q add t)
     dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
@@ -61,7 +61,7 @@ waits()
     [ "$rc" -eq 5 ]
 }
 
-@test 'the time is up: 75' {
+@test 'wait exits with 75 when its timeout has expired' {
     a=$(dq -q add t) b=$(dq -q add t)
     finish "$b" 1 0
     waits 75 "$a" "$b" --timeout 100ms
@@ -69,7 +69,7 @@ waits()
     waits 75 "$a" --timeout 0
 }
 
-@test 'a database that goes away only makes it wait longer' {
+@test 'wait continues while the database is unavailable' {
     seen=$(dq -q add t) id=$(dq -q add t)
     finish "$seen" 1 0
     dq wait "$seen" "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &

@@ -25,7 +25,7 @@ handlers:
 END
 }
 
-@test "a tag with a trailing blank is the tag without it, and does not block it" {
+@test "a tag with a trailing blank counts as the same tag and does not block it" {
     handle_mail
     insert "'mail '" "$now - INTERVAL 1 HOUR"
     insert "'mail'" "$now - INTERVAL 1 MINUTE"
@@ -38,7 +38,7 @@ END
     dq stats -o json | grep -q '"tag":"mail","pending":0,"running":0,"done":3'
 }
 
-@test "a pause of a tag holds for its rows with trailing blanks, and a limit counts them" {
+@test "pause and limits of a tag include its rows with trailing blanks" {
     handle_mail
     insert "'mail '" "$now"
     dq pause mail
@@ -49,7 +49,7 @@ END
     [ "$(sql 'SELECT status FROM dq_task')" = 1 ]
 }
 
-@test "a tag with a NUL in it is shown, and is no other tag's hindrance" {
+@test "a tag that contains a NUL is shown and does not delay other tags" {
     handle_mail
     insert "CONCAT('mail', CHAR(0), 'x')" "$now - INTERVAL 1 HOUR"
     insert "'mail'" "$now"
@@ -73,7 +73,7 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
     done
 }
 
-@test "a zero date is due at once: counted, listed first, shown, run" {
+@test "a task with a zero date is due at once: counted, listed first, shown and run" {
     handle_mail
     insert_zeros
     insert "'mail'" "$now - INTERVAL 1 MINUTE"
@@ -90,7 +90,7 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t8' ]
 }
 
-@test "a zero date that comes to a resident dqd is run, and the tasks behind it on time" {
+@test "a resident dqd runs a task with a zero date, and the tasks after it on time" {
     handle_mail
     dqd_start --resident
     id=$(dq add mail)
@@ -107,7 +107,7 @@ finish_zeros()
          finish_time = ELT(1 + id % 2, '0000-00-00', NULL)"
 }
 
-@test "a zero date can be rescheduled, cancelled and retried, purge and retention take it when it has ended" {
+@test "a task with a zero date can be rescheduled, cancelled, retried and purged" {
     insert_zeros
     dq reschedule --tag mail --in 1h -y
     [ "$(counts 1,2,7)" = $'mail\t7\t0' ]
@@ -125,7 +125,7 @@ finish_zeros()
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 0 ]
 }
 
-@test "a page of the list that ends within dates that are none goes on behind them" {
+@test "list continues after a page that ends among invalid dates" {
     sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES $(
         for n in $(seq 1000); do
             printf "%s('mail', '', '2026-%02d-%02d', UTC_TIMESTAMP(3))" "${sep-}" $((n % 3)) $((n % 29))
@@ -139,7 +139,7 @@ finish_zeros()
     [ "$(dq list -n 0 -o id | wc -l)" = 3000 ]
 }
 
-@test "a far date is not due, and blocks nothing" {
+@test "a task in the far future is not due and blocks nothing" {
     handle_mail
     insert "'mail'" "'9999-12-31 23:59:59.999'"
     insert "'mail'" "$now"
@@ -148,7 +148,7 @@ finish_zeros()
     dq list -o tsv --columns expected | grep -q '^9999-12-31T23:59:59.999Z$'
 }
 
-@test "a running row without a lease, or with a zero date for one, is taken back" {
+@test "a running row without a lease, or with a zero date as its lease, is taken back" {
     handle_mail
     insert "'mail'" "$now - INTERVAL 1 HOUR" 'status, lease_until' '3, NULL'
     sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time, status, lease_until)
@@ -158,7 +158,7 @@ finish_zeros()
     dqd_stop
 }
 
-@test "a state that is none is shown as unknown, and counted nowhere" {
+@test "an invalid state is shown as unknown and not counted" {
     handle_mail
     id=$(insert "'mail'" "$now" status 9)
     insert "'mail'" "$now" status 255

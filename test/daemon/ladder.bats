@@ -14,7 +14,7 @@ pass_time()
          update_time = update_time - INTERVAL $1"
 }
 
-@test "due after 5 s, 30 s and 60 s, done at the third step: the published example" {
+@test "a task whose attempts fail is due again after 5 s, 30 s and 60 s" {
     write_handlers <<'END'
 handlers:
   pay:
@@ -38,7 +38,7 @@ END
         1:exit:1,2:exit:1,3:exit:1 ]
 }
 
-@test "the default ladder: 5s 30s 60s 10m 30m 1h 6h 24h 48h, then failed" {
+@test "the default retry list is 5s 30s 60s 10m 30m 1h 6h 24h 48h; then the task fails" {
     write_handlers <<'END'
 handlers:
   pay:
@@ -56,7 +56,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 10 ]
 }
 
-@test "a ladder of one's own, and a task's own limit of attempts" {
+@test "a handler's retry list and a task's own maximum of attempts apply" {
     write_handlers <<'END'
 handlers:
   pay:
@@ -78,7 +78,7 @@ END
     [ "$(sql 'SELECT status, attempt FROM dq_task')" = $'2\t1' ]
 }
 
-@test "permanent exit statuses fail at once, others by the handler's own list do not" {
+@test "permanent exit statuses fail at once; a handler's own list replaces the default" {
     write_handlers <<'END'
 handlers:
   "exit.*":
@@ -96,7 +96,7 @@ END
         exit.1,own,exit.75 ]
 }
 
-@test "jitter only ever lengthens a step" {
+@test "jitter only lengthens a wait" {
     write_handlers <<'END'
 handlers:
   pay:

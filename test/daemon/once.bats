@@ -6,7 +6,7 @@ setup() { sandbox_clear; }
 
 status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
 
-@test "runs what is due until nothing is due, and nothing before its time" {
+@test "a pass runs tasks until none is due, and none before its time" {
     write_handlers <<'END'
 handlers:
   t:
@@ -20,7 +20,7 @@ END
     [ "$(sql "SELECT output, exit_code, host IS NOT NULL FROM dq_task WHERE id = $a")" = $'one\t0\t1' ]
 }
 
-@test "a task that a handler adds is run in the same pass" {
+@test "a task added by a handler runs in the same pass" {
     write_handlers <<END
 handlers:
   parent:
@@ -33,7 +33,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = parent1,child1 ]
 }
 
-@test "2,000 tasks, each once" {
+@test "a pass runs 2,000 tasks once each" {
     write_handlers <<END
 handlers:
   t:
@@ -46,7 +46,7 @@ END
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t2000' ]
 }
 
-@test "the environment of a handler, and the body on its stdin" {
+@test "a handler gets its environment and the body on stdin" {
     write_handlers <<END
 handlers:
   t:
@@ -69,7 +69,7 @@ END
     refute grep DQ_CONFIG "$BATS_TEST_TMPDIR/env"
 }
 
-@test "a tag without a handler stays pending, is reported, and holds up nobody" {
+@test "tasks of a tag without a handler stay pending, are reported, and delay no other tag" {
     write_handlers <<'END'
 handlers:
   known:
@@ -85,7 +85,7 @@ END
 }
 
 # bats test_tags=bare
-@test "a handler that cannot be started gives the task back, unburnt, and the others run" {
+@test "a task whose handler cannot be started is given back without using up an attempt" {
     write_handlers <<'END'
 handlers:
   missing:
@@ -108,7 +108,7 @@ END
     [ "$(sql "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'released'")" = 3 ]
 }
 
-@test "--tag leaves the others alone" {
+@test "--tag leaves tasks of other tags alone" {
     write_handlers <<'END'
 handlers:
   "*":
@@ -119,7 +119,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = mail.a1,mail.b1,order0 ]
 }
 
-@test "two runs on one host do not overlap, --allow-overlap lifts it" {
+@test "two runs on one host do not overlap, except with --allow-overlap" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
 handlers:
@@ -143,7 +143,7 @@ END
     DQD_PID=''
 }
 
-@test "max_running of a tag, and the slots" {
+@test "max_running and slots limit the running handlers" {
     write_handlers <<END
 handlers:
   "t*":
@@ -161,7 +161,7 @@ END
          END { exit bad || most < 2 }' "$BATS_TEST_TMPDIR/log"
 }
 
-@test "global_max_running holds over several pollers" {
+@test "global_max_running limits several pollers together" {
     write_handlers <<END
 handlers:
   t:
@@ -179,7 +179,7 @@ END
     awk '/[+]/ { n++ } /-/ { n-- } n > 2 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/log"
 }
 
-@test "global_max_running ends no pass before its time: alone, of two, or held by somebody for a moment" {
+@test "a pass does not end early at global_max_running, even if the limit is locked for a moment" {
     write_handlers <<'END'
 handlers:
   t:
@@ -204,7 +204,7 @@ END
 }
 locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'DO SLEEP(1)%'")" ]; }
 
-@test "a paused tag waits" {
+@test "tasks of a paused tag wait" {
     write_handlers <<'END'
 handlers:
   "*":
@@ -219,7 +219,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = a1,b1 ]
 }
 
-@test "the end of an attempt: exit, signal, timeout, with their output tails" {
+@test "exit status, signal and timeout of an attempt are recorded with the end of its output" {
     write_handlers <<'END'
 handlers:
   exits:
@@ -249,7 +249,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND attempt = 1')" = 5 ]
 }
 
-@test "what a handler starts as dq-handlers(5) says outlives it, however late its session begins" {
+@test "a process started as dq-handlers(5) says outlives its handler, however late its session begins" {
     local form
     mkdir "$BATS_TEST_TMPDIR/bin"
     # Between its fork and setsid(2) it sleeps for so long that the handler would have ended.
@@ -276,7 +276,7 @@ END
     wait_until grep -q outlived "$BATS_TEST_TMPDIR/later"
 }
 
-@test "retention deletes what has been finished long enough, with its attempts" {
+@test "retention deletes old finished tasks and their attempts" {
     write_handlers <<'END'
 handlers: {}
 END
@@ -290,7 +290,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 4 ]
 }
 
-@test "history = all keeps the attempts that succeeded too" {
+@test "history = all also keeps successful attempts" {
     write_handlers <<'END'
 handlers:
   t:
@@ -302,7 +302,7 @@ END
     [ "$(sql 'SELECT outcome, attempt, exit_code, output FROM dq_attempt')" = $'done\t1\t0\tfine\\n' ]
 }
 
-@test "batch: one process, a verdict a task, the rest by its exit status" {
+@test "a batch handler decides by verdicts, and by its exit status about the other tasks" {
     write_handlers <<END
 handlers:
   b:
@@ -328,7 +328,7 @@ END
     [ "$(sql "SELECT exit_code FROM dq_task WHERE message_body = 'silent'")" = 5 ]
 }
 
-@test "batch: a verdict that cannot be read fails its task, whatever the exit status" {
+@test "an invalid verdict fails its task, whatever the exit status of the batch" {
     write_handlers <<'END'
 handlers:
   b:
@@ -352,7 +352,7 @@ END
         'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
 }
 
-@test "a limit of file sizes: bodies pass under a soft one, handlers have it, and a hard one fails the long body only" {
+@test "a soft file size limit is inherited but does not affect bodies; a hard one fails only bodies above it" {
     write_handlers <<'END'
 handlers:
   t:
@@ -372,7 +372,7 @@ END
     [[ $long == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
 }
 
-@test 'a pass leaves a task that somebody has locked, and says so' {
+@test 'a pass leaves a task that another session has locked, and reports it' {
     write_handlers <<'END'
 handlers:
   t: {run: ':'}

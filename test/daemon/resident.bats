@@ -35,7 +35,7 @@ END
     [ "$(head -n 1 "$BATS_TEST_TMPDIR/late")" -lt 100 ]
 }
 
-@test "TERM: nothing new, the unstarted is given back, the running finish, exit 0" {
+@test "on TERM dqd claims nothing more, gives unstarted tasks back, lets the others finish, and exits with 0" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
 handlers:
@@ -59,7 +59,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = 0 ]
 }
 
-@test "a second TERM kills what runs and gives it back" {
+@test "a second TERM kills running handlers and gives their tasks back" {
     write_handlers <<'END'
 handlers:
   t:
@@ -77,7 +77,7 @@ END
     [ "$(sql 'SELECT outcome FROM dq_attempt')" = killed ]
 }
 
-@test "drain_timeout ends the patience" {
+@test "after drain_timeout, running handlers are killed" {
     write_handlers <<'END'
 handlers:
   t:
@@ -91,7 +91,7 @@ END
     is 'status = 0 AND attempt = 1' 1
 }
 
-@test "HUP takes a new handlers file, and keeps the old one when the new one is wrong" {
+@test "HUP loads a new handlers file, or keeps the old one if the new one is invalid" {
     write_handlers <<'END'
 handlers:
   t:
@@ -122,7 +122,7 @@ END
     dqd_stop
 }
 
-@test "HUP while the handlers file changes: whatever was read is in use, and tasks are done" {
+@test "HUP while the handlers file changes uses the version that was read, and tasks are done" {
     local n changing
     write_handlers <<'END'
 handlers:
@@ -168,7 +168,7 @@ END
     dqd_stop
 }
 
-@test "HUP takes the settings that can change at run time, and names one that cannot" {
+@test "HUP applies the settings that can change at run time, and names one that cannot" {
     write_handlers <<'END'
 handlers:
   t:
@@ -184,7 +184,7 @@ END
     dqd_stop
 }
 
-@test "a cancelled task's handler is killed, and nothing of it is recorded" {
+@test "the handler of a cancelled task is killed, and its result is not recorded" {
     write_handlers <<END
 handlers:
   t:
@@ -204,7 +204,7 @@ END
     refute logged 'attempt failed'
 }
 
-@test "leases are renewed: a handler may run for longer than one" {
+@test "leases are renewed, so a handler may run longer than a lease" {
     write_handlers <<'END'
 handlers:
   t:
@@ -217,7 +217,7 @@ END
     dqd_stop
 }
 
-@test "a dqd that dies loses its tasks to the next one, and the history says so" {
+@test "tasks of a dead dqd run on another one, and their history shows it" {
     write_handlers <<END
 handlers:
   t:
@@ -234,7 +234,7 @@ END
     dqd_stop
 }
 
-@test "tasks that a dead dqd held are taken back behind very many whose tag has no handler here" {
+@test "tasks of a dead dqd are taken back even behind very many whose tag has no handler" {
     write_handlers <<'END'
 handlers:
   zzz:
@@ -250,7 +250,7 @@ END
     dqd_stop
 }
 
-@test "on_lease_expiry: fail" {
+@test "with on_lease_expiry: fail, a task of a dead dqd fails" {
     write_handlers <<'END'
 handlers:
   t:
@@ -268,7 +268,7 @@ END
 }
 
 # bats test_tags=bare
-@test "a runner that dies: its handlers die with it, the tasks run again, dqd goes on" {
+@test "if the runner dies, its handlers die with it, their tasks run again, and dqd continues" {
     write_handlers <<END
 handlers:
   t:
@@ -287,7 +287,7 @@ END
     dqd_stop
 }
 
-@test "a right that is missing: said once, the rest goes on, and it is told when it works again" {
+@test "a missing privilege is logged once, and again when it works; other work continues" {
     write_handlers <<'END'
 handlers:
   a: {run: 'true'}
@@ -316,7 +316,7 @@ END
     dqd_stop
 }
 
-@test "the database goes away: handlers go on, their results are settled when it is back" {
+@test "while the database is away handlers continue, and their results are recorded when it is back" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
 handlers:
@@ -336,7 +336,7 @@ END
     dqd_stop
 }
 
-@test "the list of pollers" {
+@test "running dqds are in the list of pollers" {
     write_handlers <<'END'
 handlers: {}
 END
@@ -349,7 +349,7 @@ END
     refute listed
 }
 
-@test "several pollers share a tag: every task once" {
+@test "several pollers share a tag and run every task once" {
     write_handlers <<END
 handlers:
   t:
@@ -364,7 +364,7 @@ END
     [ "$(sort -u "$BATS_TEST_TMPDIR/ran" | wc -l)" = 600 ]
 }
 
-@test "--for ends by itself and lets the running finish" {
+@test "--for exits by itself and lets running handlers finish" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
 handlers:
@@ -383,7 +383,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(status, attempt ORDER BY id) FROM dq_task')" = 11,00 ]
 }
 
-@test "a body longer than a claim carries along" {
+@test "a body too long for a claim reaches its handler" {
     write_handlers <<END
 handlers:
   t:
@@ -397,7 +397,7 @@ END
     dqd_stop
 }
 
-@test "sd_notify: READY, STOPPING" {
+@test "dqd sends READY and STOPPING to systemd" {
     write_handlers <<'END'
 handlers: {}
 END

@@ -12,7 +12,7 @@ refused() { # refused STATUS TEXT ARG...
     [ "${#lines[@]}" = 1 ]
 }
 
-@test "wrong command lines" {
+@test "invalid command lines are usage errors" {
     refused 64 'did you mean --resident?' --residen1
     refused 64 'unexpected argument "now"' now
     refused 64 'cannot be combined' --once --resident
@@ -35,7 +35,7 @@ refused() { # refused STATUS TEXT ARG...
     [[ $output == 'dqd '[0-9]* ]]
 }
 
-@test "--check-config and --list-handlers" {
+@test "--check-config and --list-handlers print errors and handlers" {
     write_handlers <<'END'
 handlers:
   t:
@@ -72,7 +72,7 @@ END
     refused 78 'no such account' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
-@test "--check-config: what keeps a handler from starting is a warning" {
+@test "--check-config warns about handlers that cannot start" {
     mkdir "$BATS_TEST_TMPDIR/h"
     echo 'no program' >"$BATS_TEST_TMPDIR/h/text"
     write_handlers <<END
@@ -96,7 +96,7 @@ END
     [[ ${lines[5]} == *'7 handlers, 5 warnings' ]]
 }
 
-@test "--check-config: a lock file that nobody could use is a fault" {
+@test "--check-config rejects a lock file that cannot be used" {
     write_handlers <<<'handlers: {t: {run: "true"}}'
     locked_by() { own_ini "s|^lock_file *=.*|lock_file = $1|"; }
     locked_by /nonexistent/dqd.lock
@@ -120,7 +120,7 @@ END
     [[ $output == *'1 handler, 1 warning' ]]
 }
 
-@test "--check-config: files for TLS that are missing are a fault, no handlers and a wake_dir of no use a warning" {
+@test "--check-config rejects missing TLS files, and warns about no handlers and an unusable wake_dir" {
     write_handlers <<<'handlers:'
     own_ini 's|^\[mysql\]|&\ntls_ca = none.pem|'
     refused 78 "tls_ca $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
@@ -139,14 +139,14 @@ END
     done
 }
 
-@test "files: missing, writable by others" {
+@test "files that are missing or writable by others are refused" {
     refused 78 /nonexistent/dq.ini --config /nonexistent/dq.ini
     cp "$DQ_CONFIG" "$BATS_TEST_TMPDIR/loose.ini"
     chmod 666 "$BATS_TEST_TMPDIR/loose.ini"
     refused 78 loose.ini --config "$BATS_TEST_TMPDIR/loose.ini"
 }
 
-@test "database: absent, unknown, without schema" {
+@test "a missing server, database or schema has its message and exit status" {
     write_handlers <<'END'
 handlers: {}
 END
@@ -170,7 +170,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     echo "$output"
 }
 
-@test "a pass of an account that lacks a right ends, and says which" {
+@test "a pass ends at a missing privilege and names it" {
     as_reader
     [ "$status" = 77 ]
     [[ $output == *'command denied to user'*'grants.sql.example, see dqd(8)' ]]
@@ -179,7 +179,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     [ "${#lines[@]}" = 1 ]
 }
 
-@test "--for of an account that lacks a right stays so long, and fails with what is refused at its end" {
+@test "--for retries despite a missing privilege and fails if it is still missing at the end" {
     as_reader --for 1s
     [ "$status" = 77 ]
     [[ ${lines[0]} == *'tasks are left waiting" duty=claim error='*'command denied to user'* ]]
@@ -187,7 +187,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     [ "$(grep -c 'duty=claim' <<<"$output")" = 1 ]
 }
 
-@test "a pass that cannot write a result down says what it waits for, and ends when the lease is over" {
+@test "a pass that cannot record a result says so and exits when the lease has ended" {
     write_handlers <<<'handlers: {t: {run: "exit 65"}}'
     sql 'CREATE OR REPLACE USER forgetful@localhost; GRANT SELECT ON dq.* TO forgetful@localhost;
          GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
@@ -202,7 +202,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     [[ ${lines[-1]} == 'dqd: '*'command denied to user'*dq_attempt* ]]
 }
 
-@test "with stderr closed, no other file gets the log" {
+@test "with stderr closed, the log is written to no other file" {
     write_handlers <<<'handlers: {}'
     lock=$(sed -n 's/^lock_file *= *//p' "$DQ_CONFIG")
     dqd 2>&-

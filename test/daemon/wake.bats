@@ -57,7 +57,7 @@ beaten() # a heartbeat begins and ends
 }
 up() { wait_until pollers 1 && wait_until quiet; }
 
-@test 'what becomes due starts without waiting for the poll: add, run-now, reschedule, retry, resume' {
+@test 'add, run-now, reschedule, retry and resume wake dqd' {
     ini "wake_dir = $wake_dir"
     dqd_start --resident
     up
@@ -87,7 +87,7 @@ up() { wait_until pollers 1 && wait_until quiet; }
     dqd_stop
 }
 
-@test 'a file of tasks wakes with the chunk that has one which is due' {
+@test 'add --from wakes dqd for each chunk with a due task' {
     ini "wake_dir = $wake_dir"
     dqd_start --resident
     up
@@ -127,7 +127,7 @@ os.unlink(name)
 END
 }
 
-@test 'a wake is sent for what is due before the next poll, once, to the dqd of that database' {
+@test 'only the dqd of that database is woken, once, and only for tasks due before its next poll' {
     mkdir "$wake_dir"
     ini "wake_dir = $wake_dir"
     [ "$(wakes "$DQ_BIN/dq" add t)" = 1 ]
@@ -149,7 +149,7 @@ END
     [ "$(wakes "$DQ_BIN/dq" add t)" = 0 ]
 }
 
-@test 'several dqd on a host: the one whose share it is takes it' {
+@test 'of several dqds on a host, the one that owns the share takes the task' {
     local id
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms' 'log_level = debug'
     dqd_start --resident
@@ -168,7 +168,7 @@ END
     dqd_stop
 }
 
-@test 'another host has a share and was not told: its tasks are taken, too' {
+@test 'a woken dqd also takes tasks in the share of a host that was not woken' {
     local id
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms' 'log_level = debug'
     sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
@@ -182,7 +182,7 @@ END
     dqd_stop
 }
 
-@test 'another account may wake' {
+@test 'another account can wake dqd' {
     local account id
     [ "$(id -u)" = 0 ] || skip 'needs root, to have another account'
     account=$(stat -c %U "$(readlink -f "$DQ_SANDBOX/server")/data") # it reaches the server
@@ -206,7 +206,7 @@ added_in_silence()
     [ ! -s "$BATS_TEST_TMPDIR/stderr" ]
 }
 
-@test 'dq add is fine and silent whatever is in the directory, or is not' {
+@test 'dq add succeeds silently whatever wake_dir contains' {
     export -f added_in_silence ini
     export BATS_TEST_TMPDIR wake_dir
     added_in_silence ''
@@ -244,7 +244,7 @@ END
     tasks 'status = 0' 5
 }
 
-@test 'a dead file of our own account is removed by the next dqd, and nothing else' {
+@test 'dqd removes only stale files of its own account from wake_dir' {
     local id
     ini "wake_dir = $wake_dir"
     dqd_start --resident
@@ -300,7 +300,7 @@ END
     files 0
 }
 
-@test 'a directory that cannot be had: dqd says so in one line, and works' {
+@test 'dqd works without a usable wake_dir and logs one line about it' {
     local dir id
     mkdir "$wake_dir"
     ln -s "$wake_dir" "$BATS_TEST_TMPDIR/link"
@@ -320,7 +320,7 @@ END
     dqd_stop
 }
 
-@test 'a flood of wakes makes a bounded number of looks, and tasks go on' {
+@test 'a flood of wake-ups causes a bounded number of looks, and tasks continue' {
     local before took looks
     ini "wake_dir = $wake_dir"
     dqd_start --resident
@@ -356,7 +356,7 @@ END
     wait "$!"
 }
 
-@test 'who may wake can send nothing that holds dqd up: no descriptor whose closing lingers, no byte' {
+@test 'a wake-up cannot carry a descriptor or a byte that would block dqd' {
     local id
     ini "wake_dir = $wake_dir"
     dqd_start --resident

@@ -23,27 +23,27 @@ none()
     [ ! -s "$BATS_TEST_TMPDIR/findings" ]
 }
 
-@test 'mandoc finds nothing to say about a manual' {
+@test 'mandoc has no complaints about the manuals' {
     for page in dq.1 dq-sandbox.1 dqd.8 dq.ini.5 dq-handlers.5; do
         [ -s "$doc/$page" ]
         mandoc -T lint "$doc/$page" | grep -v 'referenced manual not found' || true
     done | none
 }
 
-@test 'dq(1) has a heading or an item for each verb' {
+@test 'dq(1) documents each command' {
     [ "$(verbs | wc -l)" -gt 10 ]
     for verb in $(verbs); do
         grep -qE "^\.(It|Ss) ((Cm|Ic|Nm dq|Nm) )*$verb( |\$)" "$doc/dq.1" || echo "doc/dq.1 lacks $verb"
     done | none
 }
 
-@test 'dq(1) has no heading for a verb that is not there' {
+@test 'dq(1) documents no command that does not exist' {
     for verb in $(sed -n 's/^\.Ss \([a-z][a-z-]*\)$/\1/p' "$doc/dq.1"); do
         verbs | grep -qx "$verb" || echo "doc/dq.1 promises $verb"
     done | none
 }
 
-@test 'dq(1) tells about each option of each verb' {
+@test 'dq(1) documents each option of each command' {
     for verb in $(verbs); do
         for option in $("$DQ_BIN/dq" help "$verb" | options_of); do
             has_item "$doc/dq.1" "$option" || echo "doc/dq.1 lacks --$option of $verb"
@@ -51,14 +51,14 @@ none()
     done | none
 }
 
-@test 'dqd(8) tells about each option' {
+@test 'dqd(8) documents each option' {
     [ "$("$DQ_BIN/dqd" --help | options_of | wc -l)" -gt 5 ]
     for option in $("$DQ_BIN/dqd" --help | options_of); do
         has_item "$doc/dqd.8" "$option" || echo "doc/dqd.8 lacks --$option"
     done | none
 }
 
-@test 'dq-sandbox(1) tells about each command and option' {
+@test 'dq-sandbox(1) documents each command and option' {
     help=$("$DQ_TOP/bin/dq-sandbox" --help)
     for verb in $(sed -n 's/^  \([a-z]\+\)  .*/\1/p' <<<"$help"); do
         grep -qx "\.It Cm $verb" "$doc/dq-sandbox.1" || echo "doc/dq-sandbox.1 lacks $verb"
@@ -71,7 +71,7 @@ none()
 # A number as people write it: 4,000.
 with_commas() { sed -E ':a; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; ta' <<<"$1"; }
 
-@test 'dq(1) and the help of add name the chunk that the code uses' {
+@test 'dq(1) and the help of add name the actual size of a chunk' {
     rows=$(sed -n 's/^#define TASK_CHUNK_ROWS \([0-9]*\).*/\1/p' "$DQ_TOP/src/store/task_add.h")
     [ "$rows" -gt 0 ]
     grep -q "chunks of up to $(with_commas "$rows") lines" "$doc/dq.1"

@@ -23,12 +23,12 @@ scripts()
         -exec awk 'FNR == 1 && /^#!/ { print FILENAME } { nextfile }' {} +
 }
 
-@test 'there are files to look at' {
+@test 'the lint finds files to check' {
     [ "$(c_files | wc -l)" -gt 30 ]
     [ "$(scripts | wc -l)" -gt 5 ]
 }
 
-@test 'calls go only downward: each include is one that the layer table allows' {
+@test 'each include is allowed by the layer table' {
     grep -n '^ *# *include *"' $(c_files) | awk -F: '
         BEGIN {    # place -> places it may include; a single header where only that is public
             may["src/base"] = "base/"
@@ -56,11 +56,11 @@ scripts()
         }' | none
 }
 
-@test 'what is private to the database connection stays there' {
+@test 'private headers of the database connection are included there only' {
     grep -nE '"store/db_(error|handle|tls)\.h"' $(c_files) | grep -v '^src/store/db' | none
 }
 
-@test 'a third-party header is included in one place only' {
+@test 'each third-party header is included in one place only' {
     grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson)(\.h|/)' $(c_files) |
         grep -vE -e '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
             -e '^src/conf/conf\.c:[0-9]+:#include <ini\.h>' \
@@ -75,19 +75,19 @@ scripts()
     grep -nE '"[^"]*\b('"$words"')' $(c_files) | grep -v '^src/store/' | none
 }
 
-@test 'what follows from an event is in the transition table: the store and the verbs compare none by name' {
+@test 'only the transition table says what follows from an event: no other file compares events by name' {
     grep -nE '\bevent\b *[!=]= *TASK_' src/store/*.[ch] src/cli/*.[ch] | none
 }
 
-@test 'a cell of a result is read by the name of its column, unless it is the only one' {
+@test 'cells of a result are read by column name, unless there is only one' {
     grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [1-9]' src/store/*.c | none
 }
 
-@test 'a result is fetched by db_each or db_first' {
+@test 'results are fetched with db_each or db_first' {
     grep -n 'db_rows_next(' src/store/*.c | grep -v '^src/store/db\.c:' | none
 }
 
-@test 'a file begins by saying what it is for, and includes its own header first' {
+@test 'each file begins with a comment and includes its own header first' {
     for file in $(c_files); do
         head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"
         own=${file#src/}
@@ -146,7 +146,7 @@ scripts()
     done | none
 }
 
-@test 'every document, sample and file that tests read is in Makefile.am, and so in make dist' {
+@test 'every document, sample and test file is in Makefile.am, and so in make dist' {
     for file in $(find . -maxdepth 1 -type f -name '[A-Z]*' ! -name 'Makefile*' -printf '%P\n') \
         $(find doc etc sql -type f ! -name '*~') \
         $(find test -type f \( -name '*.py' -o -name '*.tbl' -o -name '*.bash' \)) \
@@ -163,7 +163,7 @@ scripts()
     done | none
 }
 
-@test 'doc/reliability tells every fault scenario, and mutate finds something to take out of each' {
+@test 'doc/reliability lists every fault scenario, and each has a mutation that applies' {
     test/fault/mutate --list >"$BATS_TEST_TMPDIR/list" || true
     {
         grep '# the protection is not found' "$BATS_TEST_TMPDIR/list" || true
@@ -174,7 +174,7 @@ scripts()
     } | none
 }
 
-@test 'one dialect: pointers are compared with nothing, sizeof takes parentheses for types only, MIN and MAX' {
+@test 'the code keeps to one dialect: no comparison with NULL, sizeof x, MIN and MAX, text_hash' {
     grep -nE '[!=]= NULL' $(c_files) $(find test -name '*.[ch]') | none
     grep -nE 'sizeof\(' $(c_files) $(find test -name '*.[ch]') |
         grep -vE '#define|sizeof\((struct|const|char|bool|int|unsigned|size_t|u?int[0-9]+_t|MYSQL|void)' |
@@ -183,17 +183,17 @@ scripts()
     grep -nE '0x100000001b3|1099511628211' $(c_files) | grep -v '^src/base/text.c' | none
 }
 # A text that is shown is not cut, so that it can be searched for; a table keeps its rows.
-@test 'no line is too long: 100 characters in C, 120 in bats tests' {
+@test 'no line is longer than 100 characters in C and 120 elsewhere' {
     awk '/clang-format off/ { table = 1 } /clang-format on/ { table = 0 }
          (length > 132 && !/\\$/) || (length > 100 && !table && !/"/) { print FILENAME ":" FNR ": " length }' \
         $(c_files) $(find test -name '*.[ch]') | none
     awk 'length > 120 { print FILENAME ":" FNR ": " length }' $(find test -name '*.ba*' ! -path 'test/bench/*') | none
 }
 
-@test 'no assertion of a bats test is one that bats ignores: refute CMD, not ! CMD' {
+@test 'no bats test contains an assertion that bats ignores: refute CMD, not ! CMD' {
     grep -nE '(^|;|\b(do|then|else))[[:space:]]+! +[^-]' $(find test -name '*.ba*') | none
 }
 
-@test 'no test sleeps a guess: whole seconds are waited for by conditions' {
+@test 'no bats test sleeps for whole seconds: tests wait for conditions' {
     grep -nE '^ *sleep [1-9]' $(find test -name '*.bats') | none
 }
