@@ -87,7 +87,7 @@ up() { wait_until pollers 1 && wait_until quiet; }
     dqd_stop
 }
 
-@test 'add --from wakes dqd for each chunk with a due task' {
+@test 'add --from wakes dqd as soon as a chunk with a due task is stored' {
     ini "wake_dir = $wake_dir"
     dqd_start --resident
     up
@@ -270,7 +270,7 @@ END
     [ "$(ls "$wake_dir" | tr '\n' ' ')" = 'other wake.file wake.link ' ]
 }
 
-@test 'a directory that is removed: it and the file are recreated, or dqd says once that it cannot be woken' {
+@test 'a removed wake_dir is created again, or dqd logs once that it cannot be woken' {
     local id made
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms'
     dqd_start --resident
