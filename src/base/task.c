@@ -34,20 +34,16 @@ static const char *const task_outcome_names[OUTCOME_COUNT] = {
 /* What is not said is kept: the attempt, the time at which it is due. */
 /* clang-format off */
 static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
-    [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, .attempt_change = +1, .verb = "claim"},
-    [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL, .needs_owner = true,
-                      .verb = "finish"},
-    [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS,
-                        .needs_owner = true, .verb = "put off"},
-    [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS, .needs_owner = true,
-                      .verb = "give up"},
+    [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, .attempt_change = +1},
+    [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL},
+    [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS},
+    [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS},
     [TASK_RELEASE] = {TASK_RELEASE, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,
-                      .history = HISTORY_IF_ERROR, .needs_owner = true, .verb = "release"},
-    [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS,
-                        .verb = "take back"},
-    [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, .history = HISTORY_ALWAYS, .verb = "cancel"},
-    [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN, .verb = "retry"},
-    [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, .due = DUE_GIVEN, .verb = "reschedule"},
+                      .history = HISTORY_IF_ERROR},
+    [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS},
+    [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, .history = HISTORY_ALWAYS},
+    [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN},
+    [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, .due = DUE_GIVEN},
 };
 /* clang-format on */
 

@@ -86,9 +86,6 @@ struct task_transition {
     bool unstarted;     /* the attempt was never started: execution_time is emptied */
     enum task_due due;
     enum task_history history;
-    bool needs_owner; /* the UPDATE must also check claim_token */
-    /* "cancel", as in "task 7 is done: only pending or running tasks can be cancelled" */
-    const char *verb;
 };
 /* The row of an event; never NULL. */
 const struct task_transition *task_transition(enum task_event event);

@@ -11,7 +11,7 @@
 #include "poller/state.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
-#include "store/settle_fit.h"
+#include "store/settlement.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -169,7 +169,7 @@ static bool database_ready(struct poller *p)
     if (db_connected(p->db))
         return true;
     rc = db_connect(p->db, &err);
-    if (rc == 0 && (rc = settle_fit_max_packet(p->db, &packet, &err)) < 0)
+    if (rc == 0 && (rc = settlement_max_packet(p->db, &packet, &err)) < 0)
         db_close(p->db);
     if (rc == 0 && !p->troubles.schema_known)
         rc = schema_check(p->db, &err);

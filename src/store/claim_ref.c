@@ -4,6 +4,7 @@
  */
 #include "store/claim_ref.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -53,7 +54,7 @@ struct refs {
     size_t count, most;
 };
 
-enum { REF_ID, REF_VERSION, REF_COUNT }; /* CLAIM_REF_COLUMNS */
+enum { CLAIM_REF_COLUMNS(COLUMNS_NAME) CLAIM_REF_COUNT };
 
 static int add_ref(const struct db_rows *r, void *arg, struct err *err)
 {
@@ -62,7 +63,8 @@ static int add_ref(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     if (x->count == x->most)
         return 1;
-    x->items[x->count++] = (struct claim_ref){db_u64(r, REF_ID), db_u64(r, REF_VERSION)};
+    x->items[x->count++] =
+        (struct claim_ref){db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
     return 0;
 }
 
@@ -71,7 +73,7 @@ int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs,
 {
     struct refs x = {refs, 0, count};
 
-    int rc = db_each(db, sql, REF_COUNT, add_ref, &x, err);
+    int rc = db_each(db, sql, CLAIM_REF_COUNT, add_ref, &x, err);
     if (rc == 0)
         *ret_count = x.count;
     return rc;

@@ -29,9 +29,9 @@ void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *r
 void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
                         const struct claim_ref *refs, size_t count);
 
-#define CLAIM_REF_COLUMNS "id, version"
-/* Runs a statement that selects CLAIM_REF_COLUMNS and leaves the rows in refs, which has room for
- * `count`; *ret_count: how many came. */
+#define CLAIM_REF_COLUMNS(X) X(CLAIM_REF_ID, "id") X(CLAIM_REF_VERSION, "version")
+/* Runs a statement that selects CLAIM_REF_COLUMNS (columns.h), and stores its rows in refs, at most
+ * `count`. *ret_count: how many these are. */
 int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
                    size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 

@@ -8,6 +8,7 @@
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/sql.h"
@@ -150,7 +151,8 @@ static int read_back(struct db *db, const struct claim_owner *owner, const struc
 
     for (size_t i = 0; i < n; i++)
         held[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
-    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
     claim_ref_put_ours(&sql, owner, held, n);
     int rc = claim_ref_read(db, &sql, held, n, ret_held, err);
     buf_done(&sql);
@@ -201,7 +203,7 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
         buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
         db_put_text(&sql, ask->tag);
         buf_str(&sql, " FOR UPDATE NOWAIT");
-        rc = db_first(db, &sql, 1, NULL, NULL, err);
+        rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
         buf_reset(&sql);
     }
     buf_str(&sql, "INSERT INTO dq_tag (tag) VALUES (");
@@ -218,7 +220,7 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
     buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
                TASK_RUNNING);
     db_put_text(&sql, ask->tag);
-    rc = db_first(db, &sql, 1, sql_take_u64, &running, err);
+    rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &running, err);
     uint64_t room = running < ask->global_limit ? ask->global_limit - running : 0;
     if (*limit > room)
         *limit = (size_t)room;

@@ -18,4 +18,9 @@
 #define COLUMNS_TEXT(name, text, ...) ", " text
 #define COLUMNS_SELECT(LIST) (&(LIST(COLUMNS_TEXT))[2]) /* behind the first comma */
 
+/* A result with a single column: its place, and how many there are. */
+enum { COLUMNS_ONLY, COLUMNS_ONE };
+/* The result of SHOW VARIABLES and SHOW STATUS. */
+enum { COLUMNS_SHOW_NAME, COLUMNS_SHOW_VALUE, COLUMNS_SHOW };
+
 #endif

@@ -6,6 +6,7 @@
  * it.
  */
 #include "store/db_latest.h"
+#include "store/columns.h"
 #include "store/db.h"
 #include "store/db_connect.h"
 #include "store/db_handle.h"
@@ -27,9 +28,9 @@ static int see_setting(const struct db_rows *r, void *arg, struct err *err)
     enum db_cluster *found = arg;
 
     (void)err;
-    if (!strcmp(db_string(r, 0), "wsrep_sync_wait"))
+    if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), "wsrep_sync_wait"))
         *found = DB_CLUSTER_GALERA;
-    else if (!strcmp(db_string(r, 0), "group_replication_consistency"))
+    else if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), "group_replication_consistency"))
         *found = DB_CLUSTER_GROUP;
     return 0;
 }
@@ -42,7 +43,7 @@ static int look_for_cluster(struct db *db, struct err *err)
     buf_str(
         &sql,
         "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
-    int rc = db_each(db, &sql, 2, see_setting, &found, err);
+    int rc = db_each(db, &sql, COLUMNS_SHOW, see_setting, &found, err);
     buf_done(&sql);
     if (rc == 0)
         db->cluster = found;

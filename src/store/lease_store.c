@@ -7,6 +7,7 @@
  */
 #include "store/lease_store.h"
 #include "store/attempt_store.h"
+#include "store/columns.h"
 #include "store/sql.h"
 #include "store/task_read.h"
 
@@ -29,10 +30,11 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
                       size_t n, bool *lost, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref ours[TASK_STEP];
+    struct claim_ref ours[ROWS_STEP];
     size_t count = 0;
 
-    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
     claim_ref_put_ours(&sql, owner, refs, n);
     int rc = claim_ref_read(db, &sql, ours, n, &count, err);
     qsort(ours, count, sizeof *ours, compare_refs);
@@ -48,7 +50,7 @@ int lease_store_check(struct db *db, const struct claim_owner *owner, const stru
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
-        n = count - from < TASK_STEP ? count - from : TASK_STEP;
+        n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
         rc = check_step(db, owner, refs + from, n, lost + from, err);
     }
     return rc;
@@ -70,7 +72,7 @@ static uint64_t renewal_id(const void *arg, size_t i)
 static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct renewal *w = arg;
-    struct claim_ref refs[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
@@ -94,7 +96,7 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         struct renewal w = {db, owner, refs + from, lease_ms, 0};
-        n = count - from < TASK_STEP ? count - from : TASK_STEP;
+        n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
         rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows}, careful, faults, err);
         if (rc == 0 && w.rows < n)
             rc = check_step(db, owner, refs + from, n, lost + from, err);
@@ -166,7 +168,8 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     claim_ref_put(&sql, "", refs, n);

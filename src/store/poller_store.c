@@ -48,14 +48,14 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FOR UPDATE NOWAIT");
-    int rc = db_first(db, &sql, 1, NULL, NULL, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
-#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW)
-/* behind the list: `token < ours` */
-enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_BEFORE_US, SHARE_COUNT };
+/* Behind the last one our token is put. */
+#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW) X(SHARE_BEFORE_US, "token < ")
+enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 {
@@ -82,7 +82,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const char
         found.unheard = true;
         rc = 0;
     }
-    buf_printf(&sql, "SELECT %s, token < ", COLUMNS_SELECT(SHARE_COLUMNS));
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(SHARE_COLUMNS));
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)

@@ -4,6 +4,7 @@
  */
 #include "store/retention_store.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/sql.h"
 #include "store/task_delete.h"
 
@@ -20,7 +21,7 @@ static int add_tag(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     tags->items = mem_resize(tags->items, tags->count + 1, sizeof *tags->items);
-    tags->items[tags->count++] = sql_dup_tag(r, 0);
+    tags->items[tags->count++] = sql_dup_tag(r, COLUMNS_ONLY);
     return 0;
 }
 
@@ -37,7 +38,7 @@ static int find_tags(struct db *db, enum task_status status, int64_t age_ms, str
         " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
         (int)status - 1, (int)status + 1);
     sql_put_from_now(&sql, -age_ms);
-    int rc = db_each(db, &sql, 1, add_tag, ret, err);
+    int rc = db_each(db, &sql, COLUMNS_ONE, add_tag, ret, err);
     buf_done(&sql);
     return rc;
 }
@@ -49,10 +50,8 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql,
-               "SELECT " CLAIM_REF_COLUMNS
-               " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
-               (int)status);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)status);
     sql_put_tag(&sql, tag);
     buf_str(&sql, " AND expected_time < ");
     sql_put_from_now(&sql, -age_ms);
@@ -67,13 +66,13 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
 int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit,
                            size_t *ret_deleted, struct rows_faults *faults, struct err *err)
 {
-    struct claim_ref refs[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
     struct old_tags tags = {0};
     size_t total = 0, n = 0, deleted = 0;
 
     int rc = find_tags(db, status, age_ms, &tags, err);
     for (size_t i = 0; rc == 0 && i < tags.count && total < limit;) {
-        size_t most = limit - total < TASK_STEP ? limit - total : TASK_STEP;
+        size_t most = limit - total < ROWS_STEP ? limit - total : ROWS_STEP;
         rc = old_rows(db, status, tags.items[i], age_ms, refs, most, &n, err);
         if (rc == 0 && n)
             rc = task_delete_refs(db, refs, n, &deleted, faults, err);

@@ -5,7 +5,7 @@
 #include "store/rows.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/sql.h"
+#include "store/columns.h"
 
 #include <stdlib.h>
 
@@ -83,7 +83,7 @@ static int see_id(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     for (size_t i = 0; i < s->w->count; i++)
-        s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, 0);
+        s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, COLUMNS_ONLY);
     return 0;
 }
 
@@ -100,7 +100,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
         buf_u64(&sql, w->id(w->arg, i));
     }
     buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    int rc = db_each(db, &sql, 1, see_id, &(struct seen){w, found}, err);
+    int rc = db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
     buf_done(&sql);
     return rc;
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define ROWS_STEP 500 /* most rows that one statement changes */
+
 /* Rows that could not be changed, each with its reason: locked by somebody's open transaction
  * (ERR_LOCKED), or refused by the server (ERR_DATA and others). */
 struct rows_fault {
@@ -36,7 +38,7 @@ bool rows_at_fault(const struct db *db, int code);
  * where no lock is waited for. */
 const char *rows_before_skip(const struct db *db);
 
-/* A change of rows 0 to count - 1 (at most TASK_STEP), of which any part can be done alone and
+/* A change of rows 0 to count - 1 (at most ROWS_STEP), of which any part can be done alone and
  * again. `run` gets indexes, in ascending order; what it changes when it fails, it rolls back. */
 struct rows_work {
     size_t count;

@@ -6,6 +6,7 @@
  */
 #include "store/schema_migrate.h"
 #include "base/when.h"
+#include "store/columns.h"
 #include "store/db_connect.h"
 #include "store/schema_verify.h"
 
@@ -23,7 +24,7 @@ static void take_number(const struct db_rows *r, void *arg)
 {
     struct number *n = arg;
 
-    n->value = db_i64(r, 0, n->if_null);
+    n->value = db_i64(r, COLUMNS_ONLY, n->if_null);
 }
 
 /* The first column of the first row as a number. 1: there was a row, 0: none. */
@@ -34,7 +35,7 @@ static int query_number(struct db *db, const char *statement, int64_t if_null, i
     struct number number = {if_null, 0};
 
     buf_str(&sql, statement);
-    int rc = db_first(db, &sql, 1, take_number, &number, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_number, &number, err);
     if (rc == 1)
         *ret = number.value;
     buf_done(&sql);

@@ -7,6 +7,7 @@
 #include "store/scratch_store.h"
 
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/db_put.h"
 
 #include <inttypes.h>
@@ -38,14 +39,14 @@ static bool is_ours(const char *name)
 
 static void take_text(const struct db_rows *r, void *arg)
 {
-    *(char **)arg = mem_strdup(db_text(r, 0, NULL));
+    *(char **)arg = mem_strdup(db_text(r, COLUMNS_ONLY, NULL));
 }
 
 /* The first cell of the first row: *ret is heap memory, NULL for SQL NULL or no row. */
 static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
 {
     char *text = NULL;
-    int rc = db_first(db, sql, 1, take_text, &text, err);
+    int rc = db_first(db, sql, COLUMNS_ONE, take_text, &text, err);
 
     if (rc < 0)
         return rc;
@@ -80,10 +81,10 @@ static int add_name(const struct db_rows *r, void *arg, struct err *err)
     struct names *names = arg;
 
     (void)err;
-    if (!is_ours(db_string(r, 0)))
+    if (!is_ours(db_string(r, COLUMNS_ONLY)))
         return 0;
     names->items = mem_resize(names->items, names->count + 1, sizeof *names->items);
-    names->items[names->count++] = mem_strdup(db_string(r, 0));
+    names->items[names->count++] = mem_strdup(db_string(r, COLUMNS_ONLY));
     return 0;
 }
 
@@ -98,7 +99,7 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
         " AND IS_FREE_LOCK(" NAME_LOCK
         "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
         " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
-    int rc = db_each(db, &sql, 1, add_name, &names, err);
+    int rc = db_each(db, &sql, COLUMNS_ONE, add_name, &names, err);
     buf_done(&sql);
     if (rc < 0) {
         scratch_store_free_names(names.items, names.count);
@@ -202,7 +203,8 @@ static int put_table(const struct db_rows *r, void *arg, struct err *err)
     struct buf *drop = arg;
 
     (void)err;
-    buf_printf(drop, "%s`%s`", drop->len ? ", " : "DROP TABLE IF EXISTS ", db_string(r, 0));
+    buf_printf(drop, "%s`%s`", drop->len ? ", " : "DROP TABLE IF EXISTS ",
+               db_string(r, COLUMNS_ONLY));
     return 0;
 }
 
@@ -212,7 +214,7 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
                   " AND table_name LIKE 'dq!_%' ESCAPE '!'");
-    int rc = db_each(db, &sql, 1, put_table, &drop, err);
+    int rc = db_each(db, &sql, COLUMNS_ONE, put_table, &drop, err);
     if (rc == 0 && drop.len)
         rc = db_exec(db, &drop, NULL, err);
     buf_done(&drop);
@@ -258,12 +260,10 @@ int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 
 /* ---- the server */
 
-enum { SETTING_NAME, SETTING_VALUE, SETTING_COUNT }; /* of every SHOW */
-
 static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 {
     struct scratch_server *s = arg;
-    const char *name = db_string(r, SETTING_NAME), *value = db_string(r, SETTING_VALUE);
+    const char *name = db_string(r, COLUMNS_SHOW_NAME), *value = db_string(r, COLUMNS_SHOW_VALUE);
     int64_t number = strtoll(value, NULL, 10);
 
     (void)err;
@@ -289,7 +289,7 @@ static int read_settings(struct db *db, const char *statement, struct scratch_se
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
-    int rc = db_each(db, &sql, SETTING_COUNT, take_setting, s, err);
+    int rc = db_each(db, &sql, COLUMNS_SHOW, take_setting, s, err);
     buf_done(&sql);
     return rc;
 }

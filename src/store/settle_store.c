@@ -15,7 +15,7 @@
 #include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/db_statement.h"
-#include "store/settle_fit.h"
+#include "store/settlement.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@
 
 /* Results that go into one statement or one transaction, by id. */
 struct batch {
-    const struct settlement *rows[TASK_STEP];
+    const struct settlement *rows[ROWS_STEP];
     size_t count;
 };
 
@@ -63,7 +63,7 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
     size_t text = 0, values = 0, kept = 0, bytes;
 
     b->count = 0;
-    for (; *at < count && b->count < TASK_STEP; ++*at) {
+    for (; *at < count && b->count < ROWS_STEP; ++*at) {
         const struct settlement *x = &s[*at];
         if (needs_transaction(x, history_all) != recorded)
             continue;
@@ -91,7 +91,7 @@ static void batch_pick(struct batch *ret, const struct batch *b,
 }
 
 static void batch_refs(const struct batch *b, uint64_t version_plus,
-                       struct claim_ref refs[TASK_STEP])
+                       struct claim_ref refs[ROWS_STEP])
 {
     for (size_t i = 0; i < b->count; i++)
         refs[i] = (struct claim_ref){b->rows[i]->id, b->rows[i]->version + version_plus};
@@ -199,7 +199,7 @@ static void put_value(struct db_statement *st, const struct batch *b,
 
 static void put_batch(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
 {
-    struct claim_ref refs[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
 
     batch_refs(b, 0, refs);
     claim_ref_put_ours(sql, owner, refs, b->count);
@@ -265,7 +265,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
         put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
     struct db_statement st = DB_STATEMENT_INIT;
-    struct claim_ref refs[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
     struct batch b;
 
     batch_pick(&b, all, is_recorded, history_all);
@@ -317,7 +317,7 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
                         const struct settlement *s, bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref next[TASK_STEP];
+    struct claim_ref next[ROWS_STEP];
 
     batch_refs(b, 1, next);
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ",
@@ -354,14 +354,15 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
                            bool *applied, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref ours[TASK_STEP];
+    struct claim_ref ours[ROWS_STEP];
     size_t count = 0;
     uint64_t rows;
 
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
     put_batch(&sql, owner, b);
     buf_str(&sql, " FOR UPDATE");
     rc = claim_ref_read(db, &sql, ours, b->count, &count, err);
@@ -442,13 +443,13 @@ int settle_store_settle(struct db *db, const struct claim_owner *owner, const st
 
     for (size_t i = 0; i < count; i++)
         applied[i] = false;
-    int rc = settle_fit_max_packet(db, &packet, err);
+    int rc = settlement_max_packet(db, &packet, err);
     if (rc < 0)
         return rc;
-    struct settlement *fit = settle_fit(s, count, packet - STATEMENT_FIXED);
+    struct settlement *fit = settlement_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
                     (packet < SQL_STATEMENT_BYTES ? packet : SQL_STATEMENT_BYTES) - STATEMENT_FIXED,
                     careful, applied, faults, err);
-    settle_fit_free(fit, s, count);
+    settlement_free_fit(fit, s, count);
     return rc;
 }

@@ -6,6 +6,7 @@
  */
 #include "store/sql.h"
 #include "base/mem.h"
+#include "store/columns.h"
 #include "store/db_put.h"
 
 #include <inttypes.h>
@@ -73,7 +74,7 @@ int64_t sql_due(const struct db_rows *r, unsigned col)
 
 void sql_take_u64(const struct db_rows *r, void *arg)
 {
-    *(uint64_t *)arg = db_u64(r, 0);
+    *(uint64_t *)arg = db_u64(r, COLUMNS_ONLY);
 }
 
 int sql_odd_row(const struct db *db, struct err *err)

@@ -8,10 +8,7 @@
 #include "base/task.h"
 #include "store/db.h"
 
-#define TASK_STEP 500                         /* most rows that one statement changes */
 #define SQL_STATEMENT_BYTES ((size_t)1 << 20) /* a statement of many rows is cut there */
-/* 9999-12-31 23:59:59.999 in dq_tag.paused_until */
-#define TAG_PAUSED_FOR_EVER_AT INT64_C(253402300799999)
 
 /* A copy of a cell with a NUL behind it, NULL for SQL NULL. */
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);

@@ -135,32 +135,35 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
     return rc;
 }
 
-static void put_measure(struct buf *sql, int64_t window_ms)
+/* What is measured of a task: how late it was started, and whether it finished within the window
+ * (its length in microseconds is a placeholder of printf). */
+#define MEASURE_COLUMNS(X, name)                                                                   \
+    X(name##_LATE, "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000")           \
+    X(name##_FINISHED, "finish_time >= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND")
+
+#define PART_COLUMNS(X) X(PART_NUMBER, "%zu") MEASURE_COLUMNS(X, PART)
+#define ANY_COLUMNS(X) X(ANY_STATUS, "status") X(ANY_TAG, "tag") MEASURE_COLUMNS(X, ANY)
+enum { PART_COLUMNS(COLUMNS_NAME) PART_COUNT };
+enum { ANY_COLUMNS(COLUMNS_NAME) ANY_COUNT };
+
+static void put_window(struct buf *sql, int64_t window_ms)
 {
-    buf_printf(
+    buf_str(
         sql,
-        "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000, finish_time >= UTC_TIMESTAMP(3) - "
-        "INTERVAL %" PRId64
-        " MICROSECOND FROM dq_task FORCE INDEX (due) WHERE expected_time <= UTC_TIMESTAMP(3)"
-        " AND expected_time >= ",
-        window_ms * 1000);
+        " FROM dq_task FORCE INDEX (due) WHERE expected_time <= UTC_TIMESTAMP(3) AND expected_time >= ");
     sql_put_from_now(sql, -window_ms);
     buf_str(sql, " AND ");
 }
 
-/* The cells of put_measure are these two from `at` on. */
-enum { MEASURE_LATE, MEASURE_FINISHED, MEASURE_COUNT };
-
-static void take_row(struct sample *s, int status, const struct db_rows *r, unsigned at)
+static void take_row(struct sample *s, int status, const struct db_rows *r, unsigned late_col,
+                     unsigned finished_col)
 {
-    uint64_t finished = db_u64(r, at + MEASURE_FINISHED);
+    uint64_t finished = db_u64(r, finished_col);
 
-    if (!db_is_null(r, at + MEASURE_LATE))
-        sample_add(s, db_i64(r, at + MEASURE_LATE, 0), status == TASK_DONE ? finished : 0,
+    if (!db_is_null(r, late_col))
+        sample_add(s, db_i64(r, late_col, 0), status == TASK_DONE ? finished : 0,
                    status == TASK_FAILED ? finished : 0);
 }
-
-enum { PART_NUMBER, PART_MEASURE, PART_COUNT = PART_MEASURE + MEASURE_COUNT };
 
 struct measuring {
     struct db *db;
@@ -175,7 +178,7 @@ static int take_measure(const struct db_rows *r, void *arg, struct err *err)
 
     if (i >= w->count)
         return sql_odd_row(w->db, err);
-    take_row(w->pairs[i].sample, w->pairs[i].status, r, PART_MEASURE);
+    take_row(w->pairs[i].sample, w->pairs[i].status, r, PART_LATE, PART_FINISHED);
     w->pairs[i].sample->cut |= ++w->pairs[i].seen == w->limit;
     return 0;
 }
@@ -187,8 +190,9 @@ static int measure(struct db *db, struct pair *pairs, size_t count, int64_t wind
     struct buf sql = BUF_INIT;
 
     for (size_t i = 0; i < count; i++) {
-        buf_printf(&sql, "%s(SELECT %zu, ", i ? " UNION ALL " : "", i);
-        put_measure(&sql, window_ms);
+        buf_str(&sql, i ? " UNION ALL (SELECT " : "(SELECT ");
+        buf_printf(&sql, COLUMNS_SELECT(PART_COLUMNS), i, window_ms * 1000);
+        put_window(&sql, window_ms);
         buf_printf(&sql, "status = %d AND tag = ", pairs[i].status);
         sql_put_tag(&sql, pairs[i].sample->tag);
         buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
@@ -204,9 +208,6 @@ static int compare_name(const void *key, const void *element)
     return strcmp(key, (*(struct sample *const *)element)->tag);
 }
 
-/* behind PAIR_COLUMNS */
-enum { ANY_MEASURE = PAIR_COUNT, ANY_COUNT = ANY_MEASURE + MEASURE_COUNT };
-
 struct measuring_all {
     struct samples *all;
     struct sample *last;
@@ -215,7 +216,7 @@ struct measuring_all {
 static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
 {
     struct measuring_all *w = arg;
-    char *tag = sql_dup_tag(r, PAIR_TAG);
+    char *tag = sql_dup_tag(r, ANY_TAG);
 
     (void)err;
     if (!w->last || strcmp(w->last->tag, tag) != 0) {
@@ -224,7 +225,7 @@ static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
         w->last = found ? *found : NULL;
     }
     if (w->last)
-        take_row(w->last, sql_status(r, PAIR_STATUS), r, ANY_MEASURE);
+        take_row(w->last, sql_status(r, ANY_STATUS), r, ANY_LATE, ANY_FINISHED);
     free(tag);
     return 0;
 }
@@ -234,8 +235,9 @@ static int measure_all(struct db *db, struct samples *all, int64_t window_ms, st
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(PAIR_COLUMNS));
-    put_measure(&sql, window_ms);
+    buf_str(&sql, "SELECT ");
+    buf_printf(&sql, COLUMNS_SELECT(ANY_COLUMNS), window_ms * 1000);
+    put_window(&sql, window_ms);
     sql_put_statuses(&sql, "",
                      TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
     int rc = db_each_streamed(db, &sql, ANY_COUNT, take_any_measure,

@@ -21,6 +21,8 @@
 #define ENTRIES_A_COUNT 300
 #define ENTRIES_MOST 3000000
 #define MANY_PARTS 200 /* fewer are not worth the question */
+/* paused_until of a tag that is paused until somebody resumes it: 9999-12-31 23:59:59.999 */
+#define PAUSED_FOR_EVER_AT INT64_C(253402300799999)
 
 struct infos {
     struct tag_info *items;
@@ -116,7 +118,7 @@ static int take_switch(const struct db_rows *r, void *arg, struct err *err)
     if (tag && is_wanted(w, tag)) {
         struct tag_info *i = infos_get(w->to, tag);
         int64_t until = db_time(r, SWITCH_UNTIL);
-        i->paused_until_at = until >= TAG_PAUSED_FOR_EVER_AT ? INT64_MAX : until;
+        i->paused_until_at = until >= PAUSED_FOR_EVER_AT ? INT64_MAX : until;
         free(i->paused_by);
         free(i->pause_reason);
         i->paused_by = sql_dup(r, SWITCH_BY, NULL);
@@ -183,15 +185,17 @@ static int read_pairs(struct reading *w, struct err *err)
 
 /* ---- counts: status TASK_STATUS_COUNT stands for what is due */
 
-enum { COUNT_INDEX, COUNT_STATUS, COUNT_TASKS, COUNT_COUNT }; /* the cells of put_count */
+/* With placeholders of printf. */
+#define COUNT_COLUMNS(X) X(COUNT_INDEX, "%zu") X(COUNT_STATUS, "%u") X(COUNT_TASKS, "COUNT(*)")
+enum { COUNT_COLUMNS(COLUMNS_NAME) COUNT_COUNT };
 
 static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status,
                       bool exact)
 {
-    buf_printf(
-        sql,
-        "SELECT %zu, %u, COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ",
-        index, status, status == TASK_STATUS_COUNT ? TASK_PENDING : status);
+    buf_str(sql, "SELECT ");
+    buf_printf(sql, COLUMNS_SELECT(COUNT_COLUMNS), index, status);
+    buf_printf(sql, " FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ",
+               status == TASK_STATUS_COUNT ? TASK_PENDING : status);
     sql_put_tag(sql, i->tag);
     if (status == TASK_STATUS_COUNT)
         buf_str(sql, " AND expected_time <= UTC_TIMESTAMP(3)");
@@ -253,7 +257,7 @@ int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
         return 0;
     }
     buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
-    int rc = db_first(db, &sql, 1, NULL, NULL, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
     if (rc < 0)
         return rc;
@@ -388,7 +392,7 @@ int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t fo
     if (until_at == TASK_TIME_NONE)
         sql_put_from_now(&sql, for_ms);
     else
-        db_put_time(&sql, until_at > TAG_PAUSED_FOR_EVER_AT ? TAG_PAUSED_FOR_EVER_AT : until_at);
+        db_put_time(&sql, until_at > PAUSED_FOR_EVER_AT ? PAUSED_FOR_EVER_AT : until_at);
     buf_chr(&sql, ',');
     db_put_text(&sql, by);
     buf_chr(&sql, ',');

@@ -12,10 +12,8 @@
 #include "store/db_connect.h"
 #include "store/db_latest.h"
 #include "store/db_put.h"
-#include "store/db_statement.h"
 #include "store/schema.h"
 #include "store/sql.h"
-#include "store/task_row.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -138,27 +136,27 @@ static int insert_one(struct db *db, const struct task_new *t,
                       struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
-    unsigned has = task_row_columns(t, 1);
+    unsigned has = task_new_columns(t, 1);
 
     int rc = db_connect(db, err); /* to know what the server can do */
     if (rc < 0)
         return rc;
-    task_row_put_insert(&st.sql, has);
+    task_new_put_insert(&st.sql, has);
     buf_str(&st.sql, "SELECT ");
-    task_row_put_values(&st, t, has, token);
+    task_new_put_values(&st, t, has, token);
     schema_put_from(&st.sql);
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
         buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
-    rc = task_row_check_packet(db, &st, t, err);
+    rc = task_new_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
     rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
     if (rc == ERR_DENIED) {
         db_statement_cut(&st, 0, 0);
-        task_row_put_insert(&st.sql, has);
+        task_new_put_insert(&st.sql, has);
         buf_str(&st.sql, "VALUES ");
-        task_row_put_many(&st, t, 1, has, token, 0);
+        task_new_put_many(&st, t, 1, has, token, 0);
         rc = exec_insert(db, &st, t, ret, err);
     }
     if (rc == 0)
@@ -182,13 +180,13 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
                t->delay_ms);
-    task_row_put_max_attempts(sql, t);
+    task_new_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
-    task_row_put_expected(sql, t);
+    task_new_put_expected(sql, t);
     buf_str(sql, " WHERE ");
     sql_put_from(sql, "", TASK_RESCHEDULE);
     buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
-    int rc = task_row_check_packet(db, &st, t, err);
+    int rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = db_statement_exec(db, &st, &rows, err);
     db_statement_done(&st);
@@ -248,7 +246,7 @@ static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
     uint64_t greatest = 0;
 
     buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
-    int rc = db_first(db, &sql, 1, sql_take_u64, &greatest, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
     buf_done(&sql);
     if (rc < 0 && rc != ERR_DENIED)
         return rc;
@@ -365,18 +363,18 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
 {
     struct db_statement st = DB_STATEMENT_INIT;
     size_t try = n < STATEMENT_ROWS ? n : STATEMENT_ROWS;
-    unsigned has = task_row_columns(t, try);
+    unsigned has = task_new_columns(t, try);
 
-    task_row_put_insert(&st.sql, has);
+    task_new_put_insert(&st.sql, has);
     buf_str(&st.sql, "VALUES ");
-    size_t rows = task_row_put_many(&st, t, try, has, token, most);
+    size_t rows = task_new_put_many(&st, t, try, has, token, most);
     /* A single row's statement does not tell Duplicates, and without a key there are none: no right
      * to UPDATE is needed. */
-    bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_ROW_KEY;
+    bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_NEW_KEY;
     if (counted)
         buf_str(&st.sql, KEEP_TAIL);
     *ret_bad = 0;
-    int rc = task_row_check_packet(db, &st, t, err);
+    int rc = task_new_check_packet(db, &st, t, err);
     if (rc < 0)
         goto out;
     rc = db_statement_exec(db, &st, NULL, err);

@@ -6,16 +6,7 @@
 
 #include "base/task.h"
 #include "store/db.h"
-
-struct task_new {
-    /* key NULL: none. Checked by the caller (task_check_tag, task_check_key) */
-    const char *tag, *key;
-    const void *body;
-    size_t body_size;
-    int64_t expected_at;   /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
-    int64_t delay_ms;      /* >= 0; stored as asked */
-    uint32_t max_attempts; /* 0: by the handler's ladder */
-};
+#include "store/task_new.h"
 
 /* What happens when a live (pending or running) task has the same tag and key. */
 enum key_conflict {

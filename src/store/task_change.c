@@ -7,6 +7,7 @@
  */
 #include "store/task_change.h"
 #include "store/attempt_store.h"
+#include "store/columns.h"
 #include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/sql.h"
@@ -46,7 +47,7 @@ static int change_running(struct db *db, const struct task_change *change, const
                           bool drop_stale, struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref refs[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
     size_t count = 0, locked = 0;
 
     for (size_t i = 0; i < x->count; i++)
@@ -55,10 +56,8 @@ static int change_running(struct db *db, const struct task_change *change, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql,
-               "SELECT " CLAIM_REF_COLUMNS
-               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               TASK_RUNNING);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
     rc = claim_ref_read(db, &sql, refs, count, &locked, err);
@@ -83,15 +82,13 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
                          struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref next[TASK_STEP];
+    struct claim_ref next[ROWS_STEP];
     size_t count = 0;
 
     for (size_t i = 0; i < x->count; i++)
         next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql,
-               "SELECT " CLAIM_REF_COLUMNS
-               " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               (int)task_transition(event)->to);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
     claim_ref_put(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
@@ -135,8 +132,8 @@ static uint64_t changing_id(const void *arg, size_t i)
 static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct changing *w = arg;
-    struct claim_ref refs[TASK_STEP];
-    unsigned char running[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP];
+    unsigned char running[ROWS_STEP];
     struct targets part = {.refs = refs, .running = running, .count = n};
     struct step step = {0, 0};
     bool lost = false;
@@ -190,7 +187,7 @@ int task_change(struct db *db, const struct task_filter *f, const struct task_ch
         so_far.changed++, so_far.running += x.running[i];
     for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
         struct changing w = {db, change, &x, from, {0, 0}};
-        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
+        n = x.count - from < ROWS_STEP ? x.count - from : ROWS_STEP;
         rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some}, false, faults, err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;

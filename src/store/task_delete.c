@@ -5,6 +5,7 @@
  * its attempts go with it. A row that cannot be deleted costs itself (rows.h).
  */
 #include "store/task_delete.h"
+#include "store/columns.h"
 #include "store/db_latest.h"
 #include "store/sql.h"
 
@@ -59,7 +60,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct deleting *w = arg;
     struct buf sql = BUF_INIT;
-    struct claim_ref refs[TASK_STEP], left[TASK_STEP];
+    struct claim_ref refs[ROWS_STEP], left[ROWS_STEP];
     size_t count = 0, deleted = 0;
     bool lost = false;
     int rc = 0;
@@ -73,7 +74,8 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
             break;
     }
     if (rc == 0 && lost) {
-        buf_str(&sql, "SELECT " CLAIM_REF_COLUMNS " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+        buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+                   COLUMNS_SELECT(CLAIM_REF_COLUMNS));
         claim_ref_put_ids(&sql, "", refs, n);
         rc = db_latest_begin(w->db, err);
         if (rc == 0)
@@ -121,7 +123,7 @@ int task_delete(struct db *db, const struct task_filter *f, int64_t finished_bef
     if (dry_run)
         so_far.changed = x.count;
     for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
-        n = x.count - from < TASK_STEP ? x.count - from : TASK_STEP;
+        n = x.count - from < ROWS_STEP ? x.count - from : ROWS_STEP;
         deleted = 0;
         rc = delete_step(db, x.refs + from, n, &deleted, faults, err);
         so_far.changed += deleted;

@@ -4,6 +4,7 @@
  * Invariant: reads only.
  */
 #include "store/task_get.h"
+#include "store/columns.h"
 #include "store/sql.h"
 #include "store/task_read.h"
 
@@ -18,7 +19,7 @@ static void take_task(const struct db_rows *r, void *arg)
 
 static void take_time(const struct db_rows *r, void *arg)
 {
-    *(int64_t *)arg = db_time(r, 0);
+    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
 }
 
 int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
@@ -40,7 +41,7 @@ int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
-    int rc = db_first(db, &sql, 1, take_time, ret_at, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_time, ret_at, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
 }

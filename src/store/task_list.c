@@ -138,13 +138,18 @@ static void put_due_range(struct buf *sql, const struct task_filter *f)
     }
 }
 
+/* With a placeholder of printf. */
+#define KEY_COLUMNS(X) X(KEY_CURSOR, "%zu") X(KEY_ID, "id") X(KEY_EXPECTED, "expected_time")
+enum { KEY_COLUMNS(COLUMNS_NAME) KEY_COUNT };
+
 /* `(SELECT number, id, expected_time ... LIMIT page)`: what follows c->last. */
 static void put_page(struct buf *sql, const struct list *l, size_t number, const struct cursor *c)
 {
     const bool desc = descending(l->f), id_order = by_id(l->f);
 
-    buf_printf(sql, "(SELECT %zu, id, expected_time FROM dq_task FORCE INDEX (%s) WHERE ", number,
-               c->tag ? "due" : "PRIMARY");
+    buf_str(sql, "(SELECT ");
+    buf_printf(sql, COLUMNS_SELECT(KEY_COLUMNS), number);
+    buf_printf(sql, " FROM dq_task FORCE INDEX (%s) WHERE ", c->tag ? "due" : "PRIMARY");
     if (c->tag) {
         buf_printf(sql, "status = %d AND tag = ", c->status);
         sql_put_tag(sql, c->tag);
@@ -169,8 +174,6 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
                /* without one, ORDER BY is void within a UNION */
                l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX);
 }
-
-enum { KEY_CURSOR, KEY_ID, KEY_EXPECTED, KEY_COUNT }; /* the cells of put_page */
 
 struct filling {
     struct list *l;
@@ -276,11 +279,10 @@ static int load(struct list *l, struct err *err)
     int rc = 0;
 
     c->end = true;
-    for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += TASK_STEP) {
+    for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += ROWS) {
         buf_reset(&where);
         buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ids(&where, "", f->ids + i,
-                    f->id_count - i < TASK_STEP ? f->id_count - i : TASK_STEP);
+        sql_put_ids(&where, "", f->ids + i, f->id_count - i < ROWS ? f->id_count - i : ROWS);
         rc = load_where(l, &where, err);
     }
     if (!f->ids && f->key) {

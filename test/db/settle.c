@@ -406,7 +406,7 @@ static void results_fit_into_small_packets(void **state)
         harness_setup(NULL);
         as_root("SET GLOBAL max_allowed_packet = %zu", limits[l]);
         struct db *d = harness_db();
-        ok(settle_fit_max_packet(d, &packet, &err));
+        ok(settlement_max_packet(d, &packet, &err));
         int64_t connection = number(d, "SELECT CONNECTION_ID()");
         struct task_array won = claimed(&a, COUNT);
         for (size_t i = 0; i < COUNT; i++) {
@@ -463,7 +463,7 @@ static void results_fit_into_small_packets(void **state)
     }
     as_root("SET GLOBAL max_allowed_packet = 262144");
     struct db *d = harness_db();
-    assert_int_equal(settle_fit_max_packet(d, &packet, &err), ERR_CONFIG);
+    assert_int_equal(settlement_max_packet(d, &packet, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "max_allowed_packet"));
     db_free(d);
     as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);

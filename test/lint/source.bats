@@ -79,8 +79,19 @@ scripts()
     grep -nE '\bevent\b *[!=]= *TASK_' src/store/*.[ch] src/cli/*.[ch] | none
 }
 
-@test 'cells of a result are read by column name, unless there is only one' {
-    grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [1-9]' src/store/*.c | none
+@test 'the includes within a room form no circle' {
+    for room in bench store wake; do
+        for file in src/$room/*.[ch]; do
+            name=${file#src/}
+            sed -n "s|^#include \"\($room/[^\"]*\)\.h\".*|${name%.[ch]} \1|p" "$file"
+        done | awk '$1 != $2' | tsort 2>&1 >"$BATS_TEST_TMPDIR/sorted"
+    done | none
+}
+
+@test 'the columns of a result are a list: no cell is read by number, and no columns are counted' {
+    grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*.c | none
+    grep -nE '\bdb_(each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*.c | none
+    grep -nE '\benum \{.*_COUNT\b' src/store/*.[ch] | grep -v 'COLUMNS(COLUMNS_NAME)' | none
 }
 
 @test 'results are fetched with db_each or db_first' {

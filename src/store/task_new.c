@@ -1,17 +1,16 @@
 /*
- * task_row.c - a new task as SQL.
+ * task_new.c - a new task as SQL.
  *
  * Invariant: a batch of rows fits into the packets that its caller names, unless it is a single
  * row.
  */
-#include "store/task_row.h"
+#include "store/task_new.h"
 #include "store/db_put.h"
-#include "store/db_statement.h"
 #include "store/sql.h"
 
 #define PACKET_ASSUMED 65536 /* every server takes this much */
 
-void task_row_put_expected(struct buf *sql, const struct task_new *t)
+void task_new_put_expected(struct buf *sql, const struct task_new *t)
 {
     if (t->expected_at == TASK_TIME_NONE)
         sql_put_from_now(sql, t->delay_ms);
@@ -19,7 +18,7 @@ void task_row_put_expected(struct buf *sql, const struct task_new *t)
         db_put_time(sql, t->expected_at);
 }
 
-void task_row_put_max_attempts(struct buf *sql, const struct task_new *t)
+void task_new_put_max_attempts(struct buf *sql, const struct task_new *t)
 {
     if (t->max_attempts)
         buf_u64(sql, t->max_attempts);
@@ -27,27 +26,27 @@ void task_row_put_max_attempts(struct buf *sql, const struct task_new *t)
         buf_str(sql, "NULL");
 }
 
-unsigned task_row_columns(const struct task_new *t, size_t n)
+unsigned task_new_columns(const struct task_new *t, size_t n)
 {
     unsigned has = 0;
 
     for (size_t i = 0; i < n; i++)
-        has |= (t[i].key ? TASK_ROW_KEY : 0u) | (t[i].max_attempts ? TASK_ROW_MAX_ATTEMPTS : 0u) |
-               (t[i].delay_ms ? TASK_ROW_DELAY : 0u);
+        has |= (t[i].key ? TASK_NEW_KEY : 0u) | (t[i].max_attempts ? TASK_NEW_MAX_ATTEMPTS : 0u) |
+               (t[i].delay_ms ? TASK_NEW_DELAY : 0u);
     return has;
 }
 
-void task_row_put_insert(struct buf *sql, unsigned has)
+void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
         "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s) ",
-        has & TASK_ROW_KEY ? ", task_key, live" : "",
-        has & TASK_ROW_MAX_ATTEMPTS ? ", max_attempts" : "",
-        has & TASK_ROW_DELAY ? ", delay_time" : "");
+        has & TASK_NEW_KEY ? ", task_key, live" : "",
+        has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
+        has & TASK_NEW_DELAY ? ", delay_time" : "");
 }
 
-void task_row_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
+void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
                          const unsigned char *token)
 {
     struct buf *sql = &st->sql;
@@ -63,18 +62,18 @@ void task_row_put_values(struct db_statement *st, const struct task_new *t, unsi
     else
         buf_str(sql, "NULL");
     buf_chr(sql, ',');
-    task_row_put_expected(sql, t);
+    task_new_put_expected(sql, t);
     buf_str(sql, ",UTC_TIMESTAMP(3)");
-    if (has & TASK_ROW_KEY) {
+    if (has & TASK_NEW_KEY) {
         buf_chr(sql, ',');
         db_put_text(sql, t->key);
         buf_str(sql, t->key ? ",1" : ",NULL");
     }
-    if (has & TASK_ROW_MAX_ATTEMPTS) {
+    if (has & TASK_NEW_MAX_ATTEMPTS) {
         buf_chr(sql, ',');
-        task_row_put_max_attempts(sql, t);
+        task_new_put_max_attempts(sql, t);
     }
-    if (has & TASK_ROW_DELAY) {
+    if (has & TASK_NEW_DELAY) {
         buf_chr(sql, ',');
         buf_u64(sql, (unsigned long long)t->delay_ms);
     }
@@ -84,11 +83,11 @@ static void put_row(struct db_statement *st, const struct task_new *t, unsigned 
                     const unsigned char *token)
 {
     buf_chr(&st->sql, '(');
-    task_row_put_values(st, t, has, token);
+    task_new_put_values(st, t, has, token);
     buf_chr(&st->sql, ')');
 }
 
-int task_row_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,
+int task_new_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,
                           struct err *err)
 {
     size_t max = PACKET_ASSUMED, packet = db_statement_packet(st);
@@ -105,7 +104,7 @@ int task_row_check_packet(struct db *db, const struct db_statement *st, const st
     return rc;
 }
 
-size_t task_row_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
+size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
                          const unsigned char token[TASK_TOKEN_SIZE], size_t most)
 {
     bool marked = false;

@@ -1,15 +1,15 @@
 /*
- * settle_fit.c - results that fit into what the server takes at once. Invariant: the end of an
+ * settlement.c - results that fit into what the server takes at once. Invariant: the end of an
  * output is what is kept.
  */
-#include "store/settle_fit.h"
+#include "store/settlement.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
 #define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
 
-int settle_fit_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
+int settlement_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 {
     size_t packet;
 
@@ -36,7 +36,7 @@ static void cut_output(struct settlement *s, size_t most)
     s->output = buf_take(&cut);
 }
 
-struct settlement *settle_fit(const struct settlement *s, size_t count, size_t most)
+struct settlement *settlement_fit(const struct settlement *s, size_t count, size_t most)
 {
     struct settlement *fit = NULL;
 
@@ -50,7 +50,7 @@ struct settlement *settle_fit(const struct settlement *s, size_t count, size_t m
     return fit;
 }
 
-void settle_fit_free(struct settlement *fit, const struct settlement *s, size_t count)
+void settlement_free_fit(struct settlement *fit, const struct settlement *s, size_t count)
 {
     for (size_t i = 0; fit && i < count; i++)
         if (fit[i].output != s[i].output)
