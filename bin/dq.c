@@ -4,6 +4,8 @@
  * Invariant: an error is printed once, here, as one line; the exit status follows from its code
  * alone.
  */
+#include "cli/option.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 #include "base/log.h"
@@ -26,7 +28,7 @@ static int print_help(const struct cmd *cmd)
 
 static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
 {
-    int rc = cmd_parse(c, argc, argv, err);
+    int rc = option_parse(c, argc, argv, err);
     if (rc < 0)
         return rc;
     if (c->help)

@@ -8,8 +8,11 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "base/when_parse.h"
 #include "conf/conf.h"
+#include "conf/conf_file.h"
 #include "conf/handlers.h"
+#include "conf/handlers_load.h"
 #include "poller/lock.h"
 #include "poller/poller.h"
 #include "runner/check.h"
@@ -259,8 +262,8 @@ static int check_mysql_files(const struct conf_mysql *m, struct err *err)
             return err_set(err, ERR_CONFIG, "%s %s: %m", files[i][0], files[i][1]);
     if (!m->password_file[0])
         return 0;
-    int rc = conf_read_secret(m->password_file, &password, err);
-    conf_wipe_secret(password);
+    int rc = conf_file_read_secret(m->password_file, &password, err);
+    conf_file_wipe_secret(password);
     return rc;
 }
 

@@ -39,7 +39,4 @@ bool scan_number(struct scan *s, size_t digits, bool fewer, int *ret);
 int scan_fraction(struct scan *s, int64_t *ret, int64_t *ret_scale)
     __attribute__((warn_unused_result));
 
-/* Reads the rest of the text as a duration (when_parse_duration). ERR_DATA. */
-int scan_duration(struct scan *s, int64_t *ret_ms) __attribute__((warn_unused_result));
-
 #endif

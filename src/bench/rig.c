@@ -4,6 +4,7 @@
 #include "bench/rig.h"
 
 #include "base/mem.h"
+#include "conf/conf_put.h"
 
 #include <errno.h>
 #include <fcntl.h>

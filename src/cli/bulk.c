@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "cli/bulk_line.h"
 #include "cli/infile.h"
 #include "cli/progress.h"
 
@@ -27,7 +28,7 @@
 
 struct chunk {
     struct buf arena; /* its texts */
-    struct bulk_item *items;
+    struct bulk_line *items;
     struct task_new *tasks;
     size_t count;
     uint64_t last_line, bytes; /* of the file, when it was full */
@@ -41,7 +42,7 @@ struct bulk {
     struct cmd_context *c;
     const struct bulk_options *options;
     struct infile lines;
-    struct bulk_parser parser;
+    struct bulk_line_parser parser;
     bool begun; /* the first line that is not blank was seen: the parser is set up */
     struct progress progress;
     struct chunk chunks[2];
@@ -70,32 +71,32 @@ static void catch_signals(void)
 }
 
 /* By the name's end, else by the first byte that is not blank. */
-static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_format *ret,
+static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_line_format *ret,
                         struct err *err)
 {
     static const struct {
         const char *end;
-        enum bulk_format format;
-    } endings[] = {{".ndjson", BULK_NDJSON},
-                   {".jsonl", BULK_NDJSON},
-                   {".json", BULK_NDJSON},
-                   {".tsv", BULK_TSV},
-                   {".tab", BULK_TSV}};
+        enum bulk_line_format format;
+    } endings[] = {{".ndjson", BULK_LINE_NDJSON},
+                   {".jsonl", BULK_LINE_NDJSON},
+                   {".json", BULK_LINE_NDJSON},
+                   {".tsv", BULK_LINE_TSV},
+                   {".tab", BULK_LINE_TSV}};
     const char *name = b->options->from;
     size_t blank = 0;
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
-    if (blank < len && line[blank] == '[' && b->options->format != BULK_TSV)
+    if (blank < len && line[blank] == '[' && b->options->format != BULK_LINE_TSV)
         return err_set(err, ERR_DATA,
                        "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
-    *ret = blank < len && line[blank] == '{' ? BULK_NDJSON : BULK_TSV;
+    *ret = blank < len && line[blank] == '{' ? BULK_LINE_NDJSON : BULK_LINE_TSV;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t size = strlen(endings[i].end);
         if (strlen(name) > size && strcmp(name + strlen(name) - size, endings[i].end) == 0)
             *ret = endings[i].format;
     }
     if (b->options->format >= 0)
-        *ret = (enum bulk_format)b->options->format;
+        *ret = (enum bulk_line_format)b->options->format;
     return 0;
 }
 
@@ -163,7 +164,7 @@ static int flush_chunk(struct bulk *b, struct err *err)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < k->count; i++) {
-        const struct bulk_item *item = &k->items[i];
+        const struct bulk_line *item = &k->items[i];
         k->tasks[i] = item->task;
         k->tasks[i].tag = k->arena.data + item->tag;
         k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
@@ -212,20 +213,20 @@ static int take_line(struct bulk *b, const char *line, size_t len, struct err *e
         return 0;
     int rc = 0;
     if (!b->begun) {
-        enum bulk_format format = BULK_NDJSON;
+        enum bulk_line_format format = BULK_LINE_NDJSON;
         b->begun = true;
         rc = guess_format(b, line, len, &format, err);
         if (rc == 0) {
-            bulk_parser_init(&b->parser, b->c, format);
-            rc = bulk_parse_heading(&b->parser, line, len, err);
+            bulk_line_init(&b->parser, b->c, format);
+            rc = bulk_line_heading(&b->parser, line, len, err);
         }
         if (rc != 0)
             goto out;
     }
     if (b->lines.number <= b->options->skip)
         return 0;
-    struct bulk_item *item = &b->filling->items[b->filling->count];
-    rc = bulk_parse_line(&b->parser, line, len, &b->filling->arena, item, err);
+    struct bulk_line *item = &b->filling->items[b->filling->count];
+    rc = bulk_line_parse(&b->parser, line, len, &b->filling->arena, item, err);
     if (rc == 0) {
         item->line = b->lines.number;
         b->filling->count++;
@@ -332,7 +333,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         explain_fault(&b, err);
     else
         report(&b);
-    bulk_parser_done(&b.parser);
+    bulk_line_done(&b.parser);
     infile_done(&b.lines);
     buf_done(&b.unknown_tag);
     for (int i = 0; i < 2; i++) {

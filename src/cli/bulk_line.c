@@ -1,20 +1,20 @@
 /*
- * bulk_line.c - one line of NDJSON or TSV as a task.
+ * bulk_line.c - see bulk_line.h.
  *
  * Invariant: a line is either a complete, checked task or an error that names what is wrong with
  * it.
  */
-#include "cli/bulk.h"
+#include "cli/bulk_line.h"
 
 #include "base/text.h"
-#include "base/when.h"
+#include "base/when_parse.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const bulk_format_names[] = {"ndjson", "tsv", NULL};
+const char *const bulk_line_format_names[] = {"ndjson", "tsv", NULL};
 
 enum field {
     FIELD_TAG,
@@ -40,16 +40,16 @@ static const struct json_member members[] = {
 static const char *const field_names[FIELD_COUNT] = {"tag", "key",          "body", "in",
                                                      "at",  "max_attempts", "when"};
 
-void bulk_parser_init(struct bulk_parser *p, struct cmd_context *c, enum bulk_format format)
+void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c, enum bulk_line_format format)
 {
     static const int usual[] = {FIELD_TAG, FIELD_WHEN, FIELD_KEY, FIELD_BODY};
-    *p = (struct bulk_parser){.c = c, .format = format, .column_count = 4};
+    *p = (struct bulk_line_parser){.c = c, .format = format, .column_count = 4};
     memcpy(p->columns, usual, sizeof usual);
-    if (format == BULK_NDJSON)
+    if (format == BULK_LINE_NDJSON)
         p->json = json_reader_new();
 }
 
-void bulk_parser_done(struct bulk_parser *p)
+void bulk_line_done(struct bulk_line_parser *p)
 {
     if (p->json)
         json_reader_free(p->json);
@@ -57,7 +57,7 @@ void bulk_parser_done(struct bulk_parser *p)
 
 /* ---- from values to a task ---- */
 
-static int set_times(struct bulk_parser *p, const struct json_value *in,
+static int set_times(struct bulk_line_parser *p, const struct json_value *in,
                      const struct json_value *at, struct task_new *ret, struct err *err)
 {
     ret->expected_at = TASK_TIME_NONE;
@@ -85,8 +85,8 @@ static size_t arena_add(struct buf *arena, const char *text, size_t len)
     return offset;
 }
 
-static int set_item(struct bulk_parser *p, const struct json_value *v, struct buf *arena,
-                    struct bulk_item *ret, struct err *err)
+static int set_item(struct bulk_line_parser *p, const struct json_value *v, struct buf *arena,
+                    struct bulk_line *ret, struct err *err)
 {
     const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY],
                             *max = &v[FIELD_MAX_ATTEMPTS];
@@ -139,9 +139,9 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
     return 0;
 }
 
-int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, struct err *err)
+int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
 {
-    if (p->format != BULK_TSV || len < 4 || memcmp(line, "tag\t", 4) != 0)
+    if (p->format != BULK_LINE_TSV || len < 4 || memcmp(line, "tag\t", 4) != 0)
         return 0;
     size_t count = 0;
     for (const char *s = line, *end = line + len; s <= end;) {
@@ -151,7 +151,7 @@ int bulk_parse_heading(struct bulk_parser *p, const char *line, size_t len, stru
         while (field < FIELD_COUNT &&
                (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
             field++;
-        if (field == FIELD_COUNT || count == BULK_COLUMNS_MAX)
+        if (field == FIELD_COUNT || count == BULK_LINE_COLUMNS_MAX)
             return err_set(
                 err, ERR_DATA,
                 "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts",
@@ -184,10 +184,10 @@ static int tsv_set_number(struct json_value *v, struct err *err)
 
 /* Splits the line into values; fields holds their texts, one after the other. An empty field counts
  * as absent, but for the body. */
-static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struct buf *fields,
+static int tsv_values(struct bulk_line_parser *p, const char *line, size_t len, struct buf *fields,
                       struct json_value *values, struct err *err)
 {
-    size_t offsets[BULK_COLUMNS_MAX + 1] = {0}, count = 0;
+    size_t offsets[BULK_LINE_COLUMNS_MAX + 1] = {0}, count = 0;
     for (const char *s = line, *end = line + len; s <= end; count++) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         if (count == p->column_count)
@@ -220,11 +220,11 @@ static int tsv_values(struct bulk_parser *p, const char *line, size_t len, struc
     return 0;
 }
 
-int bulk_parse_line(struct bulk_parser *p, const char *line, size_t len, struct buf *arena,
-                    struct bulk_item *ret, struct err *err)
+int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,
+                    struct bulk_line *ret, struct err *err)
 {
     struct json_value values[FIELD_COUNT] = {0};
-    if (p->format == BULK_NDJSON) {
+    if (p->format == BULK_LINE_NDJSON) {
         int rc = json_read_object(p->json, line, len, members, MEMBER_COUNT, values, err);
         return rc < 0 ? rc : set_item(p, values, arena, ret, err);
     }

@@ -1,5 +1,5 @@
 /*
- * cmd.c - the verbs, and what they share: configuration, connection, clock, ids, talk.
+ * cmd.c - what the verbs share: configuration, connection, clock, ids, talk.
  *
  * Invariant: a verb runs only after everything that its level names has been set up and checked.
  */
@@ -9,7 +9,8 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "cli/verbs.h"
+#include "base/when_parse.h"
+#include "conf/handlers_load.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/task_get.h"
@@ -23,12 +24,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-const struct cmd *const cmd_table[] = {
-    &cmd_add,     &cmd_list,   &cmd_show,  &cmd_wait, &cmd_cancel,  &cmd_retry,  &cmd_reschedule,
-    &cmd_run_now, &cmd_delete, &cmd_purge, &cmd_tags, &cmd_pause,   &cmd_resume, &cmd_stats,
-    &cmd_pollers, &cmd_init,   &cmd_bench, &cmd_help, &cmd_version, NULL,
-};
 
 /* ---- set-up ---- */
 
@@ -124,6 +119,14 @@ int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
     }
     *ret_at = c->now_at;
     return 0;
+}
+
+bool cmd_time_is_relative(const char *text)
+{
+    bool has_year = true;
+    for (int i = 0; has_year && i < 4; i++)
+        has_year = isdigit((unsigned char)text[i]) != 0;
+    return text[0] != '@' && !(has_year && text[4] == '-');
 }
 
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,

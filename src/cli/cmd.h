@@ -2,7 +2,7 @@
  * cmd.h - a verb of dq: what it is called, what it takes, what it does; and what every verb is
  * given.
  *
- * Each cmd_VERB.c declares one struct cmd; the table in cmd.c lists them. Parsing, checking of
+ * Each cmd_VERB.c defines one struct cmd; the table in verbs.c lists them. Parsing, checking of
  * values, usage and help follow from the declaration alone.
  */
 #ifndef DQ_CLI_CMD_H
@@ -75,9 +75,6 @@ struct cmd {
     unsigned formats; /* mask of OUT_BIT: what -o may ask for */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
 };
-extern const struct cmd *const cmd_table[]; /* NULL-terminated, by group */
-/* By name or alias; NULL and ERR_USAGE, with the nearest name, when there is none. */
-const struct cmd *cmd_lookup(const char *name, struct err *err);
 
 struct cmd_context {
     const struct cmd *cmd;
@@ -99,14 +96,6 @@ struct cmd_context {
     /* result */
     int exit_status; /* when run returned 0 */
 };
-extern const struct cmd_option cmd_global_options[];
-extern const size_t cmd_global_option_count;
-
-/* Reads the command line into c, which is all zero: globals, verb, its options and operands.
- * ERR_USAGE with the nearest word for a misspelt one. c->cmd stays NULL when no verb is given. argv
- * is reordered. */
-int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
-    __attribute__((warn_unused_result));
 /* Sets up to a level; called again with a higher one it goes on from there. Decides the output
  * format (-o, [dq] output, table). */
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
@@ -143,9 +132,5 @@ void cmd_complain(struct cmd_context *c, const char *fmt, ...)
 void cmd_fail(const struct cmd_context *c, const struct err *err);
 /* Asks on the terminal, "text [y/N] ". True for yes. */
 bool cmd_ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* The texts of `dq help` and `dq help VERB`, from the tables. */
-void usage_put_all(struct buf *b);
-void usage_put_verb(struct buf *b, const struct cmd *cmd);
 
 #endif

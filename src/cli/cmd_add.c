@@ -4,6 +4,7 @@
  * Everything about the task is checked before the connection is made.
  */
 #include "cli/bulk.h"
+#include "cli/bulk_line.h"
 #include "cli/verbs.h"
 
 #include "base/text.h"
@@ -231,7 +232,7 @@ static const struct cmd_option options[] = {
      "fail after N attempts; default: one more than the steps in the handler's retry list", NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
     {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson or tsv; default: by its name or its first byte",
-     bulk_format_names, 0},
+     bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
 };

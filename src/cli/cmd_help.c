@@ -1,13 +1,14 @@
 /*
  * cmd_help.c - dq help.
  */
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
     struct buf b = BUF_INIT;
     int rc = 0;
-    const struct cmd *cmd = c->operand_count ? cmd_lookup(c->operands[0], err) : NULL;
+    const struct cmd *cmd = c->operand_count ? verbs_find(c->operands[0], err) : NULL;
     if (cmd)
         usage_put_verb(&b, cmd);
     else if (c->operand_count == 0)

@@ -5,12 +5,13 @@
  * wrong one is decided here, in the same way for every verb. Nothing is asked and nothing is
  * changed before the whole line is known to be right.
  */
-#include "cli/cmd.h"
+#include "cli/option.h"
 
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
-#include "base/when.h"
+#include "base/when_parse.h"
+#include "cli/verbs.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <string.h>
 
 /* clang-format off */
-const struct cmd_option cmd_global_options[] = {
+const struct cmd_option option_global[] = {
     {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
      0},
     {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT", "table, json, ndjson, tsv or id", out_format_names,
@@ -30,11 +31,11 @@ const struct cmd_option cmd_global_options[] = {
     {"version", 0, CMD_FLAG, offsetof(struct cmd_context, version), NULL, "print the version and exit", NULL, 0},
 };
 /* clang-format on */
-const size_t cmd_global_option_count = sizeof cmd_global_options / sizeof cmd_global_options[0];
+const size_t option_global_count = sizeof option_global / sizeof option_global[0];
 
 #define LONG_BASE 256 /* getopt's val of option i is LONG_BASE + i: above every letter */
 
-struct scan {              /* the options that may occur at one place */
+struct grammar {           /* the options that may occur at one place */
     const struct cmd *cmd; /* NULL: before the verb */
     const struct cmd_option **options;
     size_t count, own; /* the first `own` belong to the verb */
@@ -42,53 +43,53 @@ struct scan {              /* the options that may occur at one place */
     struct buf letters;
 };
 
-static void scan_init(struct scan *s, const struct cmd *cmd)
+static void grammar_init(struct grammar *g, const struct cmd *cmd)
 {
-    *s = (struct scan){.cmd = cmd, .own = cmd ? cmd->option_count : 0, .letters = BUF_INIT};
-    s->count = s->own + cmd_global_option_count;
-    s->options = mem_zero(s->count, sizeof(struct cmd_option *));
-    s->longs = mem_zero(s->count + 1, sizeof *s->longs);
-    buf_str(&s->letters, cmd ? ":" : "+:");
-    for (size_t i = 0; i < s->count; i++) {
+    *g = (struct grammar){.cmd = cmd, .own = cmd ? cmd->option_count : 0, .letters = BUF_INIT};
+    g->count = g->own + option_global_count;
+    g->options = mem_zero(g->count, sizeof(struct cmd_option *));
+    g->longs = mem_zero(g->count + 1, sizeof *g->longs);
+    buf_str(&g->letters, cmd ? ":" : "+:");
+    for (size_t i = 0; i < g->count; i++) {
         const struct cmd_option *o =
-            cmd && i < s->own ? &cmd->options[i] : &cmd_global_options[i - s->own];
-        s->options[i] = o;
-        s->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL,
+            cmd && i < g->own ? &cmd->options[i] : &option_global[i - g->own];
+        g->options[i] = o;
+        g->longs[i] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL,
                                       LONG_BASE + (int)i};
         if (o->letter != 0) {
-            buf_chr(&s->letters, o->letter);
-            buf_str(&s->letters, o->arg ? ":" : "");
+            buf_chr(&g->letters, o->letter);
+            buf_str(&g->letters, o->arg ? ":" : "");
         }
     }
 }
 
-static void scan_done(struct scan *s)
+static void grammar_done(struct grammar *g)
 {
-    free(s->options);
-    free(s->longs);
-    buf_done(&s->letters);
+    free(g->options);
+    free(g->longs);
+    buf_done(&g->letters);
 }
 
-static size_t scan_index(const struct scan *s, int val)
+static size_t grammar_index(const struct grammar *g, int val)
 {
     if (val >= LONG_BASE)
         return (size_t)(val - LONG_BASE);
     size_t i = 0;
-    while (i < s->count && s->options[i]->letter != val)
+    while (i < g->count && g->options[i]->letter != val)
         i++;
     return i;
 }
 
-static int unknown_long(const struct scan *s, const char *arg, struct err *err)
+static int unknown_long(const struct grammar *g, const char *arg, struct err *err)
 {
     char *name = mem_dup(arg + 2, strcspn(arg + 2, "="));
-    const char **names = mem_zero(s->count, sizeof *names);
+    const char **names = mem_zero(g->count, sizeof *names);
     size_t starting = 0;
-    for (size_t i = 0; i < s->count; i++) {
-        names[i] = s->options[i]->name;
+    for (size_t i = 0; i < g->count; i++) {
+        names[i] = g->options[i]->name;
         starting += strncmp(names[i], name, strlen(name)) == 0;
     }
-    const char *near = text_nearest(name, names, s->count);
+    const char *near = text_nearest(name, names, g->count);
     int rc;
     if (starting > 1)
         rc = err_set(err, ERR_USAGE, "option \"--%s\" is ambiguous", name);
@@ -96,24 +97,24 @@ static int unknown_long(const struct scan *s, const char *arg, struct err *err)
         rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": did you mean --%s?", name, near);
     else
         rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see dq help%s%s", name,
-                     s->cmd ? " " : "", s->cmd ? s->cmd->name : "");
+                     g->cmd ? " " : "", g->cmd ? g->cmd->name : "");
     free(names);
     free(name);
     return rc;
 }
 
 /* What getopt could not take: found is '?' or ':'. */
-static int scan_refuse(const struct scan *s, int found, char **argv, struct err *err)
+static int grammar_refuse(const struct grammar *g, int found, char **argv, struct err *err)
 {
-    size_t i = scan_index(s, optopt);
-    const char *verb = s->cmd ? s->cmd->name : "";
+    size_t i = grammar_index(g, optopt);
+    const char *verb = g->cmd ? g->cmd->name : "";
     if (found == ':')
-        return err_set(err, ERR_USAGE, "option --%s needs a value: --%s %s", s->options[i]->name,
-                       s->options[i]->name, s->options[i]->arg);
+        return err_set(err, ERR_USAGE, "option --%s needs a value: --%s %s", g->options[i]->name,
+                       g->options[i]->name, g->options[i]->arg);
     if (optopt == 0)
-        return unknown_long(s, argv[optind - 1], err);
-    if (i < s->count)
-        return err_set(err, ERR_USAGE, "option --%s takes no value", s->options[i]->name);
+        return unknown_long(g, argv[optind - 1], err);
+    if (i < g->count)
+        return err_set(err, ERR_USAGE, "option --%s takes no value", g->options[i]->name);
     return err_set(err, ERR_USAGE, "unknown option \"-%c\": see dq help%s%s", optopt,
                    *verb ? " " : "", verb);
 }
@@ -184,14 +185,6 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
     return 0;
 }
 
-bool cmd_time_is_relative(const char *text)
-{
-    bool has_year = true;
-    for (int i = 0; has_year && i < 4; i++)
-        has_year = isdigit((unsigned char)text[i]) != 0;
-    return text[0] != '@' && !(has_year && text[4] == '-');
-}
-
 /* A time that needs no clock is checked at once, so that a wrong one is told before a connection is
  * made. */
 static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret,
@@ -254,43 +247,23 @@ static void option_unset(const struct cmd_option *o, void *base)
         *(int *)field = -1;
 }
 
-/* Takes the options that s allows; afterwards optind is the first operand. */
-static int scan_options(const struct scan *s, struct cmd_context *c, int argc, char **argv,
+/* Takes the options that g allows; afterwards optind is the first operand. */
+static int take_options(const struct grammar *g, struct cmd_context *c, int argc, char **argv,
                         struct err *err)
 {
-    optind = 0; /* glibc: start anew */
+    optind = 0; /* glibc: a new command line */
     opterr = 0;
     for (;;) {
-        int found = getopt_long(argc, argv, s->letters.data, s->longs, NULL);
+        int found = getopt_long(argc, argv, g->letters.data, g->longs, NULL);
         if (found < 0)
             return 0;
         if (found == '?' || found == ':')
-            return scan_refuse(s, found, argv, err);
-        size_t i = scan_index(s, found);
-        int rc = option_set(s->options[i], i < s->own ? c->values : (void *)c, optarg, err);
+            return grammar_refuse(g, found, argv, err);
+        size_t i = grammar_index(g, found);
+        int rc = option_set(g->options[i], i < g->own ? c->values : (void *)c, optarg, err);
         if (rc < 0)
             return rc;
     }
-}
-
-const struct cmd *cmd_lookup(const char *name, struct err *err)
-{
-    const char *names[64];
-    size_t count = 0;
-    for (size_t i = 0; cmd_table[i] && count < 63; i++) {
-        const struct cmd *cmd = cmd_table[i];
-        if (strcmp(cmd->name, name) == 0 || (cmd->alias && strcmp(cmd->alias, name) == 0))
-            return cmd;
-        names[count++] = cmd->name;
-        if (cmd->alias)
-            names[count++] = cmd->alias;
-    }
-    const char *near = text_nearest(name, names, count);
-    if (near)
-        err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
-    else
-        err_set(err, ERR_USAGE, "unknown command \"%s\": see dq help", name);
-    return NULL;
 }
 
 static int check_operands(const struct cmd_context *c, struct err *err)
@@ -305,26 +278,26 @@ static int check_operands(const struct cmd_context *c, struct err *err)
     return 0;
 }
 
-int cmd_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
+int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
 {
-    struct scan s;
-    for (size_t i = 0; i < cmd_global_option_count; i++)
-        option_unset(&cmd_global_options[i], c);
-    scan_init(&s, NULL);
-    int rc = scan_options(&s, c, argc, argv, err);
-    scan_done(&s);
+    struct grammar g;
+    for (size_t i = 0; i < option_global_count; i++)
+        option_unset(&option_global[i], c);
+    grammar_init(&g, NULL);
+    int rc = take_options(&g, c, argc, argv, err);
+    grammar_done(&g);
     if (rc < 0 || optind == argc)
         return rc;
     int at = optind;
-    c->cmd = cmd_lookup(argv[at], err);
+    c->cmd = verbs_find(argv[at], err);
     if (!c->cmd)
         return ERR_USAGE;
     c->values = mem_zero(1, c->cmd->values_size + 1);
     for (size_t i = 0; i < c->cmd->option_count; i++)
         option_unset(&c->cmd->options[i], c->values);
-    scan_init(&s, c->cmd);
-    rc = scan_options(&s, c, argc - at, argv + at, err);
-    scan_done(&s);
+    grammar_init(&g, c->cmd);
+    rc = take_options(&g, c, argc - at, argv + at, err);
+    grammar_done(&g);
     if (rc < 0)
         return rc;
     c->operands = argv + at + optind;

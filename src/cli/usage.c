@@ -2,7 +2,10 @@
  * usage.c - the texts of `dq help` and `dq help VERB`, generated from the tables so that they
  * cannot disagree with the parser.
  */
-#include "cli/cmd.h"
+#include "cli/usage.h"
+
+#include "cli/option.h"
+#include "cli/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +84,7 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         put_options(b, cmd->options, cmd->option_count);
     }
     buf_str(b, "\nfor every command:\n");
-    put_options(b, cmd_global_options, cmd_global_option_count);
+    put_options(b, option_global, option_global_count);
 }
 
 void usage_put_all(struct buf *b)
@@ -89,8 +92,8 @@ void usage_put_all(struct buf *b)
     buf_str(b, "usage: dq [OPTION]... COMMAND [ARGUMENT]...\n\n"
                "Manage delayed tasks in a MySQL table; dqd runs them when they are due.\n");
     const char *group = "";
-    for (size_t i = 0; cmd_table[i]; i++) {
-        const struct cmd *cmd = cmd_table[i];
+    for (size_t i = 0; verbs_table[i]; i++) {
+        const struct cmd *cmd = verbs_table[i];
         if (strcmp(group, cmd->group) != 0)
             buf_printf(b, "\n%s:\n", cmd->group);
         group = cmd->group;
@@ -98,6 +101,6 @@ void usage_put_all(struct buf *b)
         put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
     }
     buf_str(b, "\noptions, before or after the command:\n");
-    put_options(b, cmd_global_options, cmd_global_option_count);
+    put_options(b, option_global, option_global_count);
     buf_str(b, "\n\"dq help COMMAND\" explains a command; the manual is dq(1).\n");
 }

@@ -1,5 +1,5 @@
 /*
- * verbs.h - the verbs of dq, each from its own cmd_VERB.c.
+ * verbs.h - the verbs of dq. Each comes from its own cmd_VERB.c.
  */
 #ifndef DQ_CLI_VERBS_H
 #define DQ_CLI_VERBS_H
@@ -9,5 +9,9 @@
 extern const struct cmd cmd_add, cmd_bench, cmd_cancel, cmd_delete, cmd_help, cmd_init, cmd_list,
     cmd_pause, cmd_pollers, cmd_purge, cmd_reschedule, cmd_resume, cmd_retry, cmd_run_now, cmd_show,
     cmd_stats, cmd_tags, cmd_version, cmd_wait;
+
+extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */
+/* Finds a verb by name or alias. If there is none: NULL and ERR_USAGE, with the nearest name. */
+const struct cmd *verbs_find(const char *name, struct err *err);
 
 #endif

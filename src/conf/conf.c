@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "base/when_parse.h"
 #include "conf/conf_file.h"
 
 #include <ini.h>

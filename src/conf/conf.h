@@ -9,7 +9,6 @@
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
 
-#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -114,25 +113,7 @@ void conf_free(struct conf *c);
  * setting that differs and is not reloadable, or NULL. */
 const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from);
 
-/* Appends a section with all of its keys, as conf_load reads it back. Secrets are in files of their
- * own: only their names are here. */
-void conf_put_section(struct buf *b, const struct conf *c, const char *section);
-
-/* Reads a secret from a file: its first line. Refused unless a regular file owned by root or
- * the caller that group and others cannot read. *ret_secret is heap memory: wipe with
- * conf_wipe_secret. */
-int conf_read_secret(const char *path, char **ret_secret, struct err *err)
-    __attribute__((warn_unused_result));
-void conf_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
-
 /* The text of a setting, or NULL if it is not set or empty. */
 const char *conf_or_null(const char *text);
-
-/* Opens a configuration file for reading after checking owner and mode on the descriptor itself (no
- * race): regular file, owned by root or the effective user, not writable by group or others.
- * Symbolic links are followed; what counts is the file. A descriptor, or ERR_CONFIG. `what` names
- * the file's role in the text. Used by conf_load and handlers_load. */
-int conf_open_trusted(const char *path, const char *what, struct err *err)
-    __attribute__((warn_unused_result));
 
 #endif

@@ -7,7 +7,6 @@
 #include "conf/conf_file.h"
 
 #include "base/mem.h"
-#include "conf/conf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,14 +72,14 @@ static int open_checked(const char *path, const char *what, mode_t forbidden, co
     return fd;
 }
 
-int conf_open_trusted(const char *path, const char *what, struct err *err)
+int conf_file_open(const char *path, const char *what, struct err *err)
 {
     return open_checked(path, what, S_IWGRP | S_IWOTH, "write to", "go-w", err);
 }
 
 int conf_file_read(const char *path, const char *what, size_t max, struct buf *ret, struct err *err)
 {
-    int fd = conf_open_trusted(path, what, err);
+    int fd = conf_file_open(path, what, err);
     if (fd < 0)
         return fd;
     int rc = 0;
@@ -131,7 +130,7 @@ static int take_secret(const char *path, const char *bytes, size_t len, char **r
     return 0;
 }
 
-int conf_read_secret(const char *path, char **ret_secret, struct err *err)
+int conf_file_read_secret(const char *path, char **ret_secret, struct err *err)
 {
     int fd = open_checked(path, "password file", S_IRWXG | S_IRWXO, "read or change", "600", err);
     if (fd < 0)
@@ -153,7 +152,7 @@ int conf_read_secret(const char *path, char **ret_secret, struct err *err)
     return rc;
 }
 
-void conf_wipe_secret(char *secret)
+void conf_file_wipe_secret(char *secret)
 {
     if (!secret)
         return;

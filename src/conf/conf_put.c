@@ -1,10 +1,7 @@
 /*
- * conf_put.c - settings as text again, for a program that starts another one with settings of its
- * own.
- *
- * Invariant: conf_load reads from what is written here what was in the struct.
+ * conf_put.c - see conf_put.h. Invariant: conf_load reads the same settings back.
  */
-#include "conf/conf.h"
+#include "conf/conf_put.h"
 
 #include "base/log.h"
 #include "base/when.h"

@@ -1,23 +1,18 @@
 /*
- * handlers.h - which command runs a tag's tasks, and how: the YAML file named by [dqd] handlers.
+ * handlers.h - the table of handlers: which command runs the tasks of a tag, and how.
  *
- * Format: dq-handlers(5). Every message is "FILE:LINE:COLUMN: ..." (1-based). Unknown keys are
- * errors with the nearest name; duplicates, aliases, anchors, merge keys and tags (!x) are refused;
- * size (1 MiB) and depth (8) are bounded.
+ * handlers_load.h reads it from the YAML file named by [dqd] handlers; dq-handlers(5) is its
+ * manual.
  */
 #ifndef DQ_CONF_HANDLERS_H
 #define DQ_CONF_HANDLERS_H
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/retry.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#define HANDLERS_TEXT_MAX ((size_t)1024 * 1024)
 
 enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
@@ -57,27 +52,12 @@ struct handlers {
     size_t count;
 };
 
-/* Reads and checks the whole file, owner and mode included (conf_open_trusted). Accounts named by
- * `user` must exist. A relative `cwd` or a `run` list whose program is a relative path with a slash
- * is resolved against the file's directory. May wait for the file system and the account database;
- * may run in a thread. ERR_CONFIG. */
-int handlers_load(const char *path, struct handlers **ret, struct err *err)
-    __attribute__((warn_unused_result));
-int handlers_load_text(const char *path, struct buf *ret_text, struct handlers **ret,
-                       struct err *err)
-    __attribute__((warn_unused_result)); /* ret_text gets what was read, also on failure */
-/* The same table once more, of the text that handlers_load_text got from that path. Asks neither
- * the file system nor for accounts. */
-int handlers_parse(const char *path, const char *text, size_t len, struct handlers **ret,
-                   struct err *err) __attribute__((warn_unused_result));
-void handlers_free(struct handlers *h);
+void handlers_free(struct handlers *h); /* NULL is fine */
+/* Frees what a handler points to, but not the handler. */
+void handlers_item_done(struct handler *h);
 
 /* The handler of a tag: its exact name, else the matching glob with the most literal characters (a
  * tie: the first in the file). Index into items, or -1. */
 int handlers_match(const struct handlers *h, const char *tag);
-
-/* Every key that `defaults` and a handler may have, NULL-terminated; the manual and the sample are
- * checked against it. */
-extern const char *const handlers_keys[];
 
 #endif

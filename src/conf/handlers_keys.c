@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "base/when_parse.h"
 #include "conf/conf_file.h"
 
 #include <errno.h>

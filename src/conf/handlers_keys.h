@@ -24,6 +24,10 @@ int handlers_fail(const struct handlers_loader *l, const struct handlers_node *a
 #define handlers_fail(l, ...) (handlers_fail(l, __VA_ARGS__), ERR_CONFIG)
 #endif
 
+/* Every key that `defaults` and a handler may have, NULL-terminated; the manual and the sample are
+ * checked against it. */
+extern const char *const handlers_keys[];
+
 /* A handler with every default of the manual and no name or command. The caller frees what it
  * points to. */
 void handlers_keys_init(struct handler *h);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
+#include "conf/handlers_load.h"
 #include "poller/state.h"
 
 #include <errno.h>
@@ -131,16 +132,16 @@ static void on_job_report(struct poller *p, const struct message *m)
  * changes. */
 static int load_text(const struct poller *p, int fd, struct handlers **ret, struct err *err)
 {
-    char *text = mem_alloc(HANDLERS_TEXT_MAX + 1);
+    char *text = mem_alloc(HANDLERS_LOAD_TEXT_MAX + 1);
     size_t len = 0;
     ssize_t n = 0;
     int rc;
 
-    while (len <= HANDLERS_TEXT_MAX &&
-           (n = pread(fd, text + len, HANDLERS_TEXT_MAX + 1 - len, (off_t)len)) > 0)
+    while (len <= HANDLERS_LOAD_TEXT_MAX &&
+           (n = pread(fd, text + len, HANDLERS_LOAD_TEXT_MAX + 1 - len, (off_t)len)) > 0)
         len += (size_t)n;
     rc = n < 0 ? err_set(err, ERR_SYSTEM, "cannot read the runner's copy: %s", strerror(errno))
-               : handlers_parse(p->conf->dqd.handlers, text, len, ret, err);
+               : handlers_load_again(p->conf->dqd.handlers, text, len, ret, err);
     free(text);
     return rc;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "conf/handlers_load.h"
 
 #include <errno.h>
 #include <fcntl.h>

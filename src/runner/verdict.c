@@ -6,7 +6,7 @@
  */
 #include "runner/verdict.h"
 
-#include "base/when.h"
+#include "base/when_parse.h"
 
 #include <string.h>
 

@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/when.h"
+#include "base/when_parse.h"
+#include "conf/conf_file.h"
 #include "store/db_connect.h"
 #include "store/db_handle.h"
 #include "store/db_session.h"
@@ -45,7 +47,7 @@ void db_free(struct db *db)
     if (!db)
         return;
     db_close(db);
-    conf_wipe_secret(db->password);
+    conf_file_wipe_secret(db->password);
     free(db);
 }
 

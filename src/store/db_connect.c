@@ -7,6 +7,7 @@
 #include "store/db_connect.h"
 #include "base/buf.h"
 #include "base/when.h"
+#include "conf/conf_file.h"
 #include "store/db_error.h"
 #include "store/db_handle.h"
 #include "store/db_session.h"
@@ -324,7 +325,7 @@ int db_connect_load_secret(struct db *db, struct err *err)
     if (db->password_loaded)
         return 0;
     if (path) {
-        int rc = conf_read_secret(path, &db->password, err);
+        int rc = conf_file_read_secret(path, &db->password, err);
         if (rc < 0)
             return rc;
     }

@@ -2,6 +2,7 @@
  * runner_queue.c - which job starts when: slots, max_running, turns of tags, the kept quarter, what
  * is given back; and reloading.
  */
+#include "conf/handlers_load.h"
 #include "runner_rig.h"
 
 #include "base/when.h"

@@ -1,6 +1,7 @@
 /*
  * runner_rig.c - a runner to be driven by tests.
  */
+#include "conf/handlers_load.h"
 #include "runner_rig.h"
 
 #include "base/buf.h"

@@ -3,6 +3,7 @@
  * nothing else.
  */
 #include "conf/handlers.h"
+#include "conf/handlers_load.h"
 
 #include "base/mem.h"
 

@@ -2,7 +2,7 @@
  * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV, give checked tasks or error
  * messages.
  */
-#include "cli/bulk.h"
+#include "cli/bulk_line.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ bool cmd_time_is_relative(const char *text)
     return true;
 }
 
-static void check(const struct bulk_item *item, const struct buf *arena)
+static void check(const struct bulk_line *item, const struct buf *arena)
 {
     if (item->tag >= arena->len || item->body > arena->len ||
         item->body + item->task.body_size > arena->len)
@@ -41,23 +41,23 @@ static void check(const struct bulk_item *item, const struct buf *arena)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct bulk_parser parser;
+    struct bulk_line_parser parser;
     struct buf arena = BUF_INIT;
     const char *p = (const char *)bytes, *end = p + len;
 
     if (len == 0)
         return 0;
-    bulk_parser_init(&parser, NULL, *p++ == '{' ? BULK_NDJSON : BULK_TSV);
-    p = parser.format == BULK_NDJSON ? (const char *)bytes : p;
+    bulk_line_init(&parser, NULL, *p++ == '{' ? BULK_LINE_NDJSON : BULK_LINE_TSV);
+    p = parser.format == BULK_LINE_NDJSON ? (const char *)bytes : p;
     for (bool first = true; p < end; first = false) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         size_t size = (size_t)((newline ? newline : end) - p);
-        struct bulk_item item = {.line = 1};
+        struct bulk_line item = {.line = 1};
         struct err err = {0};
-        int rc = first ? bulk_parse_heading(&parser, p, size, &err) : 0;
+        int rc = first ? bulk_line_heading(&parser, p, size, &err) : 0;
 
         if (rc == 0 && size > 0)
-            rc = bulk_parse_line(&parser, p, size, &arena, &item, &err);
+            rc = bulk_line_parse(&parser, p, size, &arena, &item, &err);
         else if (rc == 0)
             rc = 1;
         if (rc == 0)
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
             abort();
         p += size + 1;
     }
-    bulk_parser_done(&parser);
+    bulk_line_done(&parser);
     buf_done(&arena);
     return 0;
 }

@@ -3,6 +3,7 @@
  * read again, or an error message.
  */
 #include "base/when.h"
+#include "base/when_parse.h"
 
 #include <stdint.h>
 #include <stdlib.h>

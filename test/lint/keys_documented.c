@@ -4,6 +4,8 @@
  */
 #include "conf/conf.h"
 #include "conf/handlers.h"
+#include "conf/handlers_keys.h"
+#include "conf/handlers_load.h"
 
 #include "base/buf.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/task.h"
-#include "cli/bulk.h"
+#include "cli/bulk_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,17 +89,17 @@ static void test_tsv_is_read_back_to_the_same_bytes(void **state)
         memcpy(body + 3 * i + 1, "\xc3\xa4", 2);
     }
     struct buf line = BUF_INIT, arena = BUF_INIT;
-    struct bulk_parser parser;
-    struct bulk_item item;
+    struct bulk_line_parser parser;
+    struct bulk_line item;
     struct err err = {0};
     buf_str(&line, "tag\t\t\t");
     cell_put_escaped(&line, body, sizeof body);
     assert_true(json_utf8_valid(line.data, line.len, NULL, NULL));
-    bulk_parser_init(&parser, NULL, BULK_TSV);
-    assert_int_equal(bulk_parse_line(&parser, line.data, line.len, &arena, &item, &err), 0);
+    bulk_line_init(&parser, NULL, BULK_LINE_TSV);
+    assert_int_equal(bulk_line_parse(&parser, line.data, line.len, &arena, &item, &err), 0);
     assert_int_equal(item.task.body_size, sizeof body);
     assert_memory_equal(arena.data + item.body, body, sizeof body);
-    bulk_parser_done(&parser);
+    bulk_line_done(&parser);
     buf_done(&line);
     buf_done(&arena);
 }

@@ -3,6 +3,8 @@
  * taken, and whose files are trusted.
  */
 #include "conf/conf.h"
+#include "conf/conf_file.h"
+#include "conf/conf_put.h"
 
 #include "base/buf.h"
 #include "base/log.h"
@@ -396,10 +398,10 @@ static void expect_secret(const void *bytes, size_t len, const char *want)
 {
     char *path = write_file("secret", bytes, len, 0600), *secret = NULL;
     struct err err;
-    if (conf_read_secret(path, &secret, &err) != 0)
+    if (conf_file_read_secret(path, &secret, &err) != 0)
         fail_msg("%s", err.text);
     assert_string_equal(secret, want);
-    conf_wipe_secret(secret);
+    conf_file_wipe_secret(secret);
     free(path);
 }
 
@@ -407,7 +409,7 @@ static void expect_no_secret(const void *bytes, size_t len, mode_t mode, const c
 {
     char *path = write_file("secret", bytes, len, mode), *secret = NULL;
     struct err err = {0};
-    assert_int_equal(conf_read_secret(path, &secret, &err), ERR_CONFIG);
+    assert_int_equal(conf_file_read_secret(path, &secret, &err), ERR_CONFIG);
     assert_null(secret);
     if (!strstr(err.text, words) || strstr(err.text, "hunter2"))
         fail_msg("\"%s\"", err.text);
@@ -434,10 +436,10 @@ static void test_a_secret_that_is_none_is_refused(void **state)
     expect_no_secret("\nhunter2\n", 9, 0600, "is empty");
     expect_no_secret("hun\0ter2", 8, 0600, "NUL byte");
     expect_no_secret(longer, sizeof longer, 0600, "longer than");
-    assert_int_equal(conf_read_secret(path, &secret, &err), ERR_CONFIG);
+    assert_int_equal(conf_file_read_secret(path, &secret, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "there is no such password file"));
-    assert_int_equal(conf_read_secret(dir, &secret, &err), ERR_CONFIG);
-    conf_wipe_secret(NULL);
+    assert_int_equal(conf_file_read_secret(dir, &secret, &err), ERR_CONFIG);
+    conf_file_wipe_secret(NULL);
     free(path);
 }
 

@@ -3,6 +3,8 @@
  * samples, and large input.
  */
 #include "conf/handlers.h"
+#include "conf/handlers_keys.h"
+#include "conf/handlers_load.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* When a failed attempt is tried again. */
 #include "base/retry.h"
 #include "base/when.h"
+#include "base/when_parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * verbs.c - the tables of verbs and options agree with themselves: what the parser and the help
  * texts are made from.
  */
+#include "cli/option.h"
 #include "cli/verbs.h"
 
 #include "base/task.h"
@@ -18,20 +19,20 @@
 /* Option i of a verb as the parser sees it: its own, then those of every verb. */
 static const struct cmd_option *option_at(const struct cmd *cmd, size_t i)
 {
-    return i < cmd->option_count ? &cmd->options[i] : &cmd_global_options[i - cmd->option_count];
+    return i < cmd->option_count ? &cmd->options[i] : &option_global[i - cmd->option_count];
 }
 
 static void test_names_and_letters_of_options_are_unique(void **state)
 {
     (void)state;
-    for (size_t v = 0; cmd_table[v]; v++) {
-        size_t count = cmd_table[v]->option_count + cmd_global_option_count;
+    for (size_t v = 0; verbs_table[v]; v++) {
+        size_t count = verbs_table[v]->option_count + option_global_count;
         for (size_t i = 0; i < count; i++) {
             for (size_t j = i + 1; j < count; j++) {
-                const struct cmd_option *a = option_at(cmd_table[v], i),
-                                        *b = option_at(cmd_table[v], j);
+                const struct cmd_option *a = option_at(verbs_table[v], i),
+                                        *b = option_at(verbs_table[v], j);
                 if (strcmp(a->name, b->name) == 0 || (a->letter != 0 && a->letter == b->letter))
-                    fail_msg("%s: --%s and --%s", cmd_table[v]->name, a->name, b->name);
+                    fail_msg("%s: --%s and --%s", verbs_table[v]->name, a->name, b->name);
             }
         }
     }
@@ -40,13 +41,14 @@ static void test_names_and_letters_of_options_are_unique(void **state)
 static void test_options_are_complete(void **state)
 {
     (void)state;
-    for (size_t v = 0; cmd_table[v]; v++) {
-        for (size_t i = 0; i < cmd_table[v]->option_count + cmd_global_option_count; i++) {
-            const struct cmd_option *o = option_at(cmd_table[v], i);
+    for (size_t v = 0; verbs_table[v]; v++) {
+        for (size_t i = 0; i < verbs_table[v]->option_count + option_global_count; i++) {
+            const struct cmd_option *o = option_at(verbs_table[v], i);
             assert_int_equal(!o->arg, o->type == CMD_FLAG);
             assert_int_equal(!!o->choices, o->type == CMD_CHOICE);
             assert_true(strlen(o->help) > 0);
-            assert_true(i >= cmd_table[v]->option_count || o->offset < cmd_table[v]->values_size);
+            assert_true(i >= verbs_table[v]->option_count ||
+                        o->offset < verbs_table[v]->values_size);
         }
     }
 }
@@ -55,13 +57,13 @@ static void test_names_of_verbs_are_unique(void **state)
 {
     (void)state;
     struct err err;
-    for (size_t v = 0; cmd_table[v]; v++) {
-        assert_ptr_equal(cmd_lookup(cmd_table[v]->name, &err), cmd_table[v]);
-        if (cmd_table[v]->alias)
-            assert_ptr_equal(cmd_lookup(cmd_table[v]->alias, &err), cmd_table[v]);
-        assert_true(strlen(cmd_table[v]->summary) > 0);
-        assert_int_not_equal(cmd_table[v]->summary[strlen(cmd_table[v]->summary) - 1], '.');
-        assert_true(cmd_table[v]->formats != 0);
+    for (size_t v = 0; verbs_table[v]; v++) {
+        assert_ptr_equal(verbs_find(verbs_table[v]->name, &err), verbs_table[v]);
+        if (verbs_table[v]->alias)
+            assert_ptr_equal(verbs_find(verbs_table[v]->alias, &err), verbs_table[v]);
+        assert_true(strlen(verbs_table[v]->summary) > 0);
+        assert_int_not_equal(verbs_table[v]->summary[strlen(verbs_table[v]->summary) - 1], '.');
+        assert_true(verbs_table[v]->formats != 0);
     }
 }
 
@@ -73,7 +75,7 @@ static int parse(struct cmd_context *c, int argc, const char *const *words, stru
     for (int i = 0; i < argc; i++)
         argv[i] = (char *)(uintptr_t)words[i];
     argv[argc] = NULL;
-    return cmd_parse(c, argc, argv, err);
+    return option_parse(c, argc, argv, err);
 }
 
 static void test_global_options_stand_before_or_after_the_verb(void **state)

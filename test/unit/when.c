@@ -1,5 +1,6 @@
 /* Durations and instants: the tables of test/data, and properties that no table can hold. */
 #include "base/when.h"
+#include "base/when_parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

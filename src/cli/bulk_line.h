@@ -1,0 +1,43 @@
+/*
+ * bulk_line.h - one line of NDJSON or TSV as a task.
+ */
+#ifndef DQ_CLI_BULK_LINE_H
+#define DQ_CLI_BULK_LINE_H
+
+#include "base/json.h"
+#include "cli/cmd.h"
+#include "store/task_add.h"
+
+enum bulk_line_format { BULK_LINE_NDJSON, BULK_LINE_TSV };
+extern const char *const bulk_line_format_names[]; /* index = format, NULL-terminated */
+
+/* One line as a task. The texts are offsets into the arena that the parser fills, as that may move
+ * while it grows. */
+struct bulk_line {
+    struct task_new task; /* its tag, key and body are set by the reader of the whole chunk */
+    size_t tag, key, body;
+    bool has_key;
+    uint64_t line;
+};
+
+#define BULK_LINE_COLUMNS_MAX 8
+struct bulk_line_parser {
+    struct cmd_context *c; /* for the clock, asked when a time is relative */
+    enum bulk_line_format format;
+    struct json_reader *json;
+    int columns[BULK_LINE_COLUMNS_MAX]; /* TSV: what each field is */
+    size_t column_count;
+};
+void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c,
+                    enum bulk_line_format format);
+void bulk_line_done(struct bulk_line_parser *p);
+/* TSV: whether line 1 is a heading; if so its columns are taken over. 1 yes, 0 no, ERR_DATA for an
+ * unknown column. */
+int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
+    __attribute__((warn_unused_result));
+/* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file
+ * and line number. */
+int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,
+                    struct bulk_line *ret, struct err *err) __attribute__((warn_unused_result));
+
+#endif

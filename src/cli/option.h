@@ -1,0 +1,19 @@
+/*
+ * option.h - reads a command line of dq by the tables of options.
+ */
+#ifndef DQ_CLI_OPTION_H
+#define DQ_CLI_OPTION_H
+
+#include "cli/cmd.h"
+
+/* the options of every verb; they may stand before the verb, too */
+extern const struct cmd_option option_global[];
+extern const size_t option_global_count;
+
+/* Reads the command line into c, which is all zero but for now_at: global options, the verb, its
+ * options and operands. ERR_USAGE, with the nearest word for a misspelt one. c->cmd stays NULL if
+ * no verb is given. argv is reordered. */
+int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
+    __attribute__((warn_unused_result));
+
+#endif

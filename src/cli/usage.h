@@ -1,0 +1,13 @@
+/*
+ * usage.h - the texts of `dq help` and `dq help VERB`, from the tables of verbs and options.
+ */
+#ifndef DQ_CLI_USAGE_H
+#define DQ_CLI_USAGE_H
+
+#include "base/buf.h"
+#include "cli/cmd.h"
+
+void usage_put_all(struct buf *b);
+void usage_put_verb(struct buf *b, const struct cmd *cmd);
+
+#endif

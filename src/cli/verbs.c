@@ -1,0 +1,34 @@
+/*
+ * verbs.c - the table of verbs. Its order is that of `dq help`; verbs of one group stand together.
+ */
+#include "cli/verbs.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+const struct cmd *const verbs_table[] = {
+    &cmd_add,     &cmd_list,   &cmd_show,  &cmd_wait, &cmd_cancel,  &cmd_retry,  &cmd_reschedule,
+    &cmd_run_now, &cmd_delete, &cmd_purge, &cmd_tags, &cmd_pause,   &cmd_resume, &cmd_stats,
+    &cmd_pollers, &cmd_init,   &cmd_bench, &cmd_help, &cmd_version, NULL,
+};
+
+const struct cmd *verbs_find(const char *name, struct err *err)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (size_t i = 0; verbs_table[i] && count < 63; i++) {
+        const struct cmd *cmd = verbs_table[i];
+        if (strcmp(cmd->name, name) == 0 || (cmd->alias && strcmp(cmd->alias, name) == 0))
+            return cmd;
+        names[count++] = cmd->name;
+        if (cmd->alias)
+            names[count++] = cmd->alias;
+    }
+    const char *near = text_nearest(name, names, count);
+    if (near)
+        err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
+    else
+        err_set(err, ERR_USAGE, "unknown command \"%s\": see dq help", name);
+    return NULL;
+}
