@@ -9,11 +9,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "runner/reply.h"
-#include "runner/verdict.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define QUOTED_MAX 200 /* columns of a line, in a message */
@@ -22,22 +19,22 @@ static uint32_t find_task(const struct job *j, uint64_t id)
 {
     uint32_t i = 0;
 
-    while (i < j->count && j->ids[i] != id)
+    while (i < j->order.count && j->ids[i] != id)
         i++;
     return i;
 }
 
-/* The only task of this job that the line names; j->count: it names none, or several. */
+/* The only task of this job that the line names; j->order.count: it names none, or several. */
 static uint32_t find_named(const struct job *j, const char *line, size_t len)
 {
-    uint32_t found = j->count;
+    uint32_t found = j->order.count;
     uint64_t id;
 
     for (size_t at = 0; (id = verdict_next_id(line, len, &at)) != 0;) {
         uint32_t i = find_task(j, id);
-        if (i < j->count && found < j->count && i != found)
-            return j->count;
-        if (i < j->count)
+        if (i < j->order.count && found < j->order.count && i != found)
+            return j->order.count;
+        if (i < j->order.count)
             found = i;
     }
     return found;
@@ -48,7 +45,7 @@ static bool names_any(const struct job *j, const char *line, size_t len)
     uint64_t id;
 
     for (size_t at = 0; (id = verdict_next_id(line, len, &at)) != 0;)
-        if (find_task(j, id) < j->count)
+        if (find_task(j, id) < j->order.count)
             return true;
     return false;
 }
@@ -67,7 +64,7 @@ static void note_unreadable(struct job *j, const char *line, size_t len, const c
 {
     uint32_t i = find_named(j, line, len);
 
-    if (i == j->count) {
+    if (i == j->order.count) {
         if (!j->unread_any)
             j->unread_any = describe(line, len, why);
         return;
@@ -75,22 +72,20 @@ static void note_unreadable(struct job *j, const char *line, size_t len, const c
     if (j->reported[i])
         return;
     if (!j->unread)
-        j->unread = mem_zero(j->count, sizeof *j->unread);
+        j->unread = mem_zero(j->order.count, sizeof *j->unread);
     if (!j->unread[i])
         j->unread[i] = describe(line, len, why);
 }
 
 /* False: it is no verdict on a task of this job, and *err says why. */
-static bool take_verdict(struct job *j, struct job_context *c, const char *line, size_t len,
-                         struct err *err)
+static bool take_verdict(struct job *j, struct json_reader *json, const char *line, size_t len,
+                         struct verdict *ret, struct err *err)
 {
-    struct verdict v;
-
-    if (verdict_parse(c->json, line, len, &v, err) != 0)
+    if (verdict_parse(json, line, len, ret, err) != 0)
         return false;
-    uint32_t i = find_task(j, v.id);
-    if (i == j->count) {
-        err_set(err, ERR_DATA, "%" PRIu64 " is no task of this batch", v.id);
+    uint32_t i = find_task(j, ret->id);
+    if (i == j->order.count) {
+        err_set(err, ERR_DATA, "%" PRIu64 " is no task of this batch", ret->id);
         return false;
     }
     if (j->reported[i]) {
@@ -99,33 +94,26 @@ static bool take_verdict(struct job *j, struct job_context *c, const char *line,
     }
     j->reported[i] = true;
     j->open--;
-    reply_verdict(c->out, j, &v);
     return true;
 }
 
-void answer_line(struct job *j, struct job_context *c, const char *line, size_t len, bool whole)
+bool answer_line(struct job *j, struct json_reader *json, const char *line, size_t len, bool whole,
+                 struct verdict *ret)
 {
     struct err why = {0};
 
-    if (whole && len && take_verdict(j, c, line, len, &why))
-        return;
+    if (whole && len && take_verdict(j, json, line, len, ret, &why))
+        return true;
     if (!whole)
         err_set(&why, ERR_DATA, "longer than %d bytes", CAPTURE_LINE_MAX);
     if (verdict_is_meant(line, len) || names_any(j, line, len))
         note_unreadable(j, line, len, why.text);
     capture_add(&j->tail, line, len);
     capture_add(&j->tail, "\n", 1);
+    return false;
 }
 
 const char *answer_fault(const struct job *j, uint32_t i)
 {
     return j->unread && j->unread[i] ? j->unread[i] : j->unread_any;
-}
-
-void answer_done(struct job *j)
-{
-    for (uint32_t i = 0; j->unread && i < j->count; i++)
-        free(j->unread[i]);
-    free(j->unread);
-    free(j->unread_any);
 }

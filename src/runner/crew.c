@@ -8,8 +8,12 @@
 
 #include "base/when.h"
 #include "runner/child.h"
-#include "runner/process.h"
+#include "runner/finish.h"
+#include "runner/launch.h"
+#include "runner/notes.h"
 #include "runner/reply.h"
+#include "runner/start.h"
+#include "runner/stop.h"
 #include "runner/sweep.h"
 
 #include <signal.h>
@@ -38,7 +42,7 @@ static void forget(struct crew *w, struct job *j)
 void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why)
 {
     queue_take(&w->queue, j);
-    job_return(j, &w->c, cannot_start, why);
+    finish_return(j, &w->c, cannot_start, why);
     forget(w, j);
 }
 
@@ -54,7 +58,7 @@ static void give_back_unstarted(struct crew *w, struct job *j, bool cannot_start
 {
     w->launching--;
     leave_slot(w, j);
-    job_return(j, &w->c, cannot_start, why);
+    finish_return(j, &w->c, cannot_start, why);
     forget(w, j);
 }
 
@@ -66,9 +70,9 @@ static void watch_running(struct crew *w, struct job *j, int64_t now)
     int64_t next;
 
     if (!j->launch) {
-        crew_watch_from(w, job_watch(j, now));
+        crew_watch_from(w, stop_watch(j, now));
         w->sweep |= (j->stop != JOB_RUNS && !j->term_swept) || (j->killed && !j->kill_swept);
-    } else if (job_watch_launch(j, now, &next, &why)) {
+    } else if (start_watch(j, now, &next, &why)) {
         give_back_unstarted(w, j, why.code != 0, why.code ? why.text : NULL);
     } else {
         crew_watch_from(w, next);
@@ -83,10 +87,10 @@ static void watch_waiting(struct crew *w, int64_t now)
         after = l->all_next; /* its last job takes the lane along */
         for (struct job *j = l->first; j; j = next) {
             next = j->next;
-            if (job_late_at(j) <= now)
+            if (job_lease_term_at(j) <= now)
                 crew_give_back(w, j, false, NULL);
             else
-                crew_watch_from(w, job_late_at(j));
+                crew_watch_from(w, job_lease_term_at(j));
         }
     }
 }
@@ -111,7 +115,7 @@ void crew_stop(struct crew *w, struct job *j, enum job_stop why)
 {
     int64_t now = when_steady();
 
-    job_stop(j, why, now);
+    stop_job(j, why, now);
     watch_running(w, j, now);
 }
 
@@ -123,7 +127,7 @@ static void launched(struct crew *w, struct job *j)
     struct err e = {0};
     pid_t pid;
 
-    if (job_launched(j, &pid, &e) != 0) {
+    if (start_over(j, &pid, &e) != 0) {
         give_back_unstarted(w, j, true, e.text);
         return;
     }
@@ -143,7 +147,7 @@ static bool start(struct crew *w, struct job *j)
 {
     struct err e = {0};
 
-    if (job_start(j, &w->c, j->number < PROCESS_NOTES_MAX ? &w->notes[j->number] : NULL, &e) != 0) {
+    if (start_job(j, &w->c, j->number < NOTES_MAX ? &w->notes[j->number] : NULL, &e) != 0) {
         crew_give_back(w, j, true, e.text);
         return true;
     }
@@ -166,7 +170,7 @@ enum crew_starts crew_start(struct crew *w)
                                    when_steady_us());
         if (!j)
             return CREW_DONE;
-        if (job_late_at(j) <= when_steady())
+        if (job_lease_term_at(j) <= when_steady())
             crew_give_back(w, j, false, NULL);
         else if (!start(w, j))
             return CREW_LEFT;
@@ -185,7 +189,7 @@ static void take_launches(struct crew *w)
         if (a->job)
             launched(w, a->job);
         else
-            job_launch_free(a);
+            launch_free(a);
     }
 }
 
@@ -201,7 +205,7 @@ static void end(struct crew *w, struct job *j)
     }
     w->ending -= j->ending;
     leave_slot(w, j);
-    job_finish(j, &w->c);
+    finish_job(j, &w->c);
     forget(w, j);
 }
 
@@ -209,7 +213,7 @@ static void end(struct crew *w, struct job *j)
 static bool is_launching(const struct crew *w, pid_t pid)
 {
     for (size_t i = 0; i < w->jobs.running_count; i++)
-        if (w->jobs.running[i]->launch && *w->jobs.running[i]->note == pid)
+        if (w->jobs.running[i]->launch && *w->jobs.running[i]->launch->note == pid)
             return true;
     return false;
 }
@@ -265,11 +269,11 @@ void crew_init(struct crew *w, int slots, volatile pid_t *notes)
 void crew_add(struct crew *w, struct job *j, struct table *t)
 {
     j->table = t;
-    j->plan = &t->plans[j->handler];
+    j->plan = &t->plans[j->order.handler];
     t->users++;
     jobs_add(&w->jobs, j);
-    queue_add(&w->queue, j, j->tag);
-    crew_watch_from(w, job_late_at(j));
+    queue_add(&w->queue, j, j->order.tag);
+    crew_watch_from(w, job_lease_term_at(j));
 }
 
 void crew_sweep(struct crew *w)

@@ -17,7 +17,7 @@
 
 struct crew {
     int slots;
-    volatile pid_t *notes; /* see process.h */
+    volatile pid_t *notes; /* see notes.h */
     struct jobs jobs;
     struct queue queue;
     struct orphans orphans;

@@ -6,10 +6,10 @@
  */
 #include "runner/env.h"
 
-#include "runner/job.h"
-
 #include "base/mem.h"
 #include "base/when.h"
+#include "runner/job.h"
+#include "runner/plan.h"
 
 #include <string.h>
 
@@ -35,11 +35,11 @@ static void put_task(struct buf *b, const struct job *j)
     char due[WHEN_TEXT_SIZE];
 
     put_number(b, "DQ_ID", j->ids[0]);
-    put(b, "DQ_KEY", j->key ? j->key : "");
-    put_number(b, "DQ_ATTEMPT", j->attempt);
-    put_number(b, "DQ_MAX_ATTEMPTS", j->max_attempts);
-    put(b, "DQ_EXPECTED_TIME", when_format_utc(due, j->expected_at));
-    put_number(b, "DQ_TOKEN", j->token);
+    put(b, "DQ_KEY", j->order.key ? j->order.key : "");
+    put_number(b, "DQ_ATTEMPT", j->order.attempt);
+    put_number(b, "DQ_MAX_ATTEMPTS", j->order.max_attempts);
+    put(b, "DQ_EXPECTED_TIME", when_format_utc(due, j->order.expected_at));
+    put_number(b, "DQ_TOKEN", j->order.token);
 }
 
 char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup)
@@ -48,9 +48,9 @@ char *const *env_make(struct env_room *room, const struct job *j, const struct s
     size_t n = setup->env_count;
 
     buf_reset(b);
-    put(b, "DQ_TAG", j->tag);
+    put(b, "DQ_TAG", j->order.tag);
     if (job_is_batch(j))
-        put_number(b, "DQ_BATCH", j->count);
+        put_number(b, "DQ_BATCH", j->order.count);
     else
         put_task(b, j);
 

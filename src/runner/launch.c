@@ -13,6 +13,7 @@
 #include "runner/child.h"
 #include "runner/env.h"
 #include "runner/job.h"
+#include "runner/notes.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -25,9 +26,8 @@
 #include <unistd.h>
 
 #define SLOW_MS 50
-#define STACK_SIZE                                                                                 \
-    ((size_t)512 << 10) /* the account database has its own ideas of what it needs                 \
-                         */
+/* the account database has its own ideas of what it needs */
+#define STACK_SIZE ((size_t)512 << 10)
 
 struct launcher {
     int null_fd, nice;
@@ -45,6 +45,42 @@ struct launcher {
     struct launch *over;
     int event_fd;
 };
+
+struct launch *launch_new(struct job *j, volatile pid_t *note)
+{
+    struct launch *a = mem_zero(1, sizeof *a);
+
+    a->job = j;
+    a->table = j->table;
+    a->table->users++;
+    a->plan = &j->table->plans[j->order.handler];
+    a->setup = a->plan->setup;
+    a->in = j->stdin_fd;
+    a->out = a->err = -1;
+    a->note = note ? note : &a->own_note;
+    *a->note = NOTES_STARTS;
+    return a;
+}
+
+void launch_free(struct launch *a)
+{
+    struct plan *p = a->plan;
+
+    if (a->slow)
+        (*(a->given_up ? &p->given_up : &p->hanging))--;
+    if (p->setup)
+        setup_free(a->fresh);
+    else
+        p->setup = a->fresh;
+    if (a->in >= 0)
+        close(a->in);
+    if (a->out >= 0)
+        close(a->out);
+    if (a->err >= 0 && a->err != a->out)
+        close(a->err);
+    a->table->users--;
+    free(a);
+}
 
 static void start(struct launcher *l, struct launch *a, struct env_room *room)
 {

@@ -32,7 +32,7 @@ struct launch {
     struct table *table; /* keeps the plan */
     struct plan *plan;
     const struct setup *setup; /* NULL: to be looked up */
-    int in, out, err;          /* close-on-exec; the caller closes them afterwards */
+    int in, out, err;          /* close-on-exec; -1: none, for in: /dev/null */
     volatile pid_t *note;      /* of the process, as soon as there is one */
     pid_t own_note;            /* for note to point to */
     int64_t begun_at;
@@ -46,6 +46,13 @@ struct launch {
     struct err failure;  /* code 0: it runs, or ran */
     atomic_int stage;
 };
+
+/* Of a job that has its table, with the job's stdin, which is the launch's from now on. note: see
+ * notes.h, set to NOTES_STARTS; NULL: nobody reads it. */
+struct launch *launch_new(struct job *j, volatile pid_t *note);
+/* Of one that is over, or was not run: closes its descriptors and keeps what was looked up for the
+ * next start by the same plan. */
+void launch_free(struct launch *a);
 
 struct launcher;
 typedef void launch_loop(void *ctx);

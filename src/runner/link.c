@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/child.h"
-#include "runner/process.h"
+#include "runner/notes.h"
 #include "runner/rights.h"
 #include "runner/session.h"
 
@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -27,7 +26,6 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX (2 * 1024 * 1024)
-#define NOTES_SIZE (PROCESS_NOTES_MAX * sizeof(pid_t))
 #define BURY_MS 2000 /* until a process that was killed has ended */
 
 struct link {
@@ -35,7 +33,7 @@ struct link {
     pid_t pid;
     bool gone;             /* and GONE was said */
     bool cleared;          /* after that: nothing of any handler is left */
-    volatile pid_t *notes; /* shared with the runner: see process.h */
+    volatile pid_t *notes; /* shared with the runner: see notes.h */
     struct proto_in in;
     struct proto_out out;
     struct buf output; /* of the job whose results are coming */
@@ -47,13 +45,13 @@ struct link {
 int link_start(const struct runner_options *o, struct link **ret, struct err *err)
 {
     int fds[2];
-    void *notes = mmap(NULL, NOTES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    volatile pid_t *notes = notes_new();
 
-    if (notes == MAP_FAILED)
+    if (!notes)
         return err_set(err, ERR_SYSTEM, "cannot start the runner: mmap: %s", strerror(errno));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
         err_set(err, ERR_SYSTEM, "cannot start the runner: socketpair: %s", strerror(errno));
-        munmap(notes, NOTES_SIZE);
+        notes_free(notes);
         return ERR_SYSTEM;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a runner that died leaves behind comes to us */
@@ -62,7 +60,7 @@ int link_start(const struct runner_options *o, struct link **ret, struct err *er
         err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(errno));
         close(fds[0]);
         close(fds[1]);
-        munmap(notes, NOTES_SIZE);
+        notes_free(notes);
         return ERR_SYSTEM;
     }
     if (pid == 0)
@@ -113,7 +111,7 @@ static void put(struct link *l, const struct message *m)
 void link_send_job(struct link *l, uint32_t number, const struct message_job *j)
 {
     assert(j->count > 0 && j->count <= MESSAGE_TASKS_MAX);
-    if (number < PROCESS_NOTES_MAX)
+    if (number < NOTES_MAX)
         l->notes[number] = 0;
     put(l, &(struct message){.type = MESSAGE_JOB, .number = number, .job = *j});
 }
@@ -180,7 +178,7 @@ static bool find_leaders(struct link *l)
 {
     bool ours = true;
 
-    for (size_t i = 0; i < PROCESS_NOTES_MAX; i++) {
+    for (size_t i = 0; i < NOTES_MAX; i++) {
         siginfo_t si;
         if (l->notes[i] <= 0)
             continue;
@@ -274,7 +272,7 @@ static bool take_report(struct link *l, struct message *m)
 
 bool link_job_begun(const struct link *l, uint32_t number)
 {
-    return number >= PROCESS_NOTES_MAX || l->notes[number];
+    return number >= NOTES_MAX || l->notes[number];
 }
 
 int link_next(struct link *l, struct message *ret)
@@ -332,6 +330,6 @@ void link_stop(struct link *l, int64_t timeout_ms)
     proto_in_done(&l->in);
     buf_done(&l->output);
     free(l->leaders);
-    munmap((void *)(uintptr_t)l->notes, NOTES_SIZE);
+    notes_free(l->notes);
     free(l);
 }

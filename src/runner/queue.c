@@ -133,7 +133,7 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
     const struct job *j = l->first;
 
     return l->running < j->plan->handler->max_running && !j->plan->hanging &&
-           (now_us <= q->vouched_us || now_us <= j->vouched_us);
+           (now_us <= q->vouched_us || now_us <= j->order.vouched_us);
 }
 
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)

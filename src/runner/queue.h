@@ -24,7 +24,7 @@ struct queue {
     /* who is asked first next time; NULL: nobody waits for a slot */
     struct lane *turn;
     struct job *early_first, *early_last; /* those with a start_us, by it */
-    /* all may start until then; each until its own vouched_us anyway */
+    /* all may start until then; each until its own order.vouched_us anyway */
     int64_t vouched_us;
 };
 

@@ -135,7 +135,7 @@ void reply_ended(struct proto_out *o, struct job *j, int status)
         judge(j, status, &r, &e);
         put_output(o, j);
     }
-    for (uint32_t i = 0; i < j->count; i++)
+    for (uint32_t i = 0; i < j->order.count; i++)
         if (!j->reported[i])
             put_rest(o, j, i, &r);
     j->open = 0;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/crew.h"
+#include "runner/finish.h"
 #include "runner/job.h"
 #include "runner/launch.h"
 #include "runner/message.h"
@@ -22,6 +23,7 @@
 #include "runner/queue.h"
 #include "runner/reload.h"
 #include "runner/reply.h"
+#include "runner/stream.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -138,15 +140,15 @@ static struct table *find_table(struct runner *r, uint64_t digest)
 static void take_job(struct runner *r, uint32_t number, const struct message_job *m)
 {
     struct job *j = job_new(number, m, when_steady());
-    struct table *t = find_table(r, j->digest);
+    struct table *t = find_table(r, m->digest);
 
-    if (jobs_find(&r->crew.jobs, j->number) ||
-        (t && (j->handler >= t->handlers->count ||
-               (j->count > 1 && t->handlers->items[j->handler].batch < 2)))) {
+    if (jobs_find(&r->crew.jobs, number) ||
+        (t && (m->handler >= t->handlers->count ||
+               (m->count > 1 && t->handlers->items[m->handler].batch < 2)))) {
         r->in.bad = true;
         job_free(j);
     } else if (!t) {
-        job_return(j, &r->crew.c, false, "the handlers file has changed");
+        finish_return(j, &r->crew.c, false, "the handlers file has changed");
         job_free(j);
     } else {
         crew_add(&r->crew, j, t);
@@ -320,7 +322,7 @@ static void loop(void *ctx)
             else if (events[i].data.ptr == &r->sock)
                 message = events[i].events & ~(uint32_t)EPOLLOUT;
             else
-                job_read(events[i].data.ptr, &r->crew.c, READ_TURN);
+                stream_read(events[i].data.ptr, &r->crew.c, READ_TURN);
         }
         if (ended)
             drain_signals(r);

@@ -21,7 +21,7 @@ struct runner_options {
 
 /* Serves the link until its other end is closed and every handler is gone; then ends the process.
  * Takes the process over: closes every other descriptor above 2, blocks signals. notes:
- * PROCESS_NOTES_MAX entries, see process.h. */
+ * see notes.h. */
 _Noreturn void runner_main(int sock, const struct runner_options *o, volatile pid_t *notes);
 
 #endif

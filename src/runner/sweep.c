@@ -55,11 +55,11 @@ bool sweep_ended(struct job *j, struct orphans *orphans)
 
     child_signal(j->pid, SIGKILL);
     orphans_look(orphans, when_steady());
-    if (orphans_since(orphans, j->start_at))
+    if (orphans_since(orphans, j->begun_us / 1000))
         left = session_kill(is_of, j, &denied);
     if (left == SESSION_DENIED && !j->warned)
         log_event(LOG_WARN, "no right to kill what a handler has left behind",
-                  "tag=%s session=%d pid=%d", log_quote(j->tag), (int)j->pid, (int)denied);
+                  "tag=%s session=%d pid=%d", log_quote(j->order.tag), (int)j->pid, (int)denied);
     j->warned |= left == SESSION_DENIED;
     return left == SESSION_EMPTY || left == SESSION_HIDDEN ||
            (left == SESSION_DENIED && j->stop == JOB_RUNS);

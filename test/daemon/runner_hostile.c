@@ -76,7 +76,7 @@ static void put_reports(struct proto_out *o)
         message_put(o, &reports[i]);
 }
 
-static volatile pid_t notes[PROCESS_NOTES_MAX];
+static volatile pid_t notes[NOTES_MAX];
 
 /* A link whose other end is ret_other. */
 static struct link *link_to(int *ret_other)
@@ -88,7 +88,7 @@ static struct link *link_to(int *ret_other)
     proto_in_init(&l->in);
     l->fd = fds[0];
     l->pid = l->text = -1;
-    l->notes = mmap(NULL, NOTES_SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    l->notes = notes_new();
     *ret_other = fds[1];
     return l;
 }

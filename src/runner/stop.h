@@ -1,0 +1,19 @@
+/*
+ * stop.h - ends jobs before their processes end by themselves: at a timeout, at the end of the
+ * lease, when the poller says so.
+ */
+#ifndef DQ_RUNNER_STOP_H
+#define DQ_RUNNER_STOP_H
+
+#include "runner/job.h"
+
+#include <stdint.h>
+
+/* Sends TERM; stop_watch sends KILL later. Only the first reason counts. Does nothing if the
+ * process has ended already: it may have done so in time, because this process may have been
+ * frozen. */
+void stop_job(struct job *j, enum job_stop why, int64_t now);
+/* Sends the running job what is due by now. Returns when to call again, JOB_NEVER: never. */
+int64_t stop_watch(struct job *j, int64_t now);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * stream.c - reads what handlers write.
+ *
+ * Invariant: a stream is watched exactly while it is open, so that no event comes for a job that
+ * may be gone.
+ */
+#include "runner/stream.h"
+
+#include "runner/answer.h"
+#include "runner/reply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define READ_MAX (64 * 1024) /* at a time; a pipe's usual capacity */
+
+int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struct err *err)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
+    s->fd = fds[0];
+    *ret_end = fds[1];
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
+        epoll_ctl(c->epoll, EPOLL_CTL_ADD, fds[0], &ev) != 0)
+        return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
+    return 0;
+}
+
+/* Closing alone would not do: a child that is just about to execute its program still has the
+ * descriptor, and until it has closed that, events go on. */
+void stream_close(struct job_stream *s, struct job_context *c)
+{
+    if (s->fd < 0)
+        return;
+    epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+    close(s->fd);
+    s->fd = -1;
+}
+
+struct line_context {
+    struct job *job;
+    struct job_context *c;
+};
+
+static void take_line(void *ctx, const char *line, size_t len, bool whole)
+{
+    struct line_context *x = ctx;
+    struct verdict v;
+
+    if (answer_line(x->job, x->c->json, line, len, whole, &v))
+        reply_verdict(x->c->out, x->job, &v);
+}
+
+void stream_read(struct job_stream *s, struct job_context *c, size_t max)
+{
+    static char data[READ_MAX];
+    struct line_context x = {s->job, c};
+
+    for (size_t done = 0; done < max && s->fd >= 0;) {
+        ssize_t n = read(s->fd, data, sizeof data);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            stream_close(s, c);
+            return;
+        }
+        if (s->verdicts)
+            lines_add(&s->job->lines, data, (size_t)n, take_line, &x);
+        else
+            capture_add(&s->job->tail, data, (size_t)n);
+        if ((size_t)n < sizeof data)
+            return; /* it is empty for now, or at its end: the next event will show */
+        done += (size_t)n;
+    }
+}
+
+void stream_finish(struct job_stream *s, struct job_context *c)
+{
+    struct line_context x = {s->job, c};
+
+    if (s->verdicts)
+        lines_finish(&s->job->lines, take_line, &x);
+}
