@@ -76,8 +76,8 @@ int body_store_load(struct db *db, struct task *const *tasks, size_t count, size
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
                COLUMNS_SELECT(BODY_COLUMNS));
-    for (; n < count && (n == 0 || (tasks[n]->body_size <= max_bytes &&
-                                    bytes + tasks[n]->body_size <= max_bytes));
+    for (; n < count && (n == 0 || (bytes <= max_bytes && /* the first one's may be SIZE_MAX */
+                                    tasks[n]->body_size <= max_bytes - bytes));
          n++) {
         if (n)
             buf_chr(&sql, ',');

@@ -145,13 +145,13 @@ static void put_signal(struct db_statement *st, const struct settlement *s)
 
 static void put_error(struct db_statement *st, const struct settlement *s)
 {
+    size_t n = error_size(s);
     char *cut = NULL;
 
-    if (s->error && strlen(s->error) > ERROR_BYTES) {
-        cut = mem_dup(s->error, ERROR_BYTES);
-        for (size_t n = ERROR_BYTES;
-             n > ERROR_BYTES - 4 && ((unsigned char)cut[n - 1] & 0xc0) == 0x80; n--)
-            cut[n - 1] = '\0';
+    if (s->error && s->error[n]) {
+        while (n > ERROR_BYTES - 4 && ((unsigned char)s->error[n] & 0xc0) == 0x80)
+            n--; /* not within a character */
+        cut = mem_dup(s->error, n);
     }
     db_put_text(&st->sql, cut ? cut : s->error);
     free(cut);

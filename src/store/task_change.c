@@ -151,9 +151,11 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
     }
     if (rc == 0 && lost)
         rc = count_changed(w->db, w->change->event, &part, &step, err);
-    w->sum.rows += step.rows;
-    w->sum.running += step.running;
-    return rc == ERR_LOST ? targets_unsure(n, err) : rc;
+    if (rc == 0) {
+        w->sum.rows += step.rows;
+        w->sum.running += step.running;
+    }
+    return rc < 0 && lost && !rows_at_fault(w->db, rc) ? targets_unsure(n, err) : rc;
 }
 
 /* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's

@@ -48,6 +48,7 @@ struct deleting {
     const struct claim_ref *refs;
     int tries;
     size_t deleted;
+    bool lost; /* the answer to a try was lost */
 };
 
 static uint64_t deleting_id(const void *arg, size_t i)
@@ -84,14 +85,16 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
         deleted = n - count;
         buf_done(&sql);
     }
-    w->deleted += deleted;
+    w->lost |= lost;
+    if (rc == 0)
+        w->deleted += deleted;
     return rc;
 }
 
 int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
                      struct rows_faults *faults, struct err *err)
 {
-    struct deleting w = {db, refs, 1, 0};
+    struct deleting w = {db, refs, 1, 0, false};
 
     int rc =
         rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
@@ -103,11 +106,11 @@ int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, 
 static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted,
                        struct rows_faults *faults, struct err *err)
 {
-    struct deleting w = {db, refs, TARGETS_TRIES, 0};
+    struct deleting w = {db, refs, TARGETS_TRIES, 0, false};
 
     int rc = rows_run(db, &(struct rows_work){n, &w, deleting_id, delete_some}, false, faults, err);
     *ret_deleted = w.deleted;
-    return rc == ERR_LOST ? targets_unsure(n, err) : rc;
+    return rc < 0 && w.lost ? targets_unsure(n, err) : rc;
 }
 
 int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,

@@ -132,6 +132,32 @@ static void a_change_whose_every_try_is_lost_is_not_known(void **state)
     proxy_free(p);
 }
 
+/* "SET " is in the change and in what each new session begins with, "ION" in START TRANSACTION. */
+static void a_change_that_is_lost_with_the_server_is_not_known(void **state)
+{
+    struct task_filter f = by_tag(NULL);
+    struct proxy *p = proxy_new();
+    uint64_t id = add("t", NULL, 0);
+    (void)state;
+    ok(db_connect(proxy_db(p), &err));
+    proxy_cut_all(p, "SET ", true);
+    assert_int_equal(change(proxy_db(p), "t", TASK_CANCEL, 0), ERR_LOST);
+    assert_non_null(strstr(err.text, "is not known"));
+    assert_int_equal(done.changed, 0);
+    proxy_free(p);
+    p = proxy_new();
+    f.ids = &id;
+    f.id_count = 1;
+    ok(db_connect(proxy_db(p), &err));
+    proxy_cut_all(p, "ION", true);
+    assert_int_equal(
+        task_delete(proxy_db(p), &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err),
+        ERR_LOST);
+    assert_non_null(strstr(err.text, "is not known"));
+    assert_int_equal(done.changed, 0);
+    proxy_free(p);
+}
+
 static void retry_begins_a_new_ladder(void **state)
 {
     (void)state;
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup(cancel_against_claim_has_one_winner, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_counted, harness_setup),
         cmocka_unit_test_setup(a_change_whose_every_try_is_lost_is_not_known, harness_setup),
+        cmocka_unit_test_setup(a_change_that_is_lost_with_the_server_is_not_known, harness_setup),
         cmocka_unit_test_setup(retry_begins_a_new_ladder, harness_setup),
         cmocka_unit_test_setup(retry_meets_a_live_key, harness_setup),
         cmocka_unit_test_setup(reschedule_moves_each_task_once, harness_setup),

@@ -150,8 +150,15 @@ static void long_bodies_stay_behind_until_asked_for(void **state)
     ok(body_store_load(db, tasks + 2, 1, 10, &loaded, &err)); /* at least one, however long */
     assert_int_equal(loaded, 1);
     assert_int_equal(((char *)tasks[2]->body)[0], 'y');
-    free(tasks[2]->body);
-    tasks[2]->body = NULL;
+    for (int i = 1; i < 3; i++) {
+        free(tasks[i]->body);
+        tasks[i]->body = NULL;
+    }
+    tasks[1]->body_size = SIZE_MAX;
+    tasks[2]->body_size = 10;
+    ok(body_store_load(db, tasks + 1, 2, 20, &loaded, &err));
+    assert_int_equal(loaded, 1);
+    assert_null(tasks[2]->body); /* a first one of unknown size leaves no room */
     run(db, "DELETE FROM dq_task WHERE id = %" PRIu64, unknown);
     ok(body_store_measure(db, tasks + 2, 1, &err));
     assert_int_equal(tasks[2]->body_size, SIZE_MAX);

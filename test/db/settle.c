@@ -315,16 +315,19 @@ static void large_outputs_are_cut_into_statements(void **state)
     struct task_array won = claimed(&a, N);
     struct settlement s[N];
     bool applied[N];
-    char *output = mem_alloc(300000), *error = mem_zero(1, 100001);
+    char *output = mem_alloc(300000), *error = mem_zero(1, 100001), *within = mem_zero(1, 100001);
     (void)state;
     memset(output, '\'', 300000);
     memset(error, 'e', 100000);
+    memset(within, 'e', 100000);
+    memcpy(error + 59998, "\xc3\xa4", 2); /* the end of a character, and the middle of one */
+    memcpy(within + 59999, "\xc3\xa4", 2);
     for (int i = 0; i < N; i++) {
         s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP,
                       i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
         s[i].output = output;
         s[i].output_size = 300000;
-        s[i].error = i % 2 ? NULL : error;
+        s[i].error = i % 2 ? NULL : i == 2 ? within : error;
     }
     ok(settle_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
     for (int i = 0; i < N; i++)
@@ -333,9 +336,16 @@ static void large_outputs_are_cut_into_statements(void **state)
     assert_int_equal(
         number(
             db,
-            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"),
-        N / 2);
+            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"
+            " AND error_stack LIKE '%%e\xc3\xa4'"),
+        N / 2 - 1);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 59999 AND error_stack LIKE '%%e'"),
+        1);
     free(output);
+    free(within);
     free(error);
     task_array_done(&won);
 }
