@@ -42,8 +42,8 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     [ "$(stat -c %s "$BATS_TEST_TMPDIR/all")" -eq 256 ]
     dq -q add t - <"$BATS_TEST_TMPDIR/all"
     dq -q add t "@$BATS_TEST_TMPDIR/all"
-    [ "$(sql 'SELECT DISTINCT body_size, MD5(message_body) FROM dq_task')" = \
-        $'256\t'"$(md5sum <"$BATS_TEST_TMPDIR/all" | cut -d' ' -f1)" ]
+    [ "$(sql 'SELECT DISTINCT body_size, SHA2(message_body, 256) FROM dq_task')" = \
+        $'256\t'"$(sha256sum <"$BATS_TEST_TMPDIR/all" | cut -d' ' -f1)" ]
     try dq add t @
     [ "$rc" -eq 64 ]
     dq -q add t </dev/null
@@ -186,7 +186,8 @@ END
 }
 
 @test 'an account with only the INSERT privilege can add tasks and gets their ids' {
-    sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost'
+    new_account inserter
+    sql 'GRANT INSERT ON dq.dq_task TO inserter@localhost'
     try as inserter dq add t body --in 10m
     [ "$rc" -eq 0 ]
     [ "$out" = "$(sql 'SELECT id FROM dq_task')" ]
@@ -218,7 +219,8 @@ locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info 
 lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR/lock" 2>&1 3>&- & wait_until locked; }
 
 @test 'an add with an unknown outcome exits with 69 and says how to find out' {
-    sql 'CREATE OR REPLACE USER inserter@localhost; GRANT INSERT ON dq.dq_task TO inserter@localhost;
+    new_account inserter
+    sql 'GRANT INSERT ON dq.dq_task TO inserter@localhost;
          GRANT SELECT ON dq.dq_meta TO inserter@localhost'
     lock
     break_adds 3>&- &
@@ -288,7 +290,8 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     logged() { sql "SELECT COUNT(*) FROM mysql.general_log WHERE user_host NOT LIKE '%root%' AND command_type = $1"; }
     [ "$(logged "'Connect' AND user_host LIKE '%dq%'")" -eq 1 ]
     [ "$(logged "'Query' AND argument LIKE 'INSERT INTO dq_task%'")" -eq 1 ]
-    [ "$(logged "'Query'")" -le 3 ]
+    # the settings, the highest id, the INSERT, and what it stored: MySQL has no RETURNING
+    [ "$(logged "'Query'")" -le "$([[ $(sql 'SELECT VERSION()') == *MariaDB* ]] && echo 3 || echo 4)" ]
 }
 
 # bats test_tags=bare

@@ -11,7 +11,7 @@ task()
     id=$(dq -q add "${2:-t}" body --in 1h ${3:+--key "$3"})
     status=$(number "$1")
     [ "$1" = pending ] || sql "UPDATE dq_task SET status = $status, version = 1, attempt = 1,
-        live = IF(task_key IS NULL OR $status <> 3, NULL, 1), claim_token = RANDOM_BYTES(16),
+        live = IF(task_key IS NULL OR $status <> 3, NULL, 1), claim_token = REPEAT('x', 16),
         lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR,
         finish_time = IF($status = 3, NULL, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR) WHERE id = $id"
     echo "$id"

@@ -215,5 +215,5 @@ task()
 }
 
 @test 'version -v also prints the version of the server' {
-    [[ $(dq version -v) =~ server\ +MariaDB\ 1[0-9.]+ ]]
+    [[ $(dq version -v) =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
 }

@@ -282,7 +282,7 @@ handlers: {}
 END
     sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
          SELECT 't', '', s.status, d.ago, d.ago, d.ago FROM (SELECT 1 status UNION SELECT 2 UNION SELECT 4) s,
-         (SELECT UTC_TIMESTAMP(3) - INTERVAL ELT(seq, 6, 8, 31) DAY ago FROM seq_1_to_3) d;
+         (SELECT UTC_TIMESTAMP(3) - INTERVAL ELT(seq, 6, 8, 31) DAY ago FROM $(numbers 3)) d;
          INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
          SELECT id, 1, 1, finish_time, 'exit' FROM dq_task"
     dqd

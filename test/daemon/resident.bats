@@ -242,8 +242,8 @@ handlers:
 END
     sql "INSERT INTO dq_task (tag, message_body, status, version, attempt, claim_token, lease_until, expected_time,
                               create_time, execution_time)
-         SELECT IF(seq = 601, 'zzz', 'aaa'), '', 3, 1, 1, RANDOM_BYTES(16), UTC_TIMESTAMP(3) - INTERVAL 5 SECOND,
-                UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_601"
+         SELECT IF(seq = 601, 'zzz', 'aaa'), '', 3, 1, 1, REPEAT('x', 16), UTC_TIMESTAMP(3) - INTERVAL 5 SECOND,
+                UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 601) ORDER BY seq"
     dqd_start --resident
     wait_until is "tag = 'zzz' AND status = 1" 1
     is "tag = 'aaa' AND status = 3" 600
@@ -294,8 +294,8 @@ handlers:
   b: {run: 'true', global_max_running: 3}
   c: {run: 'true'}
 END
-    sql 'CREATE OR REPLACE USER worker@localhost;
-         GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
+    new_account worker
+    sql 'GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
          GRANT SELECT ON dq.dq_meta TO worker@localhost; GRANT SELECT, UPDATE, DELETE ON dq.dq_task TO worker@localhost;
          GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost;
          GRANT SELECT ON dq.dq_tag TO worker@localhost'

@@ -162,7 +162,8 @@ END
 as_reader() # as_reader ARG...: dqd of an account that may only read, and say that it lives
 {
     write_handlers <<<'handlers: {t: {run: "true"}}'
-    sql 'CREATE OR REPLACE USER reader@localhost; GRANT SELECT ON dq.* TO reader@localhost;
+    new_account reader
+    sql 'GRANT SELECT ON dq.* TO reader@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO reader@localhost'
     own_ini 's/^user *=.*/user = reader/'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 1 ] || dq add t
@@ -189,7 +190,8 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 
 @test "a pass that cannot record a result says so and exits when the lease has ended" {
     write_handlers <<<'handlers: {t: {run: "exit 65"}}'
-    sql 'CREATE OR REPLACE USER forgetful@localhost; GRANT SELECT ON dq.* TO forgetful@localhost;
+    new_account forgetful
+    sql 'GRANT SELECT ON dq.* TO forgetful@localhost;
          GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO forgetful@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_tag TO forgetful@localhost; DELETE FROM dq_task'

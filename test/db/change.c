@@ -227,7 +227,8 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, "
         "UTC_TIMESTAMP(3),"
-        " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_3000");
+        " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM %s ORDER BY seq",
+        numbers(3000));
     run(db,
         "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
         "FROM dq_task");
@@ -250,7 +251,8 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
     run(db, "UPDATE dq_task SET status = 1");
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
-        "UTC_TIMESTAMP(3) FROM seq_1_to_500");
+        "UTC_TIMESTAMP(3) FROM %s",
+        numbers(500));
     ok(task_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
     assert_int_equal(steps, 4);
 }

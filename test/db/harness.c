@@ -109,6 +109,28 @@ int64_t number(struct db *d, const char *fmt, ...)
     return value;
 }
 
+const char *numbers(unsigned n)
+{
+    static struct buf table = BUF_INIT;
+    struct buf value = BUF_INIT, from = BUF_INIT;
+
+    buf_str(&value, "1");
+    for (unsigned at = 0, step = 1; step < n || at == 0; at++, step *= 10) {
+        buf_printf(&value, " + d%u.d * %u", at, step);
+        buf_printf(
+            &from,
+            "%s(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5"
+            " UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) d%u",
+            at ? ", " : "", at);
+    }
+    buf_reset(&table);
+    buf_printf(&table, "(SELECT %s AS seq FROM %s WHERE %s <= %u) numbers", value.data, from.data,
+               value.data, n);
+    buf_done(&value);
+    buf_done(&from);
+    return table.data;
+}
+
 int64_t reads(struct db *d)
 {
     struct buf sql = BUF_INIT;

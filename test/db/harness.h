@@ -56,6 +56,9 @@ uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2
 void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int64_t number(struct db *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
+/* A derived table with the numbers 1 to n in its column seq, valid until the next call: only
+ * MariaDB has tables of numbers, and the limits of recursion differ. */
+const char *numbers(unsigned n);
 /* How many index entries and rows the session has read so far: the sum of Handler_read_%. */
 int64_t reads(struct db *d);
 

@@ -63,8 +63,8 @@ static void fill(int n)
         "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time) SELECT CONCAT('tag.', seq %% 7), "
         "'body', 4, seq %% 5,"
         " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE, UTC_TIMESTAMP(3) - INTERVAL (%d - seq) "
-        "SECOND FROM seq_1_to_%d",
-        n, n);
+        "SECOND FROM %s ORDER BY seq",
+        n, numbers((unsigned)n));
 }
 
 static void the_order_is_total_whatever_the_limit(void **state)

@@ -45,7 +45,8 @@ static int fill(void **state)
         " CASE seq %% 20 WHEN 0 THEN 0 WHEN 1 THEN 0 WHEN 2 THEN 2 WHEN 3 THEN 4 ELSE 1 END,"
         " UTC_TIMESTAMP(3) + INTERVAL IF(seq %% 20 = 1, 1, -1) * (3600 + CAST(seq AS SIGNED)) SECOND, UTC_TIMESTAMP(3) - INTERVAL "
         "seq SECOND,"
-        " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM seq_1_to_200000");
+        " UTC_TIMESTAMP(3) - INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL (200000 - seq) * 100 SECOND FROM %s ORDER BY seq",
+        numbers(200000));
     /* what the server does by itself some seconds after so many changes */
     number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
     return 0;

@@ -14,7 +14,8 @@ static void counts_are_capped_unless_exact(void **state)
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 'big', '', 1, UTC_TIMESTAMP(3), "
         "UTC_TIMESTAMP(3)"
-        " FROM seq_1_to_10500");
+        " FROM %s",
+        numbers(10500));
     add("big", NULL, -5000);
     add("big", NULL, -9000);
     add("big", NULL, 60000);
@@ -79,8 +80,9 @@ static void lateness_is_by_nearest_rank(void **state)
      * measured. */
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-        " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM seq_1_to_100, (SELECT UTC_TIMESTAMP(3) - "
-        "INTERVAL 10 MINUTE AS n) x");
+        " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM %s, (SELECT UTC_TIMESTAMP(3) - "
+        "INTERVAL 10 MINUTE AS n) x",
+        numbers(100));
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
         " SELECT 'b', '', 2, n, n + INTERVAL 5 SECOND, n + INTERVAL 6 SECOND, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 "

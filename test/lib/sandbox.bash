@@ -4,6 +4,9 @@
 #
 #   dq, dqd ARG...      the programs under test, configured for the sandbox
 #   sql TEXT            runs SQL, prints rows without headings, cells separated by tabs
+#   numbers N           prints a derived table with the numbers 1 to N in its column seq, for a FROM
+#   new_account NAME    makes the account NAME@localhost without any right, in place of an older one; a second word: its
+#                       password
 #   sandbox_clear       empties every table: `setup() { sandbox_clear; }`
 #   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
 #   write_handlers      stdin becomes the handlers file
@@ -41,6 +44,21 @@ sql()
     mariadb --no-defaults --batch --skip-column-names --user=root --database=dq --execute="$1" \
         --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
 }
+
+# MariaDB alone has tables of numbers, and recursion has limits that differ.
+numbers()
+{
+    local digits='(SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6'
+    local value=1 from='' at last=$(($1 - 1))
+    digits+=' UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)'
+    for ((at = 0; at < ${#last}; at++)); do
+        value+=" + d$at.d * $((10 ** at))"
+        from+="${from:+, }$digits d$at"
+    done
+    printf '(SELECT %s AS seq FROM %s WHERE %s <= %d) numbers' "$value" "$from" "$value" "$1"
+}
+
+new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost IDENTIFIED BY '${2:-}'"; }
 
 sandbox_clear() { sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'; }
 

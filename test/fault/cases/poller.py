@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from cases import case
+from harness.mysql import numbers
 from harness.oracle import DONE, Oracle
 
 
@@ -149,7 +150,7 @@ def many_tags(t):
     t.sql(
         "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('u', seq *"
         " 7919 MOD 1000003), '', 0,"
-        f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+        f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM {numbers(n)}"
     )
     t.wait(
         lambda: "more tags have no handler" in d.log() or d.log().count("no handler here") > 1000,
@@ -195,7 +196,7 @@ def many_handled_tags(t):
     t.handlers({"*": ""})
     t.sql(
         "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('h', seq), '', 0,"
-        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM {numbers(n)}"
     )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there", 60)
@@ -225,7 +226,7 @@ def stale_statistics(t):
     t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
     t.sql(
         "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 'later', '', 0,"
-        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+        f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM {numbers(n)}"
     )
 
     before, began = _entries_read(t), time.monotonic()

@@ -4,6 +4,7 @@ import time
 
 from cases import case
 from harness import mysql
+from harness.mysql import numbers
 from harness.oracle import DONE, Oracle, read_journal
 from harness.proxy import Rule
 
@@ -297,7 +298,7 @@ def body_size_lies(t):
         t.sql(
             "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, expected_time, create_time) SELECT"
             f" '{tag}', CONCAT('{tag}', seq), 1, REPEAT('x', {size}), {says}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)"
-            f" FROM seq_1_to_{count}"
+            f" FROM {numbers(count)}"
         )
     t.add(20, "z")
     d = t.dqd()

@@ -4,6 +4,7 @@ import re
 
 from cases import case
 from harness import mysql
+from harness.mysql import numbers
 from harness.oracle import DONE, Oracle
 
 
@@ -48,7 +49,7 @@ def other_tags(t):
     for tag in ("paused", "full", "limited", "unhandled"):
         t.sql(
             "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT "
-            f"'{tag}', '', 0, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM seq_1_to_{n}"
+            f"'{tag}', '', 0, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM {numbers(n)}"
         )
     t.wait(
         lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2,
@@ -103,7 +104,8 @@ def secrets(t):
     """The password appears in no command line, no environment of a handler, no log and no message. A password
     file that others can read is refused."""
     secret = "s3cret-" + str(t.rng.randrange(1 << 40))
-    t.sql(f"CREATE OR REPLACE USER dqsecret@localhost IDENTIFIED BY '{secret}'")
+    t.sql("DROP USER IF EXISTS dqsecret@localhost")
+    t.sql(f"CREATE USER dqsecret@localhost IDENTIFIED BY '{secret}'")
     t.sql(f"GRANT ALL ON {t.database}.* TO dqsecret@localhost")
     path = t.dir + "/password"
     with open(path, "w", encoding="ascii") as f:

@@ -70,7 +70,7 @@ class Oracle:
         }
         self.audit = trial.sql(
             "SELECT id, old_version, version, old_status, status, old_expected, old_attempt, attempt"
-            " FROM dq_audit ORDER BY n"
+            " FROM dq_audit ORDER BY id, old_version"  # nodes of a cluster number its rows apart
         )
         first = next((a[0] for a in self.attempts.values()), None)
         self.owners = Owners(trial, self.history, first.wall - first.start if first else 0)
