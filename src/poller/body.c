@@ -1,21 +1,20 @@
 /*
- * body.c - bodies that did not come with the claim. Invariant: nothing is loaded before its real
- * size is known, and one statement at a time, so that neither memory nor others pay for what
- * body_size says.
+ * body.c - loads bodies that did not come with the claim. Invariant: nothing is loaded before its
+ * real size is known, and one statement at a time, so that a wrong body_size costs neither memory
+ * nor other tags' time.
  */
 #include "poller/body.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "poller/state.h"
 #include "store/body_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* So much is loaded by one statement, or one body. */
+/* One statement loads this much, or a single longer body: a few milliseconds. */
 #define LOAD_BYTES ((size_t)1 << 20)
 
 bool body_loaded(const struct flight_job *j)
@@ -35,38 +34,29 @@ static void remove_task(struct flight_job *j, uint32_t i)
     j->count--;
 }
 
-/* A task that nobody will ever be able to hand to its handler. */
-static void give_up(struct poller *p, struct flight_job *j, uint32_t i, const char *why)
+/* No dqd will ever be able to hand this task to its handler. */
+static void give_up(const struct context *ctx, struct flight *f, struct flight_job *j, uint32_t i,
+                    const char *why)
 {
-    struct flight_task *f = &j->flight[i];
-    struct settlement s = {.id = f->id,
-                           .version = f->version,
-                           .event = TASK_GIVE_UP,
+    struct settlement s = {.event = TASK_GIVE_UP,
                            .outcome = OUTCOME_RELEASED,
                            .exit_code = -1,
                            .start_at = TASK_TIME_NONE,
                            .error = why};
 
-    s.finish_at = dbclock_at(&p->clock, when_steady_us());
+    s.finish_at = dbclock_at(&ctx->clock, when_steady_us());
     log_event(LOG_ERROR, "a body cannot be read, its task fails", "id=%" PRIu64 " tag=%s error=%s",
-              f->id, log_quote(j->tag->name), log_quote(why));
-    if (!f->lost)
-        settle_queue(&p->results, &s, j->leased_us);
-    flight_end_task(j, f);
+              j->flight[i].id, log_quote(j->tag->name), log_quote(why));
+    flight_settle_task(f, j, &j->flight[i], &s);
     remove_task(j, i);
 }
 
-/* What is more than one process can be given at a time becomes a job of its own, behind this
- * one. */
-static void split(struct poller *p, struct flight_job *j, uint32_t from)
+/* Tasks whose bodies are too much for one process become a job of their own, behind this one. */
+static void split(struct flight *f, struct flight_job *j, uint32_t from)
 {
     uint32_t n = j->count - from;
-    struct flight_job *rest = flight_job_new(p, j->tag, n);
+    struct flight_job *rest = flight_job_new(f, j->tag, j->table, j->handler, n);
 
-    rest->table->users--;
-    rest->table = j->table;
-    rest->table->users++;
-    rest->handler = j->handler;
     rest->kind = JOB_LONG;
     rest->measured = true;
     rest->leased_us = j->leased_us;
@@ -81,12 +71,13 @@ static void split(struct poller *p, struct flight_job *j, uint32_t from)
     j->count = from;
     j->open -= rest->open;
     j->body_bytes -= rest->body_bytes;
-    flight_hold(p, rest, 1);
+    flight_hold(f, rest, 1);
 }
 
-/* Asks how long the bodies of the first job really are. A row that is gone was deleted: its task is
- * not ours any more. */
-static int measure(struct poller *p, struct flight_job *j, struct err *err)
+/* Asks how long the bodies of a job really are. A row that is gone was deleted: its task is no
+ * longer ours. */
+static int measure(const struct context *ctx, struct flight *f, struct flight_job *j,
+                   struct err *err)
 {
     struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, bytes = 0;
@@ -95,13 +86,13 @@ static int measure(struct poller *p, struct flight_job *j, struct err *err)
     for (uint32_t i = 0; i < j->count; i++)
         if (!j->tasks[i].body)
             missing[n++] = &j->tasks[i];
-    int rc = body_store_measure(p->db, missing, n, err);
+    int rc = body_store_measure(ctx->db, missing, n, err);
     free(missing);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < j->count;) {
         if (!j->tasks[i].body && j->tasks[i].body_size == SIZE_MAX) {
-            flight_release_task(p, j, &j->flight[i], "the body could not be read");
+            flight_release_task(f, j, &j->flight[i], "the body could not be read");
             remove_task(j, i);
         } else {
             i++;
@@ -110,7 +101,7 @@ static int measure(struct poller *p, struct flight_job *j, struct err *err)
     j->body_bytes = 0;
     for (uint32_t i = 0; i < j->count; i++) {
         bytes += j->tasks[i].body_size;
-        if (i == 0 || (fit == i && bytes <= BODIES_MOST))
+        if (i == 0 || (fit == i && bytes <= FLIGHT_BODIES_MOST))
             fit = i + 1;
         j->body_bytes += j->tasks[i].body_size;
     }
@@ -120,15 +111,16 @@ static int measure(struct poller *p, struct flight_job *j, struct err *err)
         uint32_t from = j->count - 1;
         size_t part = j->tasks[from].body_size;
 
-        while (from > fit && part + j->tasks[from - 1].body_size <= BODIES_MOST)
+        while (from > fit && part + j->tasks[from - 1].body_size <= FLIGHT_BODIES_MOST)
             part += j->tasks[--from].body_size;
-        split(p, j, from);
+        split(f, j, from);
     }
     return 0;
 }
 
 /* One statement's worth of bodies. */
-static int load_some(struct poller *p, struct flight_job *j, struct err *err)
+static int load_some(const struct context *ctx, struct flight *f, struct flight_job *j,
+                     struct err *err)
 {
     struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, loaded = 0;
@@ -141,24 +133,24 @@ static int load_some(struct poller *p, struct flight_job *j, struct err *err)
             first = i;
         missing[n++] = &j->tasks[i];
     }
-    int rc = n ? body_store_load(p->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
+    int rc = n ? body_store_load(ctx->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
     free(missing);
-    if (rows_at_fault(p->db, rc) && !j->singly) {
+    if (rows_at_fault(ctx->db, rc) && !j->singly) {
         j->singly = true;
         return 0;
     }
-    if (rows_at_fault(p->db, rc)) {
-        give_up(p, j, first, err->text);
+    if (rows_at_fault(ctx->db, rc)) {
+        give_up(ctx, f, j, first, err->text);
         return 0;
     }
     if (rc == 0 && n && loaded == 0) {
-        flight_release_task(p, j, &j->flight[first], "the body could not be read");
+        flight_release_task(f, j, &j->flight[first], "the body could not be read");
         remove_task(j, first);
     }
     return rc;
 }
 
-int body_step(struct poller *p, struct flight_job *j, struct err *err)
+int body_step(const struct context *ctx, struct flight *f, struct flight_job *j, struct err *err)
 {
-    return j->measured ? load_some(p, j, err) : measure(p, j, err);
+    return j->measured ? load_some(ctx, f, j, err) : measure(ctx, f, j, err);
 }

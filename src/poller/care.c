@@ -1,19 +1,22 @@
 /*
- * care.c - tags of which something cannot be claimed. Invariant: only what is locked, refused or
+ * care.c - tags some of whose tasks cannot be claimed. Invariant: only what is locked, refused or
  * too long waits, and the log names it once.
  */
 #include "poller/care.h"
 
 #include "base/log.h"
 #include "base/when.h"
-#include "poller/state.h"
 #include "store/rows.h"
 
 #include <inttypes.h>
 
+/* A lock that is gone by then is not worth a line in the log; one that lasts is logged again. */
 #define SAY_AFTER_US INT64_C(1000000)
 #define SAY_AGAIN_US INT64_C(600000000)
+/* After locked or refused rows, claims look for such rows first for this long: an application that
+ * locks rows tends to do it again within the minute. */
 #define CAREFUL_US INT64_C(60000000)
+/* Whatever wrote a wrong body_size is likely to go on: claims bring no bodies for this long. */
 #define BARE_US INT64_C(600000000)
 
 static void say(const struct tag_state *t)
@@ -30,19 +33,16 @@ static void say_limit(const struct tag_state *t, const char *why)
               log_quote(t->name), log_quote(why));
 }
 
-void care_say_left(const struct poller *p)
+void care_say_left(const struct tag_set *tags)
 {
-    for (size_t i = 0; i < p->tags.count; i++) {
-        const struct tag_state *t = p->tags.items[i];
-        bool due =
-            t->look.next_at != TASK_TIME_NONE && t->look.next_at <= p->claims.peek.now_us / 1000;
+    const struct tag_state *t;
 
+    for (size_t at = 0; (t = tags_each(tags, &at));)
         if (t->aside.count && !t->aside.said_us)
             say(t);
         else if (t->limit_since_us && !t->limit_said_us &&
-                 due) /* others may have taken all of it since */
+                 tags_is_due(tags, t)) /* else others have taken all of it since */
             say_limit(t, "its row of dq_tag, which guards global_max_running, is locked");
-    }
 }
 
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)

@@ -1,23 +1,26 @@
 /*
- * care.h - tags of which something cannot be claimed.
+ * care.h - tags some of whose tasks cannot be claimed.
  */
 #ifndef DQ_POLLER_CARE_H
 #define DQ_POLLER_CARE_H
 
+#include "base/err.h"
 #include "poller/tags.h"
 #include "store/rows.h"
 
 #include <stdint.h>
 
-/* rows that a claim could not change */
+/* A claim could not change these rows (there may be none): they are put aside, and logged if they
+ * stay so. */
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us);
-/* Somebody has locked the tag's row of dq_tag: another dqd that is claiming, or an open
+/* Another session has locked the tag's row of dq_tag: a dqd that is claiming, or an open
  * transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);
+/* A claim was not hindered by that. */
 void care_limit_free(struct tag_state *t);
-/* at the end: the tags with tasks that could not be claimed, if that was not logged */
-void care_say_left(const struct poller *p);
-/* Some body_size was a lie: claims of the tag bring no bodies for a while. */
+/* Some body_size was wrong: claims of the tag bring no bodies for a while. */
 void care_long_bodies(struct tag_state *t, int64_t now_us);
+/* At the end: logs the tags with tasks that could not be claimed, unless that was done. */
+void care_say_left(const struct tag_set *tags);
 
 #endif

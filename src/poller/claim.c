@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "poller/care.h"
-#include "poller/state.h"
 #include "store/claim_store.h"
 #include "store/peek_store.h"
 #include "store/rows.h"
@@ -16,58 +15,62 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-int64_t claim_next(const struct poller *p)
+void claim_free(struct claims *claims)
 {
-    return p->phase != PHASE_RUN || p->runner_gone || p->claims.recover ? NEVER_US
-                                                                        : look_when(&p->look);
+    peek_store_done(&claims->peek);
 }
 
-static int look_at_all(struct poller *p, int64_t limit_ms, struct err *err)
+int64_t claim_next(const struct claims *claims)
+{
+    return claims->ctx->ending || claims->recover ? NEVER_US : look_when(claims->look);
+}
+
+static int look_at_all(struct claims *claims, int64_t limit_ms, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
-    int rc = peek_store_all(p->db, limit_ms, &p->claims.peek, err);
+    int rc = peek_store_all(claims->ctx->db, limit_ms, &claims->peek, err);
 
     now_us = when_steady_us();
-    if (rc == ERR_TRANSIENT && look_gave_up(&p->look, limit_ms, sent_us, now_us)) {
+    if (rc == ERR_TRANSIENT && look_gave_up(claims->look, limit_ms, sent_us, now_us)) {
         log_event(LOG_DEBUG, "a look at all tags took too long and was given up",
                   "after_ms=%" PRId64, limit_ms);
         return 0;
     }
     if (rc < 0)
         return rc;
-    if (p->claims.peek.now_us)
-        dbclock_sample(&p->clock, sent_us, now_us, p->claims.peek.now_us);
-    look_saw_all(&p->look, sent_us, now_us);
-    tags_take_all(p, now_us);
+    if (claims->peek.now_us)
+        dbclock_sample(&claims->ctx->clock, sent_us, now_us, claims->peek.now_us);
+    look_saw_all(claims->look, sent_us, now_us);
+    tags_take_all(claims->tags, &claims->peek, now_us);
     return 0;
 }
 
-static int look_at_news(struct poller *p, uint64_t id, struct err *err)
+static int look_at_news(struct claims *claims, uint64_t id, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
-    int rc = peek_store_news(p->db, &id, &p->claims.peek, err);
+    int rc = peek_store_news(claims->ctx->db, &id, &claims->peek, err);
 
     if (rc < 0)
         return rc;
     now_us = when_steady_us();
-    if (p->claims.peek.now_us)
-        dbclock_sample(&p->clock, sent_us, now_us, p->claims.peek.now_us);
-    look_saw_news(&p->look, id, sent_us, now_us);
-    tags_take_news(p, now_us);
+    if (claims->peek.now_us)
+        dbclock_sample(&claims->ctx->clock, sent_us, now_us, claims->peek.now_us);
+    look_saw_news(claims->look, id, sent_us, now_us);
+    tags_take_news(claims->tags, &claims->peek, now_us);
     return 0;
 }
 
-static int look_at_tag(struct poller *p, struct tag_state *t, struct err *err)
+static int look_at_tag(struct claims *claims, struct tag_state *t, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us, db_now_us = 0, next_at = TASK_TIME_NONE;
-    int rc = peek_store_next(p->db, t->name, &t->look.floor, &db_now_us, &next_at, err);
+    int rc = peek_store_next(claims->ctx->db, t->name, &t->look.floor, &db_now_us, &next_at, err);
 
     if (rc < 0)
         return rc;
     now_us = when_steady_us();
     if (db_now_us)
-        dbclock_sample(&p->clock, sent_us, now_us, db_now_us);
-    look_saw_tag(&p->look, &t->look, next_at, sent_us, now_us);
+        dbclock_sample(&claims->ctx->clock, sent_us, now_us, db_now_us);
+    look_saw_tag(claims->look, &t->look, next_at, sent_us, now_us);
     return 0;
 }
 
@@ -80,21 +83,22 @@ static bool started_before(const struct task_array *l)
 }
 
 /* Claimed tasks whose lease was eaten up by a slow statement are not begun. */
-static void take(struct poller *p, struct tag_state *t, struct task_array *won, int64_t sent_us)
+static void take(struct claims *claims, struct tag_state *t, struct task_array *won,
+                 int64_t sent_us)
 {
-    if (when_steady_us() - sent_us > p->conf->dqd.lease_ms * 1000 / 3) {
+    if (when_steady_us() - sent_us > context_lease_us(claims->ctx) / 3) {
         log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu",
                   log_quote(t->name), won->count);
-        flight_release(p, won, "the claim took a third of the lease");
-    } else if (t->handler < 0 || p->phase != PHASE_RUN) {
-        flight_release(p, won, t->handler < 0 ? "no handler" : "dqd ends");
+        flight_release(claims->flight, won, sent_us, "the claim took a third of the lease");
+    } else if (t->handler < 0 || claims->ctx->ending) {
+        flight_release(claims->flight, won, sent_us, t->handler < 0 ? "no handler" : "dqd ends");
     } else {
-        flight_take(p, t, won, sent_us);
+        handover_take(claims->handover, tags_table(claims->tags), t, won, sent_us);
     }
 }
 
 /* Its UPDATE may have been done, whatever came after it. Returns 0 if the round goes on. */
-static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t sent_us,
+static int claim_failed(struct claims *claims, struct tag_state *t, int rc, int64_t sent_us,
                         struct err *err)
 {
     bool limit = rc == ERR_LOCKED && t->look.limited;
@@ -106,23 +110,24 @@ static int claim_failed(struct poller *p, struct tag_state *t, int rc, int64_t s
     if (limit) {
         care_limit_locked(t, err);
     } else {
-        if (!p->claims.recover) /* of several, the first one's leases end first */
-            p->claims.sent_us = sent_us;
-        p->claims.recover = true;
+        if (!claims->recover) /* of several, the first one's leases end first */
+            claims->sent_us = sent_us;
+        claims->recover = true;
     }
-    return look_claim_failed(&p->look, &t->look, why, sent_us, when_steady_us(), poller_random())
+    return look_claim_failed(claims->look, &t->look, why, sent_us, when_steady_us(),
+                             context_random())
                ? 0
                : rc;
 }
 
-static void claim_worked(struct poller *p, struct tag_state *t, struct task_array *won, size_t seen,
-                         const struct rows_faults *faults, int64_t sent_us)
+static void claim_worked(struct claims *claims, struct tag_state *t, struct task_array *won,
+                         size_t seen, const struct rows_faults *faults, int64_t sent_us)
 {
     struct look_claim c = {.seen = seen,
                            .bad = faults->count,
                            .won = won->count,
                            .started_before = started_before(won),
-                           .random = poller_random()};
+                           .random = context_random()};
 
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
@@ -134,30 +139,29 @@ static void claim_worked(struct poller *p, struct tag_state *t, struct task_arra
     if (won->count)
         c.last = (struct claim_floor){won->items[won->count - 1].expected_at,
                                       won->items[won->count - 1].id};
-    look_claimed(&p->look, &t->look, &c, when_steady_us());
+    look_claimed(claims->look, &t->look, &c, when_steady_us());
 }
 
-static int claim(struct poller *p, const struct look_step *s, struct err *err)
+static int claim(struct claims *claims, const struct look_step *s, struct err *err)
 {
     struct tag_state *t = tags_of(s->tag);
-    const struct handler *h = &p->table->handlers->items[t->handler];
+    const unsigned share = registry_share(claims->registry);
+    const unsigned shares = registry_shares(claims->registry);
+    const struct handler *h = tags_handler(claims->tags, t);
     struct task_array won = {0};
     struct claim_ask ask = {
         .tag = t->name,
         .limit = s->count,
-        .early_ms = look_tag_early_ms(s->tag, p->o->mode == POLLER_ONCE),
+        .early_ms = look_tag_early_ms(s->tag, claims->ctx->once),
         .floor = s->tag->floor,
-        .share = p->registry.share,
-        .shares = s->all_shares ? 1 : p->registry.shares,
+        .share = share,
+        .shares = s->all_shares ? 1 : shares,
         .steal_share =
-            p->registry.shares > 1
-                ? (p->registry.share + 1 + (unsigned)(poller_random() % (p->registry.shares - 1))) %
-                      p->registry.shares
-                : 0,
-        .steal_far_end = poller_random() % 4 != 0,
-        .steal_after_ms = p->conf->dqd.steal_after_ms,
+            shares > 1 ? (share + 1 + (unsigned)(context_random() % (shares - 1))) % shares : 0,
+        .steal_far_end = context_random() % 4 != 0,
+        .steal_after_ms = claims->ctx->conf->dqd.steal_after_ms,
         .max_attempts = retry_max_attempts(&h->retry),
-        .lease_ms = p->conf->dqd.lease_ms,
+        .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .global_limit = (uint32_t)h->global_max_running};
     struct rows_faults faults = {0};
     uint64_t *aside;
@@ -170,16 +174,17 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
     ask.careful = sent_us < t->careful_us;
     ask.without_bodies = sent_us < t->bare_us;
-    rc = claim_store_claim(p->db, &p->owner, &ask, &won, &seen, &lost, &faults, err);
+    rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &seen, &lost, &faults,
+                           err);
     free(aside);
     if (rc < 0) {
-        rc = claim_failed(p, t, rc, sent_us, err);
+        rc = claim_failed(claims, t, rc, sent_us, err);
     } else {
-        claim_worked(p, t, &won, seen, &faults, sent_us);
+        claim_worked(claims, t, &won, seen, &faults, sent_us);
         if (won.count || lost)
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
                       won.count, lost);
-        take(p, t, &won, sent_us);
+        take(claims, t, &won, sent_us);
     }
     rows_faults_done(&faults);
     task_array_done(&won);
@@ -187,56 +192,56 @@ static int claim(struct poller *p, const struct look_step *s, struct err *err)
 }
 
 /* What was taken starts while we go on asking. That the runner is gone is for the tick to find. */
-static void hand_over(struct poller *p)
+static void hand_over(struct claims *claims)
 {
     struct err err;
-    int rc = link_flush(p->link, &err);
+    int rc = link_flush(claims->ctx->link, &err);
 
     (void)rc;
 }
 
-static int do_step(struct poller *p, const struct look_step *s, struct err *err)
+static int do_step(struct claims *claims, const struct look_step *s, struct err *err)
 {
     switch (s->what) {
     case LOOK_AT_ALL:
-        return look_at_all(p, s->limit_ms, err);
+        return look_at_all(claims, s->limit_ms, err);
     case LOOK_AT_NEWS:
-        return look_at_news(p, s->above_id, err);
+        return look_at_news(claims, s->above_id, err);
     case LOOK_AT_TAG:
-        return look_at_tag(p, tags_of(s->tag), err);
+        return look_at_tag(claims, tags_of(s->tag), err);
     case LOOK_CLAIM:
-        return claim(p, s, err);
+        return claim(claims, s, err);
     case LOOK_END:
         break;
     }
     return 0;
 }
 
-int claim_run(struct poller *p, struct err *err)
+int claim_run(struct claims *claims, struct err *err)
 {
     enum look_what last = LOOK_END;
 
     for (;;) {
-        struct look_step s = look_next(&p->look, when_steady_us());
+        struct look_step s = look_next(claims->look, when_steady_us());
         int rc;
 
         if (last == LOOK_CLAIM && s.what != LOOK_CLAIM)
-            hand_over(p);
+            hand_over(claims);
         if (s.what == LOOK_END)
             return 0;
-        rc = do_step(p, &s, err);
+        rc = do_step(claims, &s, err);
         if (rc < 0) {
             if (s.what != LOOK_CLAIM)
-                look_failed(&p->look);
+                look_failed(claims->look);
             return rc;
         }
         last = s.what;
     }
 }
 
-int64_t claim_recover_next(const struct poller *p)
+int64_t claim_recover_next(const struct claims *claims)
 {
-    return p->claims.recover ? 0 : NEVER_US;
+    return claims->recover ? 0 : NEVER_US;
 }
 
 static int by_value(const void *a, const void *b)
@@ -246,48 +251,48 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Ids that carry our token and that we know of: in flight, or ended and not settled yet. Sorted. */
-static uint64_t *known_ids(const struct poller *p, size_t *ret_count)
+bool claim_in_doubt(const struct claims *claims)
 {
-    size_t n = p->results.count, at = 0;
-    uint64_t *ids;
+    return claims->recover;
+}
 
-    for (size_t i = 0; i < p->flight.cap; i++)
-        n += p->flight.jobs[i] ? p->flight.jobs[i]->count : 0;
-    ids = mem_alloc((n + 1) * sizeof *ids);
-    for (size_t i = 0; i < p->flight.cap; i++)
-        for (uint32_t k = 0; p->flight.jobs[i] && k < p->flight.jobs[i]->count; k++)
-            ids[at++] = p->flight.jobs[i]->flight[k].id;
-    for (size_t i = 0; i < p->results.count; i++)
-        ids[at++] = p->results.items[i].s.id;
-    qsort(ids, at, sizeof *ids, by_value);
-    *ret_count = at;
+/* Ids that carry our token and that we know of: in flight, or ended and not settled yet. Sorted. */
+static uint64_t *known_ids(const struct claims *claims, size_t *ret_count)
+{
+    size_t in_flight = flight_task_count(claims->flight),
+           n = in_flight + settle_count(claims->results);
+    uint64_t *ids = mem_alloc((n + 1) * sizeof *ids);
+
+    flight_ids(claims->flight, ids);
+    settle_ids(claims->results, ids + in_flight);
+    qsort(ids, n, sizeof *ids, by_value);
+    *ret_count = n;
     return ids;
 }
 
-int claim_recover(struct poller *p, struct err *err)
+int claim_recover(struct claims *claims, struct err *err)
 {
     struct task_array found = {0};
     size_t n;
-    uint64_t *known = known_ids(p, &n);
-    int rc = claim_store_recover(p->db, &p->owner, known, n, &found, err);
+    uint64_t *known = known_ids(claims, &n);
+    int rc = claim_store_recover(claims->ctx->db, &claims->ctx->owner, known, n, &found, err);
 
     free(known);
     if (rc < 0)
         goto out;
-    p->claims.recover = false;
+    claims->recover = false;
     if (found.count)
         log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu",
                   found.count);
     for (size_t i = 0; i < found.count; i++) {
         struct task_array one = {0};
-        struct tag_state *t = tags_named(p, found.items[i].tag);
+        struct tag_state *t = tags_named(claims->tags, found.items[i].tag);
 
         one.items = mem_alloc(sizeof *one.items);
         one.items[0] = found.items[i];
         one.count = one.cap = 1;
         task_init(&found.items[i]);
-        take(p, t, &one, p->claims.sent_us);
+        take(claims, t, &one, claims->sent_us);
     }
 out:
     task_array_done(&found);

@@ -1,224 +1,302 @@
 /*
- * duty.c - what the poller asks of the database, in which order, and what happens when there is
- * none. Invariant: after a failure no statement is made before the time that was set for the next
- * try, and where the server refuses one duty's statement, none of that duty; results and leases are
- * kept meanwhile.
+ * duty.c - runs the duties, and deals with a database that is away. Invariant: after a failure no
+ * statement is made before the time that was set for the next try, and if the server refuses one
+ * duty's statement, none of that duty; results and leases are kept meanwhile.
  */
 #include "poller/duty.h"
 
 #include "base/log.h"
 #include "base/when.h"
-#include "poller/state.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/settlement.h"
 
-#include <string.h>
 #include <sys/param.h>
 
-#define BACKOFF_MIN_US INT64_C(100000)
-#define BACKOFF_MAX_US INT64_C(5000000)
-#define SAY_AGAIN_US INT64_C(600000000) /* a trouble that lasts is not said at every try */
+/* A statement that was rolled back (a deadlock, say) is made again after about the time that the
+ * other session's takes. */
+#define ROLLED_BACK_MIN_US 1000
+#define ROLLED_BACK_MORE_US 20000
 
-/* One duty of the poller: `next` tells when (microseconds, NEVER_US: not at all), `run` does it. */
-struct duty {
-    const char *name;
-    int64_t (*next)(const struct poller *p);
-    int (*run)(struct poller *p, struct err *err); /* asks the database */
+static const char *const names[DUTY_COUNT] = {
+    [DUTY_RECOVER] = "recover", [DUTY_RENEW] = "renew", [DUTY_SETTLE] = "settle",
+    [DUTY_LOAD] = "load",       [DUTY_BEAT] = "beat",   [DUTY_CLAIM] = "claim",
+    [DUTY_CHECK] = "check",     [DUTY_REAP] = "reap",   [DUTY_RETENTION] = "retention",
 };
 
-/* In the order of their urgency: leases keep what we have, even where the connection breaks at
- * every result; results free tasks and slots, and only then new work is taken. */
-static const struct duty duties[DUTY_COUNT] = {
-    {"recover", claim_recover_next, claim_recover},
-    {"renew", lease_renew_next, lease_renew},
-    {"settle", settle_next, settle_flush},
-    {"load", flight_next, flight_load},
-    {"beat", registry_next, registry_beat},
-    {"claim", claim_next, claim_run},
-    {"check", lease_check_next, lease_check},
-    {"reap", upkeep_reap_next, upkeep_reap},
-    {"retention", upkeep_retention_next, upkeep_retention},
-};
-
-/* Never so long that a renewal, which is due when a third of the lease is over, would not get
- * several tries. */
-static int64_t back_off(const struct poller *p, int64_t *backoff_us, int64_t now_us)
+void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
+               const char *const *globs, const char *mode)
 {
-    int64_t most_us = MIN(BACKOFF_MAX_US, p->conf->dqd.lease_ms * 1000 / 8);
+    struct context *ctx = &d->ctx;
 
-    *backoff_us = *backoff_us ? MIN(2 * *backoff_us, most_us) : BACKOFF_MIN_US;
-    return now_us + *backoff_us / 2 + (int64_t)(poller_random() % (uint64_t)*backoff_us);
+    look_init(&d->look, look, &ctx->clock);
+    tags_init(&d->tags, &d->look, globs, handlers);
+    settle_init(&d->results, ctx);
+    flight_init(&d->flight, ctx, &d->look, &d->results);
+    d->handover = (struct handover){ctx, &d->flight};
+    lease_init(&d->leases, ctx, &d->flight, &d->results);
+    registry_init(&d->registry, ctx, &d->look, mode);
+    d->claims = (struct claims){.ctx = ctx,
+                                .look = &d->look,
+                                .tags = &d->tags,
+                                .registry = &d->registry,
+                                .handover = &d->handover,
+                                .flight = &d->flight,
+                                .results = &d->results};
+    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags);
 }
 
-/* Each kind of failure is logged once, and every ten minutes while it lasts. */
-static void database_away(struct poller *p, const char *what, const struct err *err, int64_t now_us)
+void duty_free(struct duties *d)
 {
-    unsigned kind = 1u << -err->code;
-
-    if (now_us >= p->troubles.away_said_us + SAY_AGAIN_US)
-        p->troubles.away_said = 0;
-    if (!p->troubles.away_said)
-        p->troubles.away_said_us = now_us;
-    log_event(p->troubles.away_said & kind ? LOG_DEBUG : LOG_ERROR, what, "error=%s",
-              log_quote(err->text));
-    p->troubles.away_said |= kind;
-    p->troubles.away = *err;
-    if (!p->troubles.away_us)
-        p->troubles.away_us = now_us;
-    db_close(p->db);
-    p->troubles.retry_us = back_off(p, &p->troubles.backoff_us, now_us);
+    flight_free(&d->flight);
+    settle_free(&d->results);
+    upkeep_free(&d->upkeep);
+    claim_free(&d->claims);
+    tags_free(&d->tags);
+    look_free(&d->look);
 }
 
-static void duty_failed(struct poller *p, size_t i, const struct err *err, int64_t now_us)
-{
-    struct duty_trouble *t = &p->troubles.duties[i];
-    bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
+/* --- one duty --- */
 
-    log_event(news ? LOG_ERROR : LOG_DEBUG,
-              duties[i].run == claim_run ? "the server refuses, tasks are left waiting"
-                                         : "the server refuses, everything else goes on",
-              "duty=%s error=%s", duties[i].name, log_quote(err->text));
-    if (news) {
-        t->said = *err;
-        t->said_us = now_us;
-        t->open = true;
+static int64_t settle_when(const struct duties *d)
+{
+    struct settle_load load = {.jobs = flight_count(&d->flight),
+                               .running = look_running(&d->look),
+                               .next_us =
+                                   claim_in_doubt(&d->claims) ? NEVER_US : look_when(&d->look)};
+
+    return settle_next(&d->results, &load);
+}
+
+static int settle(struct duties *d, struct err *err)
+{
+    bool back = false;
+    int rc = settle_flush(&d->results, &back, err);
+
+    if (rc == 0)
+        look_settled(&d->look, back, flight_count(&d->flight) == 0);
+    return rc;
+}
+
+static int beat(struct duties *d, struct err *err)
+{
+    int rc = registry_beat(&d->registry, err);
+
+    if (rc == 0)
+        wakeup_listen(&d->wakeup, d->ctx.conf); /* the directory may have been removed */
+    return rc;
+}
+
+/* When it wants to run; NEVER_US: not at all. */
+static int64_t next_of(const struct duties *d, enum duty which)
+{
+    switch (which) {
+    case DUTY_RECOVER:
+        return claim_recover_next(&d->claims);
+    case DUTY_RENEW:
+        return lease_renew_next(&d->leases);
+    case DUTY_SETTLE:
+        return settle_when(d);
+    case DUTY_LOAD:
+        return handover_next(&d->handover);
+    case DUTY_BEAT:
+        return registry_next(&d->registry);
+    case DUTY_CLAIM:
+        return claim_next(&d->claims);
+    case DUTY_CHECK:
+        return lease_check_next(&d->leases);
+    case DUTY_REAP:
+        return upkeep_reap_next(&d->upkeep);
+    case DUTY_RETENTION:
+        return upkeep_retention_next(&d->upkeep);
+    case DUTY_COUNT:
+        break;
     }
-    t->retry_us = back_off(p, &t->backoff_us, now_us);
+    return NEVER_US;
 }
 
-static void duty_worked(struct poller *p, size_t i)
+static int run(struct duties *d, enum duty which, struct err *err)
 {
-    struct duty_trouble *t = &p->troubles.duties[i];
-
-    if (t->open)
-        log_event(LOG_INFO, "works again", "duty=%s", duties[i].name);
-    t->open = false;
-    t->retry_us = t->backoff_us = t->since_us = 0;
-    p->troubles.backoff_us = p->troubles.retry_us = 0;
+    switch (which) {
+    case DUTY_RECOVER:
+        return claim_recover(&d->claims, err);
+    case DUTY_RENEW:
+        return lease_renew(&d->leases, err);
+    case DUTY_SETTLE:
+        return settle(d, err);
+    case DUTY_LOAD:
+        return handover_load(&d->handover, err);
+    case DUTY_BEAT:
+        return beat(d, err);
+    case DUTY_CLAIM:
+        return claim_run(&d->claims, err);
+    case DUTY_CHECK:
+        return lease_check(&d->leases, err);
+    case DUTY_REAP:
+        return upkeep_reap(&d->upkeep, err);
+    case DUTY_RETENTION:
+        return upkeep_retention(&d->upkeep, err);
+    case DUTY_COUNT:
+        break;
+    }
+    return 0;
 }
+
+/* --- failures --- */
 
 /* A pass does not wait until a right is granted or a disk has room: the next one will see. For
  * results it waits a lease. */
-static bool pass_is_over(const struct poller *p, size_t i, int64_t now_us)
+static bool pass_is_over(const struct duties *d, enum duty which, int64_t now_us)
 {
-    return p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
-           (p->results.count == 0 ||
-            now_us - p->troubles.duties[i].since_us > p->conf->dqd.lease_ms * 1000);
+    return d->ctx.once && flight_count(&d->flight) == 0 &&
+           (settle_count(&d->results) == 0 ||
+            now_us - d->troubles[which].since_us > context_lease_us(&d->ctx));
 }
 
-/* A pass says beforehand why it will stand. */
-static void trouble_begins(struct poller *p, size_t i, int64_t now_us)
+/* A pass logs beforehand why it is going to wait. */
+static void trouble_begins(struct duties *d, enum duty which, int64_t now_us)
 {
     char text[WHEN_TEXT_SIZE];
 
-    p->troubles.duties[i].since_us = now_us;
-    if (p->o->mode == POLLER_ONCE && p->results.count && duties[i].run == settle_flush)
+    d->troubles[which].since_us = now_us;
+    if (d->ctx.once && settle_count(&d->results) && which == DUTY_SETTLE)
         log_event(
             LOG_WARN,
             "this pass waits for results to be written down, else their tasks run again when their lease has ended",
-            "at_most=%s results=%zu", when_format_duration(text, p->conf->dqd.lease_ms),
-            p->results.count);
+            "at_most=%s results=%zu", when_format_duration(text, d->ctx.conf->dqd.lease_ms),
+            settle_count(&d->results));
 }
 
-/* Whether other duties may be tried now. */
-static bool statement_failed(struct poller *p, size_t i, const struct err *err)
+/* 1: other duties may be tried now; 0: not now; negative: dqd must end, with err. */
+static int statement_failed(struct duties *d, enum duty which, const struct err *err)
 {
     int64_t now_us = when_steady_us();
 
     if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s",
-                  duties[i].name, log_quote(err->text));
-        p->troubles.retry_us = now_us + 1000 + (int64_t)(poller_random() % 20000);
-        return false;
+        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", names[which],
+                  log_quote(err->text));
+        d->outage.retry_us =
+            now_us + ROLLED_BACK_MIN_US + (int64_t)(context_random() % ROLLED_BACK_MORE_US);
+        return 0;
     }
-    if (!db_connected(p->db)) {
-        database_away(p, "the database failed, running handlers go on", err, now_us);
-        return false;
+    if (!db_connected(d->ctx.db)) {
+        trouble_outage(&d->outage, &d->ctx, "the database failed, running handlers go on", err,
+                       now_us);
+        return 0;
     }
-    if (!p->troubles.duties[i].since_us)
-        trouble_begins(p, i, now_us);
-    if (pass_is_over(p, i, now_us)) {
-        poller_end(p, err->code, err->text);
-        return false;
-    }
-    duty_failed(p, i, err, now_us);
-    return true;
+    if (!d->troubles[which].since_us)
+        trouble_begins(d, which, now_us);
+    if (pass_is_over(d, which, now_us))
+        return err->code;
+    trouble_failed(&d->troubles[which], &d->ctx, names[which],
+                   which == DUTY_CLAIM ? "the server refuses, tasks are left waiting"
+                                       : "the server refuses, everything else goes on",
+                   err, now_us);
+    return 1;
 }
 
 /* A connection alone does not mean that the database is back: a server that is read-only or has
- * lost its cluster takes it, too. The heartbeat is a write. A server that refuses it for a reason
+ * lost its cluster accepts it, too. The heartbeat is a write. A server that refuses it for a reason
  * of its own, such as a missing right, is there. */
-static int prove_back(struct poller *p, struct err *err)
+static int prove_back(struct duties *d, struct err *err)
 {
-    int rc = registry_beat(p, err);
+    int rc = beat(d, err);
 
-    return db_connected(p->db) ? 0 : rc;
+    return db_connected(d->ctx.db) ? 0 : rc;
 }
 
-/* Whether statements can be made now. Connects when that is due. */
-static bool database_ready(struct poller *p)
+static int connect(struct duties *d, struct err *err)
+{
+    struct db *db = d->ctx.db;
+    size_t packet;
+    int rc = db_connect(db, err);
+
+    if (rc == 0 && (rc = settlement_max_packet(db, &packet, err)) < 0)
+        db_close(db);
+    if (rc == 0 && !d->schema_known)
+        rc = schema_check(db, err);
+    if (rc == 0) {
+        d->schema_known = true;
+        rc = d->outage.since_us ? prove_back(d, err) : 0;
+    }
+    if (rc == 0) {
+        log_event(LOG_INFO, d->outage.since_us ? "the database is back" : "connected", "server=%s",
+                  log_quote(db_server(db)));
+        trouble_outage_over(&d->outage);
+    }
+    return rc;
+}
+
+/* A first connection that fails for good, or in a pass at all. */
+static bool cannot_begin(const struct duties *d, int rc)
+{
+    return !d->schema_known && (d->ctx.once || (rc != ERR_UNAVAILABLE && rc != ERR_LOST &&
+                                                rc != ERR_TRANSIENT && rc != ERR_LOCKED));
+}
+
+/* 1: statements can be made now; 0: not now; negative: dqd must end, with err. Connects when that
+ * is due. */
+static int database_ready(struct duties *d, struct err *err)
 {
     int64_t now_us = when_steady_us();
-    struct err err = {0};
-    size_t packet;
     int rc;
 
-    if (now_us < p->troubles.retry_us)
-        return false;
-    if (db_connected(p->db))
-        return true;
-    rc = db_connect(p->db, &err);
-    if (rc == 0 && (rc = settlement_max_packet(p->db, &packet, &err)) < 0)
-        db_close(p->db);
-    if (rc == 0 && !p->troubles.schema_known)
-        rc = schema_check(p->db, &err);
-    if (rc == 0) {
-        p->troubles.schema_known = true;
-        rc = p->troubles.away_us ? prove_back(p, &err) : 0;
-    }
-    if (rc == 0) {
-        log_event(LOG_INFO, p->troubles.away_us ? "the database is back" : "connected", "server=%s",
-                  log_quote(db_server(p->db)));
-        p->troubles.away_us = 0;
-        p->troubles.away_said = 0;
-        return true;
-    }
-    if (!p->troubles.schema_known &&
-        (p->o->mode == POLLER_ONCE ||
-         (rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT && rc != ERR_LOCKED)))
-        poller_end(p, rc, err.text);
-    else
-        database_away(p, "no database, tried again later", &err, now_us);
-    return false;
+    if (now_us < d->outage.retry_us)
+        return 0;
+    if (db_connected(d->ctx.db) || (rc = connect(d, err)) == 0)
+        return 1;
+    if (cannot_begin(d, rc))
+        return rc;
+    trouble_outage(&d->outage, &d->ctx, "no database, tried again later", err, now_us);
+    return 0;
 }
 
-static int64_t next_of(const struct poller *p, size_t i)
+/* --- all duties --- */
+
+static int64_t due_us(const struct duties *d, enum duty which)
 {
-    return MAX(duties[i].next(p), p->troubles.duties[i].retry_us);
+    return MAX(next_of(d, which), d->troubles[which].retry_us);
 }
 
-void duty_run(struct poller *p)
+int duty_run(struct duties *d, struct err *err)
 {
-    for (size_t i = 0; i < DUTY_COUNT; i++) {
-        struct err err = {0};
+    for (enum duty which = 0; which < DUTY_COUNT; which++) {
+        int rc;
 
-        if (p->phase == PHASE_END || next_of(p, i) > when_steady_us())
+        if (due_us(d, which) > when_steady_us())
             continue;
-        if (!database_ready(p))
-            return;
-        if (duties[i].run(p, &err) == 0)
-            duty_worked(p, i);
-        else if (!statement_failed(p, i, &err))
-            return;
+        rc = database_ready(d, err);
+        if (rc <= 0)
+            return rc;
+        if (run(d, which, err) == 0) {
+            trouble_over(&d->troubles[which], names[which]);
+            d->outage.backoff_us = d->outage.retry_us = 0;
+        } else if ((rc = statement_failed(d, which, err)) <= 0) {
+            return rc;
+        }
     }
+    return 0;
 }
 
-int64_t duty_next(const struct poller *p)
+int64_t duty_next(const struct duties *d)
 {
     int64_t next = NEVER_US;
 
-    for (size_t i = 0; i < DUTY_COUNT; i++)
-        next = MIN(next, next_of(p, i));
-    return MAX(next, p->troubles.retry_us);
+    for (enum duty which = 0; which < DUTY_COUNT; which++)
+        next = MIN(next, due_us(d, which));
+    return MAX(next, d->outage.retry_us);
+}
+
+bool duty_settled(const struct duties *d)
+{
+    return flight_count(&d->flight) == 0 && settle_count(&d->results) == 0 &&
+           !claim_in_doubt(&d->claims);
+}
+
+const struct err *duty_refused(const struct duties *d)
+{
+    for (enum duty which = 0; which < DUTY_COUNT; which++)
+        if (d->troubles[which].since_us)
+            return &d->troubles[which].said;
+    return NULL;
 }

@@ -1,39 +1,77 @@
 /*
- * duty.h - what the poller asks of the database, in which order.
+ * duty.h - the duties of the poller: what it asks of the database, and in which order.
+ *
+ * Each duty reports when it wants to run next, and does one bounded piece of work when that time
+ * has come. struct duties is the whole that they work on, for duty.c and poller.c; the parts know
+ * each other only as duty_init connects them.
  */
 #ifndef DQ_POLLER_DUTY_H
 #define DQ_POLLER_DUTY_H
 
 #include "base/err.h"
+#include "conf/handlers.h"
+#include "poller/claim.h"
+#include "poller/context.h"
+#include "poller/flight.h"
+#include "poller/handover.h"
+#include "poller/lease.h"
+#include "poller/look.h"
+#include "poller/registry.h"
+#include "poller/settle.h"
+#include "poller/tags.h"
+#include "poller/trouble.h"
+#include "poller/upkeep.h"
+#include "poller/wakeup.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct poller;
-
-/* What is wrong with one duty, though the database is there. */
-#define DUTY_COUNT 9
-struct duty_trouble {
-    int64_t since_us; /* 0: it works */
-    struct err said;  /* what was logged last */
-    int64_t said_us;
-    bool open;        /* it was logged, and that it works again was not */
-    int64_t retry_us; /* not before; 0: it is not put off */
-    int64_t backoff_us;
+/* In the order of their urgency: leases keep what we have, even if the connection breaks at every
+ * result; results free tasks and slots, and only then new work is taken. */
+enum duty {
+    DUTY_RECOVER,
+    DUTY_RENEW,
+    DUTY_SETTLE,
+    DUTY_LOAD,
+    DUTY_BEAT,
+    DUTY_CLAIM,
+    DUTY_CHECK,
+    DUTY_REAP,
+    DUTY_RETENTION,
+    DUTY_COUNT
 };
 
-struct troubles {
+struct duties {
+    struct context ctx;
+    struct look look; /* what to ask about waiting tasks next, and when */
+    struct tag_set tags;
+    struct settle_results results;
+    struct flight flight;
+    struct handover handover;
+    struct leases leases;
+    struct registry registry;
+    struct claims claims;
+    struct upkeep upkeep;
+    struct wakeup wakeup;
     bool schema_known; /* checked on the first connection */
-    int64_t away_us;   /* since when there is no database that takes writes; 0: it is there */
-    int64_t retry_us;  /* no statement before; 0: none is put off */
-    int64_t backoff_us;
-    struct err away;      /* why the last try failed */
-    unsigned away_said;   /* a bit for each err_code that was logged of it */
-    int64_t away_said_us; /* the first of these */
-    struct duty_trouble duties[DUTY_COUNT];
+    struct outage outage;
+    struct trouble troubles[DUTY_COUNT];
 };
 
-void duty_run(struct poller *p);           /* those whose time has come, if the database is there */
-int64_t duty_next(const struct poller *p); /* when the next one wants to run */
+/* ctx is set already, but for the link. Takes the handlers over. globs: of --tag, the caller's;
+ * NULL: all tags. mode: as others see it. */
+void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
+               const char *const *globs, const char *mode);
+void duty_free(struct duties *d);
+
+/* Runs the duties whose time has come, if the database is there. May block on it. 0, or a negative
+ * code with err if that failure ends dqd. */
+int duty_run(struct duties *d, struct err *err);
+int64_t duty_next(const struct duties *d); /* when the next one wants to run */
+
+/* Nothing is claimed that the database does not know the end of. */
+bool duty_settled(const struct duties *d);
+/* The error of the first duty that the server refuses; NULL: none. */
+const struct err *duty_refused(const struct duties *d);
 
 #endif

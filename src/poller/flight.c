@@ -1,53 +1,59 @@
 /*
- * flight.c - tasks on their way: claimed, handed to the runner, started, ended. Invariant: every
- * task that was claimed either has an open entry in exactly one job, or a settlement in the queue,
- * or is known to be lost.
+ * flight.c - jobs: tasks that were claimed, from the claim until all of them have ended. Invariant:
+ * every task that was claimed either has an open entry in exactly one job, or a settlement in the
+ * queue, or is known to be lost.
  */
 #include "poller/flight.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/retry.h"
 #include "base/when.h"
-#include "poller/body.h"
-#include "poller/input.h"
-#include "poller/lease.h"
-#include "poller/state.h"
 
-#include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
-const struct handler *flight_handler(const struct flight_job *j)
+void flight_init(struct flight *f, const struct context *ctx, struct look *look,
+                 struct settle_results *results)
 {
-    return &j->table->handlers->items[j->handler];
+    *f = (struct flight){.ctx = ctx, .look = look, .results = results};
 }
 
-struct flight_job *flight_job_new(struct poller *p, struct tag_state *t, uint32_t count)
+void flight_free(struct flight *f)
+{
+    struct flight_job *j;
+
+    for (uint32_t at = 0; (j = flight_each(f, &at));)
+        flight_job_free(f, j);
+    free(f->held[JOB_SHORT].jobs);
+    free(f->held[JOB_LONG].jobs);
+    free(f->jobs);
+    *f = (struct flight){.ctx = f->ctx};
+}
+
+/* --- jobs --- */
+
+struct flight_job *flight_job_new(struct flight *f, struct tag_state *t,
+                                  struct handlers_table *table, uint32_t handler, uint32_t count)
 {
     struct flight_job *j = mem_zero(1, sizeof *j);
 
-    while (p->flight.free < p->flight.cap && p->flight.jobs[p->flight.free])
-        p->flight.free++;
-    if (p->flight.free == p->flight.cap) {
-        size_t cap = p->flight.cap ? 2 * p->flight.cap : 64;
+    while (f->free < f->cap && f->jobs[f->free])
+        f->free++;
+    if (f->free == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 64;
 
-        p->flight.jobs = mem_resize(p->flight.jobs, cap, sizeof *p->flight.jobs);
-        memset(p->flight.jobs + p->flight.cap, 0, (cap - p->flight.cap) * sizeof *p->flight.jobs);
-        p->flight.cap = cap;
+        f->jobs = mem_resize(f->jobs, cap, sizeof *f->jobs);
+        memset(f->jobs + f->cap, 0, (cap - f->cap) * sizeof *f->jobs);
+        f->cap = cap;
     }
-    j->number = (uint32_t)p->flight.free++;
+    j->number = (uint32_t)f->free++;
     j->tag = t;
-    j->table = p->table;
-    j->table->users++;
-    j->handler = (uint32_t)t->handler;
+    j->table = handlers_table_use(table);
+    j->handler = handler;
     j->count = j->open = count;
     j->flight = mem_zero(count, sizeof *j->flight);
     j->tasks = mem_zero(count, sizeof *j->tasks);
-    p->flight.jobs[j->number] = j;
-    p->flight.count++;
+    f->jobs[j->number] = j;
+    f->count++;
     look_job_queued(&t->look);
     return j;
 }
@@ -62,102 +68,68 @@ static void drop_tasks(struct flight_job *j)
     j->tasks = NULL;
 }
 
-void flight_job_free(struct poller *p, struct flight_job *j)
+void flight_job_free(struct flight *f, struct flight_job *j)
 {
-    look_job_gone(&p->look, &j->tag->look, j->state == JOB_STARTED);
+    look_job_gone(f->look, &j->tag->look, j->state == JOB_STARTED);
     if (j->state == JOB_SENT)
-        p->flight.sent_bytes[j->kind] -= j->body_bytes;
-    p->flight.jobs[j->number] = NULL;
-    p->flight.count--;
-    if (j->number < p->flight.free)
-        p->flight.free = j->number;
-    if (--j->table->users == 0) {
-        handlers_free(j->table->handlers);
-        free(j->table);
-    }
+        f->sent_bytes[j->kind] -= j->body_bytes;
+    f->jobs[j->number] = NULL;
+    f->count--;
+    if (j->number < f->free)
+        f->free = j->number;
+    handlers_table_release(j->table);
     drop_tasks(j);
     free(j->flight);
     free(j);
 }
 
-void flight_end_task(struct flight_job *j, struct flight_task *f)
+size_t flight_count(const struct flight *f)
 {
-    if (!f->ended)
-        j->open--;
-    f->ended = true;
+    return f->count;
 }
 
-void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f,
-                         const char *why)
+struct flight_job *flight_job(const struct flight *f, uint32_t number)
 {
-    struct settlement s = {.id = f->id,
-                           .version = f->version,
-                           .event = TASK_RELEASE,
-                           .outcome = OUTCOME_RELEASED,
-                           .exit_code = -1};
-
-    s.start_at = TASK_TIME_NONE;
-    s.finish_at = dbclock_at(&p->clock, when_steady_us());
-    s.error = why;
-    if (!f->ended && !f->lost)
-        settle_queue(&p->results, &s, j->leased_us);
-    flight_end_task(j, f);
+    return number < f->cap ? f->jobs[number] : NULL;
 }
 
-void flight_release_job(struct poller *p, struct flight_job *j, const char *why)
+struct flight_job *flight_each(const struct flight *f, uint32_t *at)
 {
-    for (uint32_t i = 0; i < j->count; i++)
-        flight_release_task(p, j, &j->flight[i], why);
-    flight_job_free(p, j);
-}
+    while (*at < f->cap) {
+        struct flight_job *j = f->jobs[(*at)++];
 
-void flight_release(struct poller *p, struct task_array *won, const char *why)
-{
-    struct settlement s = {.event = TASK_RELEASE,
-                           .outcome = OUTCOME_RELEASED,
-                           .exit_code = -1,
-                           .start_at = TASK_TIME_NONE,
-                           .error = why};
-
-    s.finish_at = dbclock_at(&p->clock, when_steady_us());
-    for (size_t i = 0; i < won->count; i++) {
-        s.id = won->items[i].id;
-        s.version = won->items[i].version;
-        settle_queue(&p->results, &s, p->claims.sent_us);
+        if (j)
+            return j;
     }
-    task_array_done(won);
+    return NULL;
 }
 
-/* Its tasks cannot be handed to any handler: each has failed once more, and the tag's others
- * go on. */
-static void fail_job(struct poller *p, struct flight_job *j, const char *why)
+const struct handler *flight_handler(const struct flight_job *j)
 {
-    for (uint32_t i = 0; i < j->count; i++) {
-        struct flight_task *f = &j->flight[i];
-        int64_t delay_ms =
-            retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
-        struct settlement s = {.id = f->id,
-                               .version = f->version,
-                               .event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
-                               .outcome = OUTCOME_EXIT,
-                               .retry_delay_ms = delay_ms,
-                               .exit_code = -1,
-                               .error = why};
-
-        s.start_at = s.finish_at = dbclock_at(&p->clock, when_steady_us());
-        if (f->ended || f->lost)
-            continue;
-        log_event(LOG_ERROR, "attempt failed, its body cannot be handed over",
-                  "id=%" PRIu64 " tag=%s error=%s", f->id, log_quote(j->tag->name), log_quote(why));
-        settle_queue(&p->results, &s, j->leased_us);
-        flight_end_task(j, f);
-    }
-    flight_job_free(p, j);
+    return &j->table->handlers->items[j->handler];
 }
 
-void flight_hold(struct poller *p, struct flight_job *j, size_t at)
+void flight_sent(struct flight *f, struct flight_job *j)
 {
-    struct held_jobs *h = &p->flight.held[j->kind];
+    j->state = JOB_SENT;
+    f->sent_bytes[j->kind] += j->body_bytes;
+    drop_tasks(j);
+}
+
+void flight_started(struct flight *f, struct flight_job *j, int64_t start_us, pid_t pid)
+{
+    j->state = JOB_STARTED;
+    j->start_us = start_us;
+    j->pid = pid;
+    look_job_started(f->look, &j->tag->look);
+    f->sent_bytes[j->kind] -= j->body_bytes;
+}
+
+/* --- jobs that wait to be handed over --- */
+
+void flight_hold(struct flight *f, struct flight_job *j, size_t at)
+{
+    struct held_jobs *h = &f->held[j->kind];
 
     if (h->count == h->cap) {
         h->cap = h->cap ? 2 * h->cap : 16;
@@ -168,207 +140,109 @@ void flight_hold(struct poller *p, struct flight_job *j, size_t at)
     h->count++;
 }
 
-static void unhold_first(struct held_jobs *h)
+size_t flight_held(const struct flight *f, enum job_kind kind)
 {
+    return f->held[kind].count;
+}
+
+struct flight_job *flight_first(const struct flight *f, enum job_kind kind)
+{
+    return f->held[kind].count ? f->held[kind].jobs[0] : NULL;
+}
+
+void flight_unhold_first(struct flight *f, enum job_kind kind)
+{
+    struct held_jobs *h = &f->held[kind];
+
     memmove(h->jobs, h->jobs + 1, --h->count * sizeof *h->jobs);
 }
 
-bool flight_holds(const struct poller *p)
+void flight_unhold_all(struct flight *f)
 {
-    return p->flight.held[JOB_SHORT].count + p->flight.held[JOB_LONG].count > 0;
+    f->held[JOB_SHORT].count = f->held[JOB_LONG].count = 0;
 }
 
-/* When the first instruction may be executed. The claim has proved that all is due so soon,
- * whatever becomes of the clock since. */
-static int64_t start_us(const struct poller *p, const struct flight_job *j)
+bool flight_has_room(const struct flight *f, const struct flight_job *j)
 {
-    int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
+    size_t sent = f->sent_bytes[j->kind];
 
-    for (uint32_t i = 0; i < j->count; i++) {
-        int64_t reached_us = dbclock_reached_us(&p->clock, j->flight[i].expected_at);
-
-        at_us = MAX(at_us, reached_us);
-    }
-    at_us = MIN(at_us, latest_us);
-    return at_us > now_us ? at_us : 0;
+    return sent == 0 || sent + j->body_bytes <= FLIGHT_BODIES_MOST;
 }
 
-/* Gives the job to the runner. Its bodies are loaded. */
-static void hand_over(struct poller *p, struct flight_job *j)
+/* --- tasks --- */
+
+size_t flight_task_count(const struct flight *f)
 {
-    struct err err = {0};
-    const struct task *t = &j->tasks[0];
-    bool single = flight_handler(j)->batch <= 1;
-    uint64_t *ids = mem_alloc(j->count * sizeof *ids);
-    struct message_job r = {.digest = j->table->handlers->digest,
-                            .handler = j->handler,
-                            .tag = j->tag->name,
-                            .start_us = start_us(p, j),
-                            .vouched_us = j->leased_us + lease_vouch_us(p),
-                            .deadline_at = j->deadline_us / 1000,
-                            .ids = ids,
-                            .count = j->count};
+    struct flight_job *j;
+    size_t n = 0;
 
-    for (uint32_t i = 0; i < j->count; i++)
-        ids[i] = j->flight[i].id;
-    if (single) {
-        r.key = t->key;
-        r.attempt = t->attempt;
-        r.max_attempts = t->max_attempts;
-        r.expected_at = t->expected_at;
-        r.token = t->version;
-    }
-    r.stdin_fd =
-        single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
-    if (r.stdin_fd < 0 && err.code == ERR_DATA) {
-        fail_job(p, j, err.text);
-    } else if (r.stdin_fd < 0) {
-        tags_rest(j->tag, err.text);
-        flight_release_job(p, j, err.text);
-    } else {
-        j->state = JOB_SENT;
-        p->flight.sent_bytes[j->kind] += j->body_bytes;
-        link_send_job(p->link, j->number, &r);
-        drop_tasks(j);
-    }
-    free(ids);
-}
-
-static bool has_room(const struct poller *p, const struct flight_job *j)
-{
-    size_t sent = p->flight.sent_bytes[j->kind];
-
-    return sent == 0 || sent + j->body_bytes <= BODIES_MOST;
-}
-
-static size_t body_bytes(const struct task *t)
-{
-    return t->body_size == SIZE_MAX ? BODIES_MOST : t->body_size; /* not known: take it for long */
-}
-
-/* How many of the tasks from `from` on make one job. */
-static uint32_t job_length(const struct handler *h, const struct task_array *won, size_t from)
-{
-    size_t bytes = 0;
-    uint32_t n = 0;
-
-    while (from + n < won->count && n < (uint32_t)h->batch) {
-        bytes += body_bytes(&won->items[from + n]);
-        if (n > 0 && bytes > BODIES_MOST)
-            break;
-        n++;
-    }
+    for (uint32_t at = 0; (j = flight_each(f, &at));)
+        n += j->count;
     return n;
 }
 
-void flight_take(struct poller *p, struct tag_state *t, struct task_array *won, int64_t sent_us)
+void flight_ids(const struct flight *f, uint64_t *ids)
 {
-    const struct handler *h = &p->table->handlers->items[t->handler];
+    struct flight_job *j;
 
-    for (size_t at = 0; at < won->count;) {
-        uint32_t n = job_length(h, won, at);
-        struct flight_job *j = flight_job_new(p, t, n);
-
-        j->leased_us = sent_us;
-        j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
-        for (uint32_t i = 0; i < n; i++) {
-            struct task *k = &won->items[at + i];
-
-            j->flight[i] = (struct flight_task){.id = k->id,
-                                                .version = k->version,
-                                                .attempt = k->attempt,
-                                                .max_attempts = k->max_attempts,
-                                                .expected_at = k->expected_at};
-            j->body_bytes += body_bytes(k);
-            j->tasks[i] = *k;
-            task_init(k);
-        }
-        at += n;
-        j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
-        if (j->kind == JOB_SHORT && p->flight.held[JOB_SHORT].count == 0 && has_room(p, j))
-            hand_over(p, j);
-        else
-            flight_hold(p, j, p->flight.held[j->kind].count);
-    }
-    task_array_done(won);
+    for (uint32_t at = 0; (j = flight_each(f, &at));)
+        for (uint32_t i = 0; i < j->count; i++)
+            *ids++ = j->flight[i].id;
 }
 
-static bool ready(const struct poller *p, enum job_kind kind)
+void flight_end_task(struct flight_job *j, struct flight_task *t)
 {
-    const struct held_jobs *h = &p->flight.held[kind];
-
-    return h->count && ((kind == JOB_LONG && !h->jobs[0]->measured) || has_room(p, h->jobs[0]));
+    if (!t->ended)
+        j->open--;
+    t->ended = true;
 }
 
-int64_t flight_next(const struct poller *p)
+void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                        struct settlement *s)
 {
-    return !p->runner_gone && (ready(p, JOB_SHORT) || ready(p, JOB_LONG)) ? 0 : NEVER_US;
+    s->id = t->id;
+    s->version = t->version;
+    if (!t->ended && !t->lost)
+        settle_queue(f->results, s, j->leased_us);
+    flight_end_task(j, t);
 }
 
-static bool still_ours(const struct flight_job *j)
+/* The task was claimed and is given back. */
+static struct settlement released(const struct flight *f, const char *why)
+{
+    struct settlement s = {.event = TASK_RELEASE,
+                           .outcome = OUTCOME_RELEASED,
+                           .exit_code = -1,
+                           .start_at = TASK_TIME_NONE,
+                           .error = why};
+
+    s.finish_at = dbclock_at(&f->ctx->clock, when_steady_us());
+    return s;
+}
+
+void flight_release_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                         const char *why)
+{
+    struct settlement s = released(f, why);
+
+    flight_settle_task(f, j, t, &s);
+}
+
+void flight_release_job(struct flight *f, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++)
-        if (!j->flight[i].lost)
-            return true;
-    return false;
+        flight_release_task(f, j, &j->flight[i], why);
+    flight_job_free(f, j);
 }
 
-/* The next step of the first long job. It is one statement, so that others are not kept waiting by
- * many long bodies. */
-static int load_step(struct poller *p, struct flight_job *j, struct err *err)
+void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, const char *why)
 {
-    int rc = 0;
+    struct settlement s = released(f, why);
 
-    if (still_ours(j))
-        rc = body_step(p, j, err);
-    if (rc < 0)
-        return rc;
-    if (!still_ours(j)) {
-        unhold_first(&p->flight.held[JOB_LONG]);
-        flight_release_job(p, j, "the body could not be read");
-    } else if (body_loaded(j)) {
-        unhold_first(&p->flight.held[JOB_LONG]);
-        hand_over(p, j);
+    for (size_t i = 0; i < won->count; i++) {
+        s.id = won->items[i].id;
+        s.version = won->items[i].version;
+        settle_queue(f->results, &s, sent_us);
     }
-    return 0;
-}
-
-int flight_load(struct poller *p, struct err *err)
-{
-    while (ready(p, JOB_SHORT)) {
-        struct flight_job *j = p->flight.held[JOB_SHORT].jobs[0];
-
-        unhold_first(&p->flight.held[JOB_SHORT]);
-        if (still_ours(j))
-            hand_over(p, j);
-        else
-            flight_release_job(p, j, NULL);
-    }
-    return ready(p, JOB_LONG) ? load_step(p, p->flight.held[JOB_LONG].jobs[0], err) : 0;
-}
-
-void flight_return_held(struct poller *p, const char *why)
-{
-    for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
-        while (p->flight.held[kind].count) {
-            struct flight_job *j = p->flight.held[kind].jobs[0];
-
-            unhold_first(&p->flight.held[kind]);
-            flight_release_job(p, j, why);
-        }
-    }
-}
-
-void flight_free(struct poller *p)
-{
-    for (size_t i = 0; i < p->flight.cap; i++)
-        if (p->flight.jobs[i])
-            flight_job_free(p, p->flight.jobs[i]);
-    free(p->flight.jobs);
-    for (int kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
-        free(p->flight.held[kind].jobs);
-        p->flight.held[kind] = (struct held_jobs){NULL, 0, 0};
-    }
-    p->flight.jobs = NULL;
-    p->flight.cap = p->flight.count = 0;
+    task_array_done(won);
 }

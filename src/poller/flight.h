@@ -1,11 +1,14 @@
 /*
- * flight.h - tasks on their way: claimed, handed to the runner, started, ended.
+ * flight.h - jobs: tasks that were claimed, from the claim until all of them have ended.
  */
 #ifndef DQ_POLLER_FLIGHT_H
 #define DQ_POLLER_FLIGHT_H
 
 #include "base/task.h"
 #include "conf/handlers.h"
+#include "poller/context.h"
+#include "poller/handlers_table.h"
+#include "poller/settle.h"
 #include "poller/tags.h"
 #include "store/task_array.h"
 
@@ -14,17 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct poller;
-
 /* Bodies that wait for a slot take at most this much memory; a single longer one is let through
  * alone. */
-#define BODIES_MOST ((size_t)16 << 20)
-
-/* A handlers table stays until the last job that was started by it has ended. */
-struct handlers_table {
-    struct handlers *handlers;
-    unsigned users; /* jobs, and the poller itself for the current one */
-};
+#define FLIGHT_BODIES_MOST ((size_t)16 << 20)
 
 /* A task in flight. */
 struct flight_task {
@@ -35,17 +30,17 @@ struct flight_task {
     bool ended; /* its result has been queued for settling */
 };
 
-/* JOB_SHORT came with its bodies, those of a JOB_LONG are loaded when there is room for them. */
+/* JOB_SHORT came with its bodies; those of a JOB_LONG are loaded when there is room for them. */
 enum job_kind { JOB_SHORT, JOB_LONG };
 enum job_state { JOB_HELD, JOB_SENT, JOB_STARTED };
 /* A job: one handler process, one task or a batch. */
 struct flight_job {
-    uint32_t number; /* index in flight.jobs */
+    uint32_t number;
     enum job_kind kind;
     enum job_state state;
     struct tag_state *tag;
     struct handlers_table *table;
-    uint32_t handler;
+    uint32_t handler;   /* its index in the table */
     struct task *tasks; /* with bodies, until handed over; NULL afterwards */
     struct flight_task *flight;
     uint32_t count, open; /* tasks; of these not ended */
@@ -54,7 +49,7 @@ struct flight_job {
     bool measured;       /* body_bytes is what the bodies really have */
     bool singly;         /* loading several at once failed */
     int64_t leased_us;   /* when the claim or the last renewal was sent */
-    int64_t deadline_us; /* leased_us + lease: not ours for sure after this */
+    int64_t deadline_us; /* leased_us + lease: certainly not ours after this */
     int64_t start_us;    /* 0: not yet */
     pid_t pid;
     bool killed; /* a kill was sent */
@@ -67,6 +62,9 @@ struct held_jobs {
 };
 
 struct flight {
+    const struct context *ctx;
+    struct look *look;
+    struct settle_results *results;
     struct flight_job **jobs; /* by number; NULL: free */
     size_t cap, count;
     size_t free; /* where to look for a free number */
@@ -75,28 +73,59 @@ struct flight {
     size_t sent_bytes[2]; /* bodies handed over, not yet started, by kind */
 };
 
-void flight_take(struct poller *p, struct tag_state *t, struct task_array *won,
-                 int64_t sent_us); /* tasks become jobs; empties won */
-void flight_release(struct poller *p, struct task_array *won,
-                    const char *why); /* gives claimed tasks back unstarted; empties won */
-int64_t flight_next(const struct poller *p);
-int flight_load(struct poller *p,
-                /* duty: hands held jobs over; bodies of the first long one, a statement a time */
-                struct err *err);
-bool flight_holds(const struct poller *p); /* whether there are held jobs */
-void flight_return_held(struct poller *p, const char *why);
-struct flight_job *flight_job_new(struct poller *p, struct tag_state *t,
-                                  /* of the current table; tasks are still empty */
-                                  uint32_t count);
-/* at that place among the held jobs of its kind */
-void flight_hold(struct poller *p, struct flight_job *j, size_t at);
-void flight_release_task(struct poller *p, struct flight_job *j, struct flight_task *f,
-                         const char *why);
+void flight_init(struct flight *f, const struct context *ctx, struct look *look,
+                 struct settle_results *results);
+void flight_free(struct flight *f); /* with its jobs */
+
+/* --- jobs --- */
+
+/* A new job of count tasks, which are still empty. It is neither held nor sent. */
+struct flight_job *flight_job_new(struct flight *f, struct tag_state *t,
+                                  struct handlers_table *table, uint32_t handler, uint32_t count);
+/* Not of a held one. */
+void flight_job_free(struct flight *f, struct flight_job *j);
+/* How many there are. */
+size_t flight_count(const struct flight *f);
+/* The job of that number; NULL: there is none. */
+struct flight_job *flight_job(const struct flight *f, uint32_t number);
+/* All jobs, one per call: begin with *at = 0; NULL: that was all. The one returned may be freed
+ * before the next call. */
+struct flight_job *flight_each(const struct flight *f, uint32_t *at);
 const struct handler *flight_handler(const struct flight_job *j);
-void flight_end_task(struct flight_job *j, struct flight_task *f);
-/* gives its open tasks back, frees it */
-void flight_release_job(struct poller *p, struct flight_job *j, const char *why);
-void flight_job_free(struct poller *p, struct flight_job *j);
-void flight_free(struct poller *p);
+
+/* The job was given to the runner; tasks and bodies are freed. */
+void flight_sent(struct flight *f, struct flight_job *j);
+/* Its handler runs since start_us. */
+void flight_started(struct flight *f, struct flight_job *j, int64_t start_us, pid_t pid);
+
+/* --- jobs that wait to be handed over: JOB_HELD --- */
+
+/* Puts a job at that place among those of its kind. */
+void flight_hold(struct flight *f, struct flight_job *j, size_t at);
+size_t flight_held(const struct flight *f, enum job_kind kind);              /* how many */
+struct flight_job *flight_first(const struct flight *f, enum job_kind kind); /* NULL: none */
+void flight_unhold_first(struct flight *f, enum job_kind kind);
+void flight_unhold_all(struct flight *f);
+/* Whether its bodies may be handed over now, without too much memory in use. */
+bool flight_has_room(const struct flight *f, const struct flight_job *j);
+
+/* --- tasks --- */
+
+size_t flight_task_count(const struct flight *f);
+/* Puts their ids into ids[], which has room for flight_task_count. */
+void flight_ids(const struct flight *f, uint64_t *ids);
+/* The attempt has ended, and nothing of it is recorded. */
+void flight_end_task(struct flight_job *j, struct flight_task *t);
+/* The attempt has ended. Its result is queued, unless the task has ended before or is lost. id and
+ * version of the settlement are filled in. */
+void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                        struct settlement *s);
+/* Gives a task back that was never started. */
+void flight_release_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                         const char *why);
+/* Gives back those that have not ended, and frees the job. */
+void flight_release_job(struct flight *f, struct flight_job *j, const char *why);
+/* Gives claimed tasks back that never became jobs; empties won. sent_us: of the claim. */
+void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, const char *why);
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/when.h"
-#include "poller/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,13 @@
 /*
  * lease.c - keeping what was claimed. Invariant: a job's deadline, here and in the runner, is never
- * later than the end of its lease by the database's clock, as it counts from before the statement
- * was sent.
+ * later than the end of its lease by the database's clock, because it counts from before the
+ * statement was sent.
  */
 #include "poller/lease.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "poller/state.h"
 #include "store/lease_store.h"
 #include "store/rows.h"
 
@@ -16,31 +15,39 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-/* A task that is claimed and waits in the runner is started only so long after it was last known to
- * be ours. More often than that it is asked. */
+/* A claimed task that waits in the runner may start only this long after it was last known to be
+ * ours. With a short poll_interval not less, or each check would have to be done in time. */
 #define VOUCH_MIN_US INT64_C(500000)
-
-/* Work younger than this is not looked after yet: most of it is gone before it would be our
- * turn. */
-static int64_t check_age_us(const struct poller *p)
-{
-    return p->conf->dqd.poll_interval_ms * 500;
-}
-
-static int64_t renew_age_us(const struct poller *p)
-{
-    return p->conf->dqd.lease_ms * 1000 / 3;
-}
-
-int64_t lease_vouch_us(const struct poller *p)
-{
-    int64_t interval_us = p->conf->dqd.poll_interval_ms * 1000;
-
-    return interval_us > VOUCH_MIN_US ? interval_us : VOUCH_MIN_US;
-}
-
-/* A lease that could not be renewed is tried again after this part of it. */
+/* A lease that could not be renewed is tried again after this part of it: several times before it
+ * ends. */
 #define RENEW_AGAIN_PART 20
+
+void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
+                struct settle_results *results)
+{
+    *l = (struct leases){.ctx = ctx, .flight = flight, .results = results};
+}
+
+/* Younger work is not checked yet: most of it ends before it would be its turn. */
+static int64_t check_age_us(const struct context *ctx)
+{
+    return ctx->conf->dqd.poll_interval_ms * 500;
+}
+
+static int64_t renew_age_us(const struct context *ctx)
+{
+    return context_lease_us(ctx) / 3;
+}
+
+int64_t lease_vouch_us(const struct context *ctx)
+{
+    return MAX(ctx->conf->dqd.poll_interval_ms * 1000, VOUCH_MIN_US);
+}
+
+static bool is_open(const struct flight_task *t)
+{
+    return !t->ended && !t->lost;
+}
 
 static int by_id(const void *a, const void *b)
 {
@@ -49,43 +56,22 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* A result that could not be recorded for so many leases is not waited for any longer. */
-#define RESULT_LEASES 10
-
-/* Results that wait for the database: renewed like what runs, so that nobody repeats what has been
- * done. */
-static bool result_kept(const struct poller *p, const struct settle_item *r)
-{
-    return r->leased_us - r->queued_us < RESULT_LEASES * p->conf->dqd.lease_ms * 1000;
-}
-
-/* References to the open tasks of the jobs whose claim or renewal is at least `age` old, and
+/* References to the open tasks of the jobs whose claim or renewal is from old_us or before, and
  * with_results to those whose result waits; sorted by id, so that every poller locks rows in the
  * same order. */
-static struct claim_ref *refs_of(const struct poller *p, int64_t now_us, int64_t age_us,
-                                 bool with_results, size_t *ret_count)
+static struct claim_ref *refs_of(const struct leases *l, int64_t old_us, bool with_results,
+                                 size_t *ret_count)
 {
-    struct claim_ref *refs;
-    size_t n = with_results ? p->results.count : 0;
+    size_t most = flight_task_count(l->flight) + settle_count(l->results), n = 0;
+    struct claim_ref *refs = mem_alloc((most + 1) * sizeof *refs);
+    struct flight_job *j;
 
-    for (size_t i = 0; i < p->flight.cap; i++)
-        if (p->flight.jobs[i])
-            n += p->flight.jobs[i]->open;
-    refs = mem_alloc((n ? n : 1) * sizeof *refs);
-    n = 0;
-    for (size_t i = 0; i < p->flight.cap; i++) {
-        const struct flight_job *j = p->flight.jobs[i];
-
-        if (!j || now_us - j->leased_us < age_us)
-            continue;
-        for (uint32_t k = 0; k < j->count; k++)
-            if (!j->flight[k].ended && !j->flight[k].lost)
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));)
+        for (uint32_t k = 0; j->leased_us <= old_us && k < j->count; k++)
+            if (is_open(&j->flight[k]))
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
-    }
-    for (size_t i = 0; with_results && i < p->results.count; i++)
-        if (now_us - p->results.items[i].leased_us >= age_us &&
-            result_kept(p, &p->results.items[i]))
-            refs[n++] = (struct claim_ref){p->results.items[i].s.id, p->results.items[i].s.version};
+    if (with_results)
+        n += settle_refs(l->results, old_us, refs + n);
     qsort(refs, n, sizeof *refs, by_id);
     *ret_count = n;
     return refs;
@@ -99,32 +85,46 @@ static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, ui
     return at && lost[at - refs];
 }
 
-/* Tasks that are no longer ours: their handlers are killed, a batch only when none of its tasks is
- * left; one that has not begun is given back, because its lines name them. */
-static void drop_lost(struct poller *p, const struct claim_ref *refs, const bool *lost, size_t n)
+/* Notes the tasks of a job that are no longer ours. Whether there are some. */
+static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const bool *lost,
+                      size_t n)
 {
-    for (size_t i = 0; i < p->flight.cap; i++) {
-        struct flight_job *j = p->flight.jobs[i];
-        uint32_t ours = 0;
-        bool some = false;
+    bool some = false;
 
-        if (!j)
+    for (uint32_t k = 0; k < j->count; k++) {
+        struct flight_task *t = &j->flight[k];
+
+        if (!is_open(t) || !is_lost(refs, lost, n, t->id))
             continue;
-        for (uint32_t k = 0; k < j->count; k++) {
-            struct flight_task *f = &j->flight[k];
+        t->lost = some = true;
+        log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped",
+                  "id=%" PRIu64 " tag=%s", t->id, log_quote(j->tag->name));
+    }
+    return some;
+}
 
-            if (!f->lost && !f->ended && is_lost(refs, lost, n, f->id)) {
-                f->lost = some = true;
-                log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped",
-                          "id=%" PRIu64 " tag=%s", f->id, log_quote(j->tag->name));
-            }
-            ours += !f->lost && !f->ended;
-        }
-        if (ours == 0 && j->open > 0 && !j->killed && j->state != JOB_HELD) {
+static bool any_open(const struct flight_job *j)
+{
+    for (uint32_t k = 0; k < j->count; k++)
+        if (is_open(&j->flight[k]))
+            return true;
+    return false;
+}
+
+/* Stops the handlers of tasks that are no longer ours: that of a batch only if none of its tasks is
+ * left. A batch that has not begun is given back, because its input names them. */
+static void drop_lost(struct leases *l, const struct claim_ref *refs, const bool *lost, size_t n)
+{
+    struct flight_job *j;
+
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
+        bool some = note_lost(j, refs, lost, n);
+
+        if (!any_open(j) && j->open > 0 && !j->killed && j->state != JOB_HELD) {
             j->killed = true;
-            link_send_kill(p->link, j->number, MESSAGE_KILL_CANCELLED);
+            link_send_kill(l->ctx->link, j->number, MESSAGE_KILL_CANCELLED);
         } else if (some && j->state == JOB_SENT) {
-            link_send_kill(p->link, j->number, MESSAGE_KILL_UNSTARTED);
+            link_send_kill(l->ctx->link, j->number, MESSAGE_KILL_UNSTARTED);
         }
     }
 }
@@ -137,134 +137,129 @@ static bool any(const bool *lost, size_t n)
     return false;
 }
 
-static int64_t next_after(const struct poller *p, int64_t last_us, int64_t age_us)
+/* When the oldest lease of a job is age_us old, but not within age_us of the last time. */
+static int64_t next_after(const struct leases *l, int64_t last_us, int64_t age_us)
 {
     int64_t next = NEVER_US;
+    struct flight_job *j;
 
-    for (size_t i = 0; i < p->flight.cap; i++) {
-        const struct flight_job *j = p->flight.jobs[i];
-
-        if (j && j->open > 0) {
-            int64_t old_enough = j->leased_us + age_us;
-
-            if (old_enough < next)
-                next = old_enough;
-        }
-    }
-    return next != NEVER_US && next < last_us + age_us ? last_us + age_us : next;
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));)
+        if (j->open > 0)
+            next = MIN(next, j->leased_us + age_us);
+    return next == NEVER_US ? next : MAX(next, last_us + age_us);
 }
 
-int64_t lease_check_next(const struct poller *p)
+int64_t lease_check_next(const struct leases *l)
 {
-    return p->runner_gone ? NEVER_US : next_after(p, p->leases.check_us, check_age_us(p));
+    return l->ctx->runner_gone ? NEVER_US : next_after(l, l->check_us, check_age_us(l->ctx));
 }
 
 /* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow
  * database must not keep it waiting for ever. */
-static void vouch(struct poller *p, int64_t sent_us)
+static void vouch(const struct context *ctx, int64_t sent_us)
 {
-    int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(p);
+    int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(ctx);
 
-    link_send_vouch(p->link, sent_us + MAX(2 * took_us, most_us));
+    link_send_vouch(ctx->link, sent_us + MAX(2 * took_us, most_us));
 }
 
-int lease_check(struct poller *p, struct err *err)
+int lease_check(struct leases *l, struct err *err)
 {
     int64_t now_us = when_steady_us();
     size_t n;
-    struct claim_ref *refs = refs_of(p, now_us, check_age_us(p), false, &n);
+    struct claim_ref *refs = refs_of(l, now_us - check_age_us(l->ctx), false, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     int rc = 0;
 
-    p->leases.check_us = now_us;
+    l->check_us = now_us;
     if (n)
-        rc = lease_store_check(p->db, &p->owner, refs, n, lost, err);
+        rc = lease_store_check(l->ctx->db, &l->ctx->owner, refs, n, lost, err);
     if (rc >= 0 && any(lost, n))
-        drop_lost(p, refs, lost, n);
+        drop_lost(l, refs, lost, n);
     if (rc >= 0)
-        vouch(p, now_us);
+        vouch(l->ctx, now_us);
     free(refs);
     free(lost);
     return rc;
 }
 
-int64_t lease_renew_next(const struct poller *p)
+int64_t lease_renew_next(const struct leases *l)
 {
-    int64_t age_us = renew_age_us(p),
-            next = p->runner_gone ? NEVER_US : next_after(p, p->leases.renew_us, age_us);
+    int64_t age_us = renew_age_us(l->ctx), result_us = settle_leased_us(l->results),
+            next = l->ctx->runner_gone ? NEVER_US : next_after(l, l->renew_us, age_us);
 
-    for (size_t i = 0; i < p->results.count; i++)
-        if (p->results.items[i].leased_us + age_us < next && result_kept(p, &p->results.items[i]))
-            next = p->results.items[i].leased_us + age_us;
-    if (next != NEVER_US && next < p->leases.renew_us + age_us)
-        next = p->leases.renew_us + age_us;
-    return p->leases.again_us ? MIN(p->leases.again_us, next) : next;
+    if (result_us != NEVER_US)
+        next = MIN(next, MAX(result_us, l->renew_us) + age_us);
+    return l->again_us ? MIN(l->again_us, next) : next;
 }
 
 static bool any_fault(const struct rows_faults *f, const struct flight_job *j)
 {
     for (uint32_t k = 0; f->count && k < j->count; k++)
-        if (!j->flight[k].ended && !j->flight[k].lost && rows_faults_find(f, j->flight[k].id))
+        if (is_open(&j->flight[k]) && rows_faults_find(f, j->flight[k].id))
             return true;
     return false;
 }
 
-/* The leases of these rows go on to their end: they are tried again soon, and the log says it
- * once. */
-static void note_faults(struct poller *p, const struct rows_faults *f, int64_t now_us)
+/* The leases of these rows run towards their end: they are tried again soon, and logged once. */
+static void note_faults(struct leases *l, const struct rows_faults *f, int64_t now_us)
 {
-    p->leases.again_us = f->count ? now_us + p->conf->dqd.lease_ms * 1000 / RENEW_AGAIN_PART : 0;
-    if (f->count && !p->leases.faulty)
+    l->again_us = f->count ? now_us + context_lease_us(l->ctx) / RENEW_AGAIN_PART : 0;
+    if (f->count && !l->faulty)
         log_event(LOG_WARN, "leases cannot be renewed, the others are",
                   "tasks=%zu id=%" PRIu64 " error=%s", f->count, f->items[0].id,
                   log_quote(f->items[0].err.text));
-    else if (!f->count && p->leases.faulty)
+    else if (!f->count && l->faulty)
         log_event(LOG_INFO, "all leases can be renewed again", "%s", "");
-    p->leases.faulty = f->count > 0;
+    l->faulty = f->count > 0;
 }
 
-/* Takes along what is half as old as it has to be: what just missed a renewal would be two thirds
- * through its lease at the next, and a third of the lease would have to do for all that may go
- * wrong. */
-int lease_renew(struct poller *p, struct err *err)
+/* The jobs' leases were renewed by a statement sent then, and the runner learns it. */
+static void extend(struct leases *l, int64_t old_us, int64_t sent_us,
+                   const struct rows_faults *faults)
 {
-    int64_t sent_us = when_steady_us(), age_us = renew_age_us(p) / 2;
-    size_t n, jobs = 0;
-    struct claim_ref *refs = refs_of(p, sent_us, age_us, true, &n);
+    uint32_t *numbers = mem_alloc((flight_count(l->flight) + 1) * sizeof *numbers);
+    struct flight_job *j;
+    size_t n = 0;
+
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
+        if (j->leased_us > old_us || any_fault(faults, j))
+            continue;
+        j->leased_us = sent_us;
+        j->deadline_us = sent_us + context_lease_us(l->ctx);
+        if (j->state != JOB_HELD)
+            numbers[n++] = j->number;
+    }
+    if (n)
+        link_send_deadline(l->ctx->link, numbers, n, sent_us / 1000 + l->ctx->conf->dqd.lease_ms);
+    free(numbers);
+}
+
+/* Includes leases that are half as old as they have to be: one that just missed a renewal would be
+ * two thirds over at the next, which leaves only a third of the lease for all that may go wrong. */
+int lease_renew(struct leases *l, struct err *err)
+{
+    int64_t sent_us = when_steady_us(), old_us = sent_us - renew_age_us(l->ctx) / 2;
+    size_t n;
+    struct claim_ref *refs = refs_of(l, old_us, true, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
-    uint32_t *numbers = mem_alloc((p->flight.cap + 1) * sizeof *numbers);
     struct rows_faults faults = {0};
     int rc = 0;
 
     if (n)
-        rc = lease_store_renew(p->db, &p->owner, refs, n, p->conf->dqd.lease_ms, p->leases.faulty,
-                               lost, &faults, err);
+        rc = lease_store_renew(l->ctx->db, &l->ctx->owner, refs, n, l->ctx->conf->dqd.lease_ms,
+                               l->faulty, lost, &faults, err);
     if (rc < 0)
         goto out;
-    p->leases.renew_us = sent_us;
-    note_faults(p, &faults, sent_us);
+    l->renew_us = sent_us;
+    note_faults(l, &faults, sent_us);
     if (any(lost, n))
-        drop_lost(p, refs, lost, n);
-    for (size_t i = 0; i < p->flight.cap; i++) {
-        struct flight_job *j = p->flight.jobs[i];
-
-        if (!j || sent_us - j->leased_us < age_us || any_fault(&faults, j))
-            continue;
-        j->leased_us = sent_us;
-        j->deadline_us = sent_us + p->conf->dqd.lease_ms * 1000;
-        if (j->state != JOB_HELD)
-            numbers[jobs++] = j->number;
-    }
-    for (size_t i = 0; i < p->results.count; i++)
-        if (sent_us - p->results.items[i].leased_us >= age_us &&
-            !rows_faults_find(&faults, p->results.items[i].s.id))
-            p->results.items[i].leased_us = sent_us;
-    if (jobs)
-        link_send_deadline(p->link, numbers, jobs, sent_us / 1000 + p->conf->dqd.lease_ms);
+        drop_lost(l, refs, lost, n);
+    extend(l, old_us, sent_us, &faults);
+    settle_renewed(l->results, old_us, sent_us, &faults);
 out:
     rows_faults_done(&faults);
     free(refs);
     free(lost);
-    free(numbers);
     return rc;
 }

@@ -5,23 +5,36 @@
 #define DQ_POLLER_LEASE_H
 
 #include "base/err.h"
+#include "poller/context.h"
+#include "poller/flight.h"
+#include "poller/settle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct poller;
-
 struct leases {
+    const struct context *ctx;
+    struct flight *flight;
+    struct settle_results *results;
     int64_t check_us, renew_us; /* when that was last done */
-    int64_t again_us;           /* leases that could not be renewed are tried again then; 0: none */
-    bool faulty;                /* there were some at the last renewal */
+    int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
+    bool faulty;                /* there was something of that kind at the last renewal */
 };
 
-int64_t lease_check_next(const struct poller *p);
-int lease_check(struct poller *p, struct err *err);
-int64_t lease_renew_next(const struct poller *p);
-int lease_renew(struct poller *p, struct err *err);
-/* how long after a claim or a check a task may be started */
-int64_t lease_vouch_us(const struct poller *p);
+void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
+                struct settle_results *results);
+
+/* How long after a claim or a check a task may be started, microseconds. */
+int64_t lease_vouch_us(const struct context *ctx);
+
+/* The duty that asks whether tasks in flight are still ours, and stops handlers of those that were
+ * cancelled or taken back. Asks the database. 0 or a negative code with err. */
+int64_t lease_check_next(const struct leases *l);
+int lease_check(struct leases *l, struct err *err);
+
+/* The duty that renews leases, of tasks in flight and of those whose result is not recorded yet; it
+ * does what lease_check does, too. Asks the database. 0 or a negative code with err. */
+int64_t lease_renew_next(const struct leases *l);
+int lease_renew(struct leases *l, struct err *err);
 
 #endif

@@ -16,10 +16,10 @@
 #define DEAR_US 2000
 /* A dear look takes one part in so many of the time: 0.2 percent, so that many pollers together do
  * not fill the server. */
-#define DEAR_SHARE 500
+#define DEAR_PART 500
 /* If asking tags one by one takes as long, there is no other way to find what is due, but news: a
  * quarter of the time. */
-#define FULL_SHARE 4
+#define FULL_PART 4
 /* No look is further away than that, however dear: it finds what news and the tags' own looks have
  * missed. */
 #define RARE_US INT64_C(10000000)
@@ -47,7 +47,7 @@
  * take one part in so many of the time. What was not used of the last second is good for later: a
  * look that takes long for once puts none off. */
 #define WOKEN_PAUSE_US INT64_C(2000)
-#define WOKEN_SHARE 4
+#define WOKEN_PART 4
 #define WOKEN_UNUSED_US INT64_C(1000000)
 
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
@@ -125,8 +125,8 @@ static int64_t all_every_us(const struct look *l)
     int64_t more_us = all_more_us(l), cost_us = MIN(l->all_cost_us[0], l->all_cost_us[1]);
 
     if (more_us < DEAR_US)
-        return MAX(l->set.poll_us, cost_us * FULL_SHARE);
-    return MAX(l->set.poll_us, MIN(more_us * DEAR_SHARE, RARE_US));
+        return MAX(l->set.poll_us, cost_us * FULL_PART);
+    return MAX(l->set.poll_us, MIN(more_us * DEAR_PART, RARE_US));
 }
 
 static bool all_is_rare(const struct look *l)
@@ -459,7 +459,7 @@ void look_reaped(struct look *l)
 
 static int64_t pace(struct look *l, int64_t now_us, int64_t cost_us)
 {
-    l->paid_us = MAX(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_SHARE;
+    l->paid_us = MAX(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_PART;
     return MAX(l->paid_us, now_us + WOKEN_PAUSE_US);
 }
 
@@ -489,6 +489,11 @@ int64_t look_woken(struct look *l, int64_t now_us)
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->next_at = 0;
     return pace(l, now_us, 2 * l->all_cost_us[0]);
+}
+
+uint32_t look_running(const struct look *l)
+{
+    return l->running;
 }
 
 void look_job_queued(struct look_tag *t)

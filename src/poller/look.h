@@ -136,6 +136,7 @@ void look_reaped(struct look *l); /* tasks of others became pending */
  * reported: until then wakes are left alone, however many there are. */
 int64_t look_woken(struct look *l, int64_t now_us);
 
+uint32_t look_running(const struct look *l); /* jobs of all tags that have started */
 void look_job_queued(struct look_tag *t);
 void look_job_started(struct look *l, struct look_tag *t);
 void look_job_gone(struct look *l, struct look_tag *t, bool started);

@@ -1,21 +1,20 @@
 /*
- * poller.c - the tick: runs the duties whose time has come and returns how long to wait. Invariant:
- * the phases only go forward (run, drain, kill, end), and the poller ends only when every result is
- * settled or has been given up aloud.
+ * poller.c - the tick: takes what has happened, runs the duties whose time has come, and returns
+ * how long to sleep. Invariant: the phases only go forward (run, drain, kill, end), and the poller
+ * ends only when every result is settled or the log says that it was given up.
  */
 #include "poller/poller.h"
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/when.h"
 #include "poller/care.h"
+#include "poller/duty.h"
 #include "poller/notify.h"
 #include "poller/report.h"
-#include "poller/state.h"
+#include "poller/watch.h"
 #include "runner/rights.h"
 #include "store/db_connect.h"
 #include "store/db_session.h"
-#include "store/peek_store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,61 +23,82 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* A tick later than this means that we were stopped ourselves: nobody else is to blame for
- * silence. */
-#define STALL_US INT64_C(1000000)
-/* While the runner has so many jobs to go on with, its reports are taken in heaps, at this
+/* While the runner has this many jobs to go on with, its reports are taken in heaps, at this
  * interval: a wakeup for each would cost a fast handler more than its start does. */
 #define QUEUE_LONG 64
 #define REPORTS_US 5000
-#define PING_LIMIT_US INT64_C(10000000)
+/* A runner that has not ended its handlers by then is killed. Ending takes it milliseconds. */
 #define STOP_MS 10000
+/* A handlers file takes milliseconds to read; on a file system that hangs, the log must say so. */
 #define RELOAD_LIMIT_US INT64_C(10000000)
+/* A runner that dies at once must not make a busy loop. */
+#define RESTART_MS 1000
 
-const char *poller_mode_name(enum poller_mode m)
+enum phase { PHASE_RUN, PHASE_DRAIN, PHASE_KILL, PHASE_END };
+
+struct poller {
+    struct poller_options *o;
+    struct conf *conf;
+    struct duties duties;
+    struct watch watch;
+    char host[256];
+    int signal_fd, lock_fd;
+    /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that
+     * it has not */
+    int64_t reload_us;
+    bool dropped;             /* gave up root: cannot start another runner */
+    struct rlimit file_limit; /* RLIMIT_FSIZE, as it was given */
+
+    enum phase phase;
+    int64_t end_us;         /* POLLER_FOR: claims end; else NEVER_US */
+    int64_t drain_until_us; /* PHASE_DRAIN: kill then; NEVER_US: no limit */
+    int64_t give_up_us;     /* PHASE_DRAIN: results that cannot be settled are left to the lease */
+    bool asked_to_end;      /* TERM or INT came */
+    struct err failure;     /* why it ends, code 0: as asked */
+
+    int64_t watchdog_us, watchdog_every_us; /* systemd's: the next time; how often, 0: never */
+};
+
+static const char *mode_name(enum poller_mode m)
 {
     return m == POLLER_ONCE ? "once" : m == POLLER_FOR ? "for" : "resident";
 }
 
-uint64_t poller_random(void)
-{
-    uint64_t r = 0;
+/* --- phases --- */
 
-    while (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
-        ;
-    return r;
+static size_t jobs(const struct poller *p)
+{
+    return flight_count(&p->duties.flight);
 }
 
-void poller_end(struct poller *p, int code, const char *text)
+/* At once. Of several failures the first one counts. */
+static void end(struct poller *p, int code, const char *text)
 {
-    if (code < 0 && p->failure.code == 0)
+    if (p->failure.code == 0)
         err_set(&p->failure, code, "%s", text);
     p->phase = PHASE_END;
 }
 
-/* --- phases --- */
-
 static void drain(struct poller *p, const char *why, int64_t limit_us)
 {
+    struct duties *d = &p->duties;
     int64_t now_us = when_steady_us(),
-            patience_us = 1000 * (p->conf->dqd.drain_timeout_ms > p->conf->dqd.lease_ms
-                                      ? p->conf->dqd.drain_timeout_ms
-                                      : p->conf->dqd.lease_ms);
+            patience_us = 1000 * MAX(p->conf->dqd.drain_timeout_ms, p->conf->dqd.lease_ms);
 
     p->phase = PHASE_DRAIN;
     p->drain_until_us = limit_us == NEVER_US ? NEVER_US : now_us + limit_us;
     p->give_up_us = now_us + patience_us;
-    notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, p->flight.count);
-    log_event(LOG_INFO, why, "jobs=%zu", p->flight.count);
-    wakeup_end(&p->wakeup);
-    flight_return_held(p, "dqd ends");
-    if (!p->runner_gone)
-        link_send_return(p->link);
+    notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, jobs(p));
+    log_event(LOG_INFO, why, "jobs=%zu", jobs(p));
+    d->ctx.ending = true;
+    wakeup_end(&d->wakeup);
+    handover_return(&d->handover, "dqd ends");
+    if (!d->ctx.runner_gone)
+        link_send_return(d->ctx.link);
     if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
         close(p->lock_fd);
         p->lock_fd = -1;
@@ -87,130 +107,130 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
 
 static void kill_all(struct poller *p, const char *why)
 {
+    const struct context *ctx = &p->duties.ctx;
+    const struct flight_job *j;
+
     p->phase = PHASE_KILL;
-    log_event(LOG_WARN, why, "jobs=%zu", p->flight.count);
-    for (size_t i = 0; i < p->flight.cap; i++)
-        if (p->flight.jobs[i] && !p->runner_gone)
-            link_send_kill(p->link, p->flight.jobs[i]->number, MESSAGE_KILL_SHUTDOWN);
+    log_event(LOG_WARN, why, "jobs=%zu", jobs(p));
+    for (uint32_t at = 0; !ctx->runner_gone && (j = flight_each(&p->duties.flight, &at));)
+        link_send_kill(ctx->link, j->number, MESSAGE_KILL_SHUTDOWN);
 }
 
 /* Although something is left to do. */
 static void end_away(struct poller *p)
 {
-    struct err e = p->troubles.away;
+    const struct outage *outage = &p->duties.outage;
+    size_t results = settle_count(&p->duties.results);
+    struct err e = outage->last;
     char text[WHEN_TEXT_SIZE];
 
-    if (p->results.count)
+    if (results)
         log_event(LOG_ERROR,
                   "results could not be recorded, their tasks run again when the lease has ended",
-                  "results=%zu", p->results.count);
-    if (p->troubles.away_us)
+                  "results=%zu", results);
+    if (outage->since_us)
         err_prefix(&e, "no database for %s, and the last try failed",
-                   when_format_rough(text, (when_steady_us() - p->troubles.away_us) / 1000));
+                   when_format_rough(text, (when_steady_us() - outage->since_us) / 1000));
     else
         err_set(&e, ERR_UNAVAILABLE, "the server did not take the results of this run");
-    poller_end(p, ERR_UNAVAILABLE, e.text);
+    end(p, ERR_UNAVAILABLE, e.text);
 }
 
 /* A --for whose time is up fails with what still does not work: cron has no other way to learn of
  * it. */
 static void end_settled(struct poller *p)
 {
-    const struct duty_trouble *t = p->troubles.duties, *end = p->troubles.duties + DUTY_COUNT;
-    bool told = p->o->mode != POLLER_FOR || p->asked_to_end;
+    const struct err *refused = duty_refused(&p->duties);
+    bool reports = p->o->mode == POLLER_FOR && !p->asked_to_end;
 
-    while (t < end && !t->since_us)
-        t++;
-    if (!told && p->troubles.away_us)
+    if (reports && p->duties.outage.since_us)
         end_away(p);
-    else if (!told && t < end)
-        poller_end(p, t->said.code, t->said.text);
+    else if (reports && refused)
+        end(p, refused->code, refused->text);
     p->phase = PHASE_END;
+}
+
+/* A pass ends when nothing is left, and waits at most a lease for a database that is away, or for
+ * results that cannot be recorded. */
+static void advance_pass(struct poller *p, int64_t now_us)
+{
+    const struct duties *d = &p->duties;
+    int64_t lease_us = context_lease_us(&d->ctx);
+
+    if (duty_settled(d) && look_is_empty(&d->look))
+        p->phase = PHASE_END;
+    else if (jobs(p))
+        return;
+    else if (d->outage.since_us && now_us - d->outage.since_us > lease_us)
+        end_away(p);
+    else if (settle_stuck(&d->results, now_us - lease_us))
+        end(p, ERR_LOCKED,
+            "results could not be recorded, see the log; their tasks run again when their lease has ended");
 }
 
 static void advance(struct poller *p)
 {
+    struct duties *d = &p->duties;
     int64_t now_us = when_steady_us();
-    bool settled = p->flight.count == 0 && p->results.count == 0 && !p->claims.recover;
 
-    if (p->phase == PHASE_RUN && p->runner_gone) {
-        wakeup_end(&p->wakeup);
+    if (p->phase == PHASE_RUN && d->ctx.runner_gone) {
+        wakeup_end(&d->wakeup);
         p->phase = PHASE_DRAIN;
         p->drain_until_us = NEVER_US;
-        p->give_up_us = now_us + p->conf->dqd.lease_ms * 1000;
+        p->give_up_us = now_us + context_lease_us(&d->ctx);
         err_set(&p->failure, ERR_SYSTEM, "the runner process died");
     }
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && settled && look_is_empty(&p->look))
-        p->phase = PHASE_END;
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->troubles.away_us &&
-        p->flight.count == 0 && now_us - p->troubles.away_us > p->conf->dqd.lease_ms * 1000)
-        end_away(p);
-    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE && p->flight.count == 0 &&
-        settle_stuck(&p->results, now_us - p->conf->dqd.lease_ms * 1000))
-        poller_end(
-            p, ERR_LOCKED,
-            "results could not be recorded, see the log; their tasks run again when their lease has ended");
+    if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE)
+        advance_pass(p, now_us);
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
         drain(p, "time is up, running handlers finish", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
         kill_all(p, "drain_timeout is over, handlers are killed");
     if (p->phase != PHASE_DRAIN && p->phase != PHASE_KILL)
         return;
-    if (settled) {
+    if (duty_settled(d))
         end_settled(p);
-    } else if (p->flight.count == 0 && now_us >= p->give_up_us) {
+    else if (jobs(p) == 0 && now_us >= p->give_up_us)
         end_away(p);
-    }
 }
 
 static int64_t next_phase(const struct poller *p)
 {
+    int64_t give_up_us = jobs(p) ? NEVER_US : p->give_up_us;
+
     if (p->phase == PHASE_RUN)
         return p->end_us;
-    return p->phase == PHASE_DRAIN
-               ? MIN(p->drain_until_us, p->flight.count ? NEVER_US : p->give_up_us)
-           : p->flight.count ? NEVER_US
-                             : p->give_up_us;
+    return p->phase == PHASE_DRAIN ? MIN(p->drain_until_us, give_up_us) : give_up_us;
 }
 
-/* --- the runner: is it alive? --- */
+/* --- what the runner reports --- */
 
-/* While handlers run, the runner must answer: a runner that is stopped enforces no timeout. It is
- * killed, and its handlers with it. */
-static void watch_runner(struct poller *p, int64_t now_us)
+static void take_reports(struct poller *p)
 {
-    int64_t silent_us = now_us - p->ping_sent_us,
-            limit_us = MIN(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
+    struct duties *d = &p->duties;
+    struct handlers *fresh;
+    struct message m;
 
-    if (p->runner_gone || p->flight.count == 0)
-        return;
-    if (now_us - p->ticked_us > STALL_US)
-        p->ping_sent_us = now_us;
-    else if (p->ping_answered == p->ping_sent) {
-        if (silent_us > limit_us / 3) {
-            p->ping_sent_us = now_us;
-            link_send_ping(p->link, ++p->ping_sent);
+    while (!d->ctx.runner_gone && link_next(d->ctx.link, &m)) {
+        switch (m.type) {
+        case MESSAGE_GONE:
+            d->ctx.runner_gone = d->ctx.ending = true;
+            report_runner_gone(&d->ctx, &d->flight);
+            break;
+        case MESSAGE_RELOADED:
+            p->reload_us = 0;
+            fresh = report_handlers(&d->ctx, &m.reloaded);
+            if (fresh)
+                tags_set_handlers(&d->tags, fresh);
+            break;
+        case MESSAGE_PONG:
+            watch_answered(&p->watch, m.pong.n);
+            break;
+        default:
+            report_job(&d->ctx, &d->flight, &m);
+            break;
         }
-    } else if (silent_us > limit_us) {
-        pid_t pid = link_pid(p->link);
-        bool killed = link_kill(p->link);
-        log_event(LOG_ERROR,
-                  killed ? "the runner does not answer, it is killed"
-                         : "the runner neither answers nor may it be killed",
-                  "pid=%d", (int)pid);
-        if (!killed)
-            link_give_up(p->link);
-        p->ping_sent_us = now_us;
     }
-}
-
-static int64_t next_ping(const struct poller *p)
-{
-    int64_t limit_us = MIN(p->conf->dqd.lease_ms * 500, PING_LIMIT_US);
-
-    if (p->runner_gone || p->flight.count == 0)
-        return NEVER_US;
-    return p->ping_sent_us + (p->ping_answered == p->ping_sent ? limit_us / 3 : limit_us) + 1000;
 }
 
 /* The runner goes on meanwhile: only the new table waits. */
@@ -230,12 +250,13 @@ static struct look_settings look_settings_of(const struct poller *p)
     return (struct look_settings){.once = p->o->mode == POLLER_ONCE,
                                   .poll_us = p->conf->dqd.poll_interval_ms * 1000,
                                   .lease_us = p->conf->dqd.lease_ms * 1000,
-                                  .slots = (uint32_t)p->slots,
+                                  .slots = p->duties.ctx.slots,
                                   .claim_batch = (uint32_t)p->conf->dqd.claim_batch};
 }
 
 static void reload(struct poller *p)
 {
+    struct duties *d = &p->duties;
     struct look_settings look_settings;
     struct conf *fresh = NULL;
     struct err err = {0};
@@ -251,12 +272,12 @@ static void reload(struct poller *p)
             log_event(LOG_WARN, "a changed setting takes effect only at the next start",
                       "section=%s key=%s", left->section, left->name);
         look_settings = look_settings_of(p);
-        look_set(&p->look, &look_settings);
+        look_set(&d->look, &look_settings);
         log_set_level(p->o->log_level ? p->o->log_level : p->conf->dqd.log_level);
         conf_free(fresh);
     }
-    if (!p->runner_gone) {
-        link_send_reload(p->link, p->table->handlers->digest);
+    if (!d->ctx.runner_gone) {
+        link_send_reload(d->ctx.link, tags_table(&d->tags)->handlers->digest);
         p->reload_us = when_steady_us();
     }
     notify_send("READY=1");
@@ -281,46 +302,61 @@ static void take_signals(struct poller *p)
 
 /* --- the loop --- */
 
+static void ping_systemd(struct poller *p, int64_t now_us)
+{
+    const struct settle_results *r = &p->duties.results;
+
+    if (!p->watchdog_every_us || now_us < p->watchdog_us)
+        return;
+    notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
+                " tried again since the start",
+                look_running(&p->duties.look), r->done, r->failed, r->retried);
+    p->watchdog_us = now_us + p->watchdog_every_us;
+}
+
+/* Takes what has happened, does what is due, and returns when to be called again. */
 static int64_t tick(struct poller *p)
 {
+    struct duties *d = &p->duties;
     struct err err = {0};
-    int64_t now_us = when_steady_us();
+    int64_t now_us = when_steady_us(), next_us;
 
-    report_take_all(p);
-    watch_runner(p, now_us);
+    take_reports(p);
+    watch_run(&p->watch, &d->ctx, jobs(p) > 0, now_us);
     watch_reload(p, now_us);
-    p->ticked_us = now_us;
+    wakeup_take(&d->wakeup, &d->look);
     log_catch_up();
-    wakeup_take(&p->wakeup, &p->look);
-    duty_run(p);
-    if (!p->runner_gone && link_flush(p->link, &err) < 0)
-        report_take_all(p); /* what it said before it died still counts */
-    if (p->watchdog_every_us && now_us >= p->watchdog_us) {
-        notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
-                    " tried again since the start",
-                    p->look.running, p->results.done, p->results.failed, p->results.retried);
-        p->watchdog_us = now_us + p->watchdog_every_us;
-    }
+
+    if (duty_run(d, &err) < 0)
+        end(p, err.code, err.text);
+    if (!d->ctx.runner_gone && link_flush(d->ctx.link, &err) < 0)
+        take_reports(p); /* what it said before it died still counts */
+    ping_systemd(p, now_us);
     advance(p);
-    return MIN(MIN(MIN(duty_next(p), wakeup_next(&p->wakeup)), next_phase(p)),
-               MIN(next_ping(p), p->watchdog_every_us ? p->watchdog_us : NEVER_US));
+
+    next_us = MIN(duty_next(d), wakeup_next(&d->wakeup));
+    next_us = MIN(next_us, watch_next(&p->watch, &d->ctx, jobs(p) > 0));
+    next_us = MIN(next_us, p->watchdog_every_us ? p->watchdog_us : NEVER_US);
+    return MIN(next_us, next_phase(p));
 }
 
 static void wait_until(struct poller *p, int64_t until_us)
 {
+    struct duties *d = &p->duties;
     struct pollfd fds[] = {{.fd = p->signal_fd, .events = POLLIN},
                            {.fd = -1, .events = POLLIN},
-                           {.fd = wakeup_fd(&p->wakeup), .events = POLLIN}};
+                           {.fd = wakeup_fd(&d->wakeup), .events = POLLIN}};
     int64_t wait_us = until_us == NEVER_US ? NEVER_US : until_us - when_steady_us();
     struct timespec ts;
 
-    if (!p->runner_gone) {
-        fds[1].fd = link_fd(p->link);
-        if (p->flight.count > p->look.running + QUEUE_LONG && !flight_holds(p)) {
+    if (!d->ctx.runner_gone) {
+        fds[1].fd = link_fd(d->ctx.link);
+        if (jobs(p) > look_running(&d->look) + QUEUE_LONG && !flight_held(&d->flight, JOB_SHORT) &&
+            !flight_held(&d->flight, JOB_LONG)) {
             fds[1].events = 0;
             wait_us = MIN(wait_us, REPORTS_US);
         }
-        if (link_wants_write(p->link))
+        if (link_wants_write(d->ctx.link))
             fds[1].events |= POLLOUT;
     }
     if (wait_us < 0)
@@ -328,7 +364,7 @@ static void wait_until(struct poller *p, int64_t until_us)
     ts = (struct timespec){.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
     (void)ppoll(fds, sizeof fds / sizeof fds[0], wait_us == NEVER_US ? NULL : &ts, NULL);
     if (fds[2].revents)
-        wakeup_ring(&p->wakeup);
+        wakeup_ring(&d->wakeup);
     if (fds[0].revents)
         take_signals(p);
 }
@@ -381,7 +417,7 @@ static int owner_init(struct claim_owner *o, char *host, size_t size, struct err
     o->host = host;
     o->pid = (uint32_t)getpid();
     for (size_t i = 0; i < sizeof o->token; i += sizeof(uint64_t)) {
-        uint64_t r = poller_random();
+        uint64_t r = context_random();
 
         memcpy(o->token + i, &r, sizeof r);
     }
@@ -390,19 +426,20 @@ static int owner_init(struct claim_owner *o, char *host, size_t size, struct err
 
 static int start(struct poller *p, struct err *err)
 {
+    struct duties *d = &p->duties;
     struct runner_options r = {.handlers_path = p->conf->dqd.handlers,
-                               .handlers = p->table->handlers,
-                               .slots = p->slots,
+                               .handlers = tags_table(&d->tags)->handlers,
+                               .slots = (int)d->ctx.slots,
                                .default_user = p->conf->dqd.user,
                                .log_level = log_level()};
     int rc = watch_signals(p, err);
 
     if (rc == 0)
-        rc = link_start(&r, &p->link, err);
+        rc = link_start(&r, &d->ctx.link, err);
     if (rc == 0)
-        rc = db_connect_load_secret(p->db, err);
+        rc = db_connect_load_secret(d->ctx.db, err);
     if (rc == 0)
-        wakeup_listen(&p->wakeup, p->conf);
+        wakeup_listen(&d->wakeup, p->conf);
     if (rc == 0)
         rc = drop_root(p, err);
     lift_file_limit(p);
@@ -411,19 +448,15 @@ static int start(struct poller *p, struct err *err)
 
 static void finish(struct poller *p)
 {
-    wakeup_end(&p->wakeup);
-    registry_leave(p);
-    if (p->link)
-        link_stop(p->link, STOP_MS);
-    care_say_left(p);
-    flight_free(p);
-    settle_free(&p->results);
-    tags_free(p);
-    look_free(&p->look);
-    peek_store_done(&p->claims.peek);
-    db_free(p->db);
-    handlers_free(p->table->handlers);
-    free(p->table);
+    struct duties *d = &p->duties;
+
+    wakeup_end(&d->wakeup);
+    registry_leave(&d->registry);
+    if (d->ctx.link)
+        link_stop(d->ctx.link, STOP_MS);
+    care_say_left(&d->tags);
+    duty_free(d);
+    db_free(d->ctx.db);
     conf_free(p->conf);
     if (p->signal_fd >= 0)
         close(p->signal_fd);
@@ -433,61 +466,60 @@ static void finish(struct poller *p)
 
 /* A dead runner took its rights with it; a fresh start of the program has them again, unless we
  * gave up root. */
-static void start_anew(const struct poller *p)
+static void restart(const struct poller *p)
 {
-    if (!p->runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT ||
+    if (!p->duties.ctx.runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT ||
         p->asked_to_end)
         return;
     log_event(LOG_NOTE, "starting anew", "%s", "");
-    poll(NULL, 0, 1000); /* a runner that dies at once must not make a busy loop */
+    poll(NULL, 0, RESTART_MS);
     setrlimit(RLIMIT_FSIZE, &p->file_limit);
     execv("/proc/self/exe", p->o->argv);
     log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
 }
 
-/* Locks are not waited for: others would wait with us. What a host that vanishes leaves locked
- * is free again when its leases end, or soon after; a poller that lives is never silent for so
- * long. */
+/* Locks are not waited for: others would wait with us. The locks that a vanished host leaves are
+ * freed when its leases end, or soon after; a poller that lives is never silent for that long. */
 static struct db_session session_of(const struct conf *c)
 {
-    int64_t idle_ms = c->dqd.lease_ms;
+    int64_t polls_ms = 3 * c->dqd.poll_interval_ms, beats_ms = 2 * c->dqd.heartbeat_ms,
+            idle_ms = MAX(c->dqd.lease_ms, MAX(polls_ms, beats_ms));
 
-    if (idle_ms < 3 * c->dqd.poll_interval_ms)
-        idle_ms = 3 * c->dqd.poll_interval_ms;
-    if (idle_ms < 2 * c->dqd.heartbeat_ms)
-        idle_ms = 2 * c->dqd.heartbeat_ms;
     return (struct db_session){
         .lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
 }
 
+static int init(struct poller *p, struct poller_options *o, struct err *err)
+{
+    struct context *ctx = &p->duties.ctx;
+    struct look_settings look;
+    struct db_session session = session_of(o->conf);
+    int64_t now_us = when_steady_us();
+
+    *p = (struct poller){.o = o,
+                         .conf = o->conf,
+                         .signal_fd = -1,
+                         .lock_fd = o->lock_fd,
+                         .end_us = o->mode == POLLER_FOR ? now_us + o->for_ms * 1000 : NEVER_US,
+                         .drain_until_us = NEVER_US,
+                         .watchdog_every_us = notify_watchdog_us()};
+    *ctx = (struct context){.conf = o->conf,
+                            .db = db_new(&o->conf->mysql),
+                            .slots = (uint32_t)(o->slots ? o->slots : o->conf->dqd.slots),
+                            .once = o->mode == POLLER_ONCE};
+    db_session_set(ctx->db, &session);
+    look = look_settings_of(p);
+    duty_init(&p->duties, &look, o->handlers, o->tags, mode_name(o->mode));
+    p->duties.wakeup.off = ctx->once;
+    watch_init(&p->watch, now_us);
+    return owner_init(&ctx->owner, p->host, sizeof p->host, err);
+}
+
 int poller_run(struct poller_options *o, struct err *err)
 {
-    int64_t now_us = when_steady_us();
-    struct poller p = {.o = o,
-                       .conf = o->conf,
-                       .signal_fd = -1,
-                       .lock_fd = o->lock_fd,
-                       .wakeup = {.off = o->mode == POLLER_ONCE},
-                       .registry = {.shares = 1},
-                       .drain_until_us = NEVER_US};
-    struct look_settings look_settings;
-    struct db_session session;
-    char host[256];
-    int rc;
+    struct poller p;
+    int rc = init(&p, o, err);
 
-    p.table = mem_zero(1, sizeof *p.table);
-    p.table->handlers = o->handlers;
-    p.table->users = 1;
-    p.db = db_new(&p.conf->mysql);
-    session = session_of(p.conf);
-    db_session_set(p.db, &session);
-    p.slots = o->slots ? o->slots : p.conf->dqd.slots;
-    look_settings = look_settings_of(&p);
-    look_init(&p.look, &look_settings, &p.clock);
-    p.end_us = o->mode == POLLER_FOR ? now_us + o->for_ms * 1000 : NEVER_US;
-    p.ping_sent_us = p.ticked_us = now_us;
-    p.watchdog_every_us = notify_watchdog_us();
-    rc = owner_init(&p.owner, host, sizeof host, err);
     if (rc == 0)
         rc = start(&p, err);
     if (rc == 0) {
@@ -502,6 +534,6 @@ int poller_run(struct poller_options *o, struct err *err)
             rc = err_set(err, p.failure.code, "%s", p.failure.text);
     }
     finish(&p);
-    start_anew(&p);
+    restart(&p);
     return rc;
 }

@@ -1,6 +1,6 @@
 /*
- * report.c - what the runner says, turned into settlements. Invariant: a report never frees a job
- * that still has an open task without settling that task.
+ * report.c - what the runner reports, turned into settlements. Invariant: a report never frees a
+ * job that still has an open task without settling that task.
  */
 #include "poller/report.h"
 
@@ -9,7 +9,6 @@
 #include "base/retry.h"
 #include "base/when.h"
 #include "conf/handlers_load.h"
-#include "poller/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +17,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
-/* What becomes of a task whose attempt ended like this. */
+/* How a task goes on whose attempt ended like this. */
 static void decide(const struct flight_job *j, const struct flight_task *f,
                    const struct message_result *e, struct settlement *s)
 {
@@ -28,12 +27,12 @@ static void decide(const struct flight_job *j, const struct flight_task *f,
         s->event = TASK_SUCCEED;
         return;
     }
-    if (e->outcome == OUTCOME_KILLED) { /* not the handler's fault: whoever is free takes it over */
+    if (e->outcome == OUTCOME_KILLED) { /* not the handler's fault: any dqd takes it over */
         s->event = TASK_TAKE_BACK;
         return;
     }
     delay_ms =
-        retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, poller_random());
+        retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, context_random());
     if (e->permanent || delay_ms < 0) {
         s->event = TASK_GIVE_UP;
         return;
@@ -55,82 +54,75 @@ static struct flight_task *find_task(struct flight_job *j, uint64_t id)
     return NULL;
 }
 
-static void on_result(struct poller *p, struct flight_job *j, const struct message_result *e)
+static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
+                      const struct message_result *e)
 {
-    struct flight_task *f = find_task(j, e->id);
-    struct settlement s = {
-        .id = e->id, .outcome = e->outcome, .exit_code = e->exit_code, .signal = e->signal};
+    struct flight_task *t = find_task(j, e->id);
+    struct settlement s = {.outcome = e->outcome,
+                           .exit_code = e->exit_code,
+                           .signal = e->signal,
+                           .error = e->error,
+                           .output = e->output,
+                           .output_size = e->output_size};
     char took[WHEN_TEXT_SIZE];
+    enum task_status to;
 
-    if (!f || f->ended)
+    if (!t || t->ended)
         return;
-    s.version = f->version;
-    s.start_at = MAX(dbclock_at(&p->clock, j->start_us), f->expected_at);
-    s.finish_at = MAX(dbclock_at(&p->clock, e->finish_us), s.start_at);
-    s.error = e->error;
-    s.output = e->output;
-    s.output_size = e->output_size;
-    decide(j, f, e, &s);
-    /* not ours any more: nothing of it is recorded */
-    if (f->lost || e->outcome == OUTCOME_CANCELLED) {
+    s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us), t->expected_at);
+    s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
+    decide(j, t, e, &s);
+    to = task_transition(s.event)->to;
+    /* no longer ours: nothing of it is recorded */
+    if (t->lost || e->outcome == OUTCOME_CANCELLED) {
         log_event(LOG_INFO, "attempt ended, its task was cancelled or taken back",
-                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", f->id,
-                  log_quote(j->tag->name), f->attempt, task_outcome_name((int)e->outcome),
+                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", t->id,
+                  log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
                   when_format_rough(took, s.finish_at - s.start_at));
-        flight_end_task(j, f);
+        flight_end_task(j, t);
         return;
     }
-    log_event(s.event == TASK_SUCCEED ? LOG_DEBUG : LOG_INFO,
-              s.event == TASK_SUCCEED ? "task done" : "attempt failed",
-              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", f->id,
-              log_quote(j->tag->name), f->attempt, task_outcome_name((int)e->outcome),
-              when_format_rough(took, s.finish_at - s.start_at),
-              task_status_name((int)task_transition(s.event)->to), log_quote(e->error));
-    settle_queue(&p->results, &s, j->leased_us);
-    flight_end_task(j, f);
+    log_event(to == TASK_DONE ? LOG_DEBUG : LOG_INFO,
+              to == TASK_DONE ? "task done" : "attempt failed",
+              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", t->id,
+              log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
+              when_format_rough(took, s.finish_at - s.start_at), task_status_name((int)to),
+              log_quote(e->error));
+    flight_settle_task(f, j, t, &s);
 }
 
-static void on_started(struct poller *p, struct flight_job *j, const struct message_started *e)
+void report_job(const struct context *ctx, struct flight *f, const struct message *m)
 {
-    j->state = JOB_STARTED;
-    j->start_us = e->at_us;
-    j->pid = e->pid;
-    look_job_started(&p->look, &j->tag->look);
-    p->flight.sent_bytes[j->kind] -= j->body_bytes;
-    log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d",
-              j->flight[0].id, log_quote(j->tag->name), j->count, (int)e->pid);
-}
-
-static void on_job_report(struct poller *p, const struct message *m)
-{
-    struct flight_job *j = m->number < p->flight.cap ? p->flight.jobs[m->number] : NULL;
+    struct flight_job *j = flight_job(f, m->number);
 
     if (!j)
         return;
     switch (m->type) {
     case MESSAGE_STARTED:
-        on_started(p, j, &m->started);
+        flight_started(f, j, m->started.at_us, m->started.pid);
+        log_event(LOG_DEBUG, "handler started", "id=%" PRIu64 " tag=%s count=%u pid=%d",
+                  j->flight[0].id, log_quote(j->tag->name), j->count, (int)m->started.pid);
         break;
     case MESSAGE_RESULT:
-        on_result(p, j, &m->result);
+        on_result(ctx, f, j, &m->result);
         break;
     case MESSAGE_RETURNED:
         if (m->returned.cannot_start)
             tags_rest(j->tag, m->returned.error);
-        flight_release_job(p, j, m->returned.error);
+        flight_release_job(f, j, m->returned.error);
         break;
     case MESSAGE_ENDED:
         look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
-        flight_release_job(p, j, "the runner did not say how it ended");
+        flight_release_job(f, j, "the runner did not say how it ended");
         break;
     default:
         break;
     }
 }
 
-/* Of the text that the runner has read: both have the same table, however often the file
+/* Parses the very text that the runner has read: both have the same table, however often the file
  * changes. */
-static int load_text(const struct poller *p, int fd, struct handlers **ret, struct err *err)
+static int load_text(const struct context *ctx, int fd, struct handlers **ret, struct err *err)
 {
     char *text = mem_alloc(HANDLERS_LOAD_TEXT_MAX + 1);
     size_t len = 0;
@@ -141,78 +133,51 @@ static int load_text(const struct poller *p, int fd, struct handlers **ret, stru
            (n = pread(fd, text + len, HANDLERS_LOAD_TEXT_MAX + 1 - len, (off_t)len)) > 0)
         len += (size_t)n;
     rc = n < 0 ? err_set(err, ERR_SYSTEM, "cannot read the runner's copy: %s", strerror(errno))
-               : handlers_load_again(p->conf->dqd.handlers, text, len, ret, err);
+               : handlers_load_again(ctx->conf->dqd.handlers, text, len, ret, err);
     free(text);
     return rc;
 }
 
-static void on_reloaded(struct poller *p, const struct message_reloaded *e)
+struct handlers *report_handlers(const struct context *ctx, const struct message_reloaded *e)
 {
     struct handlers *fresh = NULL;
     struct err err = {0};
 
-    p->reload_us = 0;
     if (e->error)
         err_set(&err, ERR_CONFIG, "%s", e->error);
-    else if (load_text(p, e->text_fd, &fresh, &err) == 0 && (!fresh || fresh->digest != e->digest))
+    else if (load_text(ctx, e->text_fd, &fresh, &err) == 0 &&
+             (!fresh || fresh->digest != e->digest))
         err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
     if (err.code) {
         log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
                   log_quote(err.text));
         handlers_free(fresh);
-        return;
+        return NULL;
     }
-    if (--p->table->users == 0) {
-        handlers_free(p->table->handlers);
-        free(p->table);
-    }
-    p->table = mem_zero(1, sizeof *p->table);
-    p->table->handlers = fresh;
-    p->table->users = 1;
-    tags_rematch(p);
     log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(fresh->path),
               fresh->count);
-}
-
-void report_take_all(struct poller *p)
-{
-    struct message m;
-
-    while (!p->runner_gone && link_next(p->link, &m)) {
-        if (m.type == MESSAGE_GONE)
-            report_runner_gone(p);
-        else if (m.type == MESSAGE_RELOADED)
-            on_reloaded(p, &m.reloaded);
-        else if (m.type == MESSAGE_PONG)
-            p->ping_answered = m.pong.n;
-        else
-            on_job_report(p, &m);
-    }
+    return fresh;
 }
 
 /* A handler was running, or may have been, when the runner died: that attempt counts. */
-static void take_back_begun(struct poller *p, struct flight_job *j)
+static void take_back_begun(const struct context *ctx, struct flight *f, struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++) {
-        struct flight_task *f = &j->flight[i];
-        struct settlement s = {
-            .id = f->id, .version = f->version, .outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
+        struct flight_task *t = &j->flight[i];
+        struct settlement s = {.outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
 
-        if (f->ended || f->lost)
-            continue;
-        s.event = f->attempt >= f->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
-        s.start_at = MAX(dbclock_at(&p->clock, j->start_us ? j->start_us : when_steady_us()),
-                         f->expected_at);
-        s.finish_at = MAX(dbclock_at(&p->clock, when_steady_us()), s.start_at);
+        s.event = t->attempt >= t->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
+        s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us ? j->start_us : when_steady_us()),
+                         t->expected_at);
+        s.finish_at = MAX(dbclock_at(&ctx->clock, when_steady_us()), s.start_at);
         s.error = "dqd's runner process died while the handler ran";
-        settle_queue(&p->results, &s, j->leased_us);
-        flight_end_task(j, f);
+        flight_settle_task(f, j, t, &s);
     }
-    flight_job_free(p, j);
+    flight_job_free(f, j);
 }
 
-/* Something of the handler may still run: its task is nobody's until the lease has ended. */
-static void leave_to_lease(struct poller *p, struct flight_job *j)
+/* Something of the handler may still run: no dqd has its task until the lease has ended. */
+static void leave_to_lease(struct flight *f, struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++) {
         if (j->flight[i].ended || j->flight[i].lost)
@@ -224,31 +189,30 @@ static void leave_to_lease(struct poller *p, struct flight_job *j)
             (int)j->pid);
         flight_end_task(j, &j->flight[i]);
     }
-    flight_job_free(p, j);
+    flight_job_free(f, j);
 }
 
-/* The kernel kills the leaders of the handlers with the runner that has started them, link_next
- * the rest of their sessions. */
-void report_runner_gone(struct poller *p)
+/* With the runner the kernel kills the leaders of the handlers that it has started, link_next the
+ * rest of their sessions. */
+void report_runner_gone(const struct context *ctx, struct flight *f)
 {
-    bool cleared = link_cleared(p->link);
+    bool cleared = link_cleared(ctx->link);
+    struct flight_job *j;
 
-    p->runner_gone = true;
-    p->flight.held[JOB_SHORT].count = p->flight.held[JOB_LONG].count = 0;
+    flight_unhold_all(f);
     log_event(LOG_ERROR,
               cleared ? "the runner died, its handlers are killed and their tasks taken back"
                       : "the runner is gone, but whether all its handlers are dead is not known",
-              "jobs=%zu", p->flight.count);
-    for (size_t i = 0; i < p->flight.cap; i++) {
-        struct flight_job *j = p->flight.jobs[i];
-        bool begun = j && (j->state == JOB_STARTED ||
-                           (j->state == JOB_SENT && link_job_begun(p->link, j->number)));
+              "jobs=%zu", flight_count(f));
+    for (uint32_t at = 0; (j = flight_each(f, &at));) {
+        bool begun = j->state == JOB_STARTED ||
+                     (j->state == JOB_SENT && link_job_begun(ctx->link, j->number));
 
         if (begun && cleared)
-            take_back_begun(p, j);
+            take_back_begun(ctx, f, j);
         else if (begun)
-            leave_to_lease(p, j);
-        else if (j)
-            flight_release_job(p, j, "dqd's runner process died before the start");
+            leave_to_lease(f, j);
+        else
+            flight_release_job(f, j, "dqd's runner process died before the start");
     }
 }

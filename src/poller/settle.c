@@ -1,33 +1,40 @@
 /*
- * settle.c - how attempts ended, kept until the database knows. Invariant: a result leaves the
- * queue only when the store has said whether it was applied; calling the store again with the same
- * results is safe.
+ * settle.c - how attempts ended, kept until the database has recorded it. Invariant: a result
+ * leaves the queue only when the store has reported whether it was applied; calling the store again
+ * with the same results is safe.
  */
 #include "poller/settle.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "poller/state.h"
-#include "store/rows.h"
-#include "store/settle_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
+/* Results per statement. */
 #define SETTLE_MOST 500
-/* Results wait for company: not at all when nothing else is under way, longer while a queue is
- * being worked off. */
+/* Results wait for company: not at all if nothing else is under way, longer while a queue is being
+ * worked off. */
 #define WAIT_RUNNING_US 2000
 #define WAIT_QUEUE_US 40000
-/* A claim that is due so soon after goes first: a task waits for it, and nobody for the result. */
+/* A claim that is due this soon afterwards goes first: a task waits for it, and nobody for the
+ * result. */
 #define CLAIM_SOON_US 2000
-/* What cannot be recorded is tried again after so long, then twice as long each time. */
+/* A result that cannot be recorded is tried again after this time, then after twice as long each
+ * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
+/* A lock that is gone by then is not worth a line in the log. */
 #define SAY_AFTER_US INT64_C(1000000)
+/* A result that could not be recorded for this many leases is no longer waited for. */
+#define RESULT_LEASES 10
+
+void settle_init(struct settle_results *q, const struct context *ctx)
+{
+    *q = (struct settle_results){.ctx = ctx};
+}
 
 void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us)
 {
@@ -54,15 +61,15 @@ static void item_done(struct settle_item *r)
 }
 
 /* The first that is not kept back, and how many these are; the earliest time of one that is. */
-static size_t waiting(const struct poller *p, const struct settle_item **ret_first,
+static size_t waiting(const struct settle_results *q, const struct settle_item **ret_first,
                       int64_t *ret_again_us)
 {
     size_t n = 0;
 
     *ret_first = NULL;
     *ret_again_us = NEVER_US;
-    for (size_t i = 0; i < p->results.count; i++) {
-        const struct settle_item *r = &p->results.items[i];
+    for (size_t i = 0; i < q->count; i++) {
+        const struct settle_item *r = &q->items[i];
 
         if (!r->again_us && n++ == 0)
             *ret_first = r;
@@ -72,50 +79,49 @@ static size_t waiting(const struct poller *p, const struct settle_item **ret_fir
     return n;
 }
 
-int64_t settle_next(const struct poller *p)
+int64_t settle_next(const struct settle_results *q, const struct settle_load *load)
 {
     const struct settle_item *first;
-    int64_t again_us, at, claim_us;
-    size_t n = waiting(p, &first, &again_us);
+    int64_t again_us, at;
+    size_t n = waiting(q, &first, &again_us);
 
     if (n == 0)
         return again_us;
-    if (n >= SETTLE_MOST || p->phase != PHASE_RUN)
+    if (n >= SETTLE_MOST || q->ctx->ending)
         return 0;
-    at = first->queued_us + (p->flight.count == 0                ? 0
-                             : p->flight.count > p->look.running ? WAIT_QUEUE_US
-                                                                 : WAIT_RUNNING_US);
-    claim_us = p->claims.recover ? NEVER_US : look_when(&p->look);
-    if (claim_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
+    at = first->queued_us + (load->jobs == 0              ? 0
+                             : load->jobs > load->running ? WAIT_QUEUE_US
+                                                          : WAIT_RUNNING_US);
+    if (load->next_us < at + CLAIM_SOON_US && at < first->queued_us + WAIT_QUEUE_US) {
         int64_t now_us = when_steady_us();
 
-        at = MAX(claim_us, now_us) + CLAIM_SOON_US;
+        at = MAX(load->next_us, now_us) + CLAIM_SOON_US;
         if (at > first->queued_us + WAIT_QUEUE_US)
             at = first->queued_us + WAIT_QUEUE_US;
     }
     return MIN(at, again_us);
 }
 
-static void count(struct poller *p, const struct settlement *s, bool applied)
+static void count(struct settle_results *q, const struct settlement *s, bool applied)
 {
-    if (!applied) {
+    const struct task_transition *t = task_transition(s->event);
+
+    if (!applied)
         log_event(LOG_NOTE, "result not recorded: the task was cancelled or taken back meanwhile",
                   "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version,
                   task_outcome_name((int)s->outcome));
-        return;
-    }
-    if (s->event == TASK_SUCCEED)
-        p->results.done++;
-    else if (s->event == TASK_GIVE_UP)
-        p->results.failed++;
-    else if (s->event == TASK_TRY_LATER || s->event == TASK_TAKE_BACK)
-        p->results.retried++;
+    else if (t->to == TASK_DONE)
+        q->done++;
+    else if (t->to == TASK_FAILED)
+        q->failed++;
+    else if (!t->unstarted)
+        q->retried++;
 }
 
 /* The server refused the data of a result: it is settled without its text, so that an odd byte does
  * not cost the result. */
-static bool settle_bare(struct poller *p, const struct settlement *s, const struct rows_fault *f,
-                        bool *applied)
+static bool settle_bare(const struct context *ctx, const struct settlement *s,
+                        const struct rows_fault *f, bool *applied)
 {
     struct settlement bare = *s;
     struct err err;
@@ -125,8 +131,9 @@ static bool settle_bare(struct poller *p, const struct settlement *s, const stru
     bare.output = NULL;
     bare.output_size = 0;
     bare.error = s->error ? "(the text could not be stored)" : NULL;
-    if (settle_store_settle(p->db, &p->owner, &bare, 1, p->conf->dqd.history == CONF_HISTORY_ALL,
-                            false, applied, NULL, &err) < 0)
+    if (settle_store_settle(ctx->db, &ctx->owner, &bare, 1,
+                            ctx->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL,
+                            &err) < 0)
         return false;
     log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id,
               log_quote(f->err.text));
@@ -135,10 +142,10 @@ static bool settle_bare(struct poller *p, const struct settlement *s, const stru
 
 /* It stays in the queue, and is tried again after a while that grows; others are settled
  * meanwhile. */
-static void keep_back(struct poller *p, struct settle_item *r, const struct rows_fault *f,
+static void keep_back(const struct context *ctx, struct settle_item *r, const struct rows_fault *f,
                       int64_t now_us)
 {
-    int64_t most_us = p->conf->dqd.lease_ms * 1000 / 8;
+    int64_t most_us = context_lease_us(ctx) / 8;
 
     if (most_us > HOLD_MOST_US)
         most_us = HOLD_MOST_US;
@@ -156,15 +163,15 @@ static void keep_back(struct poller *p, struct settle_item *r, const struct rows
 /* The first of those whose time has come, by their place in the queue; those that were kept
  * back only when there are no others, so that the locks of the ones are never waited for by
  * the others. */
-static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_kept)
+static size_t choose(const struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
     size_t n = 0;
 
     for (int kept = 0; n == 0 && kept <= 1; kept++) {
-        for (size_t i = 0; i < p->results.count && n < SETTLE_MOST; i++)
-            if (kept ? p->results.items[i].again_us && p->results.items[i].again_us <= now_us
-                     : !p->results.items[i].again_us)
+        for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++)
+            if (kept ? q->items[i].again_us && q->items[i].again_us <= now_us
+                     : !q->items[i].again_us)
                 at[n++] = i;
         *ret_kept = kept == 1;
     }
@@ -172,52 +179,53 @@ static size_t choose(const struct poller *p, size_t at[SETTLE_MOST], bool *ret_k
 }
 
 /* Takes what is settled out of the queue. */
-static void remove_settled(struct poller *p, const size_t *at, const bool *stays, size_t n)
+static void remove_settled(struct settle_results *q, const size_t *at, const bool *stays, size_t n)
 {
     size_t kept = 0, k = 0;
 
-    for (size_t i = 0; i < p->results.count; i++) {
+    for (size_t i = 0; i < q->count; i++) {
         bool settled = k < n && at[k] == i && !stays[k];
 
         k += k < n && at[k] == i;
         if (settled)
-            item_done(&p->results.items[i]);
+            item_done(&q->items[i]);
         else
-            p->results.items[kept++] = p->results.items[i];
+            q->items[kept++] = q->items[i];
     }
-    p->results.count = kept;
+    q->count = kept;
 }
 
-int settle_flush(struct poller *p, struct err *err)
+int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
 {
+    const struct context *ctx = q->ctx;
     size_t at[SETTLE_MOST];
     struct settlement s[SETTLE_MOST] = {0};
     bool applied[SETTLE_MOST] = {false}, stays[SETTLE_MOST] = {false};
     struct rows_faults faults = {0};
-    bool put_back = false, kept;
-    size_t n = choose(p, at, &kept);
+    bool back = false, kept;
+    size_t n = choose(q, at, &kept);
     int rc;
 
     for (size_t i = 0; i < n; i++) {
-        s[i] = p->results.items[at[i]].s;
-        put_back |= task_transition(s[i].event)->to == TASK_PENDING;
+        s[i] = q->items[at[i]].s;
+        back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
-    rc = settle_store_settle(p->db, &p->owner, s, n, p->conf->dqd.history == CONF_HISTORY_ALL, kept,
-                             applied, &faults, err);
+    rc = settle_store_settle(ctx->db, &ctx->owner, s, n, ctx->conf->dqd.history == CONF_HISTORY_ALL,
+                             kept, applied, &faults, err);
     if (rc < 0)
         goto out;
     for (size_t i = 0; i < faults.count; i++) {
         size_t k = faults.items[i].at;
 
-        stays[k] = !settle_bare(p, &s[k], &faults.items[i], &applied[k]);
+        stays[k] = !settle_bare(ctx, &s[k], &faults.items[i], &applied[k]);
         if (stays[k])
-            keep_back(p, &p->results.items[at[k]], &faults.items[i], when_steady_us());
+            keep_back(ctx, &q->items[at[k]], &faults.items[i], when_steady_us());
     }
     for (size_t i = 0; i < n; i++)
         if (!stays[i])
-            count(p, &s[i], applied[i]);
-    remove_settled(p, at, stays, n);
-    look_settled(&p->look, put_back, p->flight.count == 0);
+            count(q, &s[i], applied[i]);
+    remove_settled(q, at, stays, n);
+    *ret_back = back;
 out:
     rows_faults_done(&faults);
     return rc;
@@ -229,6 +237,53 @@ bool settle_stuck(const struct settle_results *q, int64_t since_us)
         if (!q->items[i].again_us || q->items[i].queued_us > since_us)
             return false;
     return q->count > 0;
+}
+
+size_t settle_count(const struct settle_results *q)
+{
+    return q->count;
+}
+
+void settle_ids(const struct settle_results *q, uint64_t *ids)
+{
+    for (size_t i = 0; i < q->count; i++)
+        ids[i] = q->items[i].s.id;
+}
+
+/* --- leases --- */
+
+static bool keeps_lease(const struct settle_results *q, const struct settle_item *r)
+{
+    return r->leased_us - r->queued_us < RESULT_LEASES * context_lease_us(q->ctx);
+}
+
+int64_t settle_leased_us(const struct settle_results *q)
+{
+    int64_t oldest_us = NEVER_US;
+
+    for (size_t i = 0; i < q->count; i++)
+        if (keeps_lease(q, &q->items[i]))
+            oldest_us = MIN(oldest_us, q->items[i].leased_us);
+    return oldest_us;
+}
+
+size_t settle_refs(const struct settle_results *q, int64_t old_us, struct claim_ref *refs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].leased_us <= old_us && keeps_lease(q, &q->items[i]))
+            refs[n++] = (struct claim_ref){q->items[i].s.id, q->items[i].s.version};
+    return n;
+}
+
+void settle_renewed(struct settle_results *q, int64_t old_us, int64_t sent_us,
+                    const struct rows_faults *faults)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].leased_us <= old_us && keeps_lease(q, &q->items[i]) &&
+            !rows_faults_find(faults, q->items[i].s.id))
+            q->items[i].leased_us = sent_us;
 }
 
 void settle_free(struct settle_results *q)

@@ -1,16 +1,16 @@
 /*
- * settle.h - how attempts ended, kept until the database knows.
+ * settle.h - how attempts ended, kept until the database has recorded it.
  */
 #ifndef DQ_POLLER_SETTLE_H
 #define DQ_POLLER_SETTLE_H
 
+#include "poller/context.h"
+#include "store/rows.h"
 #include "store/settle_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct poller;
 
 struct settle_item {
     struct settlement s; /* error and output are owned */
@@ -22,18 +22,50 @@ struct settle_item {
 };
 
 struct settle_results {
+    const struct context *ctx;
     struct settle_item *items;
     size_t count, cap;
     uint64_t done, failed, retried; /* recorded since the start */
 };
 
-/* Copies error and output. leased_us: when the claim or the last renewal was sent. */
-void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us);
-/* The duty. */
-int64_t settle_next(const struct poller *p);
-int settle_flush(struct poller *p, struct err *err);
-/* nothing waits but what could not be recorded since then */
-bool settle_stuck(const struct settle_results *q, int64_t since_us);
+void settle_init(struct settle_results *q, const struct context *ctx);
 void settle_free(struct settle_results *q);
+
+/* Queues a result; copies error and output. leased_us: when the claim or the last renewal of the
+ * task was sent. */
+void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us);
+/* Results that are not recorded yet. */
+size_t settle_count(const struct settle_results *q);
+/* Puts their task ids into ids[], which has room for settle_count. */
+void settle_ids(const struct settle_results *q, uint64_t *ids);
+/* Whether there are results, and none of them but such as could not be recorded since then. */
+bool settle_stuck(const struct settle_results *q, int64_t since_us);
+
+/* --- the duty --- */
+
+/* What else dqd is busy with, for which results wait a little. */
+struct settle_load {
+    size_t jobs;     /* claimed or running */
+    size_t running;  /* of these: started */
+    int64_t next_us; /* when tasks are claimed next; NEVER_US: not at the moment */
+};
+/* When results are to be recorded: the sooner, the less else there is to do. */
+int64_t settle_next(const struct settle_results *q, const struct settle_load *load);
+/* Records the results whose time has come, at most one statement's worth. *ret_back: some of the
+ * tasks became pending again. Asks the database. 0 or a negative code with err: all stay queued. */
+int settle_flush(struct settle_results *q, bool *ret_back, struct err *err);
+
+/* --- leases of tasks whose result waits: renewed like those of tasks that run, so that nobody
+ * repeats what has been done --- */
+
+/* When the claim or last renewal of the oldest of them was sent; NEVER_US: there is none. Results
+ * that have waited for too many leases are left out, here and below. */
+int64_t settle_leased_us(const struct settle_results *q);
+/* Puts those last renewed at or before old_us into refs[], which has room for settle_count. Returns
+ * how many. */
+size_t settle_refs(const struct settle_results *q, int64_t old_us, struct claim_ref *refs);
+/* All that settle_refs reported, but for these faults, was renewed by a statement sent then. */
+void settle_renewed(struct settle_results *q, int64_t old_us, int64_t sent_us,
+                    const struct rows_faults *faults);
 
 #endif

@@ -1,29 +1,38 @@
 /*
- * tags.c - the tags that the poller knows of. Invariant: poller.tags is sorted by name, an entry
- * with jobs is never removed, and those with a handler are known to look.c.
+ * tags.c - the tags that the poller knows of, and the handlers that they have. Invariant: they are
+ * sorted by name, one with jobs is never removed, and those with a handler are known to look.c.
  */
 #include "poller/tags.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "poller/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A tag without handler is named in the log this often: it may be meant for another host. */
 #define WARN_EVERY_US INT64_C(600000000)
-#define WARN_MOST 10 /* at a time */
+/* And no more of them at a time: applications can make any number of tags. */
+#define WARN_MOST 10
+/* A tag without tasks and jobs is forgotten after that, so that memory stays flat: what is known of
+ * it (rests, locked rows) is stale by then. */
 #define FORGET_US INT64_C(600000000)
 
+void tags_init(struct tag_set *set, struct look *look, const char *const *globs,
+               struct handlers *handlers)
+{
+    *set = (struct tag_set){.look = look, .globs = globs, .table = handlers_table_new(handlers)};
+}
+
 /* Among the first `count`, which are sorted. */
-static size_t find(const struct poller *p, size_t count, const char *name, bool *found)
+static size_t find(const struct tag_set *set, size_t count, const char *name, bool *found)
 {
     size_t low = 0, high = count;
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        int c = strcmp(p->tags.items[mid]->name, name);
+        int c = strcmp(set->items[mid]->name, name);
 
         if (c == 0) {
             *found = true;
@@ -38,21 +47,31 @@ static size_t find(const struct poller *p, size_t count, const char *name, bool 
     return low;
 }
 
-static bool selected(const struct poller *p, const char *name)
+static bool selected(const struct tag_set *set, const char *name)
 {
-    if (!p->o->tags)
+    if (!set->globs)
         return true;
-    for (const char *const *g = p->o->tags; *g; g++)
+    for (const char *const *g = set->globs; *g; g++)
         if (task_tag_glob(*g, name))
             return true;
     return false;
 }
 
-static int match(const struct poller *p, const struct tag_state *t)
+static int match(const struct tag_set *set, const struct tag_state *t)
 {
     return t->selected && !strchr(t->name, TASK_TAG_NUL)
-               ? handlers_match(p->table->handlers, t->name)
+               ? handlers_match(set->table->handlers, t->name)
                : -1;
+}
+
+struct handlers_table *tags_table(const struct tag_set *set)
+{
+    return set->table;
+}
+
+const struct handler *tags_handler(const struct tag_set *set, const struct tag_state *t)
+{
+    return t->handler >= 0 ? &set->table->handlers->items[t->handler] : NULL;
 }
 
 struct tag_state *tags_of(struct look_tag *t)
@@ -60,92 +79,96 @@ struct tag_state *tags_of(struct look_tag *t)
     return (struct tag_state *)t;
 }
 
-static void look_at(struct poller *p, struct tag_state *t)
+static void look_at(struct tag_set *set, struct tag_state *t)
 {
-    const struct handler *h = t->handler >= 0 ? &p->table->handlers->items[t->handler] : NULL;
+    const struct handler *h = tags_handler(set, t);
 
     if (!h)
         return;
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
     t->look.limited = h->global_max_running > 0;
-    look_add_tag(&p->look, &t->look);
+    look_add_tag(set->look, &t->look);
 }
 
-static void look_at_all(struct poller *p)
+static void look_at_all(struct tag_set *set)
 {
-    look_forget_tags(&p->look);
-    for (size_t i = 0; i < p->tags.count; i++)
-        look_at(p, p->tags.items[i]);
+    look_forget_tags(set->look);
+    for (size_t i = 0; i < set->count; i++)
+        look_at(set, set->items[i]);
 }
 
-/* Makes a tag at an index of poller.tags. */
-static struct tag_state *insert(struct poller *p, size_t at, const char *name)
+/* Makes a tag at that index. */
+static struct tag_state *insert(struct tag_set *set, size_t at, const char *name)
 {
     struct tag_state *t = mem_zero(1, sizeof *t);
 
-    if (p->tags.count == p->tags.cap) {
-        p->tags.cap = p->tags.cap ? 2 * p->tags.cap : 16;
-        p->tags.items = mem_resize(p->tags.items, p->tags.cap, sizeof(struct tag_state *));
+    if (set->count == set->cap) {
+        set->cap = set->cap ? 2 * set->cap : 16;
+        set->items = mem_resize(set->items, set->cap, sizeof(struct tag_state *));
     }
-    memmove(&p->tags.items[at + 1], &p->tags.items[at],
-            (p->tags.count - at) * sizeof(struct tag_state *));
+    memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
-    t->selected = selected(p, name);
-    t->handler = match(p, t);
+    t->selected = selected(set, name);
+    t->handler = match(set, t);
     t->look.next_at = TASK_TIME_NONE;
-    p->tags.items[at] = t;
-    p->tags.count++;
+    set->items[at] = t;
+    set->count++;
     return t;
 }
 
-struct tag_state *tags_named(struct poller *p, const char *name)
+struct tag_state *tags_named(struct tag_set *set, const char *name)
 {
     bool found;
-    size_t at = find(p, p->tags.count, name, &found);
+    size_t at = find(set, set->count, name, &found);
     struct tag_state *t;
 
     if (found)
-        return p->tags.items[at];
-    t = insert(p, at, name);
-    look_at(p, t);
+        return set->items[at];
+    t = insert(set, at, name);
+    look_at(set, t);
     return t;
 }
 
-void tags_rematch(struct poller *p)
+void tags_set_handlers(struct tag_set *set, struct handlers *handlers)
 {
-    for (size_t i = 0; i < p->tags.count; i++) {
-        struct tag_state *t = p->tags.items[i];
+    handlers_table_release(set->table);
+    set->table = handlers_table_new(handlers);
+    for (size_t i = 0; i < set->count; i++) {
+        struct tag_state *t = set->items[i];
 
-        t->handler = match(p, t);
+        t->handler = match(set, t);
         look_tag_handler_changed(&t->look);
         t->warned_us = 0;
     }
-    look_at_all(p);
+    look_at_all(set);
 }
 
-/* Tags come and go: what has no tasks and no jobs for ten minutes is forgotten, so that memory
- * stays flat. */
-static void forget(struct poller *p, int64_t now_us)
+static void free_tag(struct tag_state *t)
+{
+    aside_done(&t->aside);
+    free(t->name);
+    free(t);
+}
+
+static void forget(struct tag_set *set, int64_t now_us)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < p->tags.count; i++) {
-        struct tag_state *t = p->tags.items[i];
+    for (size_t i = 0; i < set->count; i++) {
+        struct tag_state *t = set->items[i];
 
         if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US &&
             now_us > t->look.rest_until_us) {
-            aside_done(&t->aside);
-            free(t->name);
-            free(t);
+            free_tag(t);
         } else {
-            p->tags.items[kept++] = t;
+            set->items[kept++] = t;
         }
     }
-    p->tags.count = kept;
+    set->count = kept;
 }
 
-/* Each by its name, as long as they are few. */
+/* Each by its name, while they are few. */
 static void warn_unhandled(struct tag_state *t, size_t *warned, int64_t now_us)
 {
     if (t->warned_us && now_us - t->warned_us < WARN_EVERY_US)
@@ -162,39 +185,41 @@ static int by_name(const void *a, const void *b)
 }
 
 /* New tags stand behind the others until the end: many at once are sorted once. */
-void tags_take_all(struct poller *p, int64_t now_us)
+void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t now_us)
 {
-    size_t known = p->tags.count, warned = 0;
+    size_t known = set->count, warned = 0;
 
+    set->looked_at = peek->now_us / 1000;
     for (size_t i = 0; i < known; i++)
-        look_saw_next(&p->look, &p->tags.items[i]->look, TASK_TIME_NONE, now_us);
-    for (size_t i = 0; i < p->claims.peek.count; i++) {
-        const struct claim_peek_tag *seen = &p->claims.peek.tags[i];
+        look_saw_next(set->look, &set->items[i]->look, TASK_TIME_NONE, now_us);
+    for (size_t i = 0; i < peek->count; i++) {
+        const struct claim_peek_tag *seen = &peek->tags[i];
         bool found;
-        size_t at = find(p, known, seen->tag, &found);
-        struct tag_state *t = found ? p->tags.items[at] : insert(p, p->tags.count, seen->tag);
+        size_t at = find(set, known, seen->tag, &found);
+        struct tag_state *t = found ? set->items[at] : insert(set, set->count, seen->tag);
 
         t->seen_us = now_us;
-        look_saw_next(&p->look, &t->look, seen->next_at, now_us);
-        if (t->handler < 0 && t->selected && seen->next_at <= p->claims.peek.now_us / 1000)
+        look_saw_next(set->look, &t->look, seen->next_at, now_us);
+        if (t->handler < 0 && t->selected && seen->next_at <= set->looked_at)
             warn_unhandled(t, &warned, now_us);
     }
     if (warned > WARN_MOST)
         log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu",
                   warned - WARN_MOST);
-    if (p->tags.count > known)
-        qsort(p->tags.items, p->tags.count, sizeof(struct tag_state *), by_name);
-    forget(p, now_us);
-    look_at_all(p);
+    if (set->count > known)
+        qsort(set->items, set->count, sizeof(struct tag_state *), by_name);
+    forget(set, now_us);
+    look_at_all(set);
 }
 
-void tags_take_news(struct poller *p, int64_t now_us)
+void tags_take_news(struct tag_set *set, const struct claim_peek *peek, int64_t now_us)
 {
-    for (size_t i = 0; i < p->claims.peek.count; i++) {
-        struct tag_state *t = tags_named(p, p->claims.peek.tags[i].tag);
+    set->looked_at = peek->now_us / 1000;
+    for (size_t i = 0; i < peek->count; i++) {
+        struct tag_state *t = tags_named(set, peek->tags[i].tag);
 
         t->seen_us = now_us;
-        look_tag_new(&t->look, p->claims.peek.tags[i].next_at);
+        look_tag_new(&t->look, peek->tags[i].next_at);
     }
 }
 
@@ -211,14 +236,21 @@ void tags_rest(struct tag_state *t, const char *why)
             when_format_duration(text, rest_us / 1000), log_quote(why));
 }
 
-void tags_free(struct poller *p)
+struct tag_state *tags_each(const struct tag_set *set, size_t *at)
 {
-    for (size_t i = 0; i < p->tags.count; i++) {
-        aside_done(&p->tags.items[i]->aside);
-        free(p->tags.items[i]->name);
-        free(p->tags.items[i]);
-    }
-    aside_done(&p->upkeep.aside);
-    free(p->upkeep.after);
-    free(p->tags.items);
+    return *at < set->count ? set->items[(*at)++] : NULL;
+}
+
+bool tags_is_due(const struct tag_set *set, const struct tag_state *t)
+{
+    return t->look.next_at != TASK_TIME_NONE && t->look.next_at <= set->looked_at;
+}
+
+void tags_free(struct tag_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        free_tag(set->items[i]);
+    free(set->items);
+    handlers_table_release(set->table);
+    *set = (struct tag_set){0};
 }

@@ -1,47 +1,72 @@
 /*
- * tags.h - the tags that the poller knows of.
+ * tags.h - the tags that the poller knows of, and the handlers that they have.
  */
 #ifndef DQ_POLLER_TAGS_H
 #define DQ_POLLER_TAGS_H
 
+#include "conf/handlers.h"
 #include "poller/aside.h"
+#include "poller/handlers_table.h"
 #include "poller/look.h"
+#include "store/peek_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct poller;
-
 /* What this poller knows of a tag. */
 struct tag_state {
     struct look_tag look; /* the first, so that tags_of finds the rest */
     char *name;
-    int handler;        /* index in the current table; -1: none, or left out by --tag */
-    bool selected;      /* by --tag */
-    int64_t seen_us;    /* last look that had it */
-    int64_t warned_us;  /* last time the log said that it has no handler; 0: never */
+    int handler;       /* index in the current table; -1: none, or left out by --tag */
+    bool selected;     /* by --tag */
+    int64_t seen_us;   /* last look that had it */
+    int64_t warned_us; /* last time the log said that it has no handler; 0: never */
+    /* of care.c: */
     struct aside aside; /* due tasks whose rows could not be changed */
     int64_t careful_us; /* until then a claim looks for locked rows first */
-    /* until then it brings no bodies: some body_size of this tag was a lie */
-    int64_t bare_us;
-    int64_t limit_since_us; /* since when its row of dq_tag is locked by somebody; 0: it is not */
-    int64_t limit_said_us;  /* when that was logged; 0: it was not */
+    int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
+    int64_t
+        limit_since_us; /* since when another session has locked its row of dq_tag; 0: it has not */
+    int64_t limit_said_us; /* when that was logged; 0: it was not */
 };
 
 struct tag_set {
-    struct tag_state **items; /* by name */
+    struct look *look;
+    const char *const *globs;     /* --tag */
+    struct handlers_table *table; /* current */
+    struct tag_state **items;     /* by name */
     size_t count, cap;
+    int64_t looked_at; /* the last look, on the database's clock */
 };
 
-struct tag_state *tags_named(struct poller *p, const char *name); /* made when new; never NULL */
-/* the handlers table has changed */
-void tags_rematch(struct poller *p);
+/* Takes the handlers over. globs: only tags that match one, NULL-terminated, the caller's; NULL:
+ * all tags. Tags with a handler are reported to look. */
+void tags_init(struct tag_set *set, struct look *look, const char *const *globs,
+               struct handlers *handlers);
+void tags_free(struct tag_set *set);
+
+/* Replaces the handlers, which are taken over, and matches all tags with them. */
+void tags_set_handlers(struct tag_set *set, struct handlers *handlers);
+/* The current handlers; jobs keep the table that they were started from. */
+struct handlers_table *tags_table(const struct tag_set *set);
+/* NULL: none here. */
+const struct handler *tags_handler(const struct tag_set *set, const struct tag_state *t);
+
+/* The tag of that name, created if it is new; never NULL. Valid until the next tags_take_all, while
+ * it has jobs also after that. */
+struct tag_state *tags_named(struct tag_set *set, const char *name);
 struct tag_state *tags_of(struct look_tag *t);
-/* claims.peek has the next task of each tag */
-void tags_take_all(struct poller *p, int64_t now_us);
-void tags_take_news(struct poller *p, int64_t now_us); /* claims.peek has only some of the tasks */
-void tags_rest(struct tag_state *t, const char *why);  /* its handler could not be started */
-void tags_free(struct poller *p);
+/* All tags, one per call: begin with *at = 0; NULL: that was all. */
+struct tag_state *tags_each(const struct tag_set *set, size_t *at);
+/* Whether some of its tasks were due at the last look and have not been claimed since. */
+bool tags_is_due(const struct tag_set *set, const struct tag_state *t);
+
+/* A look found the next task of each tag. Tags that have long been without tasks are forgotten. */
+void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t now_us);
+/* A look found the next one of some of the tasks. */
+void tags_take_news(struct tag_set *set, const struct claim_peek *peek, int64_t now_us);
+/* Its handler could not be started: the tag rests. Logged. */
+void tags_rest(struct tag_state *t, const char *why);
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * upkeep.c - what any poller does for all: taking back tasks whose owner is gone, deleting what has
- * been finished long enough.
+ * upkeep.c - what any poller does for all: takes back tasks whose owner is gone, deletes tasks that
+ * have been finished for long enough.
  */
 #include "poller/upkeep.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "poller/state.h"
 #include "store/lease_store.h"
 #include "store/retention_store.h"
 #include "store/rows.h"
@@ -16,50 +15,68 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
+/* Tasks taken back at a time. */
 #define REAP_MOST 500
+/* Two seconds on top of a lease are not noticed, and a query this often costs nothing. */
 #define REAP_EVERY_US INT64_C(2000000)
-#define REAP_SHARE 500
+/* A look for ended leases that takes long is made less often: one part in so many of the time, at
+ * most as rarely as this. */
+#define REAP_PART 500
 #define REAP_RARE_US INT64_C(10000000)
-/* A tag without handler here is left to those that have one, but not for ever. */
+/* A tag without handler here is left this long to pollers that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
+/* Finished tasks are deleted in small steps, so that no lock is held for long, and claims have
+ * their turn after so many. */
 #define SWEEP_STEP 500
 #define SWEEP_STEPS 20
 #define SWEEP_AGAIN_US INT64_C(1000000)
 
-int64_t upkeep_reap_next(const struct poller *p)
+void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
+                 struct tag_set *tags)
 {
-    return p->phase == PHASE_RUN && p->clock.known ? p->upkeep.reap_us : NEVER_US;
+    *u = (struct upkeep){.ctx = ctx, .look = look, .tags = tags};
+}
+
+void upkeep_free(struct upkeep *u)
+{
+    aside_done(&u->aside);
+    free(u->after);
+    u->after = NULL;
+}
+
+int64_t upkeep_reap_next(const struct upkeep *u)
+{
+    return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;
 }
 
 /* Whether we may take the task back, and if so, whether it has failed for good. */
-static bool judge(struct poller *p, const struct task *t, int64_t now_at, bool *ret_give_up)
+static bool judge(struct tag_set *tags, const struct task *t, int64_t now_at, bool *ret_give_up)
 {
-    int handler = tags_named(p, t->tag)->handler;
+    const struct handler *h = tags_handler(tags, tags_named(tags, t->tag));
 
     *ret_give_up = t->max_attempts && t->attempt >= t->max_attempts;
-    if (handler < 0)
+    if (!h)
         return t->lease_until_at < now_at - UNHANDLED_GRACE_MS;
-    if (p->table->handlers->items[handler].on_lease_expiry == HANDLER_EXPIRY_FAIL)
+    if (h->on_lease_expiry == HANDLER_EXPIRY_FAIL)
         *ret_give_up = true;
     return true;
 }
 
-/* It passes over what old snapshots of other sessions keep: where that takes long (twice in a row:
- * once is chance), it is done seldom. */
-static void plan_reap(struct poller *p, int64_t now_us, int64_t cost_us)
+/* The look passes over rows that old snapshots of other sessions keep. If that takes long (twice in
+ * a row: once is chance), it is made seldom. */
+static void plan_reap(struct upkeep *u, int64_t now_us, int64_t cost_us)
 {
-    int64_t dear_us = MIN(cost_us, p->upkeep.reap_cost_us), wait_us = dear_us * REAP_SHARE;
+    int64_t dear_us = MIN(cost_us, u->reap_cost_us), wait_us = dear_us * REAP_PART;
 
-    p->upkeep.reap_cost_us = cost_us;
-    p->upkeep.reap_us = now_us + REAP_EVERY_US * 3 / 4 +
-                        (int64_t)(poller_random() % (REAP_EVERY_US / 2)) +
-                        (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
+    u->reap_cost_us = cost_us;
+    u->reap_us = now_us + REAP_EVERY_US * 3 / 4 +
+                 (int64_t)(context_random() % (REAP_EVERY_US / 2)) +
+                 (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
 }
 
-/* Keeps those that are ours to take back; give_up[] is by their new place. Of many that are not,
- * the next look begins behind the last one's tag: all of that tag would only be in the way of
- * others. */
-static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, int64_t now_at)
+/* Keeps those that are ours to take back; give_up[] is by their new place. If many are not, the
+ * next look begins behind the last one's tag, whose tasks would only be in the way of others. */
+static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, int64_t now_at)
 {
     const char *left = NULL;
     size_t kept = 0;
@@ -67,7 +84,7 @@ static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, i
     for (size_t i = 0; i < l->count; i++) {
         struct task *t = &l->items[i];
 
-        if (judge(p, t, now_at, &give_up[kept])) {
+        if (judge(u->tags, t, now_at, &give_up[kept])) {
             struct task swap = l->items[kept];
 
             l->items[kept++] = *t;
@@ -76,8 +93,8 @@ static void keep_judged(struct poller *p, struct task_array *l, bool *give_up, i
             left = t->tag;
         }
     }
-    free(p->upkeep.after);
-    p->upkeep.after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
+    free(u->after);
+    u->after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
     for (size_t i = kept; i < l->count; i++)
         task_done(&l->items[i]);
     l->count = kept;
@@ -96,9 +113,9 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
     }
 }
 
-static void log_left(struct poller *p, int64_t now_us)
+static void log_left(struct upkeep *u, int64_t now_us)
 {
-    struct aside *a = &p->upkeep.aside;
+    struct aside *a = &u->aside;
 
     if (aside_news(a, now_us))
         log_event(a->last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
@@ -109,48 +126,49 @@ static void log_left(struct poller *p, int64_t now_us)
         log_event(LOG_INFO, "no task is left that cannot be taken back", "%s", "");
 }
 
-int upkeep_reap(struct poller *p, struct err *err)
+int upkeep_reap(struct upkeep *u, struct err *err)
 {
     struct task_array expired = {0};
     struct rows_faults faults = {0};
-    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = p->upkeep.aside.count > 0;
+    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = u->aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
-    size_t aside_count = aside_ids(&p->upkeep.aside, now_us, &aside);
+    size_t aside_count = aside_ids(&u->aside, now_us, &aside);
     int rc =
-        lease_store_expired(p->db, p->upkeep.after, aside, aside_count, REAP_MOST, &expired, err);
+        lease_store_expired(u->ctx->db, u->after, aside, aside_count, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
         return rc;
-    plan_reap(p, now_us, when_steady_us() - now_us);
-    keep_judged(p, &expired, give_up, dbclock_at(&p->clock, now_us));
+    plan_reap(u, now_us, when_steady_us() - now_us);
+    keep_judged(u, &expired, give_up, dbclock_at(&u->ctx->clock, now_us));
     if (expired.count) {
-        rc = lease_store_take_back(p->db, &expired, give_up, careful, taken, &faults, err);
+        rc = lease_store_take_back(u->ctx->db, &expired, give_up, careful, taken, &faults, err);
         log_taken(&expired, give_up, taken);
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
-                aside_forget(&p->upkeep.aside, expired.items[i].id);
-        aside_put_all(&p->upkeep.aside, &faults, when_steady_us());
+                aside_forget(&u->aside, expired.items[i].id);
+        aside_put_all(&u->aside, &faults, when_steady_us());
         if (faults.count < expired.count)
-            look_reaped(&p->look);
+            look_reaped(u->look);
     }
-    log_left(p, when_steady_us());
+    log_left(u, when_steady_us());
     rows_faults_done(&faults);
     task_array_done(&expired);
     return rc;
 }
 
-int64_t upkeep_retention_next(const struct poller *p)
+int64_t upkeep_retention_next(const struct upkeep *u)
 {
-    return p->phase == PHASE_RUN ? p->upkeep.retention_us : NEVER_US;
+    return u->ctx->ending ? NEVER_US : u->retention_us;
 }
 
-static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size_t *ret_deleted,
+static int sweep(struct upkeep *u, enum task_status status, int64_t age_ms, size_t *ret_deleted,
                  struct err *err)
 {
     struct rows_faults faults = {0};
-    int rc = retention_store_expire(p->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
+    int rc =
+        retention_store_expire(u->ctx->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
 
     if (faults.count)
         log_event(LOG_WARN, "old tasks cannot be deleted, the others are",
@@ -160,14 +178,14 @@ static int sweep(struct poller *p, enum task_status status, int64_t age_ms, size
     return rc;
 }
 
-int upkeep_retention(struct poller *p, struct err *err)
+int upkeep_retention(struct upkeep *u, struct err *err)
 {
     const struct {
         enum task_status status;
         int64_t age_ms;
-    } kinds[] = {{TASK_DONE, p->conf->retention.done_ms},
-                 {TASK_FAILED, p->conf->retention.failed_ms},
-                 {TASK_CANCELLED, p->conf->retention.cancelled_ms}};
+    } kinds[] = {{TASK_DONE, u->ctx->conf->retention.done_ms},
+                 {TASK_FAILED, u->ctx->conf->retention.failed_ms},
+                 {TASK_CANCELLED, u->ctx->conf->retention.cancelled_ms}};
     bool more = false;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -175,14 +193,14 @@ int upkeep_retention(struct poller *p, struct err *err)
 
         for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP;
              step++) {
-            int rc = sweep(p, kinds[i].status, kinds[i].age_ms, &deleted, err);
+            int rc = sweep(u, kinds[i].status, kinds[i].age_ms, &deleted, err);
 
             if (rc < 0)
                 return rc;
         }
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
-    p->upkeep.retention_us =
-        when_steady_us() + (more ? SWEEP_AGAIN_US : p->conf->retention.interval_ms * 1000);
+    u->retention_us =
+        when_steady_us() + (more ? SWEEP_AGAIN_US : u->ctx->conf->retention.interval_ms * 1000);
     return 0;
 }

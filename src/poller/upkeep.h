@@ -6,12 +6,16 @@
 
 #include "base/err.h"
 #include "poller/aside.h"
+#include "poller/context.h"
+#include "poller/look.h"
+#include "poller/tags.h"
 
 #include <stdint.h>
 
-struct poller;
-
 struct upkeep {
+    const struct context *ctx;
+    struct look *look;
+    struct tag_set *tags;
     int64_t reap_us, retention_us; /* when that is due */
     int64_t reap_cost_us;          /* of the last look for ended leases */
     /* the next look for ended leases begins behind this tag; NULL: with the first */
@@ -19,9 +23,17 @@ struct upkeep {
     struct aside aside; /* tasks that could not be taken back */
 };
 
-int64_t upkeep_reap_next(const struct poller *p);
-int upkeep_reap(struct poller *p, struct err *err);
-int64_t upkeep_retention_next(const struct poller *p);
-int upkeep_retention(struct poller *p, struct err *err);
+void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
+                 struct tag_set *tags);
+void upkeep_free(struct upkeep *u);
+
+/* The duty that takes back tasks whose lease has ended. Asks the database. 0 or a negative code
+ * with err. */
+int64_t upkeep_reap_next(const struct upkeep *u);
+int upkeep_reap(struct upkeep *u, struct err *err);
+/* The duty that deletes tasks which have been finished for long enough ([retention]). Asks the
+ * database. 0 or a negative code with err. */
+int64_t upkeep_retention_next(const struct upkeep *u);
+int upkeep_retention(struct upkeep *u, struct err *err);
 
 #endif

@@ -1,0 +1,215 @@
+/*
+ * handover.c - makes jobs of claimed tasks and gives them to the runner. Invariant: no job is given
+ * to it before all bodies are loaded, and none that holds nothing of ours.
+ */
+#include "poller/handover.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/retry.h"
+#include "base/when.h"
+#include "poller/body.h"
+#include "poller/input.h"
+#include "poller/lease.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+/* No handler can be given these tasks: each has failed once more, and the tag's others go on. */
+static void fail_job(struct handover *h, struct flight_job *j, const char *why)
+{
+    for (uint32_t i = 0; i < j->count; i++) {
+        struct flight_task *t = &j->flight[i];
+        int64_t delay_ms = retry_delay_ms(&flight_handler(j)->retry, t->attempt, t->max_attempts,
+                                          context_random());
+        struct settlement s = {.event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
+                               .outcome = OUTCOME_EXIT,
+                               .retry_delay_ms = delay_ms,
+                               .exit_code = -1,
+                               .error = why};
+
+        s.start_at = s.finish_at = dbclock_at(&h->ctx->clock, when_steady_us());
+        if (t->ended || t->lost)
+            continue;
+        log_event(LOG_ERROR, "attempt failed, its body cannot be handed over",
+                  "id=%" PRIu64 " tag=%s error=%s", t->id, log_quote(j->tag->name), log_quote(why));
+        flight_settle_task(h->flight, j, t, &s);
+    }
+    flight_job_free(h->flight, j);
+}
+
+/* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
+ * due within LOOK_EARLY_MS, even if the clock was set since. */
+static int64_t start_us(const struct context *ctx, const struct flight_job *j)
+{
+    int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        int64_t reached_us = dbclock_reached_us(&ctx->clock, j->flight[i].expected_at);
+
+        at_us = MAX(at_us, reached_us);
+    }
+    at_us = MIN(at_us, latest_us);
+    return at_us > now_us ? at_us : 0;
+}
+
+/* Gives the job to the runner. Its bodies are loaded. */
+static void hand_over(struct handover *h, struct flight_job *j)
+{
+    struct err err = {0};
+    const struct task *t = &j->tasks[0];
+    bool single = flight_handler(j)->batch <= 1;
+    uint64_t *ids = mem_alloc(j->count * sizeof *ids);
+    struct message_job r = {.digest = j->table->handlers->digest,
+                            .handler = j->handler,
+                            .tag = j->tag->name,
+                            .start_us = start_us(h->ctx, j),
+                            .vouched_us = j->leased_us + lease_vouch_us(h->ctx),
+                            .deadline_at = j->deadline_us / 1000,
+                            .ids = ids,
+                            .count = j->count};
+
+    for (uint32_t i = 0; i < j->count; i++)
+        ids[i] = j->flight[i].id;
+    if (single) {
+        r.key = t->key;
+        r.attempt = t->attempt;
+        r.max_attempts = t->max_attempts;
+        r.expected_at = t->expected_at;
+        r.token = t->version;
+    }
+    r.stdin_fd =
+        single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
+    if (r.stdin_fd < 0 && err.code == ERR_DATA) {
+        fail_job(h, j, err.text);
+    } else if (r.stdin_fd < 0) {
+        tags_rest(j->tag, err.text);
+        flight_release_job(h->flight, j, err.text);
+    } else {
+        link_send_job(h->ctx->link, j->number, &r);
+        flight_sent(h->flight, j);
+    }
+    free(ids);
+}
+
+static size_t body_bytes(const struct task *t)
+{
+    return t->body_size == SIZE_MAX ? FLIGHT_BODIES_MOST
+                                    : t->body_size; /* not known: take it to be long */
+}
+
+/* How many of the tasks from `from` on make one job. */
+static uint32_t job_length(const struct handler *handler, const struct task_array *won, size_t from)
+{
+    size_t bytes = 0;
+    uint32_t n = 0;
+
+    while (from + n < won->count && n < (uint32_t)handler->batch) {
+        bytes += body_bytes(&won->items[from + n]);
+        if (n > 0 && bytes > FLIGHT_BODIES_MOST)
+            break;
+        n++;
+    }
+    return n;
+}
+
+void handover_take(struct handover *h, struct handlers_table *table, struct tag_state *t,
+                   struct task_array *won, int64_t sent_us)
+{
+    const struct handler *handler = &table->handlers->items[t->handler];
+
+    for (size_t at = 0; at < won->count;) {
+        uint32_t n = job_length(handler, won, at);
+        struct flight_job *j = flight_job_new(h->flight, t, table, (uint32_t)t->handler, n);
+
+        j->leased_us = sent_us;
+        j->deadline_us = sent_us + context_lease_us(h->ctx);
+        for (uint32_t i = 0; i < n; i++) {
+            struct task *k = &won->items[at + i];
+
+            j->flight[i] = (struct flight_task){.id = k->id,
+                                                .version = k->version,
+                                                .attempt = k->attempt,
+                                                .max_attempts = k->max_attempts,
+                                                .expected_at = k->expected_at};
+            j->body_bytes += body_bytes(k);
+            j->tasks[i] = *k;
+            task_init(k);
+        }
+        at += n;
+        j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
+        if (j->kind == JOB_SHORT && !flight_held(h->flight, JOB_SHORT) &&
+            flight_has_room(h->flight, j))
+            hand_over(h, j);
+        else
+            flight_hold(h->flight, j, flight_held(h->flight, j->kind));
+    }
+    task_array_done(won);
+}
+
+static bool ready(const struct flight *f, enum job_kind kind)
+{
+    const struct flight_job *j = flight_first(f, kind);
+
+    return j && ((kind == JOB_LONG && !j->measured) || flight_has_room(f, j));
+}
+
+int64_t handover_next(const struct handover *h)
+{
+    bool some = ready(h->flight, JOB_SHORT) || ready(h->flight, JOB_LONG);
+
+    return some && !h->ctx->runner_gone ? 0 : NEVER_US;
+}
+
+static bool still_ours(const struct flight_job *j)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        if (!j->flight[i].lost)
+            return true;
+    return false;
+}
+
+/* The next step of the first long job: one statement, so that many long bodies do not keep other
+ * duties waiting. */
+static int load_step(struct handover *h, struct flight_job *j, struct err *err)
+{
+    int rc = still_ours(j) ? body_step(h->ctx, h->flight, j, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    if (!still_ours(j)) {
+        flight_unhold_first(h->flight, JOB_LONG);
+        flight_release_job(h->flight, j, "the body could not be read");
+    } else if (body_loaded(j)) {
+        flight_unhold_first(h->flight, JOB_LONG);
+        hand_over(h, j);
+    }
+    return 0;
+}
+
+int handover_load(struct handover *h, struct err *err)
+{
+    while (ready(h->flight, JOB_SHORT)) {
+        struct flight_job *j = flight_first(h->flight, JOB_SHORT);
+
+        flight_unhold_first(h->flight, JOB_SHORT);
+        if (still_ours(j))
+            hand_over(h, j);
+        else
+            flight_release_job(h->flight, j, NULL);
+    }
+    return ready(h->flight, JOB_LONG) ? load_step(h, flight_first(h->flight, JOB_LONG), err) : 0;
+}
+
+void handover_return(struct handover *h, const char *why)
+{
+    for (enum job_kind kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
+        struct flight_job *j;
+
+        while ((j = flight_first(h->flight, kind))) {
+            flight_unhold_first(h->flight, kind);
+            flight_release_job(h->flight, j, why);
+        }
+    }
+}
