@@ -1,5 +1,6 @@
 /*
- * attempt_store.h - the attempts that have ended: dq_attempt. All functions block on the database.
+ * attempt_store.h - the recorded attempts of tasks: dq_attempt. All functions block on the
+ * database.
  */
 #ifndef DQ_STORE_ATTEMPT_STORE_H
 #define DQ_STORE_ATTEMPT_STORE_H
@@ -19,21 +20,20 @@ struct task_attempt {
     void *output;
     size_t output_size;
 };
-/* The recorded attempts of a task, oldest first. *ret is heap memory: attempt_store_free(ret,
- * count). */
+/* Lists the attempts of a task that have ended, oldest first. Free *ret with attempt_store_free. */
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
                        struct err *err) __attribute__((warn_unused_result));
 void attempt_store_free(struct task_attempt *a, size_t count);
 
-/* For the rows refs that are running now: a row of dq_attempt made from the task's own columns. To
- * be run before their UPDATE, in the same transaction, with the rows locked. */
+/* Adds a row of dq_attempt for each of refs that is running, with the columns of its task. Call it
+ * before their UPDATE, in the same transaction, with the rows locked. */
 int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
                               enum task_outcome outcome, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Removes rows of dq_attempt for attempts that have not ended yet: they are left from tasks that
- * once had the same ids (a TRUNCATE, a partial restore). After one of the inserts said
- * ERR_DUPLICATE; in the transaction that tries it again. */
+/* Deletes rows of dq_attempt for attempts that have not ended yet: they belong to earlier tasks
+ * with the same ids (before a TRUNCATE, or a partial restore). Call it after an insert returned
+ * ERR_DUPLICATE, in the transaction that repeats the insert. */
 int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
                              struct err *err) __attribute__((warn_unused_result));
 

@@ -1,5 +1,5 @@
 /*
- * claim_ref.h - who claims, and which claim: a task at a version.
+ * claim_ref.h - the owner of a claim, and the claim itself: a task at a version.
  */
 #ifndef DQ_STORE_CLAIM_REF_H
 #define DQ_STORE_CLAIM_REF_H
@@ -7,7 +7,7 @@
 #include "base/task.h"
 #include "store/db.h"
 
-/* Who claims: one process of dqd. */
+/* One process of dqd. */
 struct claim_owner {
     unsigned char token[TASK_TOKEN_SIZE]; /* random, new for every process */
     const char *host;
@@ -20,12 +20,14 @@ struct claim_ref {
 
 /* The rest is private to src/store. */
 
-/* `id IN (1,2,3)`; `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`: ranges of the
- * primary key on every server, unlike IN with row constructors. count > 0. alias: "" or "t.". */
+/* Append `id IN (1,2,3)`, and `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`.
+ * Every server reads these as ranges of the primary key, unlike IN with row constructors. count >
+ * 0. alias: "" or "t.". */
 void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs,
                        size_t count);
 void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
-/* Which of them are running, at that version, with the owner's token. */
+/* Appends the condition that a row is one of refs, at its version, running, with the owner's token.
+ */
 void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
                         const struct claim_ref *refs, size_t count);
 

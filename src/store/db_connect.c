@@ -101,7 +101,7 @@ static int kill_orphan(struct db *db, struct err *err)
         if (when_steady() > deadline) {
             db_handle_drop(db);
             return err_set(err, ERR_UNAVAILABLE,
-                           "%s: the connection that broke is still busy there", db->at);
+                           "%s: the connection that broke is still running a statement", db->at);
         }
         nanosleep(&nap, NULL);
     }
@@ -174,8 +174,9 @@ static int not_made(const struct db *db, int64_t since, struct err *err)
 
     if (took < patience)
         return err_set(err, ERR_UNAVAILABLE,
-                       "%s: the connection broke while it was being made; " DB_ERROR_WHERE, db->at);
-    return err_set(err, ERR_UNAVAILABLE, "%s: no answer for %us; " DB_ERROR_WHERE, db->at,
+                       "%s: the connection broke while it was being established; " DB_ERROR_WHERE,
+                       db->at);
+    return err_set(err, ERR_UNAVAILABLE, "%s: no answer within %u s; " DB_ERROR_WHERE, db->at,
                    seconds(took - 999));
 }
 
@@ -258,7 +259,7 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
     if (db->read_only)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: the server is read-only at the moment", db->at);
     else if (rc == 0 && stalled)
-        rc = err_set(err, ERR_UNAVAILABLE, "%s: the server let a statement time out", db->at);
+        rc = err_set(err, ERR_UNAVAILABLE, "%s: a statement timed out on this server", db->at);
     else if (rc == ERR_LOST)
         rc = not_made(db, since, err);
     if (rc < 0)

@@ -24,7 +24,7 @@ struct fault {
 };
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
-#define A_RIGHT "grant it: what each account needs is in grants.sql.example, see dqd(8)"
+#define A_RIGHT "grant it: grants.sql.example lists what each account needs, see dqd(8)"
 #define WHERE DB_ERROR_WHERE
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
@@ -33,10 +33,10 @@ struct fault {
 #define NEW_PASSWORD                                                                               \
     "the account's password has expired: set a new one, on the server and in password_file"
 #define OFFLINE "the server is offline for maintenance"
-#define GROUP "group replication serves no transaction here at the moment"
+#define GROUP "group replication refuses transactions here at the moment"
 #define NEW_PRIMARY "the group's new primary is not ready yet"
 #define READ_ONLY "the server is read-only at the moment"
-#define TRY_AGAIN "somebody else was changing the same rows: try again"
+#define TRY_AGAIN "another session was changing the same rows: try again"
 #define LOCKED "a row is locked by an open transaction of another session"
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
@@ -71,8 +71,8 @@ static const struct fault faults[] = {
     {1142, ERR_DENIED, SERVER_TEXT, A_RIGHT},                                            /* ER_TABLEACCESS_DENIED_ERROR */
     {1143, ERR_DENIED, SERVER_TEXT, A_RIGHT},                                            /* ER_COLUMNACCESS_DENIED_ERROR */
     {1146, ERR_CONFIG, SERVER_TEXT, INIT},                                               /* ER_NO_SUCH_TABLE */
-    {1152, ERR_LOST, DROP, "the server broke the connection off"},                       /* ER_ABORTING_CONNECTION */
-    {1153, ERR_DATA, DROP, "larger than the server's max_allowed_packet: raise that, or send less"}, /* ER_NET_PACKET_TOO_LARGE */
+    {1152, ERR_LOST, DROP, "the server closed the connection"},                       /* ER_ABORTING_CONNECTION */
+    {1153, ERR_DATA, DROP, "larger than the server's max_allowed_packet: raise it, or send less"}, /* ER_NET_PACKET_TOO_LARGE */
     {1154, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_READ_ERROR_FROM_PIPE */
     {1155, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_FCNTL_ERROR */
     {1156, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_PACKETS_OUT_OF_ORDER */
@@ -85,8 +85,8 @@ static const struct fault faults[] = {
     {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
     /* ER_NEW_ABORTING_CONNECTION */
     {1184, ERR_CONFIG, DROP,
-     "the server breaks new connections off: a statement of its init_connect failed, see its error log"},
-    {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise that, or send less"}, /* ER_TRANS_CACHE_FULL */
+     "the server closes new connections: a statement of its init_connect failed, see its error log"},
+    {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise it, or send less"}, /* ER_TRANS_CACHE_FULL */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
     {1205, ERR_LOCKED, KEEP, LOCKED},                                      /* ER_LOCK_WAIT_TIMEOUT: rolls back the statement only */
     {1206, ERR_TRANSIENT, KEEP, "the server has too many row locks at the moment: try again"}, /* ER_LOCK_TABLE_FULL */
@@ -119,7 +119,7 @@ static const struct fault faults[] = {
     {1690, ERR_DATA, SERVER_VALUES, BAD_DATA},                           /* ER_DATA_OUT_OF_RANGE */
     {1698, ERR_DENIED, SERVER_TEXT, GRANTS},                             /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */
     {1705, ERR_DATA, KEEP,
-     "larger than the server's max_binlog_stmt_cache_size: raise that, or send less"}, /* ER_STMT_CACHE_FULL */
+     "larger than the server's max_binlog_stmt_cache_size: raise it, or send less"}, /* ER_STMT_CACHE_FULL */
     {1792, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */
     {1820, ERR_DENIED, DROP, NEW_PASSWORD},                            /* ER_MUST_CHANGE_PASSWORD */
     {1835, ERR_LOST, DROP, "the connection broke"},                    /* ER_MALFORMED_PACKET */
@@ -157,7 +157,7 @@ static const struct fault faults[] = {
     {3169, ERR_LOST, DROP, "the connection was killed on the server"},               /* ER_SESSION_WAS_KILLED */
     {3177, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_LOCK_REFUSED_BY_ENGINE */
     {3185, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                 /* ER_CANNOT_FIND_KEY_IN_KEYRING */
-    {3231, ERR_DATA, KEEP, "larger than group replication takes: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
+    {3231, ERR_DATA, KEEP, "larger than group replication accepts: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
     {3572, ERR_LOCKED, KEEP, LOCKED},                                                              /* ER_LOCK_NOWAIT */
     {3675, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_DISK_FULL_NOWAIT */
     {3781, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_WAIT_TIMEOUT */
@@ -184,7 +184,7 @@ static const struct fault faults[] = {
     {6411, ERR_UNAVAILABLE, KEEP,
      "the server has no prepared statement left: raise its max_prepared_stmt_count"},
     {6444, ERR_DENIED, SERVER_TEXT,
-     "the server's firewall knows no such statement of this account"}, /* ER_ACCESS_DENIED_FIREWALL */
+     "the server's firewall does not allow this account the statement"}, /* ER_ACCESS_DENIED_FIREWALL */
 };
 /* clang-format on */
 

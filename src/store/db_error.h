@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#define DB_ERROR_WHERE "does the server run? host, port and socket in [mysql] say where"
+#define DB_ERROR_WHERE "is the server running? check host, port and socket in [mysql]"
 
 /* Fills err for an error number of the server (1000 and up, by the ER_ names) or of the client
  * library (2000 to 2999) and returns its code. server_text is what the server said: names that it

@@ -62,7 +62,7 @@ int db_handle_odd_answer(struct db *db, unsigned columns, unsigned wanted, struc
     db_handle_drop(db);
     return err_set(
         err, ERR_FATAL,
-        "%s: the server's answer has %u columns where %u were asked for: is something else listening there?",
+        "%s: the server sent a result of %u columns instead of %u: is something else listening there?",
         db->at, columns, wanted);
 }
 

@@ -134,7 +134,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
     if (number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
     return err_set(err, ERR_CONFIG,
-                   "%s: dq needs the session setting %s, and the server refuses it: %s (error %u)",
+                   "%s: the server refuses the session setting %s, which dq needs: %s (error %u)",
                    db->at, setting, text, number);
 }
 

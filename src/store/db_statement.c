@@ -105,8 +105,8 @@ static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *
     if (rc == 0 && sql.len + PACKET_OVERHEAD > max)
         rc = err_set(
             err, ERR_DATA,
-            "%s: without a prepared statement, of which the server has none left (max_prepared_stmt_count), a value is"
-            " longer than its max_allowed_packet takes",
+            "%s: the server has no prepared statement left, and a value does not fit into a packet without one: raise"
+            " max_prepared_stmt_count or max_allowed_packet",
             db->at);
     if (rc == 0)
         rc = db_exec(db, &sql, ret_rows, err);

@@ -68,7 +68,7 @@ int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, stru
     if (c->tls >= CONF_TLS_VERIFY_CA && !conf_or_null(c->tls_ca))
         return err_set(
             err, ERR_CONFIG,
-            "tls = verify-ca and verify-identity need tls_ca: the file with the certificate of the authority");
+            "tls = verify-ca and verify-identity need tls_ca, the file with the CA's certificate");
     set_tls(c, is_local(host) && c->tls == CONF_TLS_PREFERRED ? CONF_TLS_DISABLED : c->tls, my);
     if (c->tls == CONF_TLS_DISABLED && !is_local(host))
         refuse_clear_passwords(my);

@@ -148,7 +148,7 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
     sql_put_transition(&sql, "", event, NULL);
     buf_printf(
         &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
-        "the lease ended: its owner stopped renewing (crashed, frozen or cut off from the database)");
+        "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     claim_ref_put(&sql, "", refs, n);

@@ -1,5 +1,6 @@
 /*
- * poller_store.h - who polls: dq_poller.
+ * poller_store.h - the pollers that are alive, and their shares of the work: dq_poller. All
+ * functions block on the database.
  */
 #ifndef DQ_STORE_POLLER_STORE_H
 #define DQ_STORE_POLLER_STORE_H
@@ -20,19 +21,19 @@ struct poller_info {
 };
 
 struct poller_share {
-    unsigned share, shares; /* its rank among the live pollers (by token), and how many these are */
-    bool unheard;           /* our row is locked by somebody: the others may take us for dead */
-    int64_t now_us;         /* the database's clock when it was asked, microseconds */
+    unsigned share, shares; /* its rank among the live pollers (by token), and their number */
+    bool unheard;           /* our row is locked by another session: others may take us for dead */
+    int64_t now_us;         /* the database's clock at that statement, microseconds */
 };
-/* Says that this poller lives, and learns its share. Two statements. careful: a lock on our row is
- * not waited for. */
+/* Records that this poller is alive, and returns its share. Two statements. careful: does not wait
+ * for a lock on our row (one statement more). */
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
                       int running, int64_t stale_after_ms, bool careful, struct poller_share *ret,
                       struct err *err) __attribute__((warn_unused_result));
-/* The poller leaves. Rows of pollers silent for a day are swept out too. */
+/* Removes this poller, and pollers that have been silent for a day. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
     __attribute__((warn_unused_result));
-/* All known pollers, by host and pid. poller_store_free(*ret, count). */
+/* Lists all pollers, by host and pid. Free *ret with poller_store_free. */
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 void poller_store_free(struct poller_info *p, size_t count);

@@ -64,8 +64,8 @@ int scratch_store_hold(struct db *db, const char *name, struct err *err)
     buf_str(&sql, ")), 0)");
     int rc = query_text(db, &sql, &got, err);
     if (rc == 0 && (!got || strcmp(got, "1")))
-        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another one", db_server(db),
-                     name);
+        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another dq bench",
+                     db_server(db), name);
     free(got);
     buf_done(&sql);
     return rc;
@@ -183,10 +183,10 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     if (rc == 0 && ours)
         rc = err_set(
             err, ERR_STATE,
-            "it is not empty: a dq bench that was killed left tables there. If nobody has used them since: DROP TABLE %s",
+            "it is not empty: a dq bench that was killed left tables there. If they have not been used since: DROP TABLE %s",
             ours);
     else if (rc == 0 && table)
-        rc = err_set(err, ERR_STATE, "it is not empty: there is a table %s", table);
+        rc = err_set(err, ERR_STATE, "it is not empty: it has a table %s", table);
     buf_reset(&sql);
     /* the right is looked at first, whatever there is */
     buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");

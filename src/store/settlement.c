@@ -15,7 +15,7 @@ int settlement_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 
     int rc = db_max_packet(db, &packet, err);
     if (rc == 0 && packet < PACKET_LEAST)
-        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu: dqd needs at least %zu",
+        rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu bytes; dqd needs at least %zu",
                      db_server(db), packet, PACKET_LEAST);
     if (rc == 0)
         *ret_bytes = packet;
@@ -29,7 +29,7 @@ static void cut_output(struct settlement *s, size_t most)
 
     buf_printf(
         &cut,
-        "[dq: of %zu bytes the last %zu: max_allowed_packet of the database server is too small for more]\n",
+        "[dq: truncated from %zu bytes to the last %zu: the server's max_allowed_packet is too small for more]\n",
         s->output_size, most);
     buf_add(&cut, (const char *)s->output + s->output_size - most, most);
     s->output_size = cut.len;

@@ -81,7 +81,7 @@ int sql_odd_row(const struct db *db, struct err *err)
 {
     return err_set(
         err, ERR_FATAL,
-        "%s: the server's answer has a row that was not asked for: is something else listening there?",
+        "%s: the server sent a row that was not requested: is something else listening there?",
         db_server(db));
 }
 

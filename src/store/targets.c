@@ -46,6 +46,6 @@ int targets_unsure(size_t n, struct err *err)
     memcpy(text, err->text, sizeof text);
     return err_set(
         err, ERR_LOST,
-        "%s; whether it was done to these %zu tasks is not known: doing it again does no harm",
-        text, n);
+        "%s; it is not known whether these %zu tasks were changed: running it again is safe", text,
+        n);
 }

@@ -208,7 +208,8 @@ static int add_once(struct db *db, const struct task_new *t,
         rc = find_live(db, t, &old, err);
         if (rc == ERR_DENIED)
             return err_prefix(
-                err, "tag %s, key %s: a live task has that key, and this account may not see which",
+                err,
+                "tag %s, key %s: a live task has that key; this account may not read which one",
                 t->tag, t->key);
         if (rc < 0)
             return rc;
@@ -232,8 +233,8 @@ static int add_once(struct db *db, const struct task_new *t,
             return rc;
     }
     return err_set(err, ERR_TRANSIENT,
-                   "tag %s, key %s: others keep changing the task of that key: try again", t->tag,
-                   t->key);
+                   "tag %s, key %s: other sessions keep changing the task with that key: try again",
+                   t->tag, t->key);
 }
 
 /* Lowers *floor to the greatest id there is: what is stored from now on has a greater one, whatever
@@ -297,7 +298,7 @@ static int find_added(struct db *db, uint64_t floor, const unsigned char token[T
     if (rc < 0)
         return err_set(
             err, ERR_LOST,
-            "the connection broke while storing; whether that was stored is not known, as it cannot be"
+            "the connection broke while storing; it is not known whether that was stored, because it cannot be"
             " looked up: %s",
             why.text);
     return rc;
@@ -309,7 +310,7 @@ static int give_up(enum key_conflict on_conflict, struct err *err)
     if (on_conflict == KEY_REPLACE)
         return err_set(
             err, ERR_LOST,
-            "the connection broke at every try; whether a task was replaced is not known");
+            "the connection broke at every try; it is not known whether a task was replaced");
     return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 

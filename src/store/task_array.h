@@ -1,5 +1,5 @@
 /*
- * task_array.h - tasks as they come from the database.
+ * task_array.h - a growing array of tasks.
  */
 #ifndef DQ_STORE_TASK_ARRAY_H
 #define DQ_STORE_TASK_ARRAY_H
@@ -9,9 +9,9 @@
 struct task_array {
     struct task *items; /* owned */
     size_t count, cap;
-    bool lies; /* after a claim: the body_size of some row is not true */
+    bool lies; /* after a claim: some row has a body_size that is wrong */
 };
-/* an empty task at the end, valid until the next call */
+/* Appends an empty task; the pointer is valid until the next call. */
 struct task *task_array_add(struct task_array *l);
 void task_array_done(struct task_array *l);
 

@@ -31,7 +31,7 @@ int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
     buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
     int rc = db_first(db, &sql, task_read_count(TASK_READ_ALL), take_task, ret, err);
     if (rc == 0)
-        rc = err_set(err, ERR_NOT_FOUND, "there is no task %" PRIu64, id);
+        rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
 }

@@ -13,7 +13,7 @@ struct task_filter {
     size_t id_count;
     const char *tag_glob; /* NULL: any */
     const char *key;      /* NULL: any */
-    unsigned statuses;    /* mask of TASK_BIT; 0 counts as TASK_ANY */
+    unsigned statuses;    /* mask of TASK_BIT; 0: TASK_ANY */
     /* expected_time < before, >= after; TASK_TIME_NONE: open */
     int64_t due_before_at, due_after_at;
     int64_t since_at; /* create_time >= since; TASK_TIME_NONE: open */
@@ -21,10 +21,10 @@ struct task_filter {
     /* ties by id: the order is total, so the same on every call */
     enum task_sort sort;
 };
-/* Calls each(task, arg) for the matching tasks, in order, with everything but body and output
- * (bodies too where `bodies`). Stops when each returns non-zero and returns that. Touches rows in
- * proportion to limit x (tags x statuses) at most: per (status, tag) one range of the index `due`,
- * merged; by key through its index; by id through the primary key. */
+/* Calls each(task, arg) for the matching tasks, in order, with every column except output and,
+ * unless `bodies`, body. If each returns non-zero, stops and returns that. `each` may use the
+ * connection. Reads at most limit x (tags x statuses) rows or so: one range of the index `due` per
+ * (status, tag), merged; with a key through its index; with ids through the primary key. */
 int task_list(struct db *db, const struct task_filter *f, bool bodies,
               int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
     __attribute__((warn_unused_result));

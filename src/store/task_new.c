@@ -98,8 +98,8 @@ int task_new_check_packet(struct db *db, const struct db_statement *st, const st
     if (rc == 0 && packet > max)
         rc = err_set(
             err, ERR_DATA,
-            "a body of %zu bytes takes a packet of %zu, more than the server's max_allowed_packet of %zu: raise that, or store"
-            " the body elsewhere and add its place",
+            "a body of %zu bytes needs a packet of %zu bytes, but the server's max_allowed_packet is %zu: raise it, or store"
+            " the body elsewhere and add a reference to it",
             t->body_size, packet, max);
     return rc;
 }

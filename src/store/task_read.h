@@ -8,8 +8,8 @@
 #include "store/columns.h"
 #include "store/db.h"
 
-/* Every column of dq_task that a struct task has, and how a cell of it becomes a field. A new
- * column is a line here. The last two are long. */
+/* Every column of dq_task that struct task has, and how its cell becomes a field. To add a column,
+ * add a line. The last two can be long. */
 /* clang-format off */
 #define TASK_READ_COLUMNS(X)                                                                                   \
     X(TASK_READ_ID, "id", t->id = db_u64(r, col))                                                              \
@@ -44,12 +44,12 @@ enum task_read_column { TASK_READ_COLUMNS(COLUMNS_NAME) TASK_READ_COUNT };
 
 #define TASK_READ_ALL (TASK_READ_BIT(TASK_READ_COUNT) - 1)
 
-/* `t.id, t.tag, ...`: the columns of a set. alias: "t.". And how many these are. */
+/* Append the columns of a set, `t.id, t.tag, ...` (alias: "t."), and count them. */
 void task_read_put_columns(struct buf *sql, const char *alias, unsigned set);
 unsigned task_read_count(unsigned set);
-/* Reads them from a row that begins with them. */
+/* Fills *ret from a row that begins with these columns. Free it with task_done. */
 void task_read(const struct db_rows *r, unsigned set, struct task *ret);
-/* SQL NULL: stays not loaded */
+/* Sets body and body_size; nothing for SQL NULL. */
 void task_read_body(const struct db_rows *r, unsigned col, struct task *t);
 
 #endif

@@ -123,7 +123,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
     printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"
     try dq --config "$ini" add t; [ "$rc" -eq 69 ]
-    [[ $err == *'host, port and socket in [mysql] say where' ]]
+    [[ $err == *'check host, port and socket in [mysql]' ]]
     try dq --config "$ini" list; [ "$rc" -eq 69 ]
     printf '[mysql]\nsocket = %s\nuser = nobody-here\ndatabase = dq\n' "$socket" >"$ini"
     try dq --config "$ini" add t; [ "$rc" -eq 77 ]
@@ -176,13 +176,13 @@ END
     run "$DQ_BIN/dq" --config "$BATS_TEST_TMPDIR/own.ini" add t
     echo "$output"
     [ "$status" = 69 ]
-    [[ $output == *'/silent: no answer for '[1-9]*'s; does the server run?'* ]]
+    [[ $output == *'/silent: no answer within '[1-9]*' s; is the server running?'* ]]
     own_ini "s|^socket *=.*|socket = $BATS_TEST_TMPDIR/rude\nconnect_timeout = 1s|"
     run "$DQ_BIN/dq" --config "$BATS_TEST_TMPDIR/own.ini" add t
     kill "$server"
     echo "$output"
     [ "$status" = 69 ]
-    [[ $output == *'/rude: the connection broke while it was being made; does the server run?'* ]]
+    [[ $output == *'/rude: the connection broke while it was being established; is the server running?'* ]]
 }
 
 @test 'an account with only the INSERT privilege can add tasks and gets their ids' {

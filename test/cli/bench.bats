@@ -134,7 +134,7 @@ END
 @test 'bench uses an existing database only if it is empty' {
     rc=0; dq bench --for 2s --database dq 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 1 ]
-    grep -q '^dq: bench: --database dq: it is not empty: there is a table dq_' "$BATS_TEST_TMPDIR/err"
+    grep -q '^dq: bench: --database dq: it is not empty: it has a table dq_' "$BATS_TEST_TMPDIR/err"
     refute grep DROP "$BATS_TEST_TMPDIR/err"
     untouched
     sql 'CREATE DATABASE spare; GRANT ALL ON spare.* TO dq@localhost'
