@@ -157,7 +157,7 @@ static const struct fault faults[] = {
     {3169, ERR_LOST, DROP, "the connection was killed on the server"},               /* ER_SESSION_WAS_KILLED */
     {3177, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_LOCK_REFUSED_BY_ENGINE */
     {3185, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                 /* ER_CANNOT_FIND_KEY_IN_KEYRING */
-    {3231, ERR_DATA, KEEP, "larger than group replication accepts: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
+    {3231, ERR_DATA, KEEP, "larger than group replication takes: raise its limits, or send less"}, /* ER_WRITE_SET_EXCEEDS_LIMIT */
     {3572, ERR_LOCKED, KEEP, LOCKED},                                                              /* ER_LOCK_NOWAIT */
     {3675, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_DISK_FULL_NOWAIT */
     {3781, ERR_UNAVAILABLE, DROP, NEW_PRIMARY},                                                    /* ER_GR_HOLD_WAIT_TIMEOUT */
