@@ -191,16 +191,17 @@ int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_
                                   .max_attempts = 1,
                                   .lease_ms = HOUR_MS};
     int64_t end_us = end_after(ms), claim_us = 0, settle_us = 0;
-    size_t count = 0, seen = STATEMENT_CLAIM_ROWS, lost;
+    size_t count = 0;
+    struct claim_seen saw = {.found = STATEMENT_CLAIM_ROWS};
     int rc = 0;
 
     if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
         return err_set(err, ERR_SYSTEM, "no random bytes");
-    for (size_t rounds = 0; rc == 0 && seen == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us);
-         rounds++) {
+    for (size_t rounds = 0;
+         rc == 0 && saw.found == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
         struct task_array won = {0};
         int64_t start = when_steady_us();
-        rc = claim_store_claim(db, &owner, &ask, &won, &seen, &lost, NULL, err);
+        rc = claim_store_claim(db, &owner, &ask, &won, &saw, NULL, err);
         claim_us += when_steady_us() - start;
         if (rc == 0 && won.count)
             rc = settle(db, history, &owner, &won, &settle_us, err);

@@ -121,14 +121,20 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc, int6
 }
 
 static void claim_worked(struct claims *claims, struct tag_state *t, struct task_array *won,
-                         size_t seen, const struct rows_faults *faults, int64_t sent_us)
+                         const struct claim_seen *saw, const struct rows_faults *faults,
+                         int64_t sent_us)
 {
-    struct look_claim c = {.seen = seen,
+    struct look_claim c = {.seen = saw->found,
                            .bad = faults->count,
                            .won = won->count,
                            .started_before = started_before(won),
+                           .next_known = saw->next_known,
+                           .next_at = saw->next_at,
+                           .cost_us = saw->answered_us - saw->sent_us,
                            .random = context_random()};
 
+    if (saw->now_us)
+        dbclock_sample(&claims->ctx->clock, saw->sent_us, saw->answered_us, saw->now_us);
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
     care_limit_free(t);
@@ -162,10 +168,11 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .steal_after_ms = claims->ctx->conf->dqd.steal_after_ms,
         .max_attempts = retry_max_attempts(&h->retry),
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
-        .global_limit = (uint32_t)h->global_max_running};
+        .global_limit = (uint32_t)h->global_max_running,
+        .next = s->next};
     struct rows_faults faults = {0};
     uint64_t *aside;
-    size_t seen = 0, lost = 0;
+    struct claim_seen saw;
     int64_t sent_us = when_steady_us();
     int rc;
 
@@ -174,16 +181,15 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
     ask.careful = sent_us < t->careful_us;
     ask.without_bodies = sent_us < t->bare_us;
-    rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &seen, &lost, &faults,
-                           err);
+    rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);
     free(aside);
     if (rc < 0) {
         rc = claim_failed(claims, t, rc, sent_us, err);
     } else {
-        claim_worked(claims, t, &won, seen, &faults, sent_us);
-        if (won.count || lost)
+        claim_worked(claims, t, &won, &saw, &faults, sent_us);
+        if (won.count || saw.lost)
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
-                      won.count, lost);
+                      won.count, saw.lost);
         take(claims, t, &won, sent_us);
     }
     rows_faults_done(&faults);

@@ -199,7 +199,11 @@ static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool al
     l->tag = t;
     l->wanted = count;
     l->all = all;
-    *s = (struct look_step){.what = LOOK_CLAIM, .tag = t, .count = count, .all_shares = all};
+    *s = (struct look_step){.what = LOOK_CLAIM,
+                            .tag = t,
+                            .count = count,
+                            .all_shares = all,
+                            .next = !t->more && !l->set.once};
     return true;
 }
 
@@ -365,7 +369,9 @@ void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t s
     look_saw_next(l, t, next_at, now_us);
 }
 
-/* What the claim's outcome says about the next one. */
+/* What the claim's outcome says about the next one. If it brought nothing although something was
+ * due, that is in another poller's share, or the tag is paused or full, and another claim would
+ * bring nothing, too: the tag is held for a poll, but not beyond the next task that we may take. */
 static void learn(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     size_t seen = c->seen - c->bad;
@@ -375,16 +381,15 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     l->any_full |= t->full;
     t->more = c->seen == l->wanted;
     t->wary = c->started_before;
-    if (!t->more)
-        t->next_at = TASK_TIME_NONE;
-    if (seen == 0 && !had_more) /* another poller's share, or the limit is reached */
-        t->hold_until_us = l->wake == LOOK_WOKEN ? 0 : now_us + l->set.poll_us;
+    t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
+    if (seen == 0 && !had_more)
+        t->hold_until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.poll_us, due_us(l, t));
     else if (seen > 0 && c->won == 0)
         t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
     else if (!t->more && l->set.once)
         l->stale = true; /* is there anything left? */
     else if (!t->more)
-        t->ask = true;
+        t->ask = !c->next_known;
 }
 
 /* What a wake is about may be in the share of another host, which was not woken: one is taken,
@@ -393,10 +398,12 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = t->limit_hold_us = 0;
+    if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
+        l->tag_cost_us = MIN(l->tag_cost_us, c->cost_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
-        !c->some_aside) /* all that was due before the last of them is taken */
-        set_floor(l, t, c->last, now_us);
+        !c->some_aside) /* all that was due is taken, or all before the last of them */
+        set_floor(l, t, c->next_known ? (struct claim_floor){.at = c->next_at} : c->last, now_us);
     if (c->seen > c->bad) {
         l->found = true;
     } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {

@@ -47,6 +47,7 @@ struct look_step {
     uint64_t above_id;    /* LOOK_AT_NEWS */
     size_t count;         /* LOOK_CLAIM: at most so many */
     bool all_shares;      /* LOOK_CLAIM: those of other pollers too */
+    bool next;            /* LOOK_CLAIM: also find out when the next one is due */
 };
 
 enum look_stage { LOOK_IDLE, LOOK_CLAIM_KNOWN, LOOK_FIND, LOOK_CLAIM_FOUND, LOOK_ASK };
@@ -119,6 +120,11 @@ struct look_claim {
     bool started_before;     /* one of them was */
     bool some_aside;         /* due tasks of the tag were left out */
     struct claim_floor last; /* of those won */
+    /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
+     * is none, or the tag is paused */
+    bool next_known;
+    int64_t next_at;
+    int64_t cost_us; /* of finding that out, and the candidates */
     uint64_t random;
 };
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);

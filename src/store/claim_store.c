@@ -8,6 +8,7 @@
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/columns.h"
 #include "store/db_latest.h"
 #include "store/db_put.h"
@@ -39,30 +40,49 @@
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
+/* The columns of read_claimed: a task and its body. If the statement also finds out when the next
+ * task is due, it returns one more row, and more columns, which are NULL in the other rows, as all
+ * others are in this one. */
+#define NOW_COLUMNS(X) SQL_NOW(X, NEXT_NOW)
+enum {
+    BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
+    NEXT_AT,
+    NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
+};
+#define NO_NEXT_COLUMNS ", NULL, NULL, NULL"
+
 /* What read_claimed reads, of the tasks in a state: ends with "AND ". */
-static void put_select(struct buf *sql, bool with_bodies, enum task_status status)
+static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_status status)
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
     buf_printf(sql,
-               SMALL_BODY_COLUMN " FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+               SMALL_BODY_COLUMN "%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
                                  " WHERE c.status = %d AND ",
-               with_bodies ? SMALL_BODY : NO_BODY, (int)status);
+               next ? NO_NEXT_COLUMNS : "", with_bodies ? SMALL_BODY : NO_BODY, (int)status);
 }
 
+/* next NULL: the statement has no such row. */
 struct claimed {
     struct task_array *to;
     bool with_bodies;
+    struct claim_seen *next;
 };
 
 static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct claimed *x = arg;
-    struct task *t = task_array_add(x->to);
 
     (void)err;
+    if (x->next && !db_is_null(r, NEXT_NOW)) {
+        x->next->next_known = true;
+        x->next->next_at = db_time(r, NEXT_AT);
+        x->next->now_us = sql_now_us(r, NEXT_NOW);
+        return 0;
+    }
+    struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
-    task_read_body(r, task_read_count(CLAIM_COLUMNS), t);
+    task_read_body(r, BODY_COLUMN, t);
     if (x->with_bodies && !t->body && t->body_size <= SMALL_BODY) {
         t->body_size = SIZE_MAX;
         x->to->lies = true;
@@ -70,49 +90,92 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int read_list(struct db *db, const struct buf *sql, bool with_bodies, struct task_array *ret,
-                     struct err *err)
+static int read_list(struct db *db, const struct buf *sql, const struct claimed *x, struct err *err)
 {
-    return db_each(db, sql, task_read_count(CLAIM_COLUMNS) + 1, read_claimed,
-                   &(struct claimed){ret, with_bodies}, err);
+    struct claimed arg = *x;
+
+    return db_each(db, sql, x->next ? COLUMN_COUNT : BODY_COLUMN + 1, read_claimed, &arg, err);
+}
+
+/* Those of a share that have been due for so long (is "<="; negative: will be so soon), or have not
+ * (">"), unless the tag is paused. */
+static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
+                      int64_t overdue_ms)
+{
+    buf_str(sql, "c.tag = ");
+    db_put_text(sql, ask->tag);
+    buf_printf(sql,
+               " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
+               " MICROSECOND AND NOT EXISTS",
+               is, overdue_ms * 1000);
+    buf_str(sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
+    db_put_text(sql, ask->tag);
+    buf_chr(sql, ')');
+    if (ask->shares > 1) {
+        buf_str(sql, " AND ");
+        sql_put_share(sql, "c.", ask->shares);
+        buf_printf(sql, " = %u", share);
+    }
+}
+
+/* The row that says when the next one is due. (Candidates that are not bounded by the time, and one
+ * more of them than wanted, would say it, too; but a claim that finds a single task that is due
+ * would read all the others it wants from those that are not.) */
+static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
+                     int64_t overdue_ms)
+{
+    buf_str(sql, "SELECT ");
+    for (int i = 0; i <= BODY_COLUMN; i++)
+        buf_str(sql, "NULL, ");
+    buf_printf(sql,
+               "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
+               TASK_PENDING);
+    put_share(sql, ask, share, ">", overdue_ms);
+    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT 1), %s UNION ALL (",
+               COLUMNS_SELECT(NOW_COLUMNS));
 }
 
 /* Those of a share that have been due for so long (negative: will be so soon): the longest first,
- * or last. */
+ * or last. next NULL: do not find out when the next one is due. */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
                            int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
-                           struct err *err)
+                           struct claim_seen *next, struct err *err)
 {
     struct buf sql = BUF_INIT;
     const char *order = far_end ? " DESC" : "";
     bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
-    put_select(&sql, !ask->without_bodies, TASK_PENDING);
-    buf_str(&sql, "c.tag = ");
-    db_put_text(&sql, ask->tag);
-    buf_printf(&sql,
-               " AND c.expected_time <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64
-               " MICROSECOND AND NOT EXISTS",
-               overdue_ms * 1000);
-    buf_str(&sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
-    db_put_text(&sql, ask->tag);
-    buf_chr(&sql, ')');
+    if (next)
+        put_next(&sql, ask, share, overdue_ms);
+    put_select(&sql, !ask->without_bodies, next, TASK_PENDING);
+    put_share(&sql, ask, share, "<=", overdue_ms);
     if (share == ask->share)
         peek_store_put_floor(&sql, &ask->floor);
-    if (ask->shares > 1) {
-        buf_str(&sql, " AND ");
-        sql_put_share(&sql, "c.", ask->shares);
-        buf_printf(&sql, " = %u", share);
-    }
     if (ask->aside_count) {
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "c.", ask->aside, ask->aside_count);
     }
-    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
-               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
-    int rc = read_list(db, &sql, !ask->without_bodies, ret, err);
+    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s%s", order, order, limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "", next ? ")" : "");
+    int rc = read_list(db, &sql, &(struct claimed){ret, !ask->without_bodies, next}, err);
     buf_done(&sql);
+    return rc;
+}
+
+/* What is due, or will be before early_ms. */
+static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
+                    struct task_array *found, struct claim_seen *saw, struct err *err)
+{
+    bool next = ask->next && !ask->skip_locked;
+
+    if (!limit)
+        return 0;
+    saw->sent_us = when_steady_us();
+    int rc = find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, found,
+                             next ? saw : NULL, err);
+    saw->answered_us = when_steady_us();
+    saw->next_known &= found->count < limit;
     return rc;
 }
 
@@ -239,6 +302,7 @@ struct claiming {
     struct claim_ref *refs, *held;
     size_t held_count;
     uint64_t rows; /* ours */
+    struct claim_seen saw;
 };
 
 static void claiming_done(struct claiming *w)
@@ -291,20 +355,17 @@ static void refuse_extremes(struct task_array *found, struct rows_faults *faults
     found->count = faults ? kept : found->count;
 }
 
-static int find_some(struct claiming *w, size_t limit, struct rows_faults *faults, size_t *ret_seen,
-                     struct err *err)
+static int find_some(struct claiming *w, size_t limit, struct rows_faults *faults, struct err *err)
 {
     const struct claim_ask *ask = w->ask;
     struct task_array *found = &w->found;
 
-    int rc = limit
-                 ? find_candidates(w->db, ask, ask->share, -ask->early_ms, false, limit, found, err)
-                 : 0;
+    int rc = find_own(w->db, ask, limit, found, &w->saw, err);
     if (rc == 0 && ask->shares > 1 &&
         found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
         rc = find_candidates(w->db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
-                             limit - found->count, found, err);
-    *ret_seen = found->count;
+                             limit - found->count, found, NULL, err);
+    w->saw.found = found->count;
     refuse_extremes(found, faults);
     w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
     for (size_t i = 0; i < found->count; i++)
@@ -327,7 +388,7 @@ enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 
 /* *ret_again: some row is bad, another degree of care may help. */
 static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
-                         size_t *ret_seen, bool *ret_again, struct err *err)
+                         bool *ret_again, struct err *err)
 {
     struct rows_work work = {0, w, claiming_id, claim_part};
     size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
@@ -338,7 +399,7 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
         rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, err);
     locked = rc == 0;
     if (rc == 0)
-        rc = find_some(w, limit, faults, ret_seen, err);
+        rc = find_some(w, limit, faults, err);
     work.count = n = w->found.count;
     at = mem_alloc((n + 1) * sizeof *at);
     for (size_t i = 0; i < n; i++)
@@ -365,18 +426,18 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
 }
 
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
-                      struct task_array *won, size_t *ret_seen, size_t *ret_lost,
-                      struct rows_faults *faults, struct err *err)
+                      struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
+                      struct err *err)
 {
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
     enum care care = ask->careful ? CARE_SIFT : CARE_NONE;
-    size_t seen = 0, before = faults ? faults->count : 0;
+    size_t before = faults ? faults->count : 0;
     bool again = false;
     int rc = 0;
 
     if (ask->global_limit) {
         for (;; care++) {
-            rc = claim_limited(&w, care, faults, &seen, &again, err);
+            rc = claim_limited(&w, care, faults, &again, err);
             if (!again)
                 break;
             claiming_done(&w);
@@ -384,7 +445,7 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
             faults->count = before;
         }
     } else {
-        rc = find_some(&w, ask->limit, faults, &seen, err);
+        rc = find_some(&w, ask->limit, faults, err);
         if (rc == 0 && w.found.count)
             rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part},
                           ask->careful, faults, err);
@@ -392,8 +453,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
             rc = find_held(&w, err);
     }
     if (rc == 0) {
-        *ret_seen = seen;
-        *ret_lost = seen - (size_t)w.rows - (faults ? faults->count - before : 0);
+        *ret = w.saw;
+        ret->lost = w.saw.found - (size_t)w.rows - (faults ? faults->count - before : 0);
         if (w.rows)
             move_won(owner, ask, &w.found, w.held, w.held_count, won);
     }
@@ -413,12 +474,12 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
     struct buf sql = BUF_INIT;
     struct task_array found = {NULL, 0, 0, false};
 
-    put_select(&sql, true, TASK_RUNNING);
+    put_select(&sql, true, false, TASK_RUNNING);
     buf_str(&sql, "c.claim_token = ");
     sql_put_token(&sql, owner->token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_list(db, &sql, true, &found, err);
+        rc = read_list(db, &sql, &(struct claimed){&found, true, NULL}, err);
     db_latest_end(db);
     for (size_t i = 0; rc == 0 && i < found.count; i++) {
         struct task *t = &found.items[i];

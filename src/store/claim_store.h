@@ -31,6 +31,7 @@ struct claim_ask {
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
     bool without_bodies;   /* bring no bodies */
+    bool next;             /* also find out when the next one is due; not with skip_locked */
     /* After rows that could not be taken: */
     bool careful; /* as rows_run */
     /* if the server can: leave out all that is locked, however much that is */
@@ -38,20 +39,31 @@ struct claim_ask {
     const uint64_t *aside; /* leave these out */
     size_t aside_count;
 };
+/* What a claim saw. */
+struct claim_seen {
+    size_t found; /* candidates */
+    size_t lost;  /* of these: somebody else took them */
+    /* If `next` was set and our share had fewer candidates than the limit: when the first task of
+     * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
+     * paused. Its row is neither changed nor locked. */
+    bool next_known;
+    int64_t next_at;
+    /* the database's clock, microseconds, and the steady times around the statement that returned
+     * it; 0: not known */
+    int64_t now_us, sent_us, answered_us;
+};
 /* The claim of one tag, unless an operator has paused it (nothing is found then): candidates by the
  * index, then one UPDATE by (id, version). Appends to `won` the tasks that are now ours: status
  * running, version and attempt as after the claim. Bodies up to 16 KiB come along, longer ones have
  * body NULL (body_store_load), with a body_size that is not to be trusted; SIZE_MAX: not known, or
- * a lie. *ret_seen: candidates found; *ret_lost: those somebody else took; *faults gets those that
- * could not be taken: locked (ERR_LOCKED), or refused (NULL: the first failure is returned).
- * ERR_LOCKED itself: the tag's row of dq_tag is locked. With a global limit the two statements run
- * in one short transaction that locks the tag's row of dq_tag, so that the limit holds across
- * hosts. After ERR_LOST the caller reconnects and calls claim_store_recover: what the broken UPDATE
- * took is ours and would otherwise wait for its lease to end. */
+ * a lie. *faults gets those that could not be taken: locked (ERR_LOCKED), or refused (NULL: the
+ * first failure is returned). ERR_LOCKED itself: the tag's row of dq_tag is locked. With a global
+ * limit the two statements run in one short transaction that locks the tag's row of dq_tag, so that
+ * the limit holds across hosts. After ERR_LOST the caller reconnects and calls claim_store_recover:
+ * what the broken UPDATE took is ours and would otherwise wait for its lease to end. */
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
-                      struct task_array *won, size_t *ret_seen, size_t *ret_lost,
-                      struct rows_faults *faults, struct err *err)
-    __attribute__((warn_unused_result));
+                      struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
+                      struct err *err) __attribute__((warn_unused_result));
 
 /* Running tasks that carry our token but are not among known[] (sorted ascending): claimed by an
  * UPDATE whose answer was lost. Appends them to ret, like claim_store_claim. */

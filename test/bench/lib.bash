@@ -148,14 +148,18 @@ lateness()
     rm -f "$stamps"
 }
 
-# dq_lateness ROW WHO COUNT SPAN_MS: planned starts of tag bench through a resident dqd.
+# dq_lateness ROW WHO COUNT SPAN_MS: planned starts of tag bench through a resident dqd, and its statements per task.
 dq_lateness()
 {
+    local statements
     start_dqd
     plan "$3" "$4" 1500
     plan_dq
+    statements=$(status Questions)
     lateness "$1" dq "$2" "$3"
     stop_dqd
+    statements=$(($(status Questions) - statements - 1))
+    record "$1-statements" dq "$2" "$(awk -v s="$statements" -v n="$3" 'BEGIN { printf "%.2f", s / n }')"
 }
 
 # cpu_us PID...: processor time used so far, all threads.

@@ -52,7 +52,7 @@ static void claim_lost_race(void **state)
     struct claim_owner a = owner('a'), b = owner('b');
     struct db *other = harness_db();
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     for (int i = 0; i < 10; i++)
         add("t", NULL, -1000);
@@ -63,10 +63,10 @@ static void claim_lost_race(void **state)
     assert_int_equal(number(other, "SELECT COUNT(*) FROM dq_task"), 10);
     struct task_array first = claim(db, &a, "t", 4);
     assert_int_equal(first.count, 4);
-    ok(claim_store_claim(other, &b, &plain, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(other, &b, &plain, &won, &saw, NULL, &err));
     run(other, "COMMIT");
-    assert_int_equal(seen, 10);
-    assert_int_equal(lost, 4);
+    assert_int_equal(saw.found, 10);
+    assert_int_equal(saw.lost, 4);
     assert_int_equal(won.count, 6);
     for (size_t i = 0; i < won.count; i++)
         for (size_t k = 0; k < first.count; k++)
@@ -86,15 +86,14 @@ static void claim_recovers_after_lost_answer(void **state)
     struct claim_owner a = owner('a');
     struct proxy *p = proxy_new();
     struct task_array won = {0}, found = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     uint64_t mine = add("t", NULL, -1000);
     struct task_array had = claim(db, &a, "t", 1);
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err),
-                     ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &saw, NULL, &err), ERR_LOST);
     assert_int_equal(won.count, 0);
     assert_int_equal(proxy_cuts(p), 1);
     ok(db_connect(proxy_db(p), &err));
@@ -112,8 +111,7 @@ static void claim_recovers_after_lost_answer(void **state)
     /* And when the statement itself got lost, nothing was taken. */
     add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", false);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &seen, &lost, NULL, &err),
-                     ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &saw, NULL, &err), ERR_LOST);
     ok(db_connect(proxy_db(p), &err));
     assert_int_equal(number(proxy_db(p), "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 1);
     proxy_free(p);
@@ -174,7 +172,7 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     int64_t of[4];
     (void)state;
     for (int i = 0; i < 40; i++)
@@ -189,15 +187,15 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
     ask.shares = 4;
     ask.share = 1;
     ask.steal_after_ms = 3600000;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, of[1]);
     ask.steal_after_ms = 500;
     ask.steal_share = 3;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, of[1] + of[3]);
     ask.share = 2;
     ask.steal_share = 0;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 40);
     task_array_done(&won);
 }
@@ -248,25 +246,24 @@ static void global_limit_holds(void **state)
     struct db *other = harness_db();
     struct claim_ask ask = plain;
     struct task_array won = {0}, more = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     for (int i = 0; i < 10; i++)
         add("t", NULL, -1000);
     ask.global_limit = 3;
     ask.limit = 2;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 2);
     ask.limit = 10;
-    ok(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(other, &b, &ask, &more, &saw, NULL, &err));
     assert_int_equal(more.count, 1);
-    ok(claim_store_claim(db, &a, &ask, &more, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &more, &saw, NULL, &err));
     assert_int_equal(more.count, 1);
-    assert_int_equal(seen, 0);
+    assert_int_equal(saw.found, 0);
     /* While one counts, the other waits: the tag's row is the lock. */
     run(db, "START TRANSACTION");
     run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
-    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &seen, &lost, NULL, &err),
-                     ERR_LOCKED);
+    assert_int_equal(claim_store_claim(other, &b, &ask, &more, &saw, NULL, &err), ERR_LOCKED);
     run(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
     task_array_done(&won);
@@ -345,14 +342,14 @@ static void paused_tags_are_not_claimed(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     add("t", NULL, -1000);
     run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
-    assert_int_equal(won.count + seen + lost, 0);
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count + saw.found + saw.lost, 0);
     run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     task_array_done(&won);
 }
@@ -362,13 +359,13 @@ static void what_is_due_soon_is_claimed_when_asked(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     add("t", NULL, 60000);
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 0);
     ask.early_ms = 61000;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_task WHERE execution_time = expected_time"), 1);
@@ -380,7 +377,7 @@ static void floor_spares_what_is_older(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     int64_t now_us, next_at;
     (void)state;
     add("t", NULL, -60000);
@@ -393,7 +390,7 @@ static void floor_spares_what_is_older(void **state)
                        &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor.at = next_at;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
     task_array_done(&won);
@@ -409,7 +406,7 @@ static void floor_within_an_instant(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = plain;
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     uint64_t ids[4];
     (void)state;
     for (int i = 0; i < 4; i++)
@@ -418,7 +415,7 @@ static void floor_within_an_instant(void **state)
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64,
         ids[0]);
     ask.floor = (struct claim_floor){INT64_C(1795168800250), ids[2]};
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, ids[3]);
     assert_int_equal(won.items[1].id, ids[0]);

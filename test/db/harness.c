@@ -176,8 +176,8 @@ struct task_array claim(struct db *d, const struct claim_owner *o, const char *t
     struct claim_ask ask = {
         .tag = tag, .limit = limit, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
 
-    ok(claim_store_claim(d, o, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(d, o, &ask, &won, &saw, NULL, &err));
     return won;
 }

@@ -83,10 +83,10 @@ static void claim_check_renew_settle(void **state)
     struct claim_ref refs[N];
     struct settlement s[N];
     bool flags[N], give_up[N] = {false};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     begin("claim of 100");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     end_within(N * 4);
     assert_int_equal(won.count, N);
     for (size_t i = 0; i < N; i++) {
@@ -125,14 +125,30 @@ static void claim_check_renew_settle(void **state)
     task_array_done(&won);
     ask = (struct claim_ask){
         .tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     ask.limit = 10;
     ask.floor = (struct claim_floor){won.items[0].expected_at, won.items[0].id};
     task_array_done(&won);
     begin("claim of 10 above a floor");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     end_within(10 * 4);
     assert_int_equal(won.count, 10);
+    task_array_done(&won);
+    ask.tag = "tag9";
+    ask.floor = (struct claim_floor){0};
+    ask.next = true;
+    begin("claim of 10, and when the next one is due");
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    end_within(10 * 4 + 4);
+    assert_int_equal(won.count, 10);
+    ask.floor.at = INT64_C(1000) * number(db, "SELECT UNIX_TIMESTAMP()");
+    ask.limit = 500;
+    begin("claim of 500, of which none is due, and when the next one is");
+    task_array_done(&won);
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    end_within(8);
+    assert_int_equal(saw.found, 0);
+    assert_true(saw.next_known && saw.next_at > ask.floor.at);
     begin("when the next one above a floor is due");
     int64_t now_us, next_at;
     ok(peek_store_next(db, "tag8", &ask.floor, &now_us, &next_at, &err));
@@ -152,16 +168,16 @@ static void shares_and_limits(void **state)
                             .lease_ms = 60000,
                             .global_limit = 20};
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     begin("claim of 20 in one of 4 shares, with a limit");
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     end_within(20 * 4 * 4);
     assert_in_range(won.count, 1, 20);
     task_array_done(&won);
     begin("claim when the limit is reached");
     ask.global_limit = 1;
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, NULL, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     end_within(60);
     assert_int_equal(won.count, 0);
 }

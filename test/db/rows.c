@@ -71,7 +71,7 @@ static void claims_take_what_is_not_locked(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = {
         .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     for (int round = 0; round < 6; round++) {
         struct task_array won = {0};
@@ -85,10 +85,10 @@ static void claims_take_what_is_not_locked(void **state)
         lock_row(id);
         /* in a transaction: the first alone */
         bool singly = ask.global_limit && !db_skips_locked(db);
-        ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+        ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
         if (!ask.skip_locked && !singly)
             expect_fault(id, ERR_LOCKED);
-        assert_int_equal(lost, 0);
+        assert_int_equal(saw.lost, 0);
         run(stranger, "ROLLBACK");
         assert_int_equal(faults.count, 0);
         assert_int_equal(won.count, singly ? 1 : N - 1);
@@ -103,7 +103,7 @@ static void what_was_put_aside_is_left_out(void **state)
 {
     struct claim_owner a = owner('a');
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     uint64_t ids[2] = {add("t", NULL, -9000), add("t", NULL, -8000)},
              behind = add("t", NULL, -1000);
@@ -114,7 +114,7 @@ static void what_was_put_aside_is_left_out(void **state)
                             .lease_ms = 60000,
                             .aside = ids,
                             .aside_count = 2};
-    ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, behind);
     task_array_done(&won);
@@ -130,7 +130,7 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
                             .lease_ms = 60000,
                             .global_limit = 5};
     struct task_array won = {0};
-    size_t seen, lost;
+    struct claim_seen saw;
     (void)state;
     add("t", NULL, -1000);
     run(db, "REPLACE INTO dq_tag (tag) VALUES ('t')");
@@ -138,8 +138,7 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
     run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
     for (int careful = 0; careful <= 1; careful++) {
         ask.careful = careful;
-        assert_int_equal(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err),
-                         ERR_LOCKED);
+        assert_int_equal(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err), ERR_LOCKED);
         assert_non_null(strstr(err.text, "dq_tag"));
         assert_int_equal(faults.count, 0);
     }
@@ -329,16 +328,16 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
         struct task_array won = {0}, expired = {0};
         struct task_changed done;
         bool taken[N], give_up[N] = {false};
-        size_t seen, lost;
+        struct claim_seen saw;
         uint64_t id = 0;
         run(db, "DELETE FROM dq_task");
         for (int k = 0; k < N; k++)
             id = add("t", NULL, -1000);
         run(db, "UPDATE dq_task SET %s WHERE id = %" PRIu64, odd[i], id);
-        ok(claim_store_claim(db, &a, &ask, &won, &seen, &lost, &faults, &err));
+        ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(won.count, N - 1);
-        assert_int_equal(lost, 0);
+        assert_int_equal(saw.lost, 0);
         task_array_done(&won);
         if (i > 0)
             continue;

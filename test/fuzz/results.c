@@ -138,20 +138,22 @@ static void claim(struct db *db)
     struct task_array won = {0};
     struct rows_faults faults = {0};
     unsigned how = results_next();
-    size_t seen, lost, loaded;
+    struct claim_seen saw;
+    size_t loaded;
     int64_t now_us, next_at;
     struct err err;
 
     ask.careful = how & 2;
     ask.skip_locked = how & 4;
     ask.without_bodies = how & 8;
+    ask.next = how & 16;
     if (peek_store_all(db, 1000, &peek, &err) == 0)
         for (size_t i = 0; i < peek.count; i++)
             check_text(peek.tags[i].tag);
     uint64_t newest = results_next();
     (void)!peek_store_news(db, &newest, &peek, &err);
     (void)!peek_store_next(db, "mail", &floor, &now_us, &next_at, &err);
-    (void)!claim_store_claim(db, &owner, &ask, &won, &seen, &lost, how & 1 ? &faults : NULL, &err);
+    (void)!claim_store_claim(db, &owner, &ask, &won, &saw, how & 1 ? &faults : NULL, &err);
     (void)!claim_store_recover(db, &owner, NULL, 0, &won, &err);
     struct task **tasks = mem_alloc((won.count + 1) * sizeof *tasks);
     for (size_t i = 0; i < won.count; i++) {

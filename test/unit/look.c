@@ -124,10 +124,12 @@ static void saw_news(struct play *p, char *text)
         look_tag_new(tag(p, word), number(word, '@', 0));
 }
 
-/* claimed=SEEN,won=W,bad=B,...: of the tag of the last step, in 1 ms. */
+/* claimed=SEEN,won=W,bad=B,next=AT,...: of the tag of the last step, in 1 ms. next=none: no task of
+ * it is left. */
 static bool claimed(struct play *p, char *text)
 {
-    struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10)};
+    struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10),
+                           .next_at = TASK_TIME_NONE};
     int n;
 
     c.won = c.seen;
@@ -138,7 +140,14 @@ static bool claimed(struct play *p, char *text)
             c.bad = (size_t)n;
         else if (sscanf(word, "last=%d", &n) == 1)
             c.last = (struct claim_floor){n, 7};
-        else if (sscanf(word, "random=%d", &n) == 1)
+        else if (!strncmp(word, "cost=", 5))
+            c.cost_us = read_us(word + 5);
+        else if (!strcmp(word, "next=none"))
+            c.next_known = true;
+        else if (sscanf(word, "next=%d", &n) == 1) {
+            c.next_known = true;
+            c.next_at = n;
+        } else if (sscanf(word, "random=%d", &n) == 1)
             c.random = (uint64_t)n;
         else if (!strcmp(word, "old"))
             c.started_before = true;
@@ -241,7 +250,7 @@ static bool happens(struct play *p, char *word)
 
 /* --- what follows --- */
 
-static void show_step(struct play *p, char *text, size_t size)
+static void show_step(struct play *p, bool show_next, char *text, size_t size)
 {
     char name = p->step.tag ? (char)('a' + (p->step.tag - p->tags)) : '?';
 
@@ -259,8 +268,9 @@ static void show_step(struct play *p, char *text, size_t size)
         snprintf(text, size, "ask:%c", name);
         break;
     case LOOK_CLAIM:
-        snprintf(text, size, "claim:%c,%zu%s", name, p->step.count,
-                 p->step.all_shares || p->look.shares == 1 ? "" : ",own");
+        snprintf(text, size, "claim:%c,%zu%s%s", name, p->step.count,
+                 p->step.all_shares || p->look.shares == 1 ? "" : ",own",
+                 show_next ? (p->step.next ? ",next" : ",no-next") : "");
         break;
     }
 }
@@ -283,7 +293,7 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
         snprintf(text, size, "%s", p->in_round ? "goes-on" : "ends");
     } else {
         p->step = look_next(&p->look, p->now_us);
-        show_step(p, text, size);
+        show_step(p, strstr(expected, "next"), text, size);
     }
 }
 
