@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "cli/out.h"
 #include "conf/conf.h"
 #include "conf/conf_file.h"
 #include "conf/handlers.h"
@@ -118,8 +119,9 @@ static int take_slots(struct command_line *c, const char *text, struct err *err)
     char *end;
     long n = strtol(text, &end, 10);
 
-    if (*text == '\0' || *end || n < 1 || n > 4096)
-        return err_set(err, ERR_USAGE, "--slots %s: give a whole number from 1 to 4096", text);
+    if (*text == '\0' || *end || n < 1 || n > CONF_SLOTS_MAX)
+        return err_set(err, ERR_USAGE, "--slots %s: give a whole number from 1 to %d", text,
+                       CONF_SLOTS_MAX);
     c->o.slots = (int)n;
     return 0;
 }
@@ -175,6 +177,7 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
     }
 }
 
+/* 1: help or the version was printed, which is all. */
 static int parse(struct command_line *c, int argc, char **argv, struct err *err)
 {
     int opt;
@@ -184,11 +187,11 @@ static int parse(struct command_line *c, int argc, char **argv, struct err *err)
         if (opt == 'h') {
             fputs(usage, stdout);
             fputs(help, stdout);
-            exit(0);
+            return 1;
         }
         if (opt == 'V') {
             puts("dqd " PACKAGE_VERSION);
-            exit(0);
+            return 1;
         }
         if (take_option(c, opt, argv, err) < 0)
             return err->code;
@@ -244,7 +247,7 @@ static void list_handlers(const struct handlers *h)
         put_command(&b, k);
         buf_chr(&b, '\n');
     }
-    fwrite(b.data ? b.data : "", 1, b.len, stdout);
+    out_write(&b);
     buf_done(&b);
 }
 
@@ -387,6 +390,8 @@ int main(int argc, char **argv)
     rc = parse(&c, argc, argv, &err);
     if (rc == 0)
         rc = act(&c, &err);
+    if (rc >= 0 && out_flush(&err) < 0)
+        rc = err.code;
     conf_free(c.o.conf);
     handlers_free(c.o.handlers);
     free(c.tags);

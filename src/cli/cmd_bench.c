@@ -8,15 +8,16 @@
 #include "cli/verbs.h"
 #include "store/scratch_store.h"
 
+#include "base/text.h"
 #include "base/when.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_MS (60 * WHEN_SECOND)
-#define LEAST_MS (2 * WHEN_SECOND)
-#define MOST_MS (10 * WHEN_MINUTE)
+#define DEFAULT_MINUTES 1
+#define LEAST_SECONDS 2
+#define MOST_MINUTES 10
 
 struct bench_values {
     int64_t for_ms;
@@ -209,7 +210,7 @@ static int measure(struct cmd_context *c, struct scratch_db *s, const struct ben
 {
     struct progress progress;
     struct judge_rows rows = {NULL, 0};
-    int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MS;
+    int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MINUTES * WHEN_MINUTE;
     char text[WHEN_TEXT_SIZE];
 
     cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards",
@@ -230,8 +231,10 @@ static int check(const struct bench_values *v, struct err *err)
         return err_set(err, ERR_USAGE, "--clean cannot be combined with --for or --database");
     if (v->database && *v->database == '\0')
         return err_set(err, ERR_USAGE, "--database needs the name of an empty database");
-    if (v->for_ms >= 0 && (v->for_ms < LEAST_MS || v->for_ms > MOST_MS))
-        return err_set(err, ERR_USAGE, "--for must be between 2s and 10m");
+    if (v->for_ms >= 0 &&
+        (v->for_ms < LEAST_SECONDS * WHEN_SECOND || v->for_ms > MOST_MINUTES * WHEN_MINUTE))
+        return err_set(err, ERR_USAGE, "--for must be between %ds and %dm", LEAST_SECONDS,
+                       MOST_MINUTES);
     return 0;
 }
 
@@ -263,7 +266,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct bench_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "measure for about D, 2s to 10m; default 1m", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D",
+     "measure for about D, " TEXT_OF(LEAST_SECONDS) "s to " TEXT_OF(MOST_MINUTES) "m; default: " TEXT_OF(DEFAULT_MINUTES) "m",
+     NULL, 0},
     {"database", 0, CMD_TEXT, FIELD(database), "NAME", "use this database, which must be empty, instead of creating one", NULL, 0},
     {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "measure nothing; drop databases that a killed dq bench left", NULL, 0},
 };

@@ -1,6 +1,7 @@
 /*
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
+#include "base/text.h"
 #include "cli/select.h"
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
@@ -112,7 +113,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 /* clang-format off */
 static const struct cmd_option options[] = {
     SELECT_OPTIONS(struct list_values, select.),
-    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "list at most N tasks, 0: all; default: 50 on a terminal, else all", NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N",
+     "list at most N tasks, 0: all; default: " TEXT_OF(TERMINAL_LIMIT) " on a terminal, else all", NULL, 0},
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
      "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},

@@ -10,12 +10,13 @@
 #include "store/tag_store.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_WINDOW_MS 3600000
+#define DEFAULT_WINDOW_HOURS 1
 
 struct stats_values {
     const char *tag;
@@ -178,7 +179,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct stats_values *v = values;
     if (v->window_ms == 0)
         return err_set(err, ERR_USAGE, "--since must be longer than 0, such as 1h");
-    int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_MS;
+    int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_HOURS * WHEN_HOUR;
     struct tag_info *tags = NULL;
     struct tag_lateness *late = NULL;
     struct stats_row *rows = NULL;
@@ -207,7 +208,8 @@ out:
 #define FIELD(name) offsetof(struct stats_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_DURATION, FIELD(window_ms), "D", "report lateness and throughput of the last D; default: 1h", NULL, 0},
+    {"since", 0, CMD_DURATION, FIELD(window_ms), "D",
+     "report lateness and throughput of the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
 };

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "store/task_list.h"
 
+#include "base/text.h"
 #include "base/when.h"
 
 #include <inttypes.h>
@@ -142,7 +143,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 static const struct cmd_option options[] = {
     {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D",
-     "stop waiting after D, with exit status 75", NULL, 0},
+     "stop waiting after D, with exit status " TEXT_OF(EXIT_TIMEOUT), NULL, 0},
 };
 
 const struct cmd cmd_wait = {
@@ -153,7 +154,8 @@ const struct cmd cmd_wait = {
     .details =
         "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
         "failed, 1 if "
-        "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: 75.",
+        "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: " TEXT_OF(
+            EXIT_TIMEOUT) ".",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct wait_values),
     .min_operands = 1,

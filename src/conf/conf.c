@@ -65,7 +65,7 @@ const struct conf_key conf_keys[] = {
     TEXT(mysql, init_command, "", 0, "one SQL statement run on every new connection"),
 
     PATH(dqd, handlers, "handlers.yaml", 1, "handlers file: which command runs the tasks of which tag"),
-    INT(dqd, slots, "32", 1, 4096, false, "handler processes at a time"),
+    INT(dqd, slots, "32", 1, CONF_SLOTS_MAX, false, "handler processes at a time"),
     SPAN(dqd, poll_interval, "200ms", 10, HOUR, true, "how often to look for work that no wake-up announced"),
     SPAN(dqd, lease, "30s", 2 * SECOND, DAY, false, "a dqd that is silent for this long loses its tasks"),
     SPAN(dqd, heartbeat, "5s", 100, HOUR, true, "how often dqd reports that it is alive"),

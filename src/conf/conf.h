@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CONF_SLOTS_MAX 4096
+
 enum conf_tls {
     CONF_TLS_DISABLED,
     CONF_TLS_PREFERRED,

@@ -129,6 +129,9 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     run start --options --no-such-option box
     [ "$status" -eq 69 ]
     [[ $output == *"unknown option '--no-such-option'"* ]]
+    run "$DQ_TOP/bin/dq-sandbox" start --options
+    [ "$status" -eq 64 ]
+    [ "$output" = 'dq-sandbox: --options needs a value' ]
 }
 
 @test 'destroy deletes the files that start created and keeps others' {

@@ -35,6 +35,16 @@ refused() { # refused STATUS TEXT ARG...
     [[ $output == 'dqd '[0-9]* ]]
 }
 
+@test 'output that cannot be written is an error' {
+    local option
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    for option in --help --version --list-handlers --check-config; do
+        run bash -c '"$DQ_BIN/dqd" "$1" 2>&1 >/dev/full' - "$option"
+        [ "$status" = 71 ]
+        [ "$output" = 'dqd: cannot write to standard output: No space left on device' ]
+    done
+}
+
 @test "--check-config and --list-handlers print errors and handlers" {
     write_handlers <<'END'
 handlers:
@@ -174,7 +184,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 @test "a pass ends at a missing privilege and names it" {
     as_reader
     [ "$status" = 77 ]
-    [[ $output == *'command denied to user'*'grants.sql.example, see dqd(8)' ]]
+    [[ $output == *'command denied to user'*'grants.sql.example lists what each account needs, see dqd(8)' ]]
     grep -q 'sql/grants.sql.example' "$DQ_TOP/doc/dqd.8"
     [ -f "$DQ_TOP/sql/grants.sql.example" ]
     [ "${#lines[@]}" = 1 ]

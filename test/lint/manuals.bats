@@ -77,3 +77,42 @@ with_commas() { sed -E ':a; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; ta' <<<"$1"; }
     grep -q "chunks of up to $(with_commas "$rows") lines" "$doc/dq.1"
     "$DQ_BIN/dq" help add | tr -s ' \n' ' ' | grep -q "chunks of up to $rows lines"
 }
+
+# A constant of the sources, by its #define.
+constant() { sed -nE "s/^#define $1 ([0-9]+).*/\1/p" "$DQ_TOP/src/$2" | grep . || echo "src/$2 has no $1" >&2; }
+helps() { "$DQ_BIN/dq" help "$1" | tr -s ' \n' ' ' | grep -qF -- "$2" || echo "dq help $1 lacks: $2"; }
+says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2"; }
+
+@test 'numbers in manuals and help texts are those of the sources' {
+    {
+        slots=$(constant CONF_SLOTS_MAX conf/conf.h)
+        says dq.ini.5 "processes at a time, 1 to $slots"
+        says dqd.8 "processes at a time, 1 to $slots"
+        "$DQ_BIN/dqd" --slots 0 2>&1 | grep -q "from 1 to $slots\$" || echo 'dqd --slots 0'
+        least=$(constant LEAST_SECONDS cli/cmd_bench.c)s most=$(constant MOST_MINUTES cli/cmd_bench.c)m
+        [ "$(constant DEFAULT_MINUTES cli/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
+        says dq.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
+        cap=$(with_commas "$(constant TAG_COUNT_CAP store/tag_store.h)")
+        for verb in tags stats; do helps "$verb" "count more than $cap tasks of a state"; done
+        says dq.1 "Count more than $cap tasks of a state"
+        helps list "default: $(constant TERMINAL_LIMIT cli/cmd_list.c) on a terminal"
+        grep -q 'last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY' "$DQ_TOP/src/store/poller_store.c" ||
+            echo 'pollers: not a day'
+        helps pollers 'stays in the list for a day'
+        says dq.1 "$(constant TASK_TAG_MAX base/task.h) characters of UTF-8"
+        says dq.1 "A key has 1 to $(constant TASK_KEY_MAX base/task.h) characters"
+    } 2>&1 | none
+}
+
+# With some 350 bytes for each row that it adds: its table and the binary log.
+@test 'dq bench writes as much as its help says, and takes the cores for as long' {
+    chunks=$(constant CHUNKS_MAX bench/statement.c) adds=$(constant ADDS_MAX bench/statement.c)
+    processes=$(constant PROCESSES_MAX bench/program.c) batched=$(constant BATCHED_MAX bench/program.c)
+    rows=$((chunks * $(constant TASK_CHUNK_ROWS store/task_add.h) + adds + processes + batched))
+    megabytes=$("$DQ_BIN/dq" help bench | tr -s ' \n' ' ' | sed 's/.*up to about \([0-9]*\) MB.*/\1/')
+    [ $((rows * 350 / 1000000)) -le "$megabytes" ]
+    [ $((rows * 350 / 1000000)) -ge $((megabytes / 2)) ]
+    busy=$(sed -nE 's/^    \{FIGURE_(SPAWN|RUN)[A-Z_]*, ([0-9]+),.*/\2/p' "$DQ_TOP/src/bench/bench.c" | paste -sd+)
+    [ $((busy)) -ge 30 ]
+    [ $((busy)) -le 40 ]
+}

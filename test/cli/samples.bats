@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# The sample handlers of etc/handlers.d do what their comments say.
+
+@test 'mail-batch: a mail that the server refuses fails or is retried by itself, whatever is refused' {
+    python3 - "$DQ_TOP/etc/handlers.d/mail-batch" 3>&- <<'END'
+import json, socket, subprocess, sys, threading
+
+ANSWERS = {'EHLO': '250 hello', 'MAIL': '250 ok', 'RCPT': '250 ok', 'DATA': '354 go on', '.': '250 ok',
+           'RSET': '250 ok'}
+refused = [ # the command that is refused, the answer, and the verdict
+    ('MAIL', '553 no', 'fail'), ('MAIL', '451 later', 'retry'),
+    ('RCPT', '550 no', 'fail'), ('RCPT', '450 later', 'retry'),
+    ('DATA', '554 no', 'fail'), ('.', '554 spam', 'fail'), ('.', '452 full', 'retry'), ('QUIT', '', 'done')]
+
+def serve(listener):
+    connection = listener.accept()[0]
+    lines = connection.makefile('rb')
+    said, mail, in_data = '220 ready', 0, False
+    while True:
+        connection.sendall(said.encode() + b'\r\n')
+        line = lines.readline()
+        while in_data and line and line != b'.\r\n':
+            line = lines.readline()
+        if not line:
+            return
+        command = '.' if in_data else line.decode().split()[0].upper()
+        mail += command == 'MAIL'
+        said = ANSWERS.get(command, '500 what?')
+        if 0 < mail <= len(refused) and command == refused[mail - 1][0]:
+            said = refused[mail - 1][1]
+        in_data = said.startswith('354')
+
+listener = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=serve, args=(listener,), daemon=True).start()
+body = json.dumps({'to': 'a@example.org', 'subject': 's', 'text': 't'})
+tasks = ''.join(json.dumps({'id': i + 1, 'body': body}) + '\n' for i in range(len(refused)))
+server = '127.0.0.1:%d' % listener.getsockname()[1]
+got = subprocess.run([sys.argv[1], server], input=tasks, capture_output=True, text=True)
+verdicts = [json.loads(line)['result'] for line in got.stdout.splitlines()]
+expected = [verdict for _, _, verdict in refused]
+if verdicts != expected or got.returncode:
+    sys.exit('verdicts %s, status %d, %s' % (verdicts, got.returncode, got.stderr))
+END
+}
