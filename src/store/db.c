@@ -1,9 +1,8 @@
 /*
- * db.c - statements and results on one connection to the server. With the other db*.c the only file
- * that knows the client library.
+ * db.c - statements, results and transactions on one connection to the server.
  *
- * Invariant: after any failure the handle is either connected, outside a transaction where the
- * statement was rolled back, or not connected at all. A statement is sent at most once.
+ * Invariant: a statement is sent at most once, and within a transaction only on the connection that
+ * began it.
  */
 #include "store/db.h"
 #include "base/mem.h"
@@ -162,7 +161,7 @@ int db_rows_next(struct db_rows *r, struct err *err)
     if (!number)
         return 0;
     snprintf(text, sizeof text, "%s", mysql_error(r->db->my));
-    mysql_free_result(r->res); /* before the connection goes: a streamed result points to it */
+    mysql_free_result(r->res); /* while the connection exists: a streamed result points to it */
     r->res = NULL;
     return db_handle_fail_with(r->db, number, text, err);
 }

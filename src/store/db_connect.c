@@ -1,8 +1,8 @@
 /*
- * db_connect.c - how a connection comes to be: hosts in order, the session's settings.
+ * db_connect.c - making the connection: hosts in order, the session's settings.
  *
- * Invariant: a connection that is handed out has every setting that the store counts on, and
- * nothing that an earlier connection of this handle left behind still runs on that server.
+ * Invariant: a new connection has every setting that the store relies on, and no statement of an
+ * earlier connection of this handle still runs on that server.
  */
 #include "store/db_connect.h"
 #include "base/buf.h"
@@ -24,9 +24,9 @@
 
 #define ORPHAN_WAIT_MS 3000
 
-/* The client library's first act is to look up the port of the service "mysql", whether it will
- * need it or not. Of what nsswitch.conf may name for that, only /etc/services is asked: looking for
- * modules and daemons would take 0.2 ms of each dq add. */
+/* The client library always begins by looking up the port of the service "mysql", even if it does
+ * not need it. Limiting the look-up to /etc/services, whatever nsswitch.conf says, saves each dq
+ * add 0.2 ms for loading modules and asking daemons. */
 static void limit_service_lookup(void)
 {
 #if HAVE_DECL___NSS_CONFIGURE_LOOKUP
@@ -56,7 +56,7 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     mysql_options(my, MYSQL_OPT_WRITE_TIMEOUT, &wr);
     mysql_options(my, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
     if (conf_or_null(c->defaults_file)) {
-        if (access(c->defaults_file, R_OK)) /* the library takes a missing one for empty */
+        if (access(c->defaults_file, R_OK)) /* the library ignores a missing one */
             return err_set(err, ERR_CONFIG, "defaults_file %s: %m", c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
@@ -64,10 +64,10 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     return db_tls_options(c, host, my, err);
 }
 
-/* A statement whose answer was lost may still run on the server, or wait in some buffer on the way
- * there. Its connection is killed and seen to be gone before anybody looks for its outcome. A
- * server that was started since numbers its connections anew: there, and where killing it is
- * denied, that id is somebody else's by now. */
+/* A statement whose answer was lost may still run on the server, or wait in a buffer on the way
+ * there. Its connection is killed, and must be gone, before its outcome is looked up. A server that
+ * was restarted since then has started its numbers again: there, and if killing is denied, that id
+ * belongs to another account's connection. */
 static int kill_orphan(struct db *db, struct err *err)
 {
     char sql[120];
@@ -116,19 +116,19 @@ static int no_tls(const struct db *db, struct err *err)
                    "%s: the server does not offer TLS, and tls in [mysql] requires it", db->at);
 }
 
-/* The operator's own statement, which runs before the settings that the store counts on. */
+/* The operator's own statement. It runs before the settings that the store relies on. */
 static int run_init_command(struct db *db, const char *database, struct err *err)
 {
     int rc = db_handle_run(db, db->conf->init_command, err);
 
     if (rc == 0)
-        mysql_free_result(mysql_store_result(db->my));            /* a SELECT is as good as a SET */
-    if (rc == 0 && database && mysql_select_db(db->my, database)) /* USE is none of its business */
+        mysql_free_result(mysql_store_result(db->my));            /* it may be a SELECT */
+    if (rc == 0 && database && mysql_select_db(db->my, database)) /* undo a USE */
         return db_handle_fail(db, err);
     if (rc == 0)
         return 0;
     err_prefix(err, "init_command in [mysql]");
-    if (rc == ERR_FATAL) /* a number that nobody listed: the operator's statement is wrong */
+    if (rc == ERR_FATAL) /* not in db_error.c: the operator's statement is wrong */
         rc = ERR_CONFIG;
     if (err)
         err->code = rc;
@@ -139,7 +139,7 @@ static int set_up(struct db *db, const char *database, struct err *err)
 {
     int rc = 0;
 
-    /* A unix socket needs none. */
+    /* A unix socket needs no TLS. */
     if (db->conf->tls >= CONF_TLS_REQUIRED && !mysql_get_ssl_cipher(db->my) &&
         strstr(mysql_get_host_info(db->my), "TCP"))
         return no_tls(db, err);
@@ -155,7 +155,7 @@ static void note_server(struct db *db)
     const char *info = mysql_get_server_info(db->my);
     unsigned major = 0, minor = 0, patch = 0;
 
-    if (!strncmp(info, "5.5.5-", 6)) /* MariaDB's disguise for old clients */
+    if (!strncmp(info, "5.5.5-", 6)) /* MariaDB's prefix for old clients */
         info += 6;
     sscanf(info, "%u.%u.%u", &major, &minor, &patch);
     db->mariadb = strstr(info, "MariaDB");
@@ -164,7 +164,7 @@ static void note_server(struct db *db)
              major, minor, patch, db->at);
 }
 
-/* Nothing was under way yet: another host, or another time, will do. */
+/* No statement was under way yet, so another host, or a later attempt, is as good. */
 static int not_made(const struct db *db, int64_t since, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
@@ -180,7 +180,7 @@ static int not_made(const struct db *db, int64_t since, struct err *err)
                    seconds(took - 999));
 }
 
-/* One host. database NULL: none selected. */
+/* Connects to one host. database NULL: selects none. */
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database,
                         struct err *err)
 {
@@ -217,8 +217,8 @@ out:
     return rc;
 }
 
-/* The next of "db1, db2:3307, [::1]:3306": true, or false at the end. A bare IPv6 address has no
- * port. */
+/* Takes the next host of "db1, db2:3307, [::1]:3306"; false at the end. An IPv6 address without
+ * brackets has no port. */
 static bool next_host(const char **list, int default_port, char *host, size_t size,
                       unsigned *ret_port)
 {
@@ -243,14 +243,14 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     return len > 0;
 }
 
-/* Whether a host that others could stand in for is as good as any; if not, *ret_spare: whether it
+/* One of several hosts: 0 if it can be used without reservation. If not, *ret_spare is whether it
  * is better than none. */
 static int check_fit(struct db *db, bool *ret_spare, struct err *err)
 {
     unsigned long long read_only = 0;
     int64_t since = when_steady();
-    /* From a table of a kind: a node of Galera without its cluster refuses to read one, and answers
-     * all else. */
+    /* FROM: a node of Galera that has lost its cluster refuses to read tables, but answers all
+     * else. */
     int rc = db_handle_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
 
     const bool stalled = !strcmp(db->at, db->stalled_at);
@@ -267,7 +267,7 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
     return rc;
 }
 
-/* One more host and why it cannot be used, without advice: it would come once a host. */
+/* Adds why a host cannot be used, without the advice, which would be repeated for each host. */
 static void add_reason(struct buf *reasons, const struct err *err)
 {
     const char *advice = strstr(err->text, "; " DB_ERROR_WHERE);
@@ -277,8 +277,8 @@ static void add_reason(struct buf *reasons, const struct err *err)
     buf_add(reasons, err->text, advice ? (size_t)(advice - err->text) : strlen(err->text));
 }
 
-/* The first host of the list that is fit. Otherwise one that let a statement time out, or, for a
- * reader, one that is read-only. */
+/* Connects to the first host that check_fit accepts; if there is none, to one on which a statement
+ * timed out or, for a reader, to one that is read-only. */
 static int connect_list(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;

@@ -1,9 +1,9 @@
 /*
  * db_error.c - error numbers of server and client library, by class.
  *
- * Invariant: a text made here never quotes data. A server's message is shown whole only if all that
- * it quotes are names (of servers, accounts, tables, columns, keys, settings) or values of
- * settings. Of any other, quoted values are withheld.
+ * Invariant: a text made here never quotes data. A server's message is shown whole only if it
+ * quotes nothing but names (of servers, accounts, tables, columns, keys, settings) and values of
+ * settings. From any other message, quoted values are removed.
  */
 #include "store/db_error.h"
 
@@ -20,7 +20,7 @@ struct fault {
     unsigned number;
     int code;
     unsigned flags;
-    const char *text; /* after the server's text, or alone */
+    const char *text; /* shown after the server's text, or instead of it */
 };
 
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
@@ -188,7 +188,7 @@ static const struct fault faults[] = {
 };
 /* clang-format on */
 
-/* Numbers that nobody expects here, and whose texts quote only names and settings. Ascending. */
+/* Unexpected errors whose texts quote only names and settings. Ascending. */
 static const unsigned names_only[] = {
     1005, 1006, 1007, 1008, 1016, 1017, 1025, 1032, 1033, 1034, 1035, 1036, 1050, 1051,
     1052, 1055, 1060, 1061, 1067, 1072, 1091, 1099, 1100, 1103, 1109, 1110, 1115, 1147,
@@ -196,8 +196,8 @@ static const unsigned names_only[] = {
     1304, 1305, 1347, 1356, 1364, 1370, 1449, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
 };
 
-/* of the server's texts and the libraries': a longer one has lost its end, a quotation mark
- * perhaps */
+/* Of the texts of server and libraries. A longer one has lost its end, perhaps with a quotation
+ * mark. */
 #define TEXT_SIZE 512
 #define MARKS "'\""
 
@@ -226,9 +226,9 @@ static const char *mark_before(const char *text, const char *end)
     return NULL;
 }
 
-/* Where the value that begins at `from` ends: at the last quotation mark, because marks within a
- * value look like its end. If the text ends with a name ("for key 'x'", "for column 'x' at row 1"),
- * the mark before that. NULL: there is no end. */
+/* The end of the value that begins at `from`: the last quotation mark, because a mark within a
+ * value looks like its end. If the text ends with a name ("for key 'x'", "for column 'x' at row
+ * 1"), the mark before that. NULL if there is none. */
 static const char *value_end(const char *from, const char *end)
 {
     static const char *const before_name[] = {" for key ", " for column "};
@@ -245,7 +245,7 @@ static const char *value_end(const char *from, const char *end)
     return last;
 }
 
-/* The text without the values that it quotes. Names in backquotes stay. */
+/* Copies the text without the values that it quotes. Names in backquotes stay. */
 static void withhold_values(char out[TEXT_SIZE], const char *text)
 {
     size_t len = strnlen(text, TEXT_SIZE);

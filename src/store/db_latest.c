@@ -1,9 +1,9 @@
 /*
  * db_latest.c - reads that see what was committed on another server of a cluster.
  *
- * Invariant: between db_latest_begin and db_latest_end no read is answered before its server has
- * applied what the cluster had committed when it was asked; outside of them reads pay nothing for
- * it.
+ * Invariant: between db_latest_begin and db_latest_end a read returns only after its server has
+ * applied everything that the cluster had committed when the read began. Other reads do not pay for
+ * this.
  */
 #include "store/db_latest.h"
 #include "store/columns.h"
@@ -13,9 +13,8 @@
 
 #include <string.h>
 
-/* The variables exist where the cluster's software does: MariaDB with Galera, MySQL while the
- * plugin of Group Replication is loaded. Whatever init_command made of them comes back
- * afterwards. */
+/* The variables exist if the cluster's software does: in MariaDB with Galera, and in MySQL while
+ * the plugin of Group Replication is loaded. A value set by init_command is restored afterwards. */
 #define GALERA_BEGIN                                                                               \
     "SET @dq_sync_wait = @@SESSION.wsrep_sync_wait, SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"
 #define GALERA_END "SET SESSION wsrep_sync_wait = @dq_sync_wait"

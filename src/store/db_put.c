@@ -1,9 +1,9 @@
 /*
  * db_put.c - values as SQL literals.
  *
- * Invariant: whatever bytes come in, what is appended is one literal, and means the same bytes in
- * every character set and sql_mode: nothing is escaped. Between quotes stand only ASCII characters
- * that are neither a quote nor a backslash; all else is in hex.
+ * Invariant: any bytes become exactly one literal, which means the same bytes in every character
+ * set and sql_mode. Nothing is escaped: only ASCII characters other than quote and backslash are
+ * put between quotes, everything else is in hex.
  */
 #include "store/db_put.h"
 #include "base/json.h"
@@ -52,8 +52,8 @@ static void put_plain(struct buf *sql, const char *p, size_t len)
     buf_chr(sql, '\'');
 }
 
-/* Text of foreign origin (a handler's error) may not be UTF-8, and one bad byte must not make the
- * server refuse the whole batch. */
+/* Text from a handler may not be UTF-8, and one bad byte must not make the server refuse a whole
+ * batch. */
 void db_put_text(struct buf *sql, const char *s)
 {
     if (!s) {

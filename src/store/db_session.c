@@ -1,9 +1,9 @@
 /*
- * db_session.c - what every session is like, whatever the server's files, its init_connect and the
- * operator's init_command say.
+ * db_session.c - the settings of every session, whatever the server's configuration, its
+ * init_connect and the operator's init_command set.
  *
- * Invariant: a session that is handed out has each of the settings below, and no transaction open.
- * It takes one statement.
+ * Invariant: a new session has each of the settings below, and no transaction open. Setting them
+ * takes one statement.
  */
 #include "store/db_session.h"
 #include "base/buf.h"
@@ -18,7 +18,7 @@ enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
 static unsigned lock_wait(const struct db *db)
 {
     unsigned s = db->lock_wait_s;
-    return s || db->mariadb ? s : 1; /* MySQL's least */
+    return s || db->mariadb ? s : 1; /* MySQL's minimum */
 }
 
 static unsigned table_wait(const struct db *db)
@@ -40,13 +40,13 @@ static unsigned idle_within(const struct db *db)
 #define ER_NO_RIGHT 1227
 #define NO_LIMIT "18446744073709551615"
 
-/* Each is something that a server's configuration, init_connect or init_command may set, and that
- * would make a statement of the store fail, lie, or not be there after all. A value of DEFAULT
- * would be the server's own, except that of timestamp. */
+/* Settings that a server's configuration, init_connect or init_command may change, and that could
+ * make a statement of the store fail, return something else, or not be committed. DEFAULT would
+ * mean the server's own value, except for timestamp. */
 static const struct setting {
     enum servers servers;
     const char *name, *value;
-    unsigned (*seconds)(const struct db *db); /* in place of value */
+    unsigned (*seconds)(const struct db *db); /* instead of value */
 } settings[] = {
     /* clang-format off */
     {ALL, "sql_mode", "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", NULL},
@@ -63,7 +63,7 @@ static const struct setting {
     {ALL, "max_join_size", NO_LIMIT, NULL}, /* and with it sql_big_selects */
     {ALL, "group_concat_max_len", "1048576", NULL},
     {ALL, "lc_messages", "'en_US'", NULL},         /* db_duplicates reads a message */
-    {ALL, "timestamp", "DEFAULT", NULL},           /* the clock goes on; secure_timestamp allows this value */
+    {ALL, "timestamp", "DEFAULT", NULL},           /* lets the clock run; secure_timestamp allows this value */
     {ON_MARIADB, "max_statement_time", "0", NULL}, /* read_timeout is the limit */
     {ON_MYSQL, "max_execution_time", "0", NULL},
     {ALL, "innodb_lock_wait_timeout", NULL, lock_wait},
@@ -105,7 +105,7 @@ static void put_setting(struct buf *sql, const struct db *db, const struct setti
         buf_u64(sql, s->seconds(db));
 }
 
-/* All in one statement; whether that worked. */
+/* Sends all of them in one statement. Returns whether that worked. */
 static bool set_all(struct db *db)
 {
     struct buf sql = BUF_INIT;
@@ -123,7 +123,7 @@ static bool set_all(struct db *db)
     return !failed;
 }
 
-/* What set_singly ran last has failed: a fault of the connection, or of the server's settings. */
+/* The error of a statement of set_singly: of the connection, or of a setting, which it names. */
 static int refused(struct db *db, const char *setting, struct err *err)
 {
     unsigned number = mysql_errno(db->my);
@@ -138,7 +138,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
                    db->at, setting, text, number);
 }
 
-/* One of them was refused: which? */
+/* Sends them one by one, to find the one that the server refuses. */
 static int set_singly(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -169,7 +169,7 @@ int db_session_set_up(struct db *db, struct err *err)
 {
     int rc = set_all(db) ? 0 : set_singly(db, err);
 
-    /* A flag of the answer just read: whatever ran before may have begun one. */
+    /* A flag of the last answer: init_connect or init_command may have begun a transaction. */
     if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)
         rc = db_handle_run(db, "COMMIT", err);
     return rc;

@@ -1,8 +1,8 @@
 /*
- * db_statement.c - statements whose long values travel beside their text.
+ * db_statement.c - statements whose long values are sent beside their text.
  *
- * Invariant: such a value is sent as it is, so that the server's packet limit holds for what it is,
- * not for what it would take as a literal.
+ * Invariant: such a value is sent as it is, so that the server's packet limit applies to its own
+ * length, not to that of a literal.
  */
 #include "store/db_statement.h"
 #include "base/mem.h"
@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/param.h>
 
-/* A literal costs two round trips less than a value beside the statement, but twice its length if
- * it is in hex. */
+/* A literal saves the two round trips of a prepared statement, but takes twice the length of the
+ * value if it is in hex. */
 #define LONG_PLAIN 16384
 #define LONG_HEX 1024
 #define PACKET_OVERHEAD 64 /* of a statement's text, or of all values together */
@@ -83,8 +83,8 @@ size_t db_statement_packet(const struct db_statement *s)
     return MAX(values, s->sql.len) + PACKET_OVERHEAD;
 }
 
-/* The server has no place for another prepared statement: with literals after all. Marks within
- * quotes are text. */
+/* The server allows no further prepared statement, so the values are sent as literals. A ? within
+ * quotes is text. */
 static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
                          struct err *err)
 {
@@ -114,7 +114,7 @@ static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *
     return rc;
 }
 
-/* 0, or the number of the error, whose text is in text. */
+/* Returns 0, or the number of an error, with its message in text. */
 static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
                              char *text, size_t size)
 {
@@ -137,7 +137,7 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
         mysql_stmt_execute(stmt)) {
         number = mysql_stmt_errno(stmt);
         snprintf(text, size, "%s", mysql_stmt_error(stmt));
-        if (!number) { /* a server that counts otherwise */
+        if (!number) { /* the server counts the parameters differently */
             number = CR_MALFORMED;
             snprintf(text, size, "malformed packet");
         }

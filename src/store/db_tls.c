@@ -1,8 +1,9 @@
 /*
- * db_tls.c - how a connection is protected.
+ * db_tls.c - how a connection is encrypted.
  *
- * Invariant: if the settings require TLS nothing is sent to a server that does not offer it, or
- * whose certificate is not as asked for. Without TLS no password leaves the host in the clear.
+ * Invariant: if the settings require TLS, nothing is sent to a server that does not offer it or
+ * whose certificate fails the required check. Without TLS no password leaves the host in the
+ * clear.
  */
 #include "store/db_tls.h"
 #include "base/when.h"
@@ -19,8 +20,8 @@ typedef my_bool client_bool;
 typedef bool client_bool;
 #endif
 
-/* Each library has its own way to ask for TLS, their defaults differ by version, and an option file
- * may contain other settings: everything is set. */
+/* The libraries request TLS in different ways, their defaults vary by version, and an option file
+ * may contain other settings; so every option is set. */
 static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
 {
     const bool on = tls != CONF_TLS_DISABLED;
@@ -39,13 +40,13 @@ static void set_tls(const struct conf_mysql *c, enum conf_tls tls, MYSQL *my)
     mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 #endif
 #if HAVE_DECL_MYSQL_OPT_GET_SERVER_PUBLIC_KEY
-    /* else a password of MySQL 8 could not be sent without TLS */
+    /* without it, no password could be sent to MySQL 8 without TLS */
     client_bool trust = tls <= CONF_TLS_PREFERRED;
     mysql_options(my, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &trust);
 #endif
 }
 
-/* A server may ask for the password in the clear. Oracle's library refuses by itself. */
+/* A server may ask for the password in the clear. Oracle's library refuses that by default. */
 static void refuse_clear_passwords(MYSQL *my)
 {
 #if HAVE_DECL_MARIADB_OPT_RESTRICTED_AUTH
@@ -57,7 +58,7 @@ static void refuse_clear_passwords(MYSQL *my)
 #endif
 }
 
-/* Whether the client library takes the local socket. */
+/* Whether the client library uses the local socket. */
 static bool is_local(const char *host)
 {
     return !host || !strcmp(host, "localhost");
@@ -100,9 +101,9 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
 #define GREETING_MAX 512
 #define CAN_TLS 0x0800 /* CLIENT_SSL */
 
-enum greeting { GREETING_TLS, GREETING_CLEAR, GREETING_NONE /* a refusal, or nothing at all */ };
+enum greeting { GREETING_TLS, GREETING_CLEAR, GREETING_NONE /* a refusal, or no answer */ };
 
-/* The server's first packet, left where it is: whether it offers TLS. */
+/* Whether the server's first packet offers TLS. The packet is left for the library to read. */
 static enum greeting peek_greeting(int fd, int64_t deadline)
 {
     unsigned char p[GREETING_MAX];
@@ -113,7 +114,7 @@ static enum greeting peek_greeting(int fd, int64_t deadline)
         ssize_t n = recv(fd, p, sizeof p, MSG_PEEK | MSG_DONTWAIT);
         if (n > 5 && p[4] != 10)
             return GREETING_NONE;
-        /* of the server's version */
+        /* of the server's version text */
         const unsigned char *end = n > 5 ? memchr(p + 5, 0, (size_t)n - 5) : NULL;
         if (end && p + n >= end + 16) /* thread, salt, filler, capabilities */
             return (end[14] | end[15] << 8) & CAN_TLS ? GREETING_TLS : GREETING_CLEAR;
@@ -138,7 +139,7 @@ static int wait_for(MYSQL *my, int what)
     return what & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* The strictest settings: with them the library sends nothing in the clear, whatever the greeting
+/* With these, the strictest settings, the library sends nothing in the clear, whatever the greeting
  * says. */
 static void set_strict(MYSQL *my)
 {
@@ -148,8 +149,8 @@ static void set_strict(MYSQL *my)
     mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-/* Chooses by the greeting, and sets what an option file may have changed. False: there is no TLS,
- * and it is required. */
+/* Chooses the settings by the greeting, overriding those of an option file. False: TLS is required,
+ * and the server does not offer it. */
 static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum greeting greeting)
 {
     if (greeting == GREETING_TLS && c->tls != CONF_TLS_DISABLED) {
@@ -166,7 +167,8 @@ static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum
     return true;
 }
 
-/* *ret_looked: the greeting was seen before the library read it. */
+/* Connects, and chooses the settings before the library reads the greeting; *ret_looked: it was in
+ * time. */
 static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
                          const char *password, const char *database, bool *ret_looked,
                          bool *ret_stripped)
@@ -196,10 +198,11 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
     return made;
 }
 
-/* MariaDB's library goes on in the clear if a server offers no TLS, and where TLS was wanted the
- * plugin for caching_sha2_password even takes it for there and sends the password as it is. So the
- * library is held before the server's greeting while that is looked at. If it was faster, which
- * only a server on this host allows, the strictest settings made it give up, and say why. */
+/* If a server offers no TLS, MariaDB's library continues in the clear; and if TLS was requested,
+ * its plugin for caching_sha2_password even assumes it and sends the password unencrypted. So the
+ * library is stopped before it reads the greeting, while that is examined here. If the library was
+ * faster, which is possible only with a server on this host, the strictest settings have made it
+ * fail, and its error shows why. */
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
                     const char *password, const char *database, bool *ret_stripped)
 {
