@@ -1,5 +1,5 @@
 /*
- * attempt_store.c - the attempts that have ended. Invariant: a row is named by the task and the
+ * attempt_store.c - the recorded attempts of tasks. Invariant: the key of a row is the task and the
  * version of its claim.
  */
 #include "store/attempt_store.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Every column of dq_attempt that a struct task_attempt has, and how its cell becomes a field. */
+/* Every column of dq_attempt that struct task_attempt has, and how its cell becomes a field. */
 /* clang-format off */
 #define ATTEMPT_COLUMNS(X)                                                        \
     X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \

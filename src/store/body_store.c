@@ -1,6 +1,6 @@
 /*
- * body_store.c - bodies that did not come with the claim. Invariant: no more of them are in memory
- * than the caller has room for.
+ * body_store.c - bodies that a claim did not load. Invariant: no more of them are in memory than
+ * the caller allows.
  */
 #include "store/body_store.h"
 #include "base/mem.h"
@@ -14,11 +14,11 @@
 enum { SIZE_COLUMNS(COLUMNS_NAME) SIZE_COUNT };
 enum { BODY_COLUMNS(COLUMNS_NAME) BODY_COUNT };
 
-/* Tasks that a statement is about. */
+/* The tasks of a statement. */
 struct asked {
     struct task *const *tasks;
     size_t count;
-    size_t *sizes; /* to be found, one for each */
+    size_t *sizes; /* filled in, one for each task */
 };
 
 static int take_size(const struct db_rows *r, void *arg, struct err *err)
@@ -76,7 +76,7 @@ int body_store_load(struct db *db, struct task *const *tasks, size_t count, size
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
                COLUMNS_SELECT(BODY_COLUMNS));
-    for (; n < count && (n == 0 || (bytes <= max_bytes && /* the first one's may be SIZE_MAX */
+    for (; n < count && (n == 0 || (bytes <= max_bytes && /* the first body_size may be SIZE_MAX */
                                     tasks[n]->body_size <= max_bytes - bytes));
          n++) {
         if (n)

@@ -1,6 +1,5 @@
 /*
- * claim_ref.c - claims in statements. Invariant: a task is looked for by its primary key, and never
- * without its version.
+ * claim_ref.c - claims in statements. Invariant: tasks are found by primary key.
  */
 #include "store/claim_ref.h"
 #include "base/mem.h"

@@ -1,9 +1,9 @@
 /*
- * lease_store.c - what is still ours, and whose lease has ended.
+ * lease_store.c - renewing leases, and taking back tasks whose lease has ended.
  *
- * Invariant: a row is ours only while it is running, at our version, and carries our token. A lease
- * that has ended is taken back by (id, version) under the row's lock. A row that cannot be changed
- * costs itself (rows.h).
+ * Invariant: a row is ours only while it is running, at our version, with our token. A task whose
+ * lease has ended is taken back by (id, version), with its row locked. A row that cannot be changed
+ * does not keep others from it (rows.h).
  */
 #include "store/lease_store.h"
 #include "store/attempt_store.h"
@@ -14,7 +14,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* a host that vanishes within that transaction keeps no more rows locked for the others */
+/* Limits the rows that stay locked for the others if this host disappears within the transaction.
+ */
 #define TAKE_BACK_STEP 100
 
 static int compare_refs(const void *a, const void *b)
@@ -136,9 +137,10 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     return rc;
 }
 
-/* ---- leases of others that ended */
+/* ---- taking back */
 
-/* claim_token goes, so that the former owner cannot take this for a result of his own. */
+/* claim_token is cleared, so that the former owner does not mistake this for a result of its own.
+ */
 static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n,
                       struct err *err)
 {
@@ -157,7 +159,8 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
     return rc;
 }
 
-/* *taken gets which of refs were: those that are locked are those that are changed. */
+/* Stores in taken[] those of refs that were taken back. They are locked first, so that exactly
+ * these rows are recorded and changed. */
 static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs,
                           size_t n, bool drop_stale, struct claim_ref *taken, size_t *ret_taken,
                           struct err *err)
@@ -195,7 +198,7 @@ struct taking {
     struct db *db;
     enum task_event event;
     const struct claim_ref *refs;
-    const size_t *index; /* of refs in the caller's array */
+    const size_t *index; /* of each of refs, in the caller's array */
     bool *taken;
 };
 

@@ -1,7 +1,7 @@
 /*
- * poller_store.c - who polls.
+ * poller_store.c - the pollers that are alive.
  *
- * Invariant: correctness never depends on these rows; a wrong share only costs lost races.
+ * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
  */
 #include "store/poller_store.h"
 #include "base/mem.h"
@@ -40,7 +40,7 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
     return rc;
 }
 
-/* ERR_LOCKED at once if somebody has locked our row. */
+/* ERR_LOCKED, without waiting, if another session has locked our row. */
 static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -53,7 +53,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     return rc < 0 ? rc : 0;
 }
 
-/* Behind the last one our token is put. */
+/* Our token is appended to the last one. */
 #define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW) X(SHARE_BEFORE_US, "token < ")
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
@@ -108,7 +108,7 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     return rc;
 }
 
-/* What is shown of a row of dq_poller, and how its cell becomes a field. */
+/* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
 /* clang-format off */
 #define INFO_COLUMNS(X)                                                          \
     X(TOKEN, "token", read_token(r, TOKEN, p->token))                            \

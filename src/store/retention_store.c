@@ -1,6 +1,6 @@
 /*
- * retention_store.c - what has been finished long enough. Invariant: a task that is retried
- * meanwhile stays.
+ * retention_store.c - deleting tasks that finished long ago. Invariant: a task that is
+ * retried meanwhile is not deleted.
  */
 #include "store/retention_store.h"
 #include "base/mem.h"
@@ -25,7 +25,7 @@ static int add_tag(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The tags that have a finished task that was due before the limit: a loose index scan, as in
+/* Finds the tags that have a finished task due before the limit, with a loose index scan as in
  * peek_store_all. */
 static int find_tags(struct db *db, enum task_status status, int64_t age_ms, struct old_tags *ret,
                      struct err *err)
@@ -43,8 +43,8 @@ static int find_tags(struct db *db, enum task_status status, int64_t age_ms, str
     return rc;
 }
 
-/* What is due early is finished early: the index leads to nearly the right rows, and finish_time
- * decides. */
+/* The index finds the tasks that were due early, which mostly finished early; finish_time decides.
+ */
 static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms,
                     struct claim_ref *refs, size_t limit, size_t *ret_count, struct err *err)
 {

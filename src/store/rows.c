@@ -1,6 +1,6 @@
 /*
- * rows.c - see rows.h. Invariant: a row is in the list of faults or its change was made, never
- * both.
+ * rows.c - statements over many rows, some of which cannot be changed. Invariant: a row is in the
+ * list of faults or has been changed, never both.
  */
 #include "store/rows.h"
 #include "base/mem.h"
@@ -105,8 +105,8 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
     return rc;
 }
 
-/* Outside a transaction the locks of the first statement end with it: nobody is kept out while we
- * think. */
+/* Outside a transaction the locks of the first statement end with it, so other sessions do not
+ * wait. */
 int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err)
 {

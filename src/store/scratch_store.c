@@ -1,8 +1,8 @@
 /*
- * scratch_store.c - see scratch_store.h.
+ * scratch_store.c - databases that exist only to be measured.
  *
- * Invariant: a database is dropped only where its name has the form of those made here, a table
- * only where its database was empty when it was taken.
+ * Invariant: a database is dropped only if its name has the form of those made here, a table
+ * only if its database was empty at first.
  */
 #include "store/scratch_store.h"
 
@@ -42,7 +42,7 @@ static void take_text(const struct db_rows *r, void *arg)
     *(char **)arg = mem_strdup(db_text(r, COLUMNS_ONLY, NULL));
 }
 
-/* The first cell of the first row: *ret is heap memory, NULL for SQL NULL or no row. */
+/* Reads the only cell of the first row into *ret, on the heap; NULL for SQL NULL or no row. */
 static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
 {
     char *text = NULL;
@@ -142,10 +142,10 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
     return rc;
 }
 
-/* ---- a database of somebody's */
+/* ---- an existing database */
 
-/* The tables of dq that a killed bench left in the database of db, "a, b"; NULL where none did, or
- * there are others. */
+/* The tables that a killed dq bench left in the database of db, as "a, b". NULL if there are none,
+ * or others too. */
 static char *leftovers(struct db *db)
 {
     struct buf sql = BUF_INIT;
@@ -188,7 +188,7 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     else if (rc == 0 && table)
         rc = err_set(err, ERR_STATE, "it is not empty: it has a table %s", table);
     buf_reset(&sql);
-    /* the right is looked at first, whatever there is */
+    /* the server checks the privilege first, even if the table does not exist */
     buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
@@ -222,9 +222,9 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
     return rc;
 }
 
-/* ---- what is measured */
+/* ---- statements to be timed */
 
-/* The answer does not matter. */
+/* Runs a statement whose result is ignored. */
 static int query_any(struct db *db, const char *statement, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -282,7 +282,7 @@ static int take_setting(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Rows of (name, value). */
+/* statement: a SHOW of variables or status. */
 static int read_settings(struct db *db, const char *statement, struct scratch_server *s,
                          struct err *err)
 {

@@ -1,12 +1,13 @@
 /*
- * settle_store.c - how attempts end: results of our own.
+ * settle_store.c - recording how attempts ended.
  *
- * A statement settles some hundred rows through the primary key. Values that differ from row to row
- * are looked up by id within the statement: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary
- * search, half the cost of a join with a table of values. Invariant: a row changes only while it is
- * running, at the version of the claim, and (for results) carries our token; the token stays in the
- * row, so that what a broken connection left behind can be told: our token at version + 1 means
- * that it was applied. A row that cannot be changed costs itself (rows.h).
+ * A statement settles up to ROWS_STEP rows through the primary key. Values that differ from row to
+ * row are looked up by id: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, and costs
+ * half as much as a join with a table of values.
+ *
+ * Invariant: a row changes only while it is running, at the version of the claim, with our token.
+ * The token stays in the row, which shows after a broken connection what was applied: our token at
+ * version + 1. A row that cannot be changed does not keep others from it (rows.h).
  */
 #include "store/settle_store.h"
 #include "base/mem.h"
@@ -22,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATEMENT_FIXED 4096 /* all but the values, and the ids of one row */
-#define ROW_TEXT 512         /* of a row's values other than error and output, each with its id */
+#define STATEMENT_FIXED 4096 /* everything but the values, and the ids of one row */
+#define ROW_TEXT 512         /* a row's values other than error and output, each with its id */
 #define ERROR_BYTES 60000    /* error_stack is a TEXT */
 
-/* Results that go into one statement or one transaction, by id. */
+/* The results of one statement or transaction, by id. */
 struct batch {
     const struct settlement *rows[ROWS_STEP];
     size_t count;
@@ -49,14 +50,14 @@ static size_t error_size(const struct settlement *s)
     return len < ERROR_BYTES ? len : ERROR_BYTES;
 }
 
-/* Whether a result may leave a row of dq_attempt, and so is settled in a transaction. */
+/* Whether a result may add a row of dq_attempt, and so needs a transaction. */
 static bool needs_transaction(const struct settlement *s, bool history_all)
 {
     return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
 }
 
-/* The next results of one kind, as many as go into packets of `most` bytes. Of two for the same
- * task only the later claim can still be ours. */
+/* Takes the next results of one kind, as many as fit into packets of `most` bytes. Of two for the
+ * same task, only that of the later claim can still be ours. */
 static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded,
                        size_t most, size_t *at, struct batch *b)
 {
@@ -162,7 +163,7 @@ static void put_output(struct db_statement *st, const struct settlement *s)
     db_statement_put(st, s->output, s->output_size);
 }
 
-/* One value for all if they are alike, else the lookup by id. */
+/* Appends a single value if all are equal, else the look-up by id. */
 static void put_value(struct db_statement *st, const struct batch *b,
                       void (*put)(struct db_statement *st, const struct settlement *s))
 {
@@ -180,7 +181,7 @@ static void put_value(struct db_statement *st, const struct batch *b,
         alike = alike && values.sql.len - begin == first &&
                 !memcmp(values.sql.data, values.sql.data + begin, first);
     }
-    if (b->count > 1 && alike && !values.count) { /* long ones look alike */
+    if (b->count > 1 && alike && !values.count) { /* with long values all are "?" */
         buf_add(&st->sql, values.sql.data, first);
     } else if (b->count > 1) {
         buf_str(&st->sql, "ELT(INTERVAL(id");
@@ -221,7 +222,7 @@ static bool is_recorded(const struct settlement *s, int history_all)
                                          : history == HISTORY_ALWAYS;
 }
 
-/* One UPDATE for the rows of an event. */
+/* Runs one UPDATE for the results with this event. */
 static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all,
                         enum task_event event, uint64_t *ret_rows, struct err *err)
 {
@@ -311,8 +312,8 @@ static int see_applied(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Those of the batch that have been settled, now or by an earlier call: our token, one version on,
- * in the state that the event leads to. */
+/* Sets applied[] for those of the batch that have been settled, now or by an earlier call: they
+ * have our token, the next version, and the state that the event leads to. */
 static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b,
                         const struct settlement *s, bool *applied, struct err *err)
 {
@@ -348,7 +349,7 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
     return 0;
 }
 
-/* The rows are locked first, so that what is recorded is what is changed. */
+/* Locks the rows first, so that exactly the rows that are recorded are changed. */
 static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b,
                            bool history_all, bool drop_stale, const struct settlement *s,
                            bool *applied, struct err *err)

@@ -1,6 +1,6 @@
 /*
- * settlement.c - results that fit into what the server takes at once. Invariant: the end of an
- * output is what is kept.
+ * settlement.c - results cut to what the server takes in a packet. Invariant: the end of an output
+ * is kept.
  */
 #include "store/settlement.h"
 #include "base/mem.h"
@@ -22,7 +22,7 @@ int settlement_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
     return rc;
 }
 
-/* The end of an output that does not fit into a packet, behind a line that says so. */
+/* Replaces the output by its end, after a line that says so. */
 static void cut_output(struct settlement *s, size_t most)
 {
     struct buf cut = BUF_INIT;

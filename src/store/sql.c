@@ -1,8 +1,8 @@
 /*
- * sql.c - pieces of statements and cells of results.
+ * sql.c - parts of statements, and cells of results.
  *
- * Invariant: what a transition demands and sets is derived from task_transition() here, and nowhere
- * else.
+ * Invariant: the conditions and assignments of a transition are derived from task_transition()
+ * here, and nowhere else.
  */
 #include "store/sql.h"
 #include "base/mem.h"
@@ -100,7 +100,7 @@ void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
 {
     static const char hex[] = "0123456789abcdef";
-    /* of every row of a bulk add: printf would cost more than all the rest of the row */
+    /* in every row of a bulk add: printf would cost more than the rest of the row */
     char text[2 * TASK_TOKEN_SIZE];
 
     for (size_t i = 0; i < TASK_TOKEN_SIZE; i++) {
@@ -112,9 +112,9 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
     buf_chr(sql, '\'');
 }
 
-/* Where ids come in steps (auto_increment_increment), all of them have one id % shares. So the id
- * is multiplied by 2^32 / the golden ratio, which no BIGINT UNSIGNED overflows from 32 bits, and
- * the upper ones of the product's low 32 bits are taken. */
+/* If ids have a step (auto_increment_increment), id % shares may be the same for all of them. So
+ * the low 32 bits of the id are multiplied by 2^32 / the golden ratio, which does not overflow a
+ * BIGINT UNSIGNED, and the upper 20 of the product's low 32 bits are used. */
 void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
 {
     buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
@@ -175,8 +175,8 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
     else if (t->attempt_change)
         buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias,
                    t->attempt_change > 0 ? '+' : '-');
-    /* From the second time on, apart from those it was claimed with: one of them may be what kills
-     * dqd. */
+    /* From the second time on, at another time than the tasks it was claimed with: one of them may
+     * be what kills dqd. */
     if (t->due == DUE_APART)
         buf_printf(
             sql,

@@ -1,8 +1,9 @@
 /*
  * tag_lateness.c - how late tasks were started, by tag.
  *
- * Invariant: reads at most about TAG_SAMPLE_CAP rows, the latest due of each (status, tag), unless
- * the table is small for its number of tags; what was left out is said.
+ * Invariant: reads about TAG_SAMPLE_CAP rows at most, those of each (status, tag) that were due
+ * last, unless the table is small for its number of tags. `sampled` reports that rows were left
+ * out.
  */
 #include "store/tag_lateness.h"
 #include "base/mem.h"
@@ -14,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART_MIN 100     /* rows of a (status, tag), however many there are of these */
+#define PART_MIN 100     /* rows of each (status, tag), however many pairs there are */
 #define PAIRS_AT_ONCE 50 /* (status, tag) in one statement */
 
-/* The tasks of a tag that have been measured. */
+/* The measured tasks of a tag. */
 struct sample {
     char *tag;
     int64_t *late_ms;
@@ -113,7 +114,7 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The (status, tag) that have been started: done, failed, running. */
+/* Finds the pairs (status, tag) of tasks that were started: done, failed, running. */
 static int find_pairs(struct db *db, const char *glob, struct samples *all, struct pairs *pairs,
                       struct err *err)
 {
@@ -129,14 +130,14 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
     buf_str(&sql, " ORDER BY tag, status");
     int rc = db_each(db, &sql, PAIR_COUNT, take_pair, &w, err);
     if (all->count)
-        /* the server's order may be another */
+        /* the server's order may differ */
         qsort(all->items, all->count, sizeof(struct sample *), compare_samples);
     buf_done(&sql);
     return rc;
 }
 
-/* What is measured of a task: how late it was started, and whether it finished within the window
- * (its length in microseconds is a placeholder of printf). */
+/* How late a task was started, and whether it finished within the window, whose length in
+ * microseconds is a placeholder of printf. */
 #define MEASURE_COLUMNS(X, name)                                                                   \
     X(name##_LATE, "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000")           \
     X(name##_FINISHED, "finish_time >= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND")
@@ -183,7 +184,7 @@ static int take_measure(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The latest of each pair. */
+/* Measures the tasks of each pair that were due last. */
 static int measure(struct db *db, struct pair *pairs, size_t count, int64_t window_ms, size_t limit,
                    struct err *err)
 {
@@ -230,7 +231,7 @@ static int take_any_measure(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Everything in one statement. Tags that came since are left out. */
+/* Measures all tasks in one statement. Tags added since are left out. */
 static int measure_all(struct db *db, struct samples *all, int64_t window_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -262,7 +263,7 @@ static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs
     return rc;
 }
 
-/* The smallest value that at least this share of the sorted values does not exceed. */
+/* The smallest value that is not exceeded by at least that percentage of the sorted values. */
 static int64_t percentile(const struct sample *s, unsigned percent)
 {
     size_t rank = (s->count * percent + 99) / 100;
@@ -286,7 +287,7 @@ static struct tag_lateness summarize(struct sample *s, int64_t window_ms)
     };
 }
 
-/* One entry for all, then one per tag; nothing at all where nothing was started. */
+/* One entry for all tags, then one per tag; none if nothing was started. */
 static void summarize_all(const struct samples *all, int64_t window_ms, struct tag_lateness **ret,
                           size_t *ret_count)
 {

@@ -2,7 +2,7 @@
  * tag_store.c - tags as operators see them: counts and switches.
  *
  * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index,
- * however many tasks there are, unless all entries together are so few that to read them once is
+ * however many tasks there are, unless there are so few entries that reading all of them once is
  * less work than the counts.
  */
 #include "store/tag_store.h"
@@ -17,17 +17,17 @@
 #include <string.h>
 
 #define COUNTS_AT_ONCE 100 /* counts in one statement */
-/* A count costs the server as much as so many entries of the index that are read in a row. */
+/* A count costs the server as much as reading this many entries of the index in a row. */
 #define ENTRIES_A_COUNT 300
 #define ENTRIES_MOST 3000000
-#define MANY_PARTS 200 /* fewer are not worth the question */
-/* paused_until of a tag that is paused until somebody resumes it: 9999-12-31 23:59:59.999 */
+#define MANY_PARTS 200 /* for fewer, tag_store_is_small does not ask */
+/* paused_until of a tag that is paused until it is resumed: 9999-12-31 23:59:59.999 */
 #define PAUSED_FOR_EVER_AT INT64_C(253402300799999)
 
 struct infos {
     struct tag_info *items;
     size_t count, cap;
-    size_t *slots; /* a hash table: the index of an item + 1; 0: free */
+    size_t *slots; /* a hash table of item indexes + 1; 0: free */
     size_t slot_count;
 };
 
@@ -40,7 +40,7 @@ static size_t *find_slot(const struct infos *t, const char *tag)
     return &t->slots[at];
 }
 
-/* At most half of it is ever used. */
+/* Keeps the hash table at most half full. */
 static void grow_slots(struct infos *t)
 {
     free(t->slots);
@@ -50,7 +50,7 @@ static void grow_slots(struct infos *t)
         *find_slot(t, t->items[i].tag) = i + 1;
 }
 
-/* NULL: it is not there. */
+/* NULL if it is not in the list. */
 static struct tag_info *infos_find(const struct infos *t, const char *tag)
 {
     const size_t *slot = t->count ? find_slot(t, tag) : NULL;
@@ -58,7 +58,7 @@ static struct tag_info *infos_find(const struct infos *t, const char *tag)
     return slot && *slot ? &t->items[*slot - 1] : NULL;
 }
 
-/* The entry of a tag, made when new. */
+/* The entry of a tag, added if it is new. */
 static struct tag_info *infos_get(struct infos *t, const char *tag)
 {
     struct tag_info *found = infos_find(t, tag);
@@ -128,7 +128,7 @@ static int take_switch(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The clock is in every row, even if there is no switch. */
+/* Returns at least one row, which has the clock, even if no tag is paused. */
 static int read_switches(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -170,8 +170,8 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Which (status, tag) there are, by a loose index scan, and the earliest time of what is pending.
- * count is 1 where there is a task. */
+/* Finds the pairs (status, tag) by a loose index scan, and the earliest time of each tag's pending
+ * tasks. Sets count to 1 for each pair. */
 static int read_pairs(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -183,7 +183,7 @@ static int read_pairs(struct reading *w, struct err *err)
     return rc;
 }
 
-/* ---- counts: status TASK_STATUS_COUNT stands for what is due */
+/* ---- counts: status TASK_STATUS_COUNT stands for pending and due */
 
 /* With placeholders of printf. */
 #define COUNT_COLUMNS(X) X(COUNT_INDEX, "%zu") X(COUNT_STATUS, "%u") X(COUNT_TASKS, "COUNT(*)")
@@ -298,7 +298,7 @@ static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* All counts in one statement that reads the whole index. Tags that came since are left out. */
+/* Reads the whole index for all counts in one statement. Tags added since are left out. */
 static int read_all_counts(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -377,7 +377,7 @@ void tag_store_free(struct tag_info *t, size_t count)
     free(t);
 }
 
-/* ---- switches */
+/* ---- pausing */
 
 int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms,
                     const char *by, const char *reason, struct err *err)

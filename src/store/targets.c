@@ -1,6 +1,5 @@
 /*
- * targets.c - the tasks that a change or a deletion is about. Invariant: each is in the list once,
- * at one version.
+ * targets.c - the tasks to be changed or deleted. Invariant: each is listed once, at one version.
  */
 #include "store/targets.h"
 #include "base/mem.h"

@@ -56,7 +56,7 @@ static void take_live(const struct db_rows *r, void *arg)
                                         sql_due(r, LIVE_EXPECTED)};
 }
 
-/* The live task with that tag and key. 1, or 0 when there is none (any more). */
+/* Finds the live task with that tag and key. 1, or 0 if there is none (any more). */
 static int find_live(struct db *db, const struct task_new *t, struct live *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -88,7 +88,7 @@ static void take_added(const struct db_rows *r, void *arg)
     ret->now_at = db_time(r, ADDED_NOW);
 }
 
-/* Runs sql, which answers with ADDED_COLUMNS. 1, or 0 without a row. */
+/* Runs sql, which returns ADDED_COLUMNS. 1, or 0 without a row. */
 static int query_added(struct db *db, const struct buf *sql, struct task_added *ret,
                        struct err *err)
 {
@@ -106,8 +106,8 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
     return rc;
 }
 
-/* An INSERT that answers with nothing but its id. 1, or 0 when it stored no row. An account that
- * may not read is content with the id. */
+/* Runs an INSERT that returns only an id, and reads the rest. 1, or 0 if it stored no row. An
+ * account that may not read gets only the id. */
 static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t,
                        struct task_added *ret, struct err *err)
 {
@@ -122,15 +122,16 @@ static int exec_insert(struct db *db, const struct db_statement *st, const struc
     return rc < 0 && rc != ERR_DENIED ? rc : 1;
 }
 
-/* No row was stored: the schema is not ours. */
+/* No row was stored: this dq does not work with the schema. */
 static int refuse_schema(struct db *db, struct err *err)
 {
     int rc = schema_check(db, err);
     return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
 }
 
-/* 1: added. ERR_DUPLICATE. One statement that stores only where the schema is ours, and says what
- * it stored where the server can. An account with no right but to insert can do without either. */
+/* 1: added; ERR_DUPLICATE. One statement that stores only if this dq works with the schema, and
+ * returns what it stored if the server can. For an account that may only insert, one without
+ * either. */
 static int insert_one(struct db *db, const struct task_new *t,
                       const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
                       struct err *err)
@@ -138,7 +139,7 @@ static int insert_one(struct db *db, const struct task_new *t,
     struct db_statement st = DB_STATEMENT_INIT;
     unsigned has = task_new_columns(t, 1);
 
-    int rc = db_connect(db, err); /* to know what the server can do */
+    int rc = db_connect(db, err); /* to learn which server this is */
     if (rc < 0)
         return rc;
     task_new_put_insert(&st.sql, has);
@@ -166,7 +167,7 @@ out:
     return rc;
 }
 
-/* 1: replaced, 0: it is not there any more as it was. */
+/* 1: replaced, 0: it has changed since, or is gone. */
 static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
                    struct err *err)
 {
@@ -193,8 +194,8 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     return rc < 0 ? rc : rows > 0;
 }
 
-/* 1: added, 0: kept or replaced. Others may add, claim or finish a task of that key between our
- * statements: a few rounds, then the key is said to be busy. */
+/* 1: added, 0: kept or replaced. Other sessions may add, claim or finish a task with that key
+ * between our statements; after a few rounds it is an error. */
 static int add_once(struct db *db, const struct task_new *t,
                     const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                     struct task_added *ret, struct err *err)
@@ -237,10 +238,10 @@ static int add_once(struct db *db, const struct task_new *t,
                    t->tag, t->key);
 }
 
-/* Lowers *floor to the greatest id there is: what is stored from now on has a greater one, whatever
- * its create_time, and is looked for above it if the answer is lost. (Lower than at an earlier try:
- * the server has come back without its last rows.) An account that may not read can look nothing
- * up, either. */
+/* Lowers *floor to the greatest id in the table. Tasks stored from now on have greater ones,
+ * whatever their create_time; if the answer is lost, they are looked for above it. (It is lower
+ * than at an earlier try if the server came back without its last rows.) An account that may not
+ * read cannot look anything up either. */
 static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -272,8 +273,8 @@ static int query_token(struct db *db, uint64_t floor, const unsigned char token[
     return rc;
 }
 
-/* On a new connection: whether a row with our token was stored. 1, 0. Waits a while for a server
- * that is being restarted. */
+/* On a new connection: whether a row with our token was stored, 1 or 0. Waits up to VERIFY_WAIT_MS
+ * for a server that is being restarted. */
 static int find_added(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE],
                       struct task_added *ret, struct err *err)
 {
@@ -282,8 +283,7 @@ static int find_added(struct db *db, uint64_t floor, const unsigned char token[T
     int64_t deadline = when_steady() + VERIFY_WAIT_MS;
     int rc;
 
-    if (floor ==
-        UINT64_MAX) /* the first statement of all was lost: nothing has been sent to be stored */
+    if (floor == UINT64_MAX) /* the very first statement was lost: no insert has been sent */
         return 0;
     for (;;) {
         rc = db_latest_begin(db, &why);
@@ -339,7 +339,7 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
     return give_up(on_conflict, err);
 }
 
-/* Row by row, after a statement for all of them was refused: whose fault is it? */
+/* Adds row by row after a statement for all of them was refused, to find the row at fault. */
 static int blame(struct db *db, const struct task_new *t, size_t n,
                  const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                  size_t *ret_bad, struct err *err)
@@ -356,7 +356,7 @@ static int blame(struct db *db, const struct task_new *t, size_t n,
     return 0;
 }
 
-/* One statement for the first rows of t[0..n-1]; *ret_rows: how many. */
+/* Adds the first rows of t[0..n-1] in one statement; *ret_rows is their number. */
 static int insert_some(struct db *db, const struct task_new *t, size_t n,
                        const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                        size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
@@ -369,8 +369,8 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     task_new_put_insert(&st.sql, has);
     buf_str(&st.sql, "VALUES ");
     size_t rows = task_new_put_many(&st, t, try, has, token, most);
-    /* A single row's statement does not tell Duplicates, and without a key there are none: no right
-     * to UPDATE is needed. */
+    /* The server does not report Duplicates for a single row, and without a key there are none; so
+     * the statement does not need the UPDATE privilege. */
     bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_NEW_KEY;
     if (counted)
         buf_str(&st.sql, KEEP_TAIL);

@@ -1,9 +1,9 @@
 /*
- * task_change.c - operators' transitions, in steps of a few hundred rows.
+ * task_change.c - cancelling, retrying and rescheduling tasks, in steps of ROWS_STEP.
  *
- * A row that cannot be changed costs itself (rows.h). Invariant: a row is changed only while it is
- * at the version that was listed, and a running task that is cancelled leaves its attempt in
- * dq_attempt in the same transaction.
+ * Invariant: a row is changed only while it is at the version that was listed. If a running task is
+ * cancelled, its attempt is recorded in the same transaction. A row that cannot be changed does not
+ * keep others from it (rows.h).
  */
 #include "store/task_change.h"
 #include "store/attempt_store.h"
@@ -14,9 +14,9 @@
 
 #include <inttypes.h>
 
-/* What a step did. */
+/* The effect of a step. */
 struct step {
-    uint64_t rows, running; /* changed, and how many of these ran */
+    uint64_t rows, running; /* changed; of these, running before */
 };
 
 static int change_rows(struct db *db, const struct task_change *change,
@@ -42,7 +42,7 @@ static int change_rows(struct db *db, const struct task_change *change,
     return rc;
 }
 
-/* Some of them run: the attempts that end here are recorded, under the rows' locks. */
+/* Some of them are running: locks those, and records the attempts that end here. */
 static int change_running(struct db *db, const struct task_change *change, const struct targets *x,
                           bool drop_stale, struct step *ret, struct err *err)
 {
@@ -77,7 +77,7 @@ static int change_running(struct db *db, const struct task_change *change, const
     return rc;
 }
 
-/* After an answer was lost: how many of them are now as the change would have left them. */
+/* After a lost answer: counts those that are in the state in which the change leaves them. */
 static int count_changed(struct db *db, enum task_event event, const struct targets *x,
                          struct step *ret, struct err *err)
 {
@@ -158,8 +158,8 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
     return rc < 0 && lost && !rows_at_fault(w->db, rc) ? targets_unsure(n, err) : rc;
 }
 
-/* Those from `from` on that found the tag and key of theirs taken: *ret gets the last one's
- * text. */
+/* Whether any fault from `from` on is a tag and key that a live task has; *ret is set to the last
+ * one's text. */
 static bool has_duplicates(const struct rows_faults *f, size_t from, struct err *ret)
 {
     bool any = false;

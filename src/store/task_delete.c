@@ -1,8 +1,8 @@
 /*
- * task_delete.c - deleting finished tasks, in steps of a few hundred rows.
+ * task_delete.c - deleting finished tasks, in steps of ROWS_STEP.
  *
  * Invariant: a task is deleted only while it is finished and at the version that was listed, and
- * its attempts go with it. A row that cannot be deleted costs itself (rows.h).
+ * with its attempts. A row that cannot be deleted does not keep others from it (rows.h).
  */
 #include "store/task_delete.h"
 #include "store/columns.h"
@@ -18,13 +18,13 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    /* else all rows may be read, and met with their locks */
+    /* without it, all rows may be read, and their locks waited for */
     buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
     sql_put_statuses(&sql, "", TASK_FINISHED);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", refs, count);
     rc = db_exec(db, &sql, &rows, err);
-    /* of those that are gone: a task that was retried meanwhile keeps its history */
+    /* only of tasks that are gone: one that was retried meanwhile keeps its history */
     if (rc == 0 && rows) {
         buf_reset(&sql);
         buf_str(
@@ -56,7 +56,7 @@ static uint64_t deleting_id(const void *arg, size_t i)
     return ((const struct deleting *)arg)->refs[i].id;
 }
 
-/* What is gone after an answer was lost has been deleted: nobody else's deletion would matter. */
+/* After a lost answer, tasks that are gone count as deleted: it does not matter by whom. */
 static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct deleting *w = arg;

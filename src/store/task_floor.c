@@ -1,6 +1,6 @@
 /*
- * task_floor.c - where in the primary key the tasks since an instant begin. Invariant: a handful of
- * rows are read.
+ * task_floor.c - the lowest id of the tasks created since an instant. Invariant: each statement
+ * reads one row.
  */
 #include "store/task_floor.h"
 #include "store/columns.h"
@@ -36,7 +36,8 @@ static void take_range(const struct db_rows *r, void *arg)
     *(struct range *)arg = (struct range){db_u64(r, RANGE_LOW), db_u64(r, RANGE_HIGH)};
 }
 
-/* id and create_time of the first task with this id or a later one: 1, 0 when there is none. */
+/* Reads id and create_time of the first task with this id or a greater one. 1, or 0 if there is
+ * none. */
 static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at,
                         struct err *err)
 {

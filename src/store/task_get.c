@@ -1,5 +1,5 @@
 /*
- * task_get.c - one task with all there is about it.
+ * task_get.c - one task with all its columns.
  *
  * Invariant: reads only.
  */

@@ -1,12 +1,13 @@
 /*
  * task_list.c - tasks that match a filter, in a total order.
  *
- * A list is a merge of cursors, each a sorted sequence of (expected time, id) read from the
- * database page by page: one cursor per (status, tag), a range of the index `due` that holds just
- * these; or one that walks the primary key; or one whose keys were loaded and sorted at once (by
- * id, by key, since). The rows themselves are then read by primary key. Invariant: keys come out
- * strictly ascending in the chosen order, so no task is shown twice where others change them
- * meanwhile.
+ * A list is a merge of cursors, each a sorted sequence of (expected time, id) that is read from the
+ * database page by page: either one cursor per (status, tag), which is a range of the index `due`;
+ * or one that walks the primary key; or one whose keys are loaded and sorted at once (by id, by
+ * key, since). The rows are then read by primary key.
+ *
+ * Invariant: keys come out strictly ascending in the chosen order, so no task is shown twice, even
+ * if other sessions change tasks meanwhile.
  */
 #include "store/task_list.h"
 #include "base/mem.h"
@@ -25,18 +26,18 @@
 #define PAGE_MAX 500
 #define PAGES_KEYS 200000 /* keys in memory, over all cursors */
 #define FILL_CURSORS 100  /* in one statement */
-#define ROWS 500          /* read at once; with bodies: */
+#define ROWS 500          /* read at once; fewer with bodies */
 #define ROWS_WITH_BODIES 20
 #define SINCE_SLACK_MS (INT64_C(3600) * 1000)
 
 struct key {
-    uint64_t expected; /* db_stamp: a time that is none has its place in the server's order, too */
+    uint64_t expected; /* db_stamp: invalid times, too, have a place in the server's order */
     uint64_t id;
 };
 
 struct cursor {
     int status;
-    char *tag; /* NULL: the primary key, any status */
+    char *tag; /* NULL: walks the primary key, any status */
     struct key *keys;
     size_t count, cap, next; /* keys[next] is the head */
     struct key last;         /* read last */
@@ -49,7 +50,7 @@ struct list {
     unsigned statuses;
     struct cursor *cursors; /* a heap by head, once filled */
     size_t count, cap;
-    size_t page; /* 0: a page is all there is */
+    size_t page; /* 0: everything in one page */
 };
 
 /* ---- order */
@@ -142,7 +143,7 @@ static void put_due_range(struct buf *sql, const struct task_filter *f)
 #define KEY_COLUMNS(X) X(KEY_CURSOR, "%zu") X(KEY_ID, "id") X(KEY_EXPECTED, "expected_time")
 enum { KEY_COLUMNS(COLUMNS_NAME) KEY_COUNT };
 
-/* `(SELECT number, id, expected_time ... LIMIT page)`: what follows c->last. */
+/* Appends `(SELECT number, id, expected_time ... LIMIT page)`: the page behind c->last. */
 static void put_page(struct buf *sql, const struct list *l, size_t number, const struct cursor *c)
 {
     const bool desc = descending(l->f), id_order = by_id(l->f);
@@ -171,7 +172,7 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
         buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
     buf_printf(sql, "id%s", desc ? " DESC" : "");
     buf_printf(sql, " LIMIT %" PRIu64 ")",
-               /* without one, ORDER BY is void within a UNION */
+               /* within a UNION, ORDER BY needs a LIMIT to have an effect */
                l->page ? (uint64_t)l->page : (uint64_t)INT64_MAX);
 }
 
@@ -192,7 +193,7 @@ static int take_key(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The next pages of cursors[from .. to-1], which have been used up. */
+/* Reads the next pages of cursors[from .. to-1], which are used up. */
 static int fill(struct list *l, size_t from, size_t to, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -218,7 +219,7 @@ static bool has_wildcard(const char *glob)
     return strpbrk(glob, "*?");
 }
 
-/* What is not in every cursor's range anyway. */
+/* Appends the conditions that the ranges of the cursors do not already imply. */
 static void put_filter(struct buf *sql, const struct list *l)
 {
     const struct task_filter *f = l->f;
@@ -269,7 +270,7 @@ static int load_where(struct list *l, const struct buf *where, struct err *err)
     return rc;
 }
 
-/* By id, by key, or since: few enough to be known at once. */
+/* By ids, by key, or since: few enough to load all keys at once. */
 static int load(struct list *l, struct err *err)
 {
     const struct task_filter *f = l->f;
@@ -286,7 +287,7 @@ static int load(struct list *l, struct err *err)
         rc = load_where(l, &where, err);
     }
     if (!f->ids && f->key) {
-        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* the filter names the key */
+        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* put_filter adds the key */
         rc = load_where(l, &where, err);
     } else if (!f->ids) {
         rc = task_floor_id(l->db, f->since_at - SINCE_SLACK_MS, &floor, err);
@@ -337,8 +338,8 @@ static int add_ranges(struct list *l, struct err *err)
     return rc;
 }
 
-/* In the order of ids a range of `due` is not sorted: it is read to its end for each page, so pages
- * are as large as what is asked for. */
+/* Sorted by id, a range of `due` must be read to its end for each page, so one page has to hold all
+ * that is wanted. */
 static size_t page_size(const struct list *l, bool ranges)
 {
     const struct task_filter *f = l->f;
@@ -351,7 +352,7 @@ static size_t page_size(const struct list *l, bool ranges)
     return page < PAGE_MIN ? PAGE_MIN : page > PAGE_MAX ? PAGE_MAX : page;
 }
 
-/* Cursors with their first pages, as a heap. */
+/* Opens the cursors, reads their first pages, and makes them a heap. */
 static int list_open(struct list *l, struct err *err)
 {
     const struct task_filter *f = l->f;
@@ -390,7 +391,7 @@ static void list_close(struct list *l)
     free(l->cursors);
 }
 
-/* The least key of all. 1, 0 at the end. */
+/* Takes the least key of all cursors. 1, or 0 at the end. */
 static int list_next(struct list *l, struct key *ret, struct err *err)
 {
     if (!l->count)
@@ -435,7 +436,8 @@ static int take_task(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* The tasks of keys[0..n-1] that still match, by id; *ret_count of them. */
+/* Reads those of the tasks ids[0..n-1] that still match, sorted by id; *ret_count is their number.
+ */
 static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies, struct task *ret,
                       size_t *ret_count, struct err *err)
 {
@@ -455,8 +457,8 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
     return rc;
 }
 
-/* The next tasks of the list, at most `most`: *ret_keys of them were looked at (0: the end),
- * *ret_told were handed to each. */
+/* Handles at most `most` tasks of the list: *ret_keys were taken (0: the end), and `each` was
+ * called for *ret_told of them. */
 static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
                      int (*each)(const struct task *t, void *arg), void *arg, size_t *ret_keys,
                      size_t *ret_told, struct err *err)
@@ -470,7 +472,7 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     *ret_told = 0;
     while (n < most && (rc = list_next(l, &key, err)) == 1) {
         if (last->id &&
-            compare_keys(l->f, &key, last) <= 0) /* moved from one range to another while we read */
+            compare_keys(l->f, &key, last) <= 0) /* it moved to another range meanwhile */
             continue;
         *last = key;
         ids[n++] = key.id;

@@ -1,8 +1,7 @@
 /*
  * task_new.c - a new task as SQL.
  *
- * Invariant: a batch of rows fits into the packets that its caller names, unless it is a single
- * row.
+ * Invariant: several rows together fit into the packets that the caller allows.
  */
 #include "store/task_new.h"
 #include "store/db_put.h"

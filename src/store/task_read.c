@@ -1,6 +1,6 @@
 /*
- * task_read.c - a row of dq_task as a struct task. Invariant: whatever the cells hold, the task can
- * be used.
+ * task_read.c - a row of dq_task as a struct task. Invariant: the task is valid whatever the cells
+ * hold.
  */
 #include "store/task_read.h"
 #include "store/sql.h"
