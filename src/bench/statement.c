@@ -147,7 +147,7 @@ int statement_add_bulk(struct db *db, int64_t ms, struct figure *ret, struct err
 int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *err)
 {
     struct figure_times t = {0};
-    struct claim_peek peek = {0};
+    struct peek peek = {0};
     int rc = scratch_store_analyze(db, err);
     int64_t end_us = end_after(ms);
 

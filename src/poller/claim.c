@@ -143,8 +143,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
         care_long_bodies(t, sent_us);
     c.some_aside = t->aside.count > 0;
     if (won->count)
-        c.last = (struct claim_floor){won->items[won->count - 1].expected_at,
-                                      won->items[won->count - 1].id};
+        c.last = (struct peek_floor){won->items[won->count - 1].expected_at,
+                                     won->items[won->count - 1].id};
     look_claimed(claims->look, &t->look, &c, when_steady_us());
 }
 

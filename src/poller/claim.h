@@ -25,9 +25,9 @@ struct claims {
     struct handover *handover;       /* of what was taken */
     struct flight *flight;
     struct settle_results *results;
-    struct claim_peek peek; /* the last look at several tags */
-    bool recover;           /* a claim failed, its outcome is not known: look what it took */
-    int64_t sent_us;        /* of that claim */
+    struct peek peek; /* the last look at several tags */
+    bool recover;     /* a claim failed, its outcome is not known: look what it took */
+    int64_t sent_us;  /* of that claim */
 };
 
 void claim_free(struct claims *claims);

@@ -333,20 +333,20 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
 }
 
 /* Nothing of our share is pending below this. */
-static void set_floor(const struct look *l, struct look_tag *t, struct claim_floor floor,
+static void set_floor(const struct look *l, struct look_tag *t, struct peek_floor floor,
                       int64_t now_us)
 {
     int64_t recent_at = l->clock->known ? dbclock_at(l->clock, now_us) - FLOOR_SLACK_MS : 0;
 
     t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at
                    ? floor
-                   : (struct claim_floor){.at = recent_at};
+                   : (struct peek_floor){.at = recent_at};
 }
 
 void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us)
 {
     t->next_at = next_at;
-    set_floor(l, t, (struct claim_floor){.at = next_at}, now_us);
+    set_floor(l, t, (struct peek_floor){.at = next_at}, now_us);
     t->ask = false;
 }
 
@@ -403,7 +403,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of them */
-        set_floor(l, t, c->next_known ? (struct claim_floor){.at = c->next_at} : c->last, now_us);
+        set_floor(l, t, c->next_known ? (struct peek_floor){.at = c->next_at} : c->last, now_us);
     if (c->seen > c->bad) {
         l->found = true;
     } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {

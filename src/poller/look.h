@@ -114,12 +114,12 @@ void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t s
                   int64_t now_us);
 
 struct look_claim {
-    size_t seen;             /* candidates */
-    size_t bad;              /* of these: could not be changed */
-    size_t won;              /* of these: are ours now */
-    bool started_before;     /* one of them was */
-    bool some_aside;         /* due tasks of the tag were left out */
-    struct claim_floor last; /* of those won */
+    size_t seen;            /* candidates */
+    size_t bad;             /* of these: could not be changed */
+    size_t won;             /* of these: are ours now */
+    bool started_before;    /* one of them was */
+    bool some_aside;        /* due tasks of the tag were left out */
+    struct peek_floor last; /* of those won */
     /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
      * is none, or the tag is paused */
     bool next_known;

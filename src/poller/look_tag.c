@@ -63,7 +63,7 @@ void look_tag_new(struct look_tag *t, int64_t next_at)
     if (t->next_at == TASK_TIME_NONE || next_at < t->next_at)
         t->next_at = next_at;
     if (next_at < t->floor.at)
-        t->floor = (struct claim_floor){.at = next_at};
+        t->floor = (struct peek_floor){.at = next_at};
 }
 
 void look_tag_took(struct look_tag *t, int64_t duration_us)

@@ -25,7 +25,7 @@ struct look_tag {
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
-    struct claim_floor floor;
+    struct peek_floor floor;
     bool ask;  /* ask this tag when its next task is due */
     bool more; /* the last claim took all it asked for: there is likely more */
     /* the last claim brought tasks that had been started before: claim no more than can start at

@@ -185,7 +185,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* New tags stand behind the others until the end: many at once are sorted once. */
-void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t now_us)
+void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
 {
     size_t known = set->count, warned = 0;
 
@@ -193,7 +193,7 @@ void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t n
     for (size_t i = 0; i < known; i++)
         look_saw_next(set->look, &set->items[i]->look, TASK_TIME_NONE, now_us);
     for (size_t i = 0; i < peek->count; i++) {
-        const struct claim_peek_tag *seen = &peek->tags[i];
+        const struct peek_tag *seen = &peek->tags[i];
         bool found;
         size_t at = find(set, known, seen->tag, &found);
         struct tag_state *t = found ? set->items[at] : insert(set, set->count, seen->tag);
@@ -212,7 +212,7 @@ void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t n
     look_at_all(set);
 }
 
-void tags_take_news(struct tag_set *set, const struct claim_peek *peek, int64_t now_us)
+void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us)
 {
     set->looked_at = peek->now_us / 1000;
     for (size_t i = 0; i < peek->count; i++) {

@@ -63,9 +63,9 @@ struct tag_state *tags_each(const struct tag_set *set, size_t *at);
 bool tags_is_due(const struct tag_set *set, const struct tag_state *t);
 
 /* A look found the next task of each tag. Tags that have long been without tasks are forgotten. */
-void tags_take_all(struct tag_set *set, const struct claim_peek *peek, int64_t now_us);
+void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us);
 /* A look found the next one of some of the tasks. */
-void tags_take_news(struct tag_set *set, const struct claim_peek *peek, int64_t now_us);
+void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us);
 /* Its handler could not be started: the tag rests. Logged. */
 void tags_rest(struct tag_state *t, const char *why);
 

@@ -1,10 +1,10 @@
 /*
- * claim_store.c - taking what is due.
+ * claim_store.c - claiming due tasks.
  *
- * Invariant: a task counts as won only when the server has said that our UPDATE matched its row at
- * the version that we read. Candidates are read without locks through the index `due`; rows are
- * then changed through the primary key only, in the order of ids, so that claimers, settlers and
- * reapers do not deadlock.
+ * Invariant: a task counts as won only if the server has reported that our UPDATE matched its row
+ * at the version that we read. Candidates are read without locks through the index `due`; rows are
+ * changed only through the primary key, in the order of ids, so that claiming, settling and taking
+ * back do not deadlock.
  */
 #include "store/claim_store.h"
 #include "base/mem.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_BODY 16384 /* comes along with the claim */
+#define SMALL_BODY 16384 /* loaded by the claim */
 #define SMALL_BODY_TEXT "16384"
 
 #define CLAIM_COLUMNS                                                                              \
@@ -28,15 +28,15 @@
      TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
      TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
      TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_CREATE))
-/* behind the others */
+/* after the others */
 #define SMALL_BODY_COLUMN                                                                          \
     ", IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)"
-/* A small body comes from a second look at the row, which a long one (or one of unknown size) is
- * spared: NULL as a key reads nothing. What body_size says is not believed: a body that is longer
- * stays where it is. */
+/* A small body is read by a join with the same row, which is skipped for a long one or one of
+ * unknown size: NULL as a key reads nothing. body_size may be wrong: a body that is longer after
+ * all is not loaded. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
-#define NO_BODY (-1) /* in place of SMALL_BODY: no row is looked at again */
-/* An honest row never comes near these: what is beyond cannot be counted up for long. */
+#define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
+/* No real row comes near these limits; beyond them, the columns would soon overflow. */
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
@@ -51,7 +51,7 @@ enum {
 };
 #define NO_NEXT_COLUMNS ", NULL, NULL, NULL"
 
-/* What read_claimed reads, of the tasks in a state: ends with "AND ". */
+/* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
 static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_status status)
 {
     buf_str(sql, "SELECT ");
@@ -62,7 +62,7 @@ static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_s
                next ? NO_NEXT_COLUMNS : "", with_bodies ? SMALL_BODY : NO_BODY, (int)status);
 }
 
-/* next NULL: the statement has no such row. */
+/* next NULL: the statement does not return the row about the next task. */
 struct claimed {
     struct task_array *to;
     bool with_bodies;
@@ -97,8 +97,8 @@ static int read_list(struct db *db, const struct buf *sql, const struct claimed 
     return db_each(db, sql, x->next ? COLUMN_COUNT : BODY_COLUMN + 1, read_claimed, &arg, err);
 }
 
-/* Those of a share that have been due for so long (is "<="; negative: will be so soon), or have not
- * (">"), unless the tag is paused. */
+/* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
+ * negative: or will be due within that time), or have not (">"). False if the tag is paused. */
 static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
                       int64_t overdue_ms)
 {
@@ -118,9 +118,9 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
     }
 }
 
-/* The row that says when the next one is due. (Candidates that are not bounded by the time, and one
- * more of them than wanted, would say it, too; but a claim that finds a single task that is due
- * would read all the others it wants from those that are not.) */
+/* Appends the SELECT of the row that has the time of the next task. (Reading one candidate more
+ * than wanted, without a limit on the time, would find it too; but a claim that finds a single due
+ * task would then fill up with rows that are not due.) */
 static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
                      int64_t overdue_ms)
 {
@@ -135,8 +135,9 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
                COLUMNS_SELECT(NOW_COLUMNS));
 }
 
-/* Those of a share that have been due for so long (negative: will be so soon): the longest first,
- * or last. next NULL: do not find out when the next one is due. */
+/* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
+ * earliest first or, with far_end, the latest. next NULL: does not find out when the next is due.
+ */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
                            int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
                            struct claim_seen *next, struct err *err)
@@ -163,7 +164,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     return rc;
 }
 
-/* What is due, or will be before early_ms. */
+/* Reads candidates of our own share: due, or due within early_ms. */
 static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
                     struct task_array *found, struct claim_seen *saw, struct err *err)
 {
@@ -205,7 +206,7 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-/* Some were taken by others: asks which carry our token. `held` gets them, by id, at the version
+/* Some were claimed by others: reads which have our token. Stores them in `held`, at the version
  * after the claim. */
 static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                      size_t n, struct claim_ref *held, size_t *ret_held, struct err *err)
@@ -230,8 +231,7 @@ static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
     return false;
 }
 
-/* Moves the candidates that are ours (held NULL: all) to `won`; the others stay behind to be
- * freed. */
+/* Moves the candidates that are ours (held NULL: all) to `won`; the caller frees the others. */
 static void move_won(const struct claim_owner *owner, const struct claim_ask *ask,
                      struct task_array *found, const struct claim_ref *held, size_t held_count,
                      struct task_array *won)
@@ -253,8 +253,8 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
     won->lies |= found->lies;
 }
 
-/* The tag's row in dq_tag is locked (made, when there is none) until the transaction ends, then its
- * running tasks are counted. careful: its lock is not waited for. */
+/* Locks the tag's row of dq_tag (adds it if there is none) until the transaction ends, counts its
+ * running tasks, and lowers *limit. careful: does not wait for that lock. */
 static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
                       struct err *err)
 {
@@ -292,13 +292,13 @@ out:
     return rc < 0 ? rc : 0;
 }
 
-/* What was found, and which of it is ours. */
+/* The candidates, and which of them are ours. */
 struct claiming {
     struct db *db;
     const struct claim_owner *owner;
     const struct claim_ask *ask;
     struct task_array found;
-    /* of found; of those that we know to be ours, where not all that was tried is */
+    /* refs: of found. held: of those that are ours, if not all of them are */
     struct claim_ref *refs, *held;
     size_t held_count;
     uint64_t rows; /* ours */
@@ -331,7 +331,8 @@ static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-/* Rows that nobody could count up go aside before the server refuses the statement for them. */
+/* Makes faults of rows whose version or attempt cannot grow, before the server refuses the whole
+ * statement because of them. */
 static void refuse_extremes(struct task_array *found, struct rows_faults *faults)
 {
     size_t kept = 0;
@@ -362,7 +363,7 @@ static int find_some(struct claiming *w, size_t limit, struct rows_faults *fault
 
     int rc = find_own(w->db, ask, limit, found, &w->saw, err);
     if (rc == 0 && ask->shares > 1 &&
-        found->count < limit) /* as long as there is enough of our own, we are in nobody's way */
+        found->count < limit) /* leave other shares alone while our own has enough */
         rc = find_candidates(w->db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
                              limit - found->count, found, NULL, err);
     w->saw.found = found->count;
@@ -373,7 +374,7 @@ static int find_some(struct claiming *w, size_t limit, struct rows_faults *fault
     return rc;
 }
 
-/* Which are ours, unless that is clear. */
+/* Finds out which are ours, unless it is all or none. */
 static int find_held(struct claiming *w, struct err *err)
 {
     if (!w->rows || w->rows == w->found.count)
@@ -382,11 +383,11 @@ static int find_held(struct claiming *w, struct err *err)
     return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
 }
 
-/* How a claim with a limit, whose statements are one transaction, deals with bad rows: not at all;
- * leaves locked ones out; takes the first alone, to know what it is that fails. */
+/* How a claim with a global limit, which is one transaction, deals with bad rows: not at all;
+ * leaves out locked ones; claims only the first, to learn which one fails. */
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 
-/* *ret_again: some row is bad, another degree of care may help. */
+/* *ret_again: a row is bad; the next degree of care may help. */
 static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
                          bool *ret_again, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * peek_store.c - what is waiting: when the next task of each tag is due.
+ * peek_store.c - what is pending: when the next task of each tag is due.
  *
  * Invariant: nothing here locks a row.
  */
@@ -12,12 +12,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-void peek_store_done(struct claim_peek *p)
+void peek_store_done(struct peek *p)
 {
     for (size_t i = 0; i < p->count; i++)
         free(p->tags[i].tag);
     free(p->tags);
-    *p = (struct claim_peek){.now_us = 0};
+    *p = (struct peek){.now_us = 0};
 }
 
 #define PEEK_COLUMNS(X) SQL_NOW(X, PEEK_NOW) X(PEEK_TAG, "tag") X(PEEK_NEXT, "MIN(expected_time)")
@@ -26,9 +26,9 @@ void peek_store_done(struct claim_peek *p)
 enum { NEWS_COLUMNS(COLUMNS_NAME) NEWS_COUNT, PEEK_COUNT = NEWS_ID };
 enum { NEXT_COLUMNS(COLUMNS_NAME) NEXT_COUNT };
 
-/* What an answer says. with_id: its rows have a greatest id. */
+/* The contents of a result. with_id: its rows have a greatest id. */
 struct answer {
-    struct claim_peek peek;
+    struct peek peek;
     bool with_id;
     uint64_t id;
 };
@@ -36,7 +36,7 @@ struct answer {
 static int take_tag(const struct db_rows *r, void *arg, struct err *err)
 {
     struct answer *a = arg;
-    struct claim_peek *p = &a->peek;
+    struct peek *p = &a->peek;
 
     (void)err;
     if (p->count == p->cap) {
@@ -44,14 +44,14 @@ static int take_tag(const struct db_rows *r, void *arg, struct err *err)
         p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
     }
     p->now_us = sql_now_us(r, PEEK_NOW);
-    p->tags[p->count++] = (struct claim_peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
+    p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
     if (a->with_id && db_u64(r, NEWS_ID) > a->id)
         a->id = db_u64(r, NEWS_ID);
     return 0;
 }
 
-/* id NULL: the answer has none. */
-static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct claim_peek *p,
+/* id NULL: the result has none. */
+static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct peek *p,
                      uint64_t *id, struct err *err)
 {
     struct answer a = {.with_id = id, .id = id ? *id : 0};
@@ -68,11 +68,11 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
     return 0;
 }
 
-/* The condition as a range and the GROUP BY of both columns make it a loose index scan: one read a
- * tag, however many tasks there are. (`status = 0` would be a plain scan of all that is pending.)
- * Without a join, for this is what an idle dqd asks. MariaDB takes the limit as a setting, MySQL as
- * a hint; each reads the other's as a comment. */
-int peek_store_all(struct db *db, int64_t limit_ms, struct claim_peek *p, struct err *err)
+/* Writing the condition as a range and grouping by both columns makes it a loose index scan: one
+ * read per tag, however many tasks there are. (`status = 0` would scan all pending entries.) It has
+ * no join, because this is the statement of an idle dqd. The limit is a setting for MariaDB and a
+ * hint for MySQL; to the other server each is a comment. */
+int peek_store_all(struct db *db, int64_t limit_ms, struct peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -91,7 +91,7 @@ int peek_store_all(struct db *db, int64_t limit_ms, struct claim_peek *p, struct
     return rc;
 }
 
-int peek_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct err *err)
+int peek_store_news(struct db *db, uint64_t *id, struct peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -99,16 +99,16 @@ int peek_store_news(struct db *db, uint64_t *id, struct claim_peek *p, struct er
                "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
                " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
                " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
-               COLUMNS_SELECT(NEWS_COLUMNS), *id, CLAIM_NEWS_MOST, TASK_PENDING);
+               COLUMNS_SELECT(NEWS_COLUMNS), *id, PEEK_NEWS_MOST, TASK_PENDING);
     int rc = read_peek(db, &sql, NEWS_COUNT, p, id, err);
     buf_done(&sql);
     return rc;
 }
 
-/* Two ranges of the index, which has the id behind its last column. */
-void peek_store_put_floor(struct buf *sql, const struct claim_floor *floor)
+/* Two ranges of the index, whose entries end with the id. */
+void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor)
 {
-    if (floor->at <= 0) /* not known, or below all that dq stores: applications store zero dates */
+    if (floor->at <= 0) /* unknown, or below all times of dq: applications may store zero dates */
         return;
     buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
     db_put_time(sql, floor->at);
@@ -128,7 +128,7 @@ static void take_next(const struct db_rows *r, void *arg)
     *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
 }
 
-int peek_store_next(struct db *db, const char *tag, const struct claim_floor *floor,
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
                     int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
 {
     struct buf sql = BUF_INIT;

@@ -273,7 +273,7 @@ static void global_limit_holds(void **state)
 
 static void peek_tells_next_time_and_clock(void **state)
 {
-    struct claim_peek p = {0};
+    struct peek p = {0};
     (void)state;
     ok(peek_store_all(db, 0, &p, &err));
     assert_int_equal(p.count, 0);
@@ -290,7 +290,7 @@ static void peek_tells_next_time_and_clock(void **state)
     ok(peek_store_all(db, 0, &p, &err));
     assert_int_equal(p.count, 2);
     for (size_t i = 0; i < p.count; i++) {
-        const struct claim_peek_tag *t = &p.tags[i];
+        const struct peek_tag *t = &p.tags[i];
         if (t->tag[0] == 'a')
             assert_in_range(p.now_us / 1000 - t->next_at, 9000, 60000);
         else
@@ -301,7 +301,7 @@ static void peek_tells_next_time_and_clock(void **state)
 
 static void news_are_what_was_inserted_since(void **state)
 {
-    struct claim_peek p = {0};
+    struct peek p = {0};
     uint64_t id = 0, last;
     (void)state;
     add("a", NULL, -5000);
@@ -325,7 +325,7 @@ static void news_are_what_was_inserted_since(void **state)
 
 static void peek_is_given_up_in_time(void **state)
 {
-    struct claim_peek p = {0};
+    struct peek p = {0};
     (void)state;
     run(db, "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)"
             " WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
@@ -384,9 +384,9 @@ static void floor_spares_what_is_older(void **state)
     uint64_t young = add("t", NULL, -1000);
     add("t", NULL, 60000);
     add("other", NULL, -2000);
-    ok(peek_store_next(db, "t", &(struct claim_floor){0}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "t", &(struct peek_floor){0}, &now_us, &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 60000, 90000);
-    ok(peek_store_next(db, "t", &(struct claim_floor){.at = now_us / 1000 - 30000}, &now_us,
+    ok(peek_store_next(db, "t", &(struct peek_floor){.at = now_us / 1000 - 30000}, &now_us,
                        &next_at, &err));
     assert_in_range(now_us / 1000 - next_at, 1000, 30000);
     ask.floor.at = next_at;
@@ -396,7 +396,7 @@ static void floor_spares_what_is_older(void **state)
     task_array_done(&won);
     ok(peek_store_next(db, "t", &ask.floor, &now_us, &next_at, &err));
     assert_in_range(next_at - now_us / 1000, 1, 60000);
-    ok(peek_store_next(db, "none", &(struct claim_floor){0}, &now_us, &next_at, &err));
+    ok(peek_store_next(db, "none", &(struct peek_floor){0}, &now_us, &next_at, &err));
     assert_true(next_at == TASK_TIME_NONE);
     assert_int_equal(now_us, 0);
 }
@@ -414,7 +414,7 @@ static void floor_within_an_instant(void **state)
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.250'");
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64,
         ids[0]);
-    ask.floor = (struct claim_floor){INT64_C(1795168800250), ids[2]};
+    ask.floor = (struct peek_floor){INT64_C(1795168800250), ids[2]};
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, ids[3]);

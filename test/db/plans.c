@@ -61,7 +61,7 @@ static int none(const struct task *t, void *arg)
 
 static void peek(void **state)
 {
-    struct claim_peek p = {0};
+    struct peek p = {0};
     (void)state;
     begin("peek");
     ok(peek_store_all(db, 0, &p, &err));
@@ -69,7 +69,7 @@ static void peek(void **state)
     assert_int_equal(p.count, TAGS);
     begin("news");
     ok(peek_store_news(db, &(uint64_t){0}, &p, &err));
-    end_within(CLAIM_NEWS_MOST * 4);
+    end_within(PEEK_NEWS_MOST * 4);
     peek_store_done(&p);
 }
 
@@ -127,7 +127,7 @@ static void claim_check_renew_settle(void **state)
         .tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     ask.limit = 10;
-    ask.floor = (struct claim_floor){won.items[0].expected_at, won.items[0].id};
+    ask.floor = (struct peek_floor){won.items[0].expected_at, won.items[0].id};
     task_array_done(&won);
     begin("claim of 10 above a floor");
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
@@ -135,7 +135,7 @@ static void claim_check_renew_settle(void **state)
     assert_int_equal(won.count, 10);
     task_array_done(&won);
     ask.tag = "tag9";
-    ask.floor = (struct claim_floor){0};
+    ask.floor = (struct peek_floor){0};
     ask.next = true;
     begin("claim of 10, and when the next one is due");
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));

@@ -127,8 +127,8 @@ static void add(struct db *db)
 
 static void claim(struct db *db)
 {
-    struct claim_peek peek = {0};
-    struct claim_floor floor = {1, 1};
+    struct peek peek = {0};
+    struct peek_floor floor = {1, 1};
     struct claim_ask ask = {.tag = "mail",
                             .limit = 5,
                             .shares = 1 + results_next() % 3,

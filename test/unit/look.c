@@ -139,7 +139,7 @@ static bool claimed(struct play *p, char *text)
         else if (sscanf(word, "bad=%d", &n) == 1)
             c.bad = (size_t)n;
         else if (sscanf(word, "last=%d", &n) == 1)
-            c.last = (struct claim_floor){n, 7};
+            c.last = (struct peek_floor){n, 7};
         else if (!strncmp(word, "cost=", 5))
             c.cost_us = read_us(word + 5);
         else if (!strcmp(word, "next=none"))
