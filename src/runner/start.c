@@ -8,6 +8,7 @@
 #include "base/when.h"
 #include "runner/child.h"
 #include "runner/launch.h"
+#include "runner/notes.h"
 #include "runner/stop.h"
 #include "runner/stream.h"
 
@@ -101,6 +102,7 @@ bool start_watch(struct job *j, int64_t now, int64_t *ret_next, struct err *err)
     }
     if (j->stop == JOB_START_HANGS)
         explain_hang(j, begun, err);
+    *a->note = NOTES_CLEARED; /* the process executes nothing, and its pid may outlive it */
     a->job = NULL;
     j->launch = NULL;
     return true;

@@ -1,10 +1,11 @@
 /*
- * start.c - a start that fails before anything was forked leaves nothing behind.
+ * start.c - a start that fails, or is given up, leaves nothing behind.
  */
 #include "runner/start.h"
 
-#include "base/mem.h"
 #include "runner/finish.h"
+#include "runner/launch.h"
+#include "runner/notes.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct handler handler = {.name = (char *)"t",
@@ -26,22 +28,30 @@ static struct handler handler = {.name = (char *)"t",
                                  .output_limit = 100};
 static const struct handlers handlers = {.digest = 5, .items = &handler, .count = 1};
 
+static struct job *job_of(struct table *table, int stdin_fd)
+{
+    static const uint64_t id = 7;
+    const struct message_job m = {
+        .tag = "t", .deadline_at = 3600000, .stdin_fd = stdin_fd, .ids = &id, .count = 1};
+    struct job *j = job_new(1, &m, 0);
+
+    j->table = table;
+    j->plan = &table->plans[0];
+    return j;
+}
+
 /* The body's descriptor is closed once: by then its number may be another file's. */
 static void start_without_descriptors_closes_the_body_once(void **state)
 {
     (void)state;
-    static const uint64_t id = 7;
-    const struct message_job m = {
-        .tag = "t", .stdin_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC), .ids = &id, .count = 1};
+    const int body = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     struct proto_out out = {0};
     struct job_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
     struct table *table = table_new(&handlers, NULL);
-    struct job *j = job_new(1, &m, 0);
+    struct job *j = job_of(table, body);
     struct rlimit given, none;
     struct err err = {0};
 
-    j->table = table;
-    j->plan = &table->plans[0];
     getrlimit(RLIMIT_NOFILE, &given);
     none = given;
     none.rlim_cur = 3; /* no number below is free */
@@ -50,15 +60,54 @@ static void start_without_descriptors_closes_the_body_once(void **state)
     setrlimit(RLIMIT_NOFILE, &given);
     assert_int_equal(rc, ERR_SYSTEM);
     assert_string_equal(err.text, "pipe: Too many open files");
-    assert_int_equal(fcntl(m.stdin_fd, F_GETFD), -1);
+    assert_int_equal(fcntl(body, F_GETFD), -1);
 
-    assert_int_equal(dup2(0, m.stdin_fd), m.stdin_fd); /* a file of another thread */
+    assert_int_equal(dup2(0, body), body); /* a file of another thread */
     finish_return(j, &c, true, err.text);
     job_free(j);
-    assert_true(fcntl(m.stdin_fd, F_GETFD) >= 0);
+    assert_true(fcntl(body, F_GETFD) >= 0);
     assert_int_equal(table->users, 0);
 
-    close(m.stdin_fd);
+    close(body);
+    close(c.epoll);
+    proto_out_done(&out);
+    table_free(table);
+}
+
+/* A later process may get the pid of one that was stuck: a dead runner's poller must not find it.
+ */
+static void start_that_is_given_up_leaves_no_note(void **state)
+{
+    (void)state;
+    struct proto_out out = {0};
+    struct job_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
+    struct table *table = table_new(&handlers, NULL);
+    struct job *j = job_of(table, -1);
+    volatile pid_t note = 0;
+    struct err err = {0};
+    int64_t next;
+    pid_t stuck = fork();
+
+    if (stuck == 0)
+        for (;;)
+            pause();
+    assert_int_equal(start_job(j, &c, &note, &err), 0);
+    assert_int_equal(note, NOTES_STARTS);
+    struct launch *a = j->launch;
+    atomic_store(&a->stage, LAUNCH_FORKS);
+    a->slow = true;
+    a->plan->hanging = 1;
+    note = stuck;
+    assert_false(start_watch(j, 20000, &next, &err)); /* it is killed, which may take a moment */
+    assert_int_equal(note, stuck);
+    assert_true(start_watch(j, 30000, &next, &err));
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_int_equal(note, NOTES_CLEARED);
+    assert_int_equal(waitpid(stuck, NULL, 0), stuck);
+
+    launch_free(a);
+    finish_return(j, &c, true, err.text);
+    job_free(j);
     close(c.epoll);
     proto_out_done(&out);
     table_free(table);
@@ -68,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_without_descriptors_closes_the_body_once),
+        cmocka_unit_test(start_that_is_given_up_leaves_no_note),
     };
 
     return cmocka_run_group_tests_name("start", tests, NULL, NULL);
