@@ -1,9 +1,9 @@
 /*
- * answer.c - reads what a batch handler says about its tasks.
+ * answer.c - reads the verdicts of batch handlers.
  *
- * Invariant: a task is called done only because a verdict says so to the letter, or because its
- * process ended with status 0 and nothing it printed could have been meant as another verdict on
- * that task. Unreadable lines decide only at the end: a proper verdict that follows one counts.
+ * Invariant: a task is done only if a valid verdict says so, or if its process exited with status 0
+ * and printed nothing that could have been meant as another verdict on that task. Unreadable lines
+ * count only at the end: a valid verdict that follows one overrides it.
  */
 #include "runner/answer.h"
 
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define QUOTED_MAX 200 /* columns of a line, in a message */
+#define QUOTED_MAX 200 /* columns of a line that a message quotes */
 
 static uint32_t find_task(const struct job *j, uint64_t id)
 {
@@ -24,7 +24,7 @@ static uint32_t find_task(const struct job *j, uint64_t id)
     return i;
 }
 
-/* The only task of this job that the line names; j->order.count: it names none, or several. */
+/* The one task of this job that the line names; j->order.count: it names none, or several. */
 static uint32_t find_named(const struct job *j, const char *line, size_t len)
 {
     uint32_t found = j->order.count;
@@ -59,7 +59,7 @@ static char *describe(const char *line, size_t len, const char *why)
     return buf_take(&b);
 }
 
-/* Of each task, and of all together, the first such line is kept. */
+/* Keeps the first such line of each task, and the first that names none or several. */
 static void note_unreadable(struct job *j, const char *line, size_t len, const char *why)
 {
     uint32_t i = find_named(j, line, len);
@@ -77,7 +77,7 @@ static void note_unreadable(struct job *j, const char *line, size_t len, const c
         j->unread[i] = describe(line, len, why);
 }
 
-/* False: it is no verdict on a task of this job, and *err says why. */
+/* False: it is not a verdict on a task of this job; err says why. */
 static bool take_verdict(struct job *j, struct json_reader *json, const char *line, size_t len,
                          struct verdict *ret, struct err *err)
 {
@@ -85,11 +85,11 @@ static bool take_verdict(struct job *j, struct json_reader *json, const char *li
         return false;
     uint32_t i = find_task(j, ret->id);
     if (i == j->order.count) {
-        err_set(err, ERR_DATA, "%" PRIu64 " is no task of this batch", ret->id);
+        err_set(err, ERR_DATA, "%" PRIu64 " is not a task of this batch", ret->id);
         return false;
     }
     if (j->reported[i]) {
-        err_set(err, ERR_DATA, "the task has its verdict");
+        err_set(err, ERR_DATA, "the task already has a verdict");
         return false;
     }
     j->reported[i] = true;

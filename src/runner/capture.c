@@ -1,8 +1,7 @@
 /*
- * capture.c - the tail of a handler's output, and its lines.
+ * capture.c - keeps the tail of a handler's output, and splits it into lines.
  *
- * Invariant: memory is bounded by the limit, or by the length of the longest line, whatever the
- * handler writes.
+ * Invariant: memory is bounded by the limit, and by CAPTURE_LINE_MAX, whatever the handler writes.
  */
 #include "runner/capture.h"
 

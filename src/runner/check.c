@@ -1,8 +1,8 @@
 /*
- * check.c - whether handlers could be started, found out without starting any.
+ * check.c - checks whether handlers could be started.
  *
- * Invariant: what this account is not allowed to see is taken to be there: the handler's account
- * may see it.
+ * Invariant: a file that this account is not allowed to see counts as present, because the
+ * handler's account may see it.
  */
 #include "runner/check.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* 0, or why no process of whatever account could use it. */
+/* 0, or the errno with which every account would fail. */
 static int directory_fault(const char *path)
 {
     struct stat st;
@@ -43,7 +43,7 @@ static int check_program(const struct setup *s, const char *name, struct err *er
     if (*program)
         return 0;
     if (worst == EACCES)
-        return err_set(err, ERR_CONFIG, "%s is no executable file", name);
+        return err_set(err, ERR_CONFIG, "%s is not an executable file", name);
     return err_set(err, ERR_CONFIG, "%s: %s", name,
                    strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
 }

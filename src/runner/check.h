@@ -1,5 +1,5 @@
 /*
- * check.h - whether the handlers of a file could be started, found out without starting any.
+ * check.h - checks whether handlers could be started, without starting any.
  */
 #ifndef DQ_RUNNER_CHECK_H
 #define DQ_RUNNER_CHECK_H
@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
-/* Calls warn for each handler that could not be started as things are now: its program or its
- * directory is not there. What a shell's line calls is not looked at. Returns how many. Needs no
- * runner; asks the account database and the file system. */
+/* Calls warn for each handler that cannot be started now, because its account, its program or its
+ * directory does not exist. The programs that a shell's command calls are not checked. Returns how
+ * many there are. Asks the account database and the file system, which may block. */
 size_t check_handlers(const struct handlers *handlers, const char *default_user,
                       void (*warn)(const struct handlers *handlers, const struct handler *h,
                                    const char *why));

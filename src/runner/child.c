@@ -1,10 +1,10 @@
 /*
  * child.c - starts, signals and reaps handler processes.
  *
- * Invariant: between vfork and exec the child runs on this process's memory, so it makes system
- * calls only and writes nothing but `failure`, `note` and the errno of the thread that waits for
- * it; a group is signalled only while its leader has not been reaped, so that its number cannot
- * belong to somebody else.
+ * Invariants: between vfork and exec the child uses this process's memory, so it only makes system
+ * calls and writes only to `failure`, `note` and the errno of the thread that waits for it; a group
+ * is signalled only while its leader has not been reaped, so that its number cannot belong to
+ * another one.
  */
 #include "runner/child.h"
 
@@ -36,7 +36,7 @@ struct failure {
     int error;
 };
 
-/* glibc's own wrappers would signal the threads of the process whose memory this is. */
+/* glibc's wrappers would signal the threads of the process whose memory this is. */
 static bool switch_account(const struct child_account *a)
 {
     return syscall(SYS_setgroups, a->group_count, a->groups) == 0 &&
@@ -44,7 +44,7 @@ static bool switch_account(const struct child_account *a)
            syscall(SYS_setresuid, a->uid, a->uid, a->uid) == 0;
 }
 
-/* As execvp: the first that can be executed; a refusal outlasts an absence. */
+/* As execvp: executes the first that it can; EACCES is reported rather than ENOENT. */
 static void exec_first(const struct child_spec *s)
 {
     int worst = ENOENT;
@@ -74,8 +74,8 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
         return STEP_NICE;
     if (s->account && !switch_account(s->account))
         return STEP_ACCOUNT;
-    /* After the change of account, which clears it, and before whatever may hang; the parent may
-     * have died before it was in force. */
+    /* After the change of account, which would clear it, and before the calls that may hang. The
+     * parent may have died before it took effect. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         return STEP_ORPHAN;
     if (chdir(s->cwd) != 0)
@@ -118,7 +118,7 @@ static int explain(const struct child_spec *s, struct failure f, struct err *err
     case STEP_CWD:
         return err_set(err, ERR_SYSTEM, "cwd %s: %s", s->cwd, why);
     case STEP_ORPHAN:
-        return err_set(err, ERR_SYSTEM, "the runner died while this was started");
+        return err_set(err, ERR_SYSTEM, "the runner died during the start");
     default:
         return err_set(err, ERR_SYSTEM, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0],
                        why);
@@ -127,7 +127,7 @@ static int explain(const struct child_spec *s, struct failure f, struct err *err
 
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
 {
-    /* changes while vfork is called, without the compiler's knowledge */
+    /* the child changes it during vfork, which the compiler does not know */
     volatile struct failure f = {STEP_NONE, 0};
     const pid_t parent = getpid();
     /* NOLINT(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */

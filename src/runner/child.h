@@ -1,5 +1,5 @@
 /*
- * child.h - starting a process that leads its own session, signalling its group, reaping it.
+ * child.h - starts processes that lead sessions of their own, signals their groups, reaps them.
  */
 #ifndef DQ_RUNNER_CHILD_H
 #define DQ_RUNNER_CHILD_H
@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* An account as it is switched to; found before, for nothing may be looked up between fork and
- * exec. */
+/* An account to switch to. It is looked up beforehand, because nothing may be looked up between
+ * fork and exec. */
 struct child_account {
     char *name;
     uid_t uid;
@@ -28,36 +28,35 @@ struct child_spec {
     char *const *envp;
     int in, out, err; /* become 0, 1, 2; each > 2 and close-on-exec */
     const char *cwd;
-    const struct child_account *account; /* NULL: stay */
+    const struct child_account *account; /* NULL: do not switch */
     mode_t umask;
     int nice; /* absolute */
     bool set_nice;
-    const struct rlimit *files; /* RLIMIT_NOFILE; NULL: as it is */
-    /* gets its number before anything else is done that could take long */
+    const struct rlimit *files; /* RLIMIT_NOFILE; NULL: unchanged */
+    /* set to the new pid before anything that may take long */
     volatile pid_t *note;
 };
 
-/* Starts it: own session and group, no blocked signal, KILL when the calling thread dies, every
- * descriptor above 2 that is close-on-exec closed. The calling thread waits until the program is
- * executed, which is for ever if a file system does not answer; the others run on. All signals
- * whose handlers or SIG_IGN must not pass to the child are to be default here. ERR_SYSTEM says
- * which step failed on what. */
+/* Starts a process: with a session and group of its own, no signal blocked, descriptors above 2
+ * closed if they are close-on-exec, and KILL when the calling thread dies. Blocks the calling
+ * thread, but no other, until the program is executed: for ever if a file system does not answer.
+ * Signals must have their default action here, or the child inherits what they have. ERR_SYSTEM:
+ * err says which step failed. */
 int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Sends a signal to the group of a leader that was not reaped yet. TERM also continues it: a
- * stopped process cannot end. */
+/* Sends a signal to the group of a leader that has not been reaped. TERM is followed by CONT,
+ * because a stopped process does not act on TERM. */
 void child_signal(pid_t leader, int sig);
 
-/* The next child that has ended but was not reaped: its pid, 0: none. */
+/* The pid of a child that has ended and was not reaped; 0: there is none. */
 pid_t child_ended(void);
-/* Whether this one has ended; it stays unreaped. */
+/* Whether this child has ended. Does not reap it. */
 bool child_has_ended(pid_t pid);
-/* Takes away a leader that has ended: its status, as waitpid(2) gives it. Before this, kill
- * what remains of its session: only while the leader is a zombie is its number certain to be
- * no other's. */
+/* Reaps a child that has ended, and returns its status as waitpid(2) does. Kill the rest of its
+ * session first: its pid cannot belong to another process only until it is reaped. */
 int child_reap(pid_t pid);
-/* Of a child that has ended: whether that was before it executed its program. */
+/* Whether a child that has ended never executed its program. */
 bool child_never_executed(pid_t pid);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * crew.c - jobs from their place in the line to their end.
+ * crew.c - moves jobs from the queue to a slot and to their end.
  *
- * Invariants: a job is in a line, or has a slot; one with a slot is being started, runs, or has
- * ended but for what is left of its session.
+ * Invariant: a job is either queued or has a slot; one with a slot is being started, runs, or has
+ * ended except for the rest of its session.
  */
 #include "runner/crew.h"
 
@@ -18,8 +18,8 @@
 
 #include <signal.h>
 
-#define STARTS 8           /* per turn */
-#define ENDING_LOOK_MS 100 /* between two attempts to empty a session */
+#define STARTS 8           /* per call */
+#define ENDING_LOOK_MS 100 /* between two attempts to empty sessions */
 
 void crew_watch_from(struct crew *w, int64_t at)
 {
@@ -29,7 +29,7 @@ void crew_watch_from(struct crew *w, int64_t at)
 
 /* ---- jobs */
 
-/* A job that is in no line and does not run. */
+/* Frees a job that is not queued and has no slot. */
 static void forget(struct crew *w, struct job *j)
 {
     jobs_remove(&w->jobs, j);
@@ -46,14 +46,13 @@ void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char
     forget(w, j);
 }
 
-/* It is not running any more. */
 static void leave_slot(struct crew *w, struct job *j)
 {
     jobs_leave_slot(&w->jobs, j);
     j->lane->running--;
 }
 
-/* A job whose start came to nothing. */
+/* Its start has failed or was given up. */
 static void give_back_unstarted(struct crew *w, struct job *j, bool cannot_start, const char *why)
 {
     w->launching--;
@@ -84,7 +83,7 @@ static void watch_waiting(struct crew *w, int64_t now)
     struct job *next;
 
     for (struct lane *l = w->queue.lanes, *after; l; l = after) {
-        after = l->all_next; /* its last job takes the lane along */
+        after = l->all_next; /* a lane is freed with its last job */
         for (struct job *j = l->first; j; j = next) {
             next = j->next;
             if (job_lease_term_at(j) <= now)
@@ -95,7 +94,6 @@ static void watch_waiting(struct crew *w, int64_t now)
     }
 }
 
-/* Looks at every deadline, and notes the next. */
 void crew_watch(struct crew *w)
 {
     int64_t now = when_steady();
@@ -104,7 +102,7 @@ void crew_watch(struct crew *w)
         return;
     w->watch_at = JOB_NEVER;
     for (size_t i = w->jobs.running_count;
-         i-- > 0;) /* the last takes the place of one that leaves */
+         i-- > 0;) /* the last one takes the place of one that leaves */
         watch_running(w, w->jobs.running[i], now);
     watch_waiting(w, now);
     if (w->ending)
@@ -121,7 +119,7 @@ void crew_stop(struct crew *w, struct job *j, enum job_stop why)
 
 /* ---- starts */
 
-/* What came of its start. */
+/* Its start is over. */
 static void launched(struct crew *w, struct job *j)
 {
     struct err e = {0};
@@ -137,7 +135,7 @@ static void launched(struct crew *w, struct job *j)
         child_signal(pid, SIGKILL);
     else
         reply_started(w->c.out, j, j->begun_us);
-    if (j->stop != JOB_RUNS) /* while its start took long */
+    if (j->stop != JOB_RUNS) /* it was stopped during its start */
         child_signal(pid, SIGTERM);
     watch_running(w, j, when_steady());
 }
@@ -161,8 +159,6 @@ static bool start(struct crew *w, struct job *j)
     return true;
 }
 
-/* Starts what may start. CREW_MORE: there may be more; CREW_LEFT: this thread does not own the loop
- * any more. */
 enum crew_starts crew_start(struct crew *w)
 {
     for (int n = 0; n < STARTS; n++) {
@@ -209,7 +205,7 @@ static void end(struct crew *w, struct job *j)
     forget(w, j);
 }
 
-/* Whether it is the process of a start whose outcome has not been taken yet. */
+/* Whether it is the process of a start that is not over yet. */
 static bool is_launching(const struct crew *w, pid_t pid)
 {
     for (size_t i = 0; i < w->jobs.running_count; i++)
@@ -218,7 +214,7 @@ static bool is_launching(const struct crew *w, pid_t pid)
     return false;
 }
 
-/* A leader that has to stay a zombie hides others from child_ended: each is asked. */
+/* A leader that has to stay a zombie hides others from child_ended, so each is checked. */
 static void reap_one_by_one(struct crew *w)
 {
     int64_t now = when_steady();
@@ -249,9 +245,9 @@ void crew_reap(struct crew *w)
         if (j)
             end(w, j);
         else if (w->launching && is_launching(w, pid))
-            break; /* the thread that has started it will say so at once */
+            break; /* the thread that has started it will report it at once */
         else
-            child_reap(pid); /* an orphan, or of a start that was given up */
+            child_reap(pid); /* an orphan, or from a start that was given up */
     }
     if (w->ending)
         reap_one_by_one(w);

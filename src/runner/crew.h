@@ -1,6 +1,6 @@
 /*
- * crew.h - the runner's jobs from their place in the line to their end: which starts next, what is
- * stopped when, what has ended.
+ * crew.h - the runner's jobs, from the queue to their end: starts, stops and reaps them when it is
+ * time.
  */
 #ifndef DQ_RUNNER_CREW_H
 #define DQ_RUNNER_CREW_H
@@ -22,38 +22,41 @@ struct crew {
     struct queue queue;
     struct orphans orphans;
     size_t launching, ending; /* of the running jobs */
-    int64_t ending_at;        /* sessions that could not be emptied are looked at again */
-    bool sweep;               /* a signal is to reach the rest of a session */
-    int64_t watch_at;         /* no deadline of any job is before this */
+    int64_t ending_at;        /* when to look at sessions again that could not be emptied */
+    bool sweep;               /* the rest of a session must get a signal */
+    int64_t watch_at;         /* no job has a deadline before this */
     struct job_context c;
 };
 
-/* To be called by the first thread of the process. c is the caller's to fill. */
+/* Must be called by the first thread of the process. The caller fills w->c. */
 void crew_init(struct crew *w, int slots, volatile pid_t *notes);
 
-/* A job that came in waits for its turn. */
+/* Queues a job. t is its table. */
 void crew_add(struct crew *w, struct job *j, struct table *t);
-/* One that waits goes back to the poller. why NULL: for no fault. */
+/* Gives a queued job back to the poller, and frees it. why: the fault; NULL: none. */
 void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why);
-/* One that has a slot is to end. */
+/* Stops a job that has a slot. */
 void crew_stop(struct crew *w, struct job *j, enum job_stop why);
 
 enum crew_starts {
-    CREW_DONE, /* no more can start */
-    CREW_MORE, /* there may be more */
-    /* a start hangs, and another thread has taken over: the caller leaves everything alone */
+    CREW_DONE, /* no other job can start now */
+    CREW_MORE, /* there may be others: call again */
+    /* a start hangs, and another thread owns the loop: the caller must not touch anything */
     CREW_LEFT,
 };
-/* Starts some of what may start. */
+/* Starts some of the jobs that may start. */
 enum crew_starts crew_start(struct crew *w);
 
-/* Looks at every deadline, if one may have come, and notes the next. */
+/* Stops what is past a deadline, and sets watch_at to the next one. Cheap if none is due. */
 void crew_watch(struct crew *w);
+/* Makes crew_watch look at that time at the latest. */
 void crew_watch_from(struct crew *w, int64_t at);
-/* Signals reach what is not in the group of its leader. */
+/* Sends the signals of stopped jobs to processes outside the groups of their leaders, if there is
+ * anything to send: goes through all processes of the host. */
 void crew_sweep(struct crew *w);
-/* Takes what became of starts that took long, and of children. */
+/* Handles starts that took long and are over, and children that have ended. */
 void crew_reap(struct crew *w);
-bool crew_has_ending(const struct crew *w); /* it is time to reap though no child has ended */
+/* Whether it is time to reap although no child has ended. */
+bool crew_has_ending(const struct crew *w);
 
 #endif

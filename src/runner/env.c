@@ -1,8 +1,8 @@
 /*
- * env.c - the environment of one process: its handler's, and what dqd says of the task.
+ * env.c - makes the environment of a process: the handler's variables, and DQ_* about the task.
  *
- * Invariant: what begins with DQ_ is set here alone (handlers_load refuses such names), each even
- * where it is empty.
+ * Invariant: variables that begin with DQ_ are set only here (handlers_load refuses such names),
+ * even if they are empty.
  */
 #include "runner/env.h"
 

@@ -11,14 +11,14 @@
 struct job;
 struct setup;
 
-/* Memory of one environment, all zero at first. */
+/* The memory of an environment. Zero it before the first use; it is never freed. */
 struct env_room {
     struct buf text;
     char **vars;
     size_t cap;
 };
 
-/* The environment of this job's process. Valid until the next call with that room. */
+/* The environment of this job's process, valid until the next call with the same room. */
 char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup);
 
 #endif

@@ -5,8 +5,8 @@
  * returned; a job ends when the leader of its session does, and nothing of the session outlives it.
  *
  * A background process that stays in the session is killed at that moment, and output that it has
- * not written by then is lost. One that has made a session of its own (setsid) goes on and belongs
- * to nobody: if it holds the handler's stdout, its writes fail.
+ * not written by then is lost. One that has made a session of its own (setsid) goes on without
+ * supervision: if it holds the handler's stdout, its writes fail.
  */
 #include "runner/finish.h"
 
@@ -22,7 +22,7 @@
 #define LAST_READ_MAX (256 * 1024) /* the leader has ended, but others may still write */
 #define LAST_LINE_MAX 160
 
-/* The last line that is not empty, for messages. */
+/* Copies the last line that is not empty, to quote it in a message. */
 static void last_line(struct job *j, char out[LAST_LINE_MAX])
 {
     size_t len;

@@ -1,5 +1,5 @@
 /*
- * finish.h - the last report on a job, and the end of what it held.
+ * finish.h - reports how a job ended, or gives it back.
  */
 #ifndef DQ_RUNNER_FINISH_H
 #define DQ_RUNNER_FINISH_H

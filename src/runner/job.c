@@ -1,5 +1,5 @@
 /*
- * job.c - makes and frees jobs, and works out what their deadlines mean.
+ * job.c - creates and frees jobs, and computes when their leases require TERM and KILL.
  *
  * Invariant: KILL is due before the deadline, however short the lease.
  */

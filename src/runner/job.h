@@ -1,6 +1,6 @@
 /*
- * job.h - one job in the runner, from the order that brings it until it is reported as ended or
- * given back: what is known of it. What happens to it is in start.h, stop.h, stream.h and finish.h.
+ * job.h - the state of one job in the runner, from the order that brings it until it is reported as
+ * ended or given back. start.h, stop.h, stream.h and finish.h work on it.
  */
 #ifndef DQ_RUNNER_JOB_H
 #define DQ_RUNNER_JOB_H
@@ -86,15 +86,15 @@ struct job_context {
     struct json_reader *json;
 };
 
-/* Of that order; the descriptor is the job's from now on, what m points to is copied. now: steady
+/* Creates a job from an order. Takes over its descriptor, copies what it points to. now: steady
  * clock, ms. */
 struct job *job_new(uint32_t number, const struct message_job *m, int64_t now);
-void job_free(struct job *j); /* of one that does not run; NULL is fine */
+void job_free(struct job *j); /* it must not be running; NULL is fine */
 bool job_is_batch(const struct job *j);
 
 /* A deadline is only ever moved into the future. */
 void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now);
-/* When to send TERM, so that the handler has its grace, and KILL, so that it is dead by the
+/* When TERM is due, so that the handler has its grace, and KILL, so that it is dead by the
  * deadline. */
 int64_t job_lease_term_at(const struct job *j);
 int64_t job_lease_kill_at(const struct job *j);

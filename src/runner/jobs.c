@@ -1,8 +1,8 @@
 /*
- * jobs.c - finds jobs.
+ * jobs.c - keeps the tables of jobs.
  *
- * Invariant: a job is among the running ones exactly while it has a slot, and by its pid exactly
- * while it has a slot and a pid.
+ * Invariant: a job is in `running` exactly while it has a slot, and in by_pid exactly while it has
+ * a slot and a pid.
  */
 #include "runner/jobs.h"
 

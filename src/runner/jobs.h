@@ -1,6 +1,5 @@
 /*
- * jobs.h - the runner's jobs: by number, by the process that leads them, and those that have a
- * slot.
+ * jobs.h - finds the runner's jobs: by number, by the pid of the leader, and all that have a slot.
  */
 #ifndef DQ_RUNNER_JOBS_H
 #define DQ_RUNNER_JOBS_H
@@ -16,16 +15,16 @@
 struct jobs {
     struct job *by_number[JOBS_BUCKETS];
     struct job *by_pid[JOBS_BUCKETS];
-    struct job **running; /* from the start of their start on */
+    struct job **running; /* those that have a slot, also while they are being started */
     size_t running_count;
 };
 
 void jobs_init(struct jobs *s, int slots);
 struct job *jobs_find(const struct jobs *s, uint32_t number); /* NULL: there is none */
 struct job *jobs_led_by(const struct jobs *s, pid_t pid);     /* NULL: there is none */
-void jobs_add(struct jobs *s, struct job *j);                 /* its number is free */
-void jobs_remove(struct jobs *s, struct job *j);              /* it has no slot */
-void jobs_take_slot(struct jobs *s, struct job *j);           /* there is one */
+void jobs_add(struct jobs *s, struct job *j);                 /* its number must be free */
+void jobs_remove(struct jobs *s, struct job *j);              /* it must have no slot */
+void jobs_take_slot(struct jobs *s, struct job *j);           /* one must be free */
 void jobs_set_pid(struct jobs *s, struct job *j, pid_t pid);
 void jobs_leave_slot(struct jobs *s, struct job *j);
 

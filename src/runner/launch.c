@@ -1,10 +1,10 @@
 /*
- * launch.c - starts processes, and hands the loop on when a start hangs.
+ * launch.c - starts processes, and passes the loop to another thread when a start hangs.
  *
- * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts
- * something, `now` is that; whoever sets it to NULL, the owner when the start is over or another
- * thread that takes over, owns the loop. What a thread reads of a job it has read before the
- * process is there (`note`), so that the job may go while the thread is stuck.
+ * Invariants: exactly one thread owns the loop and all that belongs to it. While it starts a
+ * process, `now` is that launch; the thread that sets `now` to NULL owns the loop: the same thread
+ * when the start is over, or another one that takes over. A thread reads a job only before the
+ * process exists (`note`), so that the job may be freed while the thread is stuck.
  */
 #include "runner/launch.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define SLOW_MS 50
-/* the account database has its own ideas of what it needs */
+/* modules of the account database may need much */
 #define STACK_SIZE ((size_t)512 << 10)
 
 struct launcher {
@@ -34,14 +34,14 @@ struct launcher {
     struct rlimit files;
     launch_loop *loop;
     void *ctx;
-    /* what the loop's owner starts; NULL: nothing, or the loop was taken over from that */
+    /* what the owner of the loop is starting; NULL: nothing, or the loop was taken over from it */
     _Atomic(struct launch *) now;
-    /* the last start: its launch may be gone already when another thread asks */
+    /* of the last start: its launch may be freed already when another thread checks */
     atomic_llong began_at;
     int timer_fd; /* wakes a thread that stands by */
     atomic_int armed;
     atomic_int standing_by;
-    pthread_mutex_t lock; /* of `over`; held for moments only */
+    pthread_mutex_t lock; /* for `over`; only ever held for a moment */
     struct launch *over;
     int event_fd;
 };
@@ -167,8 +167,8 @@ static int add_thread(struct launcher *l)
     return rc;
 }
 
-/* Whether the loop is ours now. The launch is not touched before: its owner may be about to free
- * it. */
+/* True: this thread owns the loop now. Until then the launch must not be touched: its owner may be
+ * about to free it. */
 static bool take_over(struct launcher *l, struct launch *a)
 {
     if (when_steady() - atomic_load(&l->began_at) < SLOW_MS - 1 ||
@@ -190,7 +190,7 @@ static void stand_by(struct launcher *l)
         struct launch *a = atomic_load(&l->now);
         if (!a)
             continue;
-        /* The last one that stands by must stay, or nobody could help the next time. */
+        /* The last thread that stands by must stay, or none could help the next time. */
         if ((atomic_load(&l->standing_by) > 1 || add_thread(l) == 0) && take_over(l, a))
             return;
         arm(l);
@@ -224,7 +224,7 @@ struct launcher *launcher_new(int null_fd, int nice, const struct rlimit *files)
     struct launcher *l = mem_zero(1, sizeof *l);
 
 #ifdef M_ARENA_MAX
-    mallopt(M_ARENA_MAX, 1); /* threads take turns: a heap for each would be a waste */
+    mallopt(M_ARENA_MAX, 1); /* threads take turns: one heap is enough */
 #endif
     l->null_fd = null_fd;
     l->nice = nice;

@@ -1,8 +1,8 @@
 /*
  * link.c - the poller's side of the link to the runner.
  *
- * Invariants: nothing here blocks but link_stop, and for at most 2 s the death of the runner;
- * what the runner says is checked as if it came from a stranger.
+ * Invariants: nothing here blocks except link_stop, and for at most 2 s the burial of a dead
+ * runner; what the runner sends is not trusted.
  */
 #include "runner/link.h"
 
@@ -26,19 +26,19 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX (2 * 1024 * 1024)
-#define BURY_MS 2000 /* until a process that was killed has ended */
+#define BURY_MS 2000 /* to wait until a killed runner has ended */
 
 struct link {
     int fd; /* -1: closed */
     pid_t pid;
-    bool gone;             /* and GONE was said */
-    bool cleared;          /* after that: nothing of any handler is left */
+    bool gone;             /* GONE was reported */
+    bool cleared;          /* nothing of any handler is left */
     volatile pid_t *notes; /* shared with the runner: see notes.h */
     struct proto_in in;
     struct proto_out out;
-    struct buf output; /* of the job whose results are coming */
+    struct buf output; /* of the job whose results will follow */
     int text;          /* of the last RELOADED; -1: none */
-    pid_t *leaders;    /* of what a dead runner left behind */
+    pid_t *leaders;    /* that a dead runner left behind */
     size_t leader_count;
 };
 
@@ -54,7 +54,7 @@ int link_start(const struct runner_options *o, struct link **ret, struct err *er
         notes_free(notes);
         return ERR_SYSTEM;
     }
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a runner that died leaves behind comes to us */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* adopts what a dead runner leaves behind */
     pid_t pid = fork();
     if (pid < 0) {
         err_set(err, ERR_SYSTEM, "cannot start the runner: fork: %s", strerror(errno));
@@ -100,12 +100,12 @@ int link_flush(struct link *l, struct err *err)
     return rc < 0 ? err_set(err, ERR_SYSTEM, "the runner is gone") : rc;
 }
 
-/* A full packet goes out at once if it can: its descriptors are not held for longer than needed. */
+/* Sends full packets at once if possible, so that their descriptors are closed soon. */
 static void put(struct link *l, const struct message *m)
 {
     message_put(&l->out, m);
     if (proto_full(&l->out) && link_flush(l, NULL) < 0)
-        proto_out_done(&l->out); /* link_next says GONE */
+        proto_out_done(&l->out); /* link_next will report GONE */
 }
 
 void link_send_job(struct link *l, uint32_t number, const struct message_job *j)
@@ -172,8 +172,8 @@ static bool is_leader(void *ctx, pid_t session)
     return false;
 }
 
-/* Those that the runner did not reap. False: one of them is not our child, so that its number may
- * be another process's by now. */
+/* Finds the leaders that the runner did not reap. False: one of them is not our child, so that its
+ * pid may belong to another process by now. */
 static bool find_leaders(struct link *l)
 {
     bool ours = true;
@@ -192,7 +192,7 @@ static bool find_leaders(struct link *l)
     return ours;
 }
 
-/* The runner is dead. Kills what it has left behind, and says whether nothing of that is left. */
+/* The runner is dead: kills what it left behind. True: nothing of that is left. */
 static bool clear(struct link *l)
 {
     bool ours = find_leaders(l);
@@ -207,7 +207,7 @@ static bool clear(struct link *l)
     return ours && left == SESSION_EMPTY;
 }
 
-/* Whether it has ended within the time. */
+/* True: it has ended, within BURY_MS. */
 static bool wait_for_end(pid_t pid)
 {
     const int64_t until = when_steady() + BURY_MS;
@@ -218,8 +218,8 @@ static bool wait_for_end(pid_t pid)
     return rc == pid;
 }
 
-/* The runner has died, or is not to be believed any more. Without the link it ends by itself if we
- * may not kill it. */
+/* The runner has died or cannot be trusted any more. If we may not kill it, it ends by itself once
+ * the link is closed. */
 static void bury(struct link *l)
 {
     if (l->fd >= 0)
@@ -231,7 +231,7 @@ static void bury(struct link *l)
     proto_out_done(&l->out);
 }
 
-/* A piece of the output of the job whose results are coming. */
+/* Adds a piece to the output of the job whose results will follow. */
 static void keep_output(struct link *l, const struct message_output *m)
 {
     if (l->output.len + m->size > OUTPUT_MAX)
@@ -250,11 +250,11 @@ static void drop_text(struct link *l)
 static void take_text(struct link *l, struct message_reloaded *m)
 {
     if (m->text_fd < 0 && !m->error)
-        m->error = "the text of the handlers file got lost (too many open files): send HUP again";
+        m->error = "the new handlers file did not arrive (too many open files): send SIGHUP again";
     m->text_fd = l->text = MAX(m->text_fd, -1);
 }
 
-/* False: it is no report for the caller. */
+/* False: it is not for the caller. */
 static bool take_report(struct link *l, struct message *m)
 {
     if (m->type == MESSAGE_OUTPUT) {
@@ -323,7 +323,7 @@ void link_stop(struct link *l, int64_t timeout_ms)
             break;
         if (poll(&p, 1, left < INT32_MAX ? (int)left : INT32_MAX) > 0 &&
             proto_recv(&l->in, l->fd) < 0)
-            break; /* the end of its side: it has ended every handler */
+            break; /* it has ended every handler and closed its side */
     }
     bury(l);
     drop_text(l);

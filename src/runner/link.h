@@ -1,13 +1,13 @@
 /*
- * link.h - the runner as its poller sees it: a link over which orders go one way and reports come
- * back (message.h).
+ * link.h - the poller's side of the runner: a link that takes orders and delivers reports
+ * (message.h).
  *
  * The runner is a process that starts handlers (runner.h). It knows no SQL and holds no
- * credentials; it never waits for the database, and it trusts nobody's word for what to execute but
- * its own copy of the handlers file. It enforces: timeouts; the deadline of each job (the lease, on
- * the steady clock of the host): a job whose deadline comes without a renewal is killed with KILL
- * before it; the death of the poller (end of file on the link): every handler is killed (TERM,
- * grace bounded by the deadline, KILL).
+ * credentials, it never waits for the database, and it executes only commands of its own copy of
+ * the handlers file. It enforces timeouts and the deadline of each job (the lease, on the steady
+ * clock of the host): a job that is not renewed in time is killed before its deadline. If the
+ * poller dies (end of file on the link), it ends every handler: TERM, a grace bounded by the
+ * deadline, KILL.
  */
 #ifndef DQ_RUNNER_LINK_H
 #define DQ_RUNNER_LINK_H
@@ -23,9 +23,9 @@
 
 struct link;
 
-/* Forks the runner. Call before any credential was read and before threads or connections exist; 0
- * to 2 are open. The child never returns from here; it keeps no other descriptor of the caller's,
- * and blocks TERM, INT and HUP: the poller alone decides. */
+/* Forks the runner. Call it before any credential is read and before there are threads or
+ * connections; 0 to 2 must be open. The child does not return; it closes all other descriptors of
+ * the caller and blocks TERM, INT and HUP, because the poller decides what to do then. */
 int link_start(const struct runner_options *o, struct link **ret, struct err *err)
     __attribute__((warn_unused_result));
 
@@ -34,30 +34,30 @@ int link_fd(const struct link *l);
 pid_t link_pid(const struct link *l); /* the runner's */
 bool link_wants_write(const struct link *l);
 
-/* ---- orders. None of them blocks: they gather in memory until link_flush, or until a packet is
- * full. `number` is a job's, unique while it lives. */
+/* ---- orders. None of these blocks: orders are kept in memory until link_flush, or until a packet
+ * is full. `number` identifies a job; the caller chooses it, unique until the job ends. */
 
-/* Queues a job: it starts at start_us, at once or when slots and its tag's max_running allow;
- * queued jobs of different tags take turns, and the last quarter of the slots (at least one, if
- * there are two) is kept for tags that have nothing running. The link closes j->stdin_fd. */
+/* Queues a job. It starts at start_us, or later if slots or its tag's max_running do not allow it
+ * then. Tags take turns, and the last quarter of the slots (at least one, if there are two) is kept
+ * for tags that have nothing running. The link closes j->stdin_fd and copies the rest. */
 void link_send_job(struct link *l, uint32_t number, const struct message_job *j);
-/* renewed */
+/* The leases of these jobs were renewed. A deadline is never moved back. */
 void link_send_deadline(struct link *l, const uint32_t *numbers, size_t count, int64_t deadline_at);
-/* Every job that waits may start until then: none of them that was cancelled or taken back has been
- * kept (link_send_kill). */
+/* Every job that waits may start until then: those that were cancelled or taken back have been
+ * killed (link_send_kill). */
 void link_send_vouch(struct link *l, int64_t until_us);
-/* TERM, then KILL after the handler's kill_grace (or before its deadline). A queued job is simply
- * returned; with MESSAGE_KILL_UNSTARTED one that has begun is left alone. The job's reports still
- * come; a task's outcome in them is OUTCOME_CANCELLED or OUTCOME_KILLED, even if the process took
- * TERM and ended with status 0. */
+/* Sends TERM, then KILL after the handler's kill_grace or before the deadline. A job that waits is
+ * returned; MESSAGE_KILL_UNSTARTED has no effect on others. The job's reports still come: the
+ * outcome of its tasks is OUTCOME_CANCELLED or OUTCOME_KILLED, even if the process exits with
+ * status 0. */
 void link_send_kill(struct link *l, uint32_t number, enum message_kill_reason reason);
-void link_send_return(struct link *l); /* give back every job that has not started */
-/* Reads the handlers file again (once more if it is being read already). Jobs name the table by
- * digest: that of the caller's stays known. */
+void link_send_return(struct link *l); /* every job that has not started */
+/* Makes the runner read the handlers file again; if it is being read, once more afterwards. digest:
+ * of the caller's table, which stays known. */
 void link_send_reload(struct link *l, uint64_t digest);
 void link_send_ping(struct link *l, uint64_t n);
-/* 0: all is sent; 1: some waits; ERR_SYSTEM: the runner is gone (what it had sent can still be
- * read). */
+/* Sends what the socket takes. 0: everything was sent; 1: some is left; ERR_SYSTEM: the runner is
+ * gone, but its reports can still be read. */
 int link_flush(struct link *l, struct err *err) __attribute__((warn_unused_result));
 
 /* ---- reports */
@@ -67,24 +67,25 @@ int link_flush(struct link *l, struct err *err) __attribute__((warn_unused_resul
  * it had started; after that always 0. */
 int link_next(struct link *l, struct message *ret);
 
-/* Whether the handler of a job that was sent may have begun, though nothing was heard of it: to be
- * asked after MESSAGE_GONE, when the runner died before it could say so. */
+/* After MESSAGE_GONE: whether the handler of a job that was sent may have begun, although STARTED
+ * was not received. */
 bool link_job_begun(const struct link *l, uint32_t number);
 
-/* Also after MESSAGE_GONE: whether everything that belonged to the sessions of its handlers has
- * been found and killed, so that nothing of them runs beside the next attempt. If not, only the end
- * of the lease may give their tasks to others. */
+/* After MESSAGE_GONE: whether all processes of the handlers' sessions were found and killed, so
+ * that none of them runs beside the next attempt. If not, their tasks must be left to the end of
+ * their leases. */
 bool link_cleared(const struct link *l);
 
 /* ---- its end */
 
-/* Kills the runner. False: this account has no right to. */
+/* Sends KILL to the runner. False: this account may not. */
 bool link_kill(struct link *l);
-/* Lets go of a runner that neither answers nor can be killed: the next report is GONE. */
+/* Gives up a runner that neither answers nor can be killed: the next report is MESSAGE_GONE. Blocks
+ * for up to 2 s. */
 void link_give_up(struct link *l);
 
-/* Closes the link (the runner kills what still runs and exits), reaps it, frees. Blocks until it is
- * gone, at most timeout_ms, then KILL. NULL is fine. */
+/* Closes the link, upon which the runner ends its handlers and exits; kills it after timeout_ms;
+ * frees l. Blocks until it is gone. NULL is fine. */
 void link_stop(struct link *l, int64_t timeout_ms);
 
 #endif

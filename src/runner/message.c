@@ -1,9 +1,9 @@
 /*
  * message.c - puts messages into packets, and gets them out again.
  *
- * Invariants: one function per message, code_NAME, serves both ways, so that what is put and what
- * is got cannot differ; what was got is within the ranges that are given here, or the message is
- * refused, and a descriptor that came with it is closed.
+ * Invariants: for each message, one function (code_NAME) does both the put and the get, so that
+ * they cannot differ; a message with a value out of its range is refused, and a descriptor that
+ * came with it is closed.
  */
 #include "runner/message.h"
 
@@ -12,11 +12,11 @@
 
 #define ERROR_MAX (32 * 1024)
 
-/* One message on its way: out of a struct, or, if `in` is set, into one. */
+/* One message that is put into `out` or, if `in` is set, got from there. */
 struct codec {
     struct proto_out *out;
     struct proto_in *in;
-    int fd; /* that was got; -1: none */
+    int fd; /* got; -1: none */
 };
 
 static void code_u32(struct codec *c, uint32_t *v)

@@ -1,8 +1,8 @@
 /*
- * message.h - what poller and runner say to each other: orders go to the runner, reports come back.
+ * message.h - the messages between poller and runner: orders go to the runner, reports come back.
  *
- * A message is one struct here and one function in message.c, which both its put and its get come
- * from: a new field is one line in each. Times named _us are microseconds on the steady clock of
+ * Each message is one struct here and one function in message.c that both puts and gets it: a new
+ * field is one line in each. Times named _us are microseconds on the steady clock of
  * this host, deadline_at is milliseconds on it, and expected_at milliseconds on the database's.
  */
 #ifndef DQ_RUNNER_MESSAGE_H
@@ -37,7 +37,7 @@ enum message_type {
     MESSAGE_RETURNED,
     MESSAGE_RELOADED,
     MESSAGE_PONG,
-    MESSAGE_GONE, /* is never sent: link_next says so itself when the runner has died */
+    MESSAGE_GONE, /* is never sent: link_next returns it when the runner has died */
 };
 
 /* ---- orders */
@@ -48,7 +48,7 @@ struct message_job {
     uint32_t handler;
     const char *tag;  /* max_running is counted by tag */
     int64_t start_us; /* not before; 0: at once */
-    /* not after, unless VOUCH says later: the task may have been cancelled */
+    /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
     int64_t deadline_at; /* killed before this unless renewed */
     /* sealed memfd at offset 0: the body, or for a batch JSON lines. -1: stdin is empty;
@@ -110,13 +110,13 @@ struct message_output {
 struct message_result {
     uint64_t id;
     enum task_outcome outcome; /* DONE, EXIT, SIGNAL, TIMEOUT, CANCELLED, KILLED, VERDICT */
-    bool permanent;            /* not to be retried, whatever the ladder says */
-    bool with_output;          /* what OUTPUT brought belongs to it; a verdict has none */
-    int64_t retry_after_ms;    /* a verdict's `after`; -1: by the ladder */
-    int exit_code, signal;     /* -1: it has none; 0: none */
+    bool permanent;            /* not to be retried, whatever the retry policy */
+    bool with_output;       /* the OUTPUT messages before it are its own; not set for a verdict */
+    int64_t retry_after_ms; /* a verdict's `after`; -1: by the retry policy */
+    int exit_code, signal;  /* -1: it has none; 0: none */
     int64_t finish_us;
     const char *error; /* NULL: none */
-    /* the tail of what the process wrote, as link_next has put it together; not sent as such */
+    /* the tail of what the process wrote: not sent here, link_next joins it from OUTPUT messages */
     const void *output;
     size_t output_size;
 };
@@ -137,7 +137,7 @@ struct message_reloaded {
 };
 
 struct message_pong {
-    uint64_t n; /* as PING said */
+    uint64_t n; /* that of the PING */
 };
 
 struct message {
@@ -159,7 +159,7 @@ struct message {
     };
 };
 
-/* Adds it to what is to be sent. Does not block. */
+/* Adds a message to the packets to send. Does not block. */
 void message_put(struct proto_out *o, const struct message *m);
 
 /* The next message of the packet: 1; 0 at the packet's end; -1 if it is malformed, goes the other

@@ -1,5 +1,5 @@
 /*
- * notes.c - see notes.h.
+ * notes.c - maps the memory of notes.
  */
 #include "runner/notes.h"
 

@@ -1,8 +1,7 @@
 /*
- * orphans.c - adopts and remembers what handlers left behind.
+ * orphans.c - keeps track of adopted processes.
  *
- * Invariant: of each orphan that has not been reaped it is known since when at the latest it has
- * been there, if the kernel lists them.
+ * Invariant: if the kernel lists them, seen_at of each orphan is not before it became one.
  */
 #include "runner/orphans.h"
 
@@ -52,7 +51,7 @@ static void read_list(struct orphans *o, int64_t now)
         char *p = text, *end, *space;
         at += n;
         text[kept + (size_t)n] = '\0';
-        while ((space = strchr(p, ' '))) { /* each number is followed by one */
+        while ((space = strchr(p, ' '))) { /* each pid is followed by one */
             note(o, (pid_t)strtol(p, &end, 10), now);
             p = space + 1;
         }

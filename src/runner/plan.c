@@ -1,7 +1,7 @@
 /*
  * plan.c - works out how the handlers of a table are started.
  *
- * Invariant: of dqd's own environment nothing passes to a handler but TZ.
+ * Invariant: handlers inherit nothing of dqd's own environment except TZ.
  */
 #include "runner/plan.h"
 
@@ -23,7 +23,7 @@ static bool same_name(const char *a, const char *b)
     return strncmp(a, b, n) == 0 && (b[n] == '=' || !b[n]);
 }
 
-/* Takes `setting` ("NAME=value") over. */
+/* Takes over `setting`, "NAME=value". */
 static void env_set(struct setup *p, char *setting)
 {
     for (size_t i = 0; i < p->env_count; i++) {
@@ -64,7 +64,7 @@ static const char *env_get(const struct setup *p, const char *name)
     return "";
 }
 
-/* Where the program may be: the path itself, or its name in every directory of the handler's
+/* Lists where the program may be: the path itself, or its name in each directory of the handler's
  * PATH. */
 static void make_programs(struct setup *p, const char *name)
 {
@@ -115,8 +115,8 @@ static void load_groups(struct child_account *a)
     a->group_count = (size_t)count;
 }
 
-/* The entry of an account, NULL: of this process. 0, and *ret NULL when there is none; else errno.
- * *memory is to be freed. */
+/* Reads the entry of an account; user NULL: of this process's. 0, with *ret NULL if there is none;
+ * else an errno. The caller frees *memory. */
 static int look_up(const char *user, struct passwd *pw, char **memory, struct passwd **ret)
 {
     size_t size = 1024;

@@ -1,7 +1,7 @@
 /*
- * plan.h - a handlers table made ready to start processes from.
+ * plan.h - a handlers table, prepared for starting processes.
  *
- * What needs the account database is looked up by whoever starts a handler first (launch.c),
+ * What needs the account database is looked up at the first start of each handler (launch.c),
  * because that database may not answer.
  */
 #ifndef DQ_RUNNER_PLAN_H
@@ -18,7 +18,7 @@
 /* What follows from the handler's account. */
 struct setup {
     struct child_account account;
-    bool switches;         /* to that account */
+    bool switches;         /* to that account, or stays */
     const char **programs; /* see struct child_spec; strings owned */
     char **env;            /* base and handler's own; strings owned; NULL-terminated */
     size_t env_count;
@@ -30,25 +30,25 @@ struct plan {
     const char *default_user;
     const char **argv;   /* strings of the handler */
     struct setup *setup; /* NULL: not looked up yet */
-    unsigned hanging;    /* starts that have been taking long, not given up */
-    unsigned given_up;   /* such as are not over though nobody waits for them */
+    unsigned hanging;    /* starts that take long and were not given up */
+    unsigned given_up;   /* starts that were given up and are not over */
 };
 
 struct table {
     const struct handlers *handlers;
-    struct plan *plans;     /* one a handler */
+    struct plan *plans;     /* one per handler */
     unsigned users;         /* jobs and starts that point into it */
-    struct handlers *owned; /* freed with it; NULL: somebody else's */
+    struct handlers *owned; /* freed with it; NULL: the handlers belong to the caller */
     struct table *next;
 };
 
-/* Asks the account database, and may block on that; may be called by any thread. NULL with err
- * (ERR_SYSTEM) when there is no such account. */
+/* Asks the account database, which may block; may be called by any thread. NULL: err says why
+ * (ERR_SYSTEM), such as that there is no such account. */
 struct setup *setup_new(const struct plan *p, struct err *err);
 void setup_free(struct setup *s); /* NULL is fine */
 
-/* handlers must outlive the table, and default_user, too: the account of handlers without `user:`,
- * NULL or "": the runner's own. */
+/* handlers and default_user must outlive the table. default_user: the account of handlers without
+ * `user:`; NULL or "": the runner's own. */
 struct table *table_new(const struct handlers *handlers, const char *default_user);
 void table_free(struct table *t);
 

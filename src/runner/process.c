@@ -1,8 +1,8 @@
 /*
- * process.c - makes a forked copy of the poller into a process of its own.
+ * process.c - makes a forked copy of the poller the runner process.
  *
- * Invariant: afterwards nothing of the poller's reaches a handler: no descriptor, no ignored
- * signal, no name.
+ * Invariant: afterwards handlers inherit nothing of the poller's: no descriptor, no ignored signal,
+ * no name.
  */
 #include "runner/process.h"
 
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* All are blocked, so none interrupts or ends this process and none has to be undone in a child but
- * by one call. */
+/* All are blocked, so that none interrupts or ends this process, and one call in a child undoes it.
+ */
 static void set_signals(void)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -34,8 +34,7 @@ static void set_signals(void)
             syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
 }
 
-/* Nothing of the poller's stays open but standard streams and the link, which gets the lowest
- * number. */
+/* Keeps the standard streams and the link open, which gets the lowest number. */
 static int keep_only(int sock)
 {
     if (sock != 3)

@@ -3,7 +3,7 @@
  *
  * Invariants: a packet holds whole messages only and never more than PROTO_PACKET_MAX bytes; the
  * k-th message of a packet that carries a descriptor owns the k-th descriptor; no get reads outside
- * of its message.
+ * its message.
  */
 #include "runner/proto.h"
 
@@ -168,8 +168,8 @@ int proto_flush(struct proto_out *o, int sock)
         if (packet_send(o->first, sock) >= 0)
             packet_sent(o);
         else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS)
-            /* ETOOMANYREFS: more descriptors under way than may be open; the other side takes them
-             * out */
+            /* ETOOMANYREFS: more descriptors are in flight than may be open, until the other side
+             * receives some */
             return 1;
         else if (errno != EINTR)
             return -1;
@@ -241,8 +241,8 @@ int proto_recv(struct proto_in *in, int sock)
 
     close_untaken(in);
     in->len = in->pos = in->end = 0;
-    /* ECONNRESET: the other side ended without reading all of ours. Said once, before what it had
-     * sent: that can still be read. */
+    /* ECONNRESET: the other side ended before it had read everything. It is reported once, and what
+     * the other side had sent can still be read after it. */
     do
         n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -274,7 +274,7 @@ int proto_next(struct proto_in *in, uint32_t *ret_type)
     return 1;
 }
 
-/* The next len bytes of the message; NULL, and bad, when it has not so many. */
+/* The next len bytes of the message; NULL, and bad is set, if there are not that many. */
 static const void *take(struct proto_in *in, size_t len)
 {
     if (in->bad || len > in->end - in->pos) {

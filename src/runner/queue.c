@@ -1,8 +1,8 @@
 /*
- * queue.c - which waiting job starts next.
+ * queue.c - decides which waiting job starts next.
  *
  * Invariants: a lane is in the ring exactly while it has jobs that wait for a slot, and exists
- * exactly while a job is of it; a job is among the early ones exactly while it waits and has a
+ * exactly while it has jobs; a job is among the early ones exactly while it waits and has a
  * start_us.
  */
 #include "runner/queue.h"
@@ -35,7 +35,7 @@ static void ring_join(struct queue *q, struct lane *l)
         q->turn = l->prev = l->next = l;
         return;
     }
-    l->next = q->turn; /* behind all that wait already */
+    l->next = q->turn; /* behind all that are waiting */
     l->prev = q->turn->prev;
     l->prev->next = l->next->prev = l;
 }
@@ -65,7 +65,7 @@ static void lane_join(struct queue *q, struct job *j)
 
 static void early_join(struct queue *q, struct job *j)
 {
-    struct job *before = q->early_last; /* they come in order, nearly always */
+    struct job *before = q->early_last; /* they nearly always come in order */
 
     while (before && before->start_us > j->start_us)
         before = before->prev;

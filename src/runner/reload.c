@@ -1,6 +1,6 @@
 /*
- * reload.c - see reload.h. Invariant: there is at most one thread, and what it shares with the loop
- * is the thread's until `ready`.
+ * reload.c - reads the handlers file in a thread. Invariant: there is at most one thread; what it
+ * shares with the loop belongs to the thread until `ready` is set.
  */
 #include "runner/reload.h"
 
@@ -23,7 +23,7 @@ struct reload {
     int event;
     bool reading, again;
     atomic_bool ready;
-    /* what was read */
+    /* the result */
     struct buf text;
     struct handlers *handlers; /* NULL: see err */
     struct err err;
@@ -84,7 +84,8 @@ void reload_ask(struct reload *l)
     rc = pthread_create(&thread, &attr, read_file, l);
     pthread_attr_destroy(&attr);
     if (rc != 0) {
-        err_set(&l->err, ERR_SYSTEM, "%s: no thread to read it: %s", l->path, strerror(rc));
+        err_set(&l->err, ERR_SYSTEM, "%s: cannot start a thread to read it: %s", l->path,
+                strerror(rc));
         finish(l);
     }
 }
@@ -104,7 +105,7 @@ static int copy_text(const struct buf *text, struct err *err)
     if (fd >= 0 && at == text->len &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
-    err_set(err, ERR_SYSTEM, "no copy of the handlers file for the poller: %s", strerror(errno));
+    err_set(err, ERR_SYSTEM, "cannot copy the handlers file for the poller: %s", strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;

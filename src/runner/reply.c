@@ -1,8 +1,8 @@
 /*
- * reply.c - what the runner tells the poller about jobs.
+ * reply.c - composes the runner's reports.
  *
- * Invariant: OUTPUT messages of a job are followed by its RESULT and ENDED messages with nothing of
- * another job in between.
+ * Invariant: between the OUTPUT messages of a job and its RESULT and ENDED messages there is none
+ * of another job.
  */
 #include "runner/reply.h"
 
@@ -75,7 +75,7 @@ static void explain_timeout(const struct job *j, struct err *e)
         err_set(e, ERR_STATE, "timed out after %s (TERM)", after);
 }
 
-/* What the process's end means for a task that has no verdict. e holds the text. */
+/* What the end of the process means for a task that has no verdict. e is where the text is kept. */
 static void judge(const struct job *j, int status, struct message_result *r, struct err *e)
 {
     static const char *const why[] = {
@@ -109,8 +109,8 @@ static void judge(const struct job *j, int status, struct message_result *r, str
     }
 }
 
-/* The result of a task that got no verdict: the process's, unless that would be done and the
- * handler may have meant otherwise. */
+/* The result of a task that has no verdict is that of the process, unless that is DONE and the
+ * handler may have meant something else. */
 static void put_rest(struct proto_out *o, const struct job *j, uint32_t i,
                      const struct message_result *r)
 {

@@ -1,5 +1,5 @@
 /*
- * reply.h - what the runner tells the poller about jobs.
+ * reply.h - the runner's reports to the poller. Nothing here blocks: reports are queued in o.
  */
 #ifndef DQ_RUNNER_REPLY_H
 #define DQ_RUNNER_REPLY_H
@@ -13,8 +13,8 @@
 
 void reply_started(struct proto_out *o, const struct job *j, int64_t at_us);
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v);
-/* The results of all tasks that have none yet, by the wait status of the process; with its output;
- * and the end of the job. */
+/* Reports the output, the results of all tasks that have none yet, as the wait status of the
+ * process implies, and the end of the job. */
 void reply_ended(struct proto_out *o, struct job *j, int status);
 /* why NULL: no fault */
 void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why);

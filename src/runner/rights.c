@@ -1,8 +1,8 @@
 /*
- * rights.c - gives up root but for CAP_KILL.
+ * rights.c - drops all root privileges except CAP_KILL.
  *
- * Invariant: outside of rights_raise and rights_lower no right is in effect that the account does
- * not have.
+ * Invariant: except between rights_raise and rights_lower, the process has no privilege in effect
+ * that the account does not have.
  */
 #include "runner/rights.h"
 
@@ -21,7 +21,7 @@
 
 static bool kept;
 
-/* Of all rights, these two sets of CAP_KILL alone. */
+/* Sets both sets of capabilities: KILL_BIT or 0 each. */
 static int set(uint32_t permitted, uint32_t effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -45,7 +45,7 @@ int rights_become(const char *user, struct err *err)
     prctl(PR_SET_KEEPCAPS, 0);
     kept = set(KILL_BIT, 0) == 0;
     if (!kept && set(0, 0) != 0)
-        return err_set(err, ERR_SYSTEM, "cannot give up root's rights: %s", strerror(errno));
+        return err_set(err, ERR_SYSTEM, "cannot drop root privileges: %s", strerror(errno));
     return 0;
 }
 

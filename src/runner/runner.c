@@ -1,10 +1,10 @@
 /*
  * runner.c - the runner process: a loop over the link, the pipes of its children and their ends.
- * Its tick does what time asks for and returns how long to wait.
+ * Its tick does what is due and returns how long to wait.
  *
- * Invariants: nothing here waits for anybody but in epoll_wait; on waking, what is past its
- * deadline is killed before anything else is looked at; whatever the poller sends, only what stands
- * in the runner's own handlers table is executed.
+ * Invariants: nothing here blocks except epoll_wait; after each wait, jobs that are past their
+ * deadline are killed before anything else is done; whatever the poller sends, only commands of the
+ * runner's own handlers table are executed.
  */
 #include "runner/runner.h"
 
@@ -35,11 +35,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EVENTS 64             /* taken per turn */
-#define READ_TURN (64 * 1024) /* bytes taken from one stream per turn */
+#define EVENTS 64             /* handled per turn */
+#define READ_TURN (64 * 1024) /* bytes read from one stream per turn */
 #define WAIT_FOR_EVENTS (-1)
 #define WAIT_LEFT (-2)
-/* no long sleep is trusted while handlers run: a suspended host stops the clock of epoll_wait */
+/* Limits the wait while handlers run: a suspended host stops the clock of epoll_wait. */
 #define WAIT_MAX_MS 1000
 
 struct runner {
@@ -47,9 +47,9 @@ struct runner {
     struct reload *reload;
     uint64_t kept_digest; /* of the table that the poller used when it last asked for a reload */
     int sock, signals;
-    /* goes off when an early job's time comes: epoll_wait knows milliseconds only */
+    /* expires when an early job may start: epoll_wait has a resolution of milliseconds */
     int timer;
-    int64_t timer_us; /* what it is set to; JOB_NEVER: not */
+    int64_t timer_us; /* when; JOB_NEVER: it is not set */
     bool orphaned;    /* the poller is gone: kill all, then end */
     bool sock_full;   /* reports wait until it takes more */
     struct crew crew;
@@ -66,7 +66,7 @@ static void flush(struct runner *r)
     bool full = rc > 0;
 
     if (rc < 0)
-        proto_out_done(&r->out); /* nobody listens; the end of file comes as well */
+        proto_out_done(&r->out); /* the other end is closed: the end of file will be read, too */
     if (full != r->sock_full) {
         struct epoll_event ev = {.events = full ? EPOLLIN | EPOLLOUT : EPOLLIN,
                                  .data.ptr = &r->sock};
@@ -94,7 +94,7 @@ static void drain_signals(struct runner *r)
         ;
 }
 
-static void timer_went_off(struct runner *r)
+static void timer_expired(struct runner *r)
 {
     uint64_t times;
 
@@ -102,8 +102,8 @@ static void timer_went_off(struct runner *r)
         r->timer_us = JOB_NEVER;
 }
 
-/* Milliseconds to wait; WAIT_FOR_EVENTS: until something happens; WAIT_LEFT: this thread does not
- * own the loop any more. */
+/* Returns the milliseconds to wait; WAIT_FOR_EVENTS: until there is an event; WAIT_LEFT: this
+ * thread does not own the loop any more. */
 static int tick(struct runner *r)
 {
     int64_t early_us = queue_ripen(&r->crew.queue, when_steady_us());
@@ -199,8 +199,8 @@ static void return_waiting(struct runner *r)
         crew_give_back(&r->crew, j, false, NULL);
 }
 
-/* Tables that no job uses go, but for the one in use, the one before and the poller's: jobs by
- * these may be on their way. */
+/* Frees tables that no job uses, except the current one, the one before and the poller's: jobs that
+ * name these may be on their way. */
 static void drop_tables(struct runner *r)
 {
     struct table **at = &r->tables->next;
@@ -218,8 +218,8 @@ static void drop_tables(struct runner *r)
     }
 }
 
-/* The poller makes its table of the very text that ours is made of: a file that changes meanwhile
- * cannot make them differ. */
+/* The poller makes its table from the same text as we do, so that the two cannot differ even if the
+ * file changes meanwhile. */
 static void reloaded(struct runner *r)
 {
     struct handlers *h;
@@ -240,8 +240,8 @@ static void reloaded(struct runner *r)
     reply_reloaded(&r->out, r->tables->handlers->digest, text, text >= 0 ? NULL : e.text);
 }
 
-/* The poller is gone, or is not itself any more. The link stays open: its end tells link_stop
- * that every handler is gone. */
+/* The poller is gone, or has sent a malformed order. The link stays open: link_stop takes its end
+ * of file as the sign that every handler is gone. */
 static void orphan(struct runner *r)
 {
     epoll_ctl(r->crew.c.epoll, EPOLL_CTL_DEL, r->sock, NULL);
@@ -251,7 +251,7 @@ static void orphan(struct runner *r)
         crew_stop(&r->crew, r->crew.jobs.running[i], JOB_SHUT_DOWN);
     crew_sweep(&r->crew);
     if (r->crew.jobs.running_count)
-        log_event(LOG_WARN, "the poller is gone, its handlers are killed", "running=%zu",
+        log_event(LOG_WARN, "the poller is gone, killing its handlers", "running=%zu",
                   r->crew.jobs.running_count);
 }
 
@@ -280,7 +280,7 @@ static void take_order(struct runner *r, const struct message *m)
     case MESSAGE_PING:
         reply_pong(&r->out, m->ping.n);
         break;
-    default: /* message_get_order gets no other */
+    default: /* message_get_order returns no others */
         break;
     }
 }
@@ -298,7 +298,7 @@ static void take_packet(struct runner *r)
 
 /* ---- the process */
 
-/* Begins where another thread has left it, too: in the middle of the starts. */
+/* May begin where another thread had to leave it: in the middle of the starts. */
 static void loop(void *ctx)
 {
     struct epoll_event events[EVENTS];
@@ -316,7 +316,7 @@ static void loop(void *ctx)
             if (events[i].data.ptr == &r->signals || events[i].data.ptr == &r->crew.c.launcher)
                 ended = true;
             else if (events[i].data.ptr == &r->timer)
-                timer_went_off(r);
+                timer_expired(r);
             else if (events[i].data.ptr == &r->reload)
                 reloaded(r);
             else if (events[i].data.ptr == &r->sock)
@@ -327,7 +327,8 @@ static void loop(void *ctx)
         if (ended)
             drain_signals(r);
         if (ended ||
-            crew_has_ending(&r->crew)) /* after the streams: it frees jobs that they belong to */
+            crew_has_ending(
+                &r->crew)) /* after the streams, because it frees the jobs that they belong to */
             crew_reap(&r->crew);
         if (message)
             take_packet(r);
@@ -350,7 +351,7 @@ static void init_launcher(struct runner *r)
 
     getrlimit(RLIMIT_NOFILE, &given);
     files = given;
-    /* a waiting job holds a descriptor; handlers get the old limit */
+    /* each waiting job holds a descriptor; handlers get the limit as it was */
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     r->crew.c.launcher = launcher_new(null_fd, getpriority(PRIO_PROCESS, 0), &given);

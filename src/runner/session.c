@@ -1,9 +1,9 @@
 /*
  * session.c - finds and signals the processes of sessions.
  *
- * Invariants: a signal goes only to a process that was in the session while a descriptor of it was
- * held, so that a number which was given to another process meanwhile hits nobody. A process that
- * has got KILL cannot fork any more, so a look that finds none without it is the last one needed.
+ * Invariants: a signal is sent only to a process that was found in the session while a descriptor
+ * of it was held, so that a pid which was reused meanwhile is not hit. A process that has got KILL
+ * cannot fork any more, so a look that finds none without it is the last one needed.
  */
 #include "runner/session.h"
 
@@ -42,7 +42,7 @@ static int signal_member(pid_t pid, pid_t session, int sig)
 
 typedef void each_process(void *ctx, pid_t pid, pid_t session);
 
-/* False: it could not look. */
+/* False: /proc could not be opened. */
 static bool look(each_process *each, void *ctx)
 {
     DIR *d = opendir("/proc");
@@ -86,7 +86,7 @@ struct doom {
     void *ctx;
     pid_t *killed; /* so far */
     size_t count;
-    bool more; /* this look found one that was not among them */
+    bool more; /* the current look found one that is not among them */
     pid_t denied;
 };
 

@@ -1,10 +1,10 @@
 /*
- * session.h - signals to everything that is left of a handler's session, whatever process groups it
- * has made.
+ * session.h - signals everything that is left of handlers' sessions, whatever process groups they
+ * made.
  *
- * A session is known by the number of the process that leads it. While that process has not been
- * reaped its number cannot become anybody else's; the caller sees to that. Each look goes through
- * all processes of the host: milliseconds.
+ * A session is identified by the pid of its leader. The caller makes sure that the leader has not
+ * been reaped, so that the pid cannot belong to another process. Each call goes through all
+ * processes of the host, which takes milliseconds.
  */
 #ifndef DQ_RUNNER_SESSION_H
 #define DQ_RUNNER_SESSION_H
@@ -12,23 +12,23 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether the processes of this session are meant. */
+/* Returns whether the processes of this session get the signal. */
 typedef bool session_meant(void *ctx, pid_t session);
 
-/* TERM to those which are not in their leader's group: that one is signalled as a group
- * (child_signal). Also continues them. */
+/* Sends TERM and CONT to processes that are not in their leader's group, which is signalled as a
+ * group (child_signal). */
 void session_term(session_meant *meant, void *ctx);
 
 enum session_left {
-    SESSION_EMPTY,  /* each process of them is dead, or will be before it can execute anything */
-    SESSION_DENIED, /* but for some that this account has no right to kill */
-    /* as far as can be seen: /proc does not show this account all processes (hidepid) */
+    SESSION_EMPTY,  /* each process is dead, or will be before it can execute anything */
+    SESSION_DENIED, /* this account may not kill some of them */
+    /* empty as far as can be seen: /proc does not show all processes to this account (hidepid) */
     SESSION_HIDDEN,
-    /* new ones appear faster than they can be killed, or /proc could not be opened: try again */
+    /* new ones appear faster than they are killed, or /proc cannot be opened: try again */
     SESSION_GROWS,
 };
-/* KILL to each but the leader, which its group's signal has reached, until a look finds none that
- * has not got it. ret_denied, which may be NULL: one that could not be killed. */
+/* Sends KILL to all except the leaders, which get it with their groups, until a look finds none
+ * that has not got it. *ret_denied: one that could not be killed; ret_denied may be NULL. */
 enum session_left session_kill(session_meant *meant, void *ctx, pid_t *ret_denied)
     __attribute__((warn_unused_result));
 

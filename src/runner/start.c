@@ -1,5 +1,5 @@
 /*
- * start.c - prepares launches, takes what comes of them, and gives them up if they hang.
+ * start.c - prepares launches, takes their outcome, and gives them up if they hang.
  *
  * Invariant: while j->launch is set, the launch may be with another thread (launch.h).
  */
@@ -17,8 +17,8 @@
 #include <sys/param.h>
 
 #define START_MAX_MS 10000 /* until a program is executed: an automatic mount takes seconds */
-/* for one that was killed before that; afterwards it is stuck in the kernel and will execute
- * nothing */
+/* After KILL, before the program was executed. A process that is still there then is stuck in the
+ * kernel and will execute nothing. */
 #define DROP_WAIT_MS 1000
 #define DROP_LOOK_MS 20
 
@@ -72,10 +72,9 @@ static void explain_hang(const struct job *j, bool looked_up, struct err *err)
 
     when_format_duration(after, START_MAX_MS);
     if (looked_up)
-        err_set(
-            err, ERR_SYSTEM,
-            "the start of %s hangs, given up after %s: does the file system of the program and of cwd answer?",
-            j->plan->argv[0], after);
+        err_set(err, ERR_SYSTEM,
+                "starting %s has hung for %s: check the file systems of the program and of cwd",
+                j->plan->argv[0], after);
     else
         err_set(err, ERR_SYSTEM, "user %s: the account database has not answered for %s",
                 h->user ? h->user : "of dqd", after);

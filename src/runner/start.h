@@ -1,6 +1,5 @@
 /*
- * start.h - the start of a job, from its preparation to a process that runs, or to the reason why
- * there is none.
+ * start.h - starts a job: prepares it, takes the outcome, gives up a start that hangs.
  */
 #ifndef DQ_RUNNER_START_H
 #define DQ_RUNNER_START_H

@@ -1,6 +1,6 @@
 /*
  * stop.h - ends jobs before their processes end by themselves: at a timeout, at the end of the
- * lease, when the poller says so.
+ * lease, on an order.
  */
 #ifndef DQ_RUNNER_STOP_H
 #define DQ_RUNNER_STOP_H
@@ -13,7 +13,7 @@
  * process has ended already: it may have done so in time, because this process may have been
  * frozen. */
 void stop_job(struct job *j, enum job_stop why, int64_t now);
-/* Sends the running job what is due by now. Returns when to call again, JOB_NEVER: never. */
+/* Sends a running job the signals that are due. Returns when to call again; JOB_NEVER: never. */
 int64_t stop_watch(struct job *j, int64_t now);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * stream.c - reads what handlers write.
+ * stream.c - opens, reads and closes the pipes that handlers write to.
  *
  * Invariant: a stream is watched exactly while it is open, so that no event comes for a job that
  * may be gone.

@@ -1,5 +1,5 @@
 /*
- * stream.h - the pipes on which handlers write their output.
+ * stream.h - the pipes that handlers write to.
  */
 #ifndef DQ_RUNNER_STREAM_H
 #define DQ_RUNNER_STREAM_H
@@ -13,11 +13,11 @@
  * blocks as programs expect. ERR_SYSTEM: call stream_close. */
 int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struct err *err)
     __attribute__((warn_unused_result));
-/* Takes what is there, about max bytes; closes it at its end. Verdicts are reported, all else
- * goes to the tail. Does not block. */
+/* Reads what is there, at most about max bytes, and closes the stream at its end. Verdicts are
+ * reported; all else is added to the tail. Does not block. */
 void stream_read(struct job_stream *s, struct job_context *c, size_t max);
-/* The last line needs no newline: takes it. */
+/* Call it after the last read: handles a last line without a newline. */
 void stream_finish(struct job_stream *s, struct job_context *c);
-void stream_close(struct job_stream *s, struct job_context *c); /* nothing if it is closed */
+void stream_close(struct job_stream *s, struct job_context *c); /* does nothing if it is closed */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * sweep.c - see sweep.h. Invariant: a leader whose session is swept has not been reaped.
+ * sweep.c - signals sessions. Invariant: a leader whose session is signalled has not been reaped.
  */
 #include "runner/sweep.h"
 
@@ -33,7 +33,7 @@ void sweep_signals(struct jobs *jobs)
         kill |= wants_kill(jobs, jobs->running[i]->pid);
     }
     if (kill && session_kill(wants_kill, jobs, NULL) != SESSION_EMPTY)
-        log_event(LOG_DEBUG, "something of a session is left for the end of its leader", "%s", "");
+        log_event(LOG_DEBUG, "processes of a session are left until its leader ends", "%s", "");
     if (term)
         session_term(wants_term, jobs);
     for (size_t i = 0; i < jobs->running_count; i++) {
@@ -58,7 +58,7 @@ bool sweep_ended(struct job *j, struct orphans *orphans)
     if (orphans_since(orphans, j->begun_us / 1000))
         left = session_kill(is_of, j, &denied);
     if (left == SESSION_DENIED && !j->warned)
-        log_event(LOG_WARN, "no right to kill what a handler has left behind",
+        log_event(LOG_WARN, "not permitted to kill a process that a handler left behind",
                   "tag=%s session=%d pid=%d", log_quote(j->order.tag), (int)j->pid, (int)denied);
     j->warned |= left == SESSION_DENIED;
     return left == SESSION_EMPTY || left == SESSION_HIDDEN ||

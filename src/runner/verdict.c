@@ -1,8 +1,8 @@
 /*
- * verdict.c - reads the verdict lines of batch handlers.
+ * verdict.c - parses the verdict lines of batch handlers.
  *
- * Invariant: a line either is a verdict to the letter or is none; nothing is guessed but whose task
- * an unreadable one may be about, because a wrong "done" loses a task.
+ * Invariant: a line is either a valid verdict or none. Only the task that an unreadable line may be
+ * about is guessed, because a wrong "done" would lose a task.
  */
 #include "runner/verdict.h"
 
@@ -40,7 +40,7 @@ int verdict_parse(struct json_reader *r, const char *line, size_t len, struct ve
     out.result = (enum verdict_result)i;
     if (v[M_AFTER].present) {
         if (out.result != VERDICT_RETRY)
-            return err_set(err, ERR_DATA, "\"after\" goes only with \"retry\"");
+            return err_set(err, ERR_DATA, "\"after\" is allowed only with \"retry\"");
         rc = when_parse_duration(v[M_AFTER].text, &out.after_ms, err);
         if (rc)
             return rc;
@@ -64,7 +64,7 @@ static size_t skip_blanks(const char *line, size_t len, size_t at)
 
 bool verdict_is_meant(const char *line, size_t len)
 {
-    /* of UTF-8 and UTF-16, at the begin of a text */
+    /* byte order marks of UTF-8 and UTF-16 */
     static const char *const marks[] = {"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"};
     size_t at = 0;
 
@@ -75,7 +75,7 @@ bool verdict_is_meant(const char *line, size_t len)
     return at < len && line[at] == '{';
 }
 
-/* The number behind the colon at `at`; 0: there is none. */
+/* The number after the colon at `at`; 0: there is none. */
 static uint64_t number_after(const char *line, size_t len, size_t at)
 {
     uint64_t n = 0;

@@ -16,18 +16,17 @@ enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL };
 struct verdict {
     uint64_t id;
     enum verdict_result result;
-    int64_t after_ms;  /* -1: by the ladder */
-    const char *error; /* NULL: none. Lives until the reader is used again */
+    int64_t after_ms;  /* -1: by the retry policy */
+    const char *error; /* NULL: none. Valid until the reader is used again */
 };
-/* 0, or ERR_DATA when the line is no verdict. `after` goes only with retry. */
+/* 0, or ERR_DATA: the line is not a verdict. `after` is allowed only with retry. */
 int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
                   struct err *err) __attribute__((warn_unused_result));
 
-/* Of a line that is no verdict: whether it was meant as one, which is to say, begins as an object
- * does. */
+/* Whether a line that is not a verdict was meant as one: it begins as a JSON object does. */
 bool verdict_is_meant(const char *line, size_t len);
-/* The next number that it calls an "id", from *at on, which moves behind it: quotes of either kind
- * and a fraction are overlooked. 0: there is none. */
+/* The next number that the line calls an "id", searched from *at, which moves past it. Quotes of
+ * either kind around it and a fraction are ignored. 0: there is none. */
 uint64_t verdict_next_id(const char *line, size_t len, size_t *at);
 
 #endif

@@ -190,7 +190,7 @@ static const struct off off_rows[] = {
     {"{\"id\":\"2\",\"result\":\"fail\"}", false, "unreadable verdict line ("},
     {"{'id': 2, 'result': 'fail'}", false, "unreadable verdict line ("},
     {"INFO {\"id\":2,\"result\":\"fail\"}", false, "unreadable verdict line ("},
-    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable verdict line (99 is no task of this batch): {\"id\":99,"},
+    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable verdict line (99 is not a task of this batch): {\"id\":99,"},
     {"{\"result\":\"fail\"}", true, "unreadable verdict line ("},
     {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable verdict line ("},
 };

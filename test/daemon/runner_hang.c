@@ -108,7 +108,7 @@ static void hanging_start_costs_its_tag_only(void **state)
 {
     (void)state;
     static const char *const why[] = {
-        "the start of ", "the start of ",
+        "starting ", "starting ",
         "user hangs-account: the account database has not answered for 10s"};
     uint32_t jobs[3][3], busy;
     struct rig r;

@@ -101,7 +101,7 @@ END
     [[ ${lines[0]} == *'/handlers.yaml:4: warning: gone '*'/nonexistent/handler: No such file'* ]]
     [[ ${lines[1]} == *':5: warning: gone.cwd '*'cwd /nonexistent/dir: No such file'* ]]
     [[ ${lines[2]} == *':6: warning: no.dir '*'Not a directory' ]]
-    [[ ${lines[3]} == *':7: warning: text '*'is no executable file' ]]
+    [[ ${lines[3]} == *':7: warning: text '*'is not an executable file' ]]
     [[ ${lines[4]} == *':8: warning: name '*'no such program'* ]]
     [[ ${lines[5]} == *'7 handlers, 5 warnings' ]]
 }
