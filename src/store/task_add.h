@@ -33,7 +33,7 @@ struct task_added {
  * account that may not read dq_meta). ERR_DATA, before anything is sent, if the statement would
  * exceed the server's packet limit. If the connection breaks, the row is looked up by its add_token
  * on a new connection and, if it was not stored, added again, three times in all. ERR_LOST: it
- * could not be looked up; the task may be stored or not. On failure *ret has no meaning. */
+ * could not be looked up; the task may be stored or not. *ret is untouched on failure. */
 int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
              struct task_added *ret, struct err *err) __attribute__((warn_unused_result));
 

@@ -89,6 +89,14 @@ scripts()
     grep -nE "\bevent\b *[!=]= *TASK_|\bcase TASK_($events)\b" $(c_files | grep -v '^src/base/task') | none
 }
 
+@test 'functions declared by a header of the store begin with its name' {
+    for header in src/store/*.h; do
+        name=$(basename "$header" .h)
+        grep -oE '^[a-z][a-z0-9_ *]*\(' "$header" | sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' |
+            grep -vE "^$name(_|\$)" | sed "s|^|$header: |" || true
+    done | none
+}
+
 @test 'the columns of a result are a list: no cell is read by number, and no columns are counted' {
     grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*.c | none
     grep -nE '\bdb_(each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*.c | none
