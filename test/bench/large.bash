@@ -14,13 +14,15 @@ fill_large()
         printf '[retention]\ndone = never\n' >>"$sandbox/large.ini")
     sql 'DROP DATABASE IF EXISTS dq_large; CREATE DATABASE dq_large'
     in_large "$bin/dq" init >/dev/null
-    in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts, expected_time, execution_time,
-                finish_time, create_time, update_time, exit_code, host, pid)
-            SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100, 1, 2, 1, 10, t, t, t, t, t, 0, 'here', 1
+    in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts,
+                expected_time, execution_time, finish_time, create_time, update_time, exit_code, host, pid)
+            SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100, 1, 2, 1, 10,
+                t, t, t, t, t, 0, 'here', 1
             FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL seq SECOND AS t FROM seq_1_to_$((finished / scale))) AS s;
         INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)
             SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100,
-                UTC_TIMESTAMP(3) + INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3) FROM seq_1_to_$((future / scale));
+                UTC_TIMESTAMP(3) + INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3)
+            FROM seq_1_to_$((future / scale));
         ANALYZE TABLE dq_task" >/dev/null
     touch "$work/large.filled"
 }
@@ -36,9 +38,13 @@ wait_for_purge()
 old_snapshot()
 {
     if [ "$1" = open ]; then
-        coproc SNAPSHOT { exec mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --unbuffered --skip-column-names dq_large; }
-        echo 'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT 1 FROM dq_task LIMIT 1;' \
-            >&"${SNAPSHOT[1]}"
+        coproc SNAPSHOT {
+            exec mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --unbuffered --skip-column-names dq_large
+        }
+        {
+            echo 'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT;'
+            echo 'SELECT 1 FROM dq_task LIMIT 1;'
+        } >&"${SNAPSHOT[1]}"
         read -r _ <&"${SNAPSHOT[0]}"
     else
         kill "$SNAPSHOT_PID"
@@ -87,7 +93,8 @@ wait_until_done() { until [ -z "$(sql 'SELECT 1 FROM dq_task WHERE status IN (0,
 
 b9()
 {
-    local n=$((400000 / scale)) k i from rate base=0 pids who=('' 'one dqd' 'two dqd' '' 'four dqd' '' '' '' 'eight dqd') most=0 lost
+    local n=$((400000 / scale)) k i from rate base=0 pids most=0 lost
+    local who=('' 'one dqd' 'two dqd' '' 'four dqd' '' '' '' 'eight dqd')
     handlers "  bench: {run: $tool/answer, batch: 500}"
     for k in 1 2 4 8; do
         empty
@@ -108,14 +115,24 @@ b9()
             awk '{ won += $1; lost += $2 } END { printf "%.2f", won + lost ? 100 * lost / (won + lost) : 0 }')
         rm -f "$work"/dqd.*.log
         say "  ${who[k]}: $rate tasks/s, $lost % lost"
-        if [ "$k" = 1 ]; then base=$rate; else record "B9-$k" limit 'one dqd' "$base"; record "B9-$k" dq "${who[k]}" "$rate"; fi
+        if [ "$k" = 1 ]; then
+            base=$rate
+        else
+            record "B9-$k" limit 'one dqd' "$base"
+            record "B9-$k" dq "${who[k]}" "$rate"
+        fi
         most=$(printf '%s\n' "$most" "$lost" | sort -n | tail -n 1)
     done
     record B9-lost dq 'two to eight dqd' "$most"
 }
 
 # memory FIELD: of dqd's processes, in MB.
-memory() { local pid; for pid in $(dqd_pids | head -n 2); do cat "/proc/$pid/status"; done | awk -v f="$1:" '$1 == f { kb += $2 } END { print kb / 1024 }'; }
+memory()
+{
+    local pid
+    for pid in $(dqd_pids | head -n 2); do cat "/proc/$pid/status"; done |
+        awk -v f="$1:" '$1 == f { kb += $2 } END { print kb / 1024 }'
+}
 
 b10()
 {
@@ -159,7 +176,8 @@ b11()
             ;;
         limit)
             "$bin/dq" resume dead >/dev/null 2>&1
-            handlers "  bench: {run: $tool/stamp $stamps}"$'\n''  dead: {run: [sleep, "1000"], timeout: 1h, max_running: 1}'
+            handlers "  bench: {run: $tool/stamp $stamps}
+  dead: {run: [sleep, '1000'], timeout: 1h, max_running: 1}"
             ;;
         esac
         dq_lateness B11 "$row" "$n" "$span"

@@ -15,7 +15,11 @@ record()
     fi
 }
 
-sql() { mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --batch --skip-column-names "${database:-dq}" --execute="$1"; }
+sql()
+{
+    mariadb --no-defaults --socket="$BENCH_SOCKET" --user=dq --batch --skip-column-names "${database:-dq}" \
+        --execute="$1"
+}
 wall_us() { local t=$EPOCHREALTIME; echo "${t/[.,]/}"; }
 
 # rate COUNT FROM_US: a second, until now.
@@ -27,8 +31,8 @@ repeat() { awk -v n="$1" -v line="$2" 'BEGIN { while (n-- > 0) print line }'; }
 
 start_database()
 {
-    DQ_BIN=$bin "$top/bin/dq-sandbox" start --options "--innodb-buffer-pool-size=4G --innodb-log-file-size=1G --innodb-flush-log-at-trx-commit=1" \
-        "$sandbox" >&2
+    local options='--innodb-buffer-pool-size=4G --innodb-log-file-size=1G --innodb-flush-log-at-trx-commit=1'
+    DQ_BIN=$bin "$top/bin/dq-sandbox" start --options "$options" "$sandbox" >&2
     BENCH_SOCKET=$(sed -n 's/^socket = //p' "$sandbox/dq.ini")
     export BENCH_SOCKET DQ_CONFIG=$sandbox/dq.ini
     server_pid=$(cat "$sandbox/server/pid")
@@ -52,8 +56,8 @@ start_redis()
     export BENCH_REDIS=$work/redis.sock
     rm -rf "$work/redis" "$BENCH_REDIS"
     mkdir "$work/redis"
-    redis-server --port 0 --unixsocket "$BENCH_REDIS" --dir "$work/redis" --save '' --appendonly yes --appendfsync always \
-        --daemonize no >/dev/null &
+    redis-server --port 0 --unixsocket "$BENCH_REDIS" --dir "$work/redis" --save '' --appendonly yes \
+        --appendfsync always --daemonize no >/dev/null &
     peer_pid=$!
     until [ -S "$BENCH_REDIS" ]; do sleep 0.01; done
 }
@@ -82,7 +86,10 @@ settings()
     { cat "$sandbox/dq.ini.plain"; printf '%s\n' "$@"; } >"$sandbox/dq.ini"
 }
 
-empty() { sql 'SET FOREIGN_KEY_CHECKS=0; TRUNCATE dq_task; TRUNCATE dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'; }
+empty()
+{
+    sql 'SET FOREIGN_KEY_CHECKS=0; TRUNCATE dq_task; TRUNCATE dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'
+}
 # due COUNT [TAG]: tasks that are due, with a body of 20 bytes.
 due()
 {
@@ -125,7 +132,9 @@ plan()
 # plan_dq: the plan as dq's tasks.
 plan_dq()
 {
-    awk '{ printf "{\"tag\":\"bench\",\"body\":\"%s\",\"at\":\"@%s.%s\"}\n", $1, substr($1, 1, 10), substr($1, 11, 3) }' \
+    awk '{
+        printf "{\"tag\":\"bench\",\"body\":\"%s\",\"at\":\"@%s.%s\"}\n", $1, substr($1, 1, 10), substr($1, 11, 3)
+    }' \
         "$work/plan" >"$work/plan.ndjson"
     "$bin/dq" add --from "$work/plan.ndjson" >/dev/null 2>&1
 }
@@ -163,7 +172,11 @@ dq_lateness()
 }
 
 # cpu_us PID...: processor time used so far, all threads.
-cpu_us() { local pid; for pid; do cat /proc/"$pid"/task/*/schedstat; done | awk '{ ns += $1 } END { printf "%d\n", ns / 1000 }'; }
+cpu_us()
+{
+    local pid
+    for pid; do cat /proc/"$pid"/task/*/schedstat; done | awk '{ ns += $1 } END { printf "%d\n", ns / 1000 }'
+}
 dqd_pids() { echo "$dqd_pid"; pgrep -P "$dqd_pid"; }
 # status NAME: a counter of the server.
 status() { sql "SHOW GLOBAL STATUS LIKE '$1'" | cut -f 2; }

@@ -94,7 +94,8 @@ each()
     shift 3
     from=$(wall_us)
     for ((i = 0; i < n; i++)); do "$@" >/dev/null 2>&1; done
-    record B4 "$kind" "$who" "$(awk -v n="$n" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.3f", (to - from) / 1000 / n }')"
+    record B4 "$kind" "$who" \
+        "$(awk -v n="$n" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.3f", (to - from) / 1000 / n }')"
 }
 
 b4()
@@ -172,7 +173,8 @@ idle()
     from=$(wall_us)
     sleep "$seconds"
     cpu=$(($(cpu_us "$server_pid" "$@") - cpu))
-    record B8-cpu "$kind" "$who" "$(awk -v c="$cpu" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.4f", 100 * c / (to - from) }')"
+    record B8-cpu "$kind" "$who" \
+        "$(awk -v c="$cpu" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.4f", 100 * c / (to - from) }')"
     statements=$(($(status Questions) - statements - 1))
     record B8-statements "$kind" "$who" "$(rate "$statements" "$from")"
 }

@@ -29,8 +29,8 @@ function verdict(row, v,    r)
     if (!r)
         return ""
     ok = better[row] == "more" ? v >= r * factor[row] : v <= r * factor[row]
-    return sprintf("%6.2f   %s %-5s %s", v / r, better[row] == "more" ? ">=" : "<=", factor[row] (r == against[row] + 0 ? " x " r : ""),
-        ok ? "reached" : "MISSED")
+    return sprintf("%6.2f   %s %-5s %s", v / r, better[row] == "more" ? ">=" : "<=",
+        factor[row] (r == against[row] + 0 ? " x " r : ""), ok ? "reached" : "MISSED")
 }
 
 NR == FNR {

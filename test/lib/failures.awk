@@ -1,5 +1,5 @@
-# awk -f failures.awk LOG... prints all that TAP logs say about each test that failed: what came before its line, since the test before, and what
-# follows up to the next; of a log without a failed test, whose program broke, everything.
+# awk -f failures.awk LOG... prints the part of TAP logs about each failed test: from the end of the test before it
+# to the start of the next. It prints the whole log if no test failed, because then the program crashed.
 function print_failed()
 {
     if (!failed)

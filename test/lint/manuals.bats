@@ -71,13 +71,6 @@ none()
 # A number as people write it: 4,000.
 with_commas() { sed -E ':a; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; ta' <<<"$1"; }
 
-@test 'dq(1) and the help of add name the actual size of a chunk' {
-    rows=$(sed -n 's/^#define TASK_CHUNK_ROWS \([0-9]*\).*/\1/p' "$DQ_TOP/src/store/task_add.h")
-    [ "$rows" -gt 0 ]
-    grep -q "chunks of up to $(with_commas "$rows") lines" "$doc/dq.1"
-    "$DQ_BIN/dq" help add | tr -s ' \n' ' ' | grep -q "chunks of up to $rows lines"
-}
-
 # A constant of the sources, by its #define.
 constant() { sed -nE "s/^#define $1 ([0-9]+).*/\1/p" "$DQ_TOP/src/$2" | grep . || echo "src/$2 has no $1" >&2; }
 helps() { "$DQ_BIN/dq" help "$1" | tr -s ' \n' ' ' | grep -qF -- "$2" || echo "dq help $1 lacks: $2"; }
@@ -92,6 +85,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         least=$(constant LEAST_SECONDS cli/cmd_bench.c)s most=$(constant MOST_MINUTES cli/cmd_bench.c)m
         [ "$(constant DEFAULT_MINUTES cli/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
         says dq.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
+        helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/task_add.h) lines"
         cap=$(with_commas "$(constant TAG_COUNT_CAP store/tag_store.h)")
         for verb in tags stats; do helps "$verb" "count more than $cap tasks of a state"; done
         says dq.1 "Count more than $cap tasks of a state"

@@ -192,7 +192,9 @@ def small_packets(t):
             int(lengths[0]) >= least and int(lengths[1]) <= limit and lengths[2] == "20",
             f"max_allowed_packet {limit}: {lengths}",
         )
-        cut = t.count("tag = 'long' AND output LIKE '[dq: truncated from 1048576 bytes to the last %max_allowed_packet%'")
+        cut = t.count(
+            "tag = 'long' AND output LIKE '[dq: truncated from 1048576 bytes to the last %max_allowed_packet%'"
+        )
         t.expect(
             cut == (0 if limit > 1 << 20 else 20), f"max_allowed_packet {limit}: {cut} outputs say that they were cut"
         )

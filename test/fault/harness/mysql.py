@@ -9,12 +9,13 @@ _CAPABILITIES = (
 
 
 def numbers(count):
-    """A derived table with the numbers 1 to count in its column seq: only MariaDB has tables of numbers, and the limits of recursion
-    differ."""
+    """A derived table with the numbers 1 to count in its column seq: only MariaDB has sequence tables, and limits of
+    recursion differ."""
     digits = "(SELECT 0 AS d UNION " + " UNION ".join(f"SELECT {d}" for d in range(1, 10)) + ")"
     places = range(len(str(count - 1)))
     value = " + ".join(["1", *(f"d{at}.d * {10 ** at}" for at in places)])
-    return f"(SELECT {value} AS seq FROM {', '.join(f'{digits} d{at}' for at in places)} WHERE {value} <= {count}) numbers"
+    tables = ", ".join(f"{digits} d{at}" for at in places)
+    return f"(SELECT {value} AS seq FROM {tables} WHERE {value} <= {count}) numbers"
 
 
 class Error(Exception):
