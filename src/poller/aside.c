@@ -8,11 +8,15 @@
 
 #include <stdlib.h>
 
+/* How long a row is put aside: most locks are gone after the first pause, an operator who ends a
+ * transaction should not wait longer than a few seconds, and a refusal lasts until somebody mends
+ * the server. */
 #define HOLD_MIN_US INT64_C(100000)
 #define HOLD_LOCKED_US INT64_C(5000000)
 #define HOLD_REFUSED_US INT64_C(60000000)
-/* far longer than until the next try of a row whose time has come */
+/* A row whose time has come is tried far sooner than this. */
 #define FORGET_US INT64_C(10000000)
+/* A lock that is gone by then is not worth a line in the log; one that lasts is logged again. */
 #define SAY_AFTER_US INT64_C(1000000)
 #define SAY_AGAIN_US INT64_C(600000000)
 

@@ -22,15 +22,15 @@
 static void say(const struct tag_state *t)
 {
     log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
-              "due tasks cannot be claimed, the others of their tag go on",
+              "some due tasks cannot be claimed; others of their tag are not affected",
               "tag=%s tasks=%zu id=%" PRIu64 " error=%s", log_quote(t->name), t->aside.count,
               t->aside.last.id, log_quote(t->aside.last.err.text));
 }
 
 static void say_limit(const struct tag_state *t, const char *why)
 {
-    log_event(LOG_WARN, "a tag cannot be claimed, the others go on", "tag=%s error=%s",
-              log_quote(t->name), log_quote(why));
+    log_event(LOG_WARN, "tasks of a tag cannot be claimed; other tags are not affected",
+              "tag=%s error=%s", log_quote(t->name), log_quote(why));
 }
 
 void care_say_left(const struct tag_set *tags)
@@ -42,7 +42,7 @@ void care_say_left(const struct tag_set *tags)
             say(t);
         else if (t->limit_since_us && !t->limit_said_us &&
                  tags_is_due(tags, t)) /* else others have taken all of it since */
-            say_limit(t, "its row of dq_tag, which guards global_max_running, is locked");
+            say_limit(t, "its row in dq_tag, which enforces global_max_running, is locked");
 }
 
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)
@@ -53,8 +53,7 @@ void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t no
     if (aside_news(&t->aside, now_us))
         say(t);
     else if (aside_over(&t->aside))
-        log_event(LOG_INFO, "no due task is left that cannot be claimed", "tag=%s",
-                  log_quote(t->name));
+        log_event(LOG_INFO, "all due tasks can be claimed again", "tag=%s", log_quote(t->name));
 }
 
 void care_limit_locked(struct tag_state *t, const struct err *err)
@@ -74,7 +73,7 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
 void care_limit_free(struct tag_state *t)
 {
     if (t->limit_said_us)
-        log_event(LOG_INFO, "the tag can be claimed again", "tag=%s", log_quote(t->name));
+        log_event(LOG_INFO, "tasks of the tag can be claimed again", "tag=%s", log_quote(t->name));
     t->limit_since_us = t->limit_said_us = 0;
 }
 

@@ -87,11 +87,12 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
                  int64_t sent_us)
 {
     if (when_steady_us() - sent_us > context_lease_us(claims->ctx) / 3) {
-        log_event(LOG_WARN, "claim took too long, given back", "tag=%s tasks=%zu",
+        log_event(LOG_WARN, "a claim took too long; its tasks are given back", "tag=%s tasks=%zu",
                   log_quote(t->name), won->count);
         flight_release(claims->flight, won, sent_us, "the claim took a third of the lease");
     } else if (t->handler < 0 || claims->ctx->ending) {
-        flight_release(claims->flight, won, sent_us, t->handler < 0 ? "no handler" : "dqd ends");
+        flight_release(claims->flight, won, sent_us,
+                       t->handler < 0 ? "no handler" : "dqd is stopping");
     } else {
         handover_take(claims->handover, tags_table(claims->tags), t, won, sent_us);
     }
@@ -288,7 +289,7 @@ int claim_recover(struct claims *claims, struct err *err)
         goto out;
     claims->recover = false;
     if (found.count)
-        log_event(LOG_NOTE, "tasks found that a claim took whose answer was lost", "tasks=%zu",
+        log_event(LOG_NOTE, "recovered tasks of a claim whose reply was lost", "tasks=%zu",
                   found.count);
     for (size_t i = 0; i < found.count; i++) {
         struct task_array one = {0};

@@ -3,7 +3,7 @@
  */
 #include "poller/dbclock.h"
 
-/* Two quartz clocks part by at most this many microseconds a second. */
+/* Two quartz clocks drift apart by at most this many microseconds per second. */
 #define DRIFT_PPM 200
 
 static void widen(struct dbclock *c, int64_t now_us)

@@ -1,10 +1,10 @@
 /*
- * dbclock.h - what the database's clock shows, known from statements that returned it.
+ * dbclock.h - what the database's clock shows, as known from statements that returned it.
  *
  * A statement sent at s and answered at r that says "now is d" proves that d was shown somewhere
  * between s and r. The offset between the two clocks lies in the intersection of what such
- * statements prove, widened with time for drift; a clock that was set makes the intersection empty,
- * and the newest statement alone counts again.
+ * statements prove, widened with time for drift; a clock that was set makes the intersection empty;
+ * then only the newest statement counts.
  */
 #ifndef DQ_POLLER_DBCLOCK_H
 #define DQ_POLLER_DBCLOCK_H

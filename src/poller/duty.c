@@ -162,7 +162,7 @@ static void trouble_begins(struct duties *d, enum duty which, int64_t now_us)
     if (d->ctx.once && settle_count(&d->results) && which == DUTY_SETTLE)
         log_event(
             LOG_WARN,
-            "this pass waits for results to be written down, else their tasks run again when their lease has ended",
+            "this pass waits until results can be recorded; otherwise their tasks run again when their leases expire",
             "at_most=%s results=%zu", when_format_duration(text, d->ctx.conf->dqd.lease_ms),
             settle_count(&d->results));
 }
@@ -173,14 +173,14 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
     int64_t now_us = when_steady_us();
 
     if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back, tried again", "duty=%s error=%s", names[which],
+        log_event(LOG_DEBUG, "statement rolled back; retrying", "duty=%s error=%s", names[which],
                   log_quote(err->text));
         d->outage.retry_us =
             now_us + ROLLED_BACK_MIN_US + (int64_t)(context_random() % ROLLED_BACK_MORE_US);
         return 0;
     }
     if (!db_connected(d->ctx.db)) {
-        trouble_outage(&d->outage, &d->ctx, "the database failed, running handlers go on", err,
+        trouble_outage(&d->outage, &d->ctx, "lost the database; running handlers continue", err,
                        now_us);
         return 0;
     }
@@ -189,8 +189,8 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
     if (pass_is_over(d, which, now_us))
         return err->code;
     trouble_failed(&d->troubles[which], &d->ctx, names[which],
-                   which == DUTY_CLAIM ? "the server refuses, tasks are left waiting"
-                                       : "the server refuses, everything else goes on",
+                   which == DUTY_CLAIM ? "the server refused a statement; tasks stay pending"
+                                       : "the server refused a statement; other duties continue",
                    err, now_us);
     return 1;
 }
@@ -247,7 +247,7 @@ static int database_ready(struct duties *d, struct err *err)
         return 1;
     if (cannot_begin(d, rc))
         return rc;
-    trouble_outage(&d->outage, &d->ctx, "no database, tried again later", err, now_us);
+    trouble_outage(&d->outage, &d->ctx, "the database is not available; retrying", err, now_us);
     return 0;
 }
 

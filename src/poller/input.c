@@ -1,6 +1,6 @@
 /*
  * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or
- * block, and nobody can change it under the handler's eyes.
+ * block, and no process can change it while the handler reads.
  */
 #include "poller/input.h"
 

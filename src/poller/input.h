@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-/* A sealed memfd at offset 0, or -1 with err (ERR_SYSTEM, or ERR_DATA if this body is to blame). */
+/* Return a sealed memfd at offset 0, the caller's, or -1 with err: ERR_SYSTEM, or ERR_DATA if this
+ * body is to blame. input_body has the bytes, input_batch a line of JSON for each task. */
 int input_body(const void *body, size_t size, struct err *err);
 int input_batch(const struct task *tasks, size_t count, struct err *err);
 

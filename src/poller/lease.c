@@ -97,7 +97,7 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
         if (!is_open(t) || !is_lost(refs, lost, n, t->id))
             continue;
         t->lost = some = true;
-        log_event(LOG_NOTE, "task was cancelled or taken back, its handler is stopped",
+        log_event(LOG_NOTE, "task was cancelled or taken back; stopping its handler",
                   "id=%" PRIu64 " tag=%s", t->id, log_quote(j->tag->name));
     }
     return some;
@@ -206,7 +206,7 @@ static void note_faults(struct leases *l, const struct rows_faults *f, int64_t n
 {
     l->again_us = f->count ? now_us + context_lease_us(l->ctx) / RENEW_AGAIN_PART : 0;
     if (f->count && !l->faulty)
-        log_event(LOG_WARN, "leases cannot be renewed, the others are",
+        log_event(LOG_WARN, "some leases cannot be renewed; others are not affected",
                   "tasks=%zu id=%" PRIu64 " error=%s", f->count, f->items[0].id,
                   log_quote(f->items[0].err.text));
     else if (!f->count && l->faulty)

@@ -41,8 +41,10 @@ static int busy(int fd, const char *path, struct err *err)
 
     pid[n > 0 ? n : 0] = '\0';
     pid[strcspn(pid, "\n")] = '\0';
-    return err_set(err, ERR_BUSY, "another dqd%s%s is at work (%s); --allow-overlap lifts this",
-                   pid[0] ? " with pid " : "", pid, path);
+    return err_set(
+        err, ERR_BUSY,
+        "another dqd%s%s is already running (lock file %s); use --allow-overlap to run both",
+        pid[0] ? " with pid " : "", pid, path);
 }
 
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
@@ -81,7 +83,7 @@ out:
     return rc;
 }
 
-/* Whether a file can be made in the directory of path. */
+/* Whether a file can be created in the directory of path. */
 static int check_directory(const char *path, struct err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -95,7 +97,7 @@ static int check_directory(const char *path, struct err *err)
         errno = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
     if (errno)
         rc = err_set(err, errno == ENOENT || errno == ENOTDIR ? ERR_CONFIG : ERR_DENIED,
-                     "no lock file can be made in %s: %s", dir, strerror(errno));
+                     "cannot create a lock file in %s: %s", dir, strerror(errno));
     free(dir);
     return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * notify.h - telling systemd how the service is: sd_notify(3)'s protocol, one datagram.
+ * notify.h - reports the state of the service to systemd, by the protocol of sd_notify(3).
  */
 #ifndef DQ_POLLER_NOTIFY_H
 #define DQ_POLLER_NOTIFY_H
@@ -10,7 +10,7 @@
  * blocks. */
 void notify_send(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* How often "WATCHDOG=1" is to be sent, in microseconds: half of $WATCHDOG_USEC; 0: not at all. */
+/* How often to send "WATCHDOG=1", in microseconds: half of $WATCHDOG_USEC; 0: not at all. */
 int64_t notify_watchdog_us(void);
 
 #endif

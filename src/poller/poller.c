@@ -96,7 +96,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     log_event(LOG_INFO, why, "jobs=%zu", jobs(p));
     d->ctx.ending = true;
     wakeup_end(&d->wakeup);
-    handover_return(&d->handover, "dqd ends");
+    handover_return(&d->handover, "dqd is stopping");
     if (!d->ctx.runner_gone)
         link_send_return(d->ctx.link);
     if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
@@ -125,14 +125,15 @@ static void end_away(struct poller *p)
     char text[WHEN_TEXT_SIZE];
 
     if (results)
-        log_event(LOG_ERROR,
-                  "results could not be recorded, their tasks run again when the lease has ended",
-                  "results=%zu", results);
+        log_event(
+            LOG_ERROR,
+            "some results could not be recorded; their tasks run again when their leases expire",
+            "results=%zu", results);
     if (outage->since_us)
-        err_prefix(&e, "no database for %s, and the last try failed",
+        err_prefix(&e, "no database for %s; the last attempt failed",
                    when_format_rough(text, (when_steady_us() - outage->since_us) / 1000));
     else
-        err_set(&e, ERR_UNAVAILABLE, "the server did not take the results of this run");
+        err_set(&e, ERR_UNAVAILABLE, "the server did not record the results of this run");
     end(p, ERR_UNAVAILABLE, e.text);
 }
 
@@ -165,7 +166,7 @@ static void advance_pass(struct poller *p, int64_t now_us)
         end_away(p);
     else if (settle_stuck(&d->results, now_us - lease_us))
         end(p, ERR_LOCKED,
-            "results could not be recorded, see the log; their tasks run again when their lease has ended");
+            "some results could not be recorded (see the log); their tasks run again when their leases expire");
 }
 
 static void advance(struct poller *p)
@@ -183,9 +184,9 @@ static void advance(struct poller *p)
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE)
         advance_pass(p, now_us);
     if (p->phase == PHASE_RUN && now_us >= p->end_us)
-        drain(p, "time is up, running handlers finish", NEVER_US);
+        drain(p, "time is up; waiting for running handlers", NEVER_US);
     if (p->phase == PHASE_DRAIN && now_us >= p->drain_until_us)
-        kill_all(p, "drain_timeout is over, handlers are killed");
+        kill_all(p, "drain_timeout has expired; killing handlers");
     if (p->phase != PHASE_DRAIN && p->phase != PHASE_KILL)
         return;
     if (duty_settled(d))
@@ -238,7 +239,7 @@ static void watch_reload(struct poller *p, int64_t now_us)
 {
     if (!p->reload_us || now_us - p->reload_us < RELOAD_LIMIT_US)
         return;
-    log_event(LOG_WARN, "the handlers file has still not been read, the old one stays until it has",
+    log_event(LOG_WARN, "still waiting for the handlers file; the old handlers stay in effect",
               "file=%s", log_quote(p->conf->dqd.handlers));
     p->reload_us = 0;
 }
@@ -263,13 +264,13 @@ static void reload(struct poller *p)
 
     notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRId64, when_steady_us());
     if (conf_load(p->o->conf_path, &fresh, &err) < 0) {
-        log_event(LOG_ERROR, "configuration not taken over, the old one stays", "error=%s",
+        log_event(LOG_ERROR, "configuration not reloaded; the old one stays in effect", "error=%s",
                   log_quote(err.text));
     } else {
         const struct conf_key *left = conf_take_reloadable(p->conf, fresh);
 
         if (left)
-            log_event(LOG_WARN, "a changed setting takes effect only at the next start",
+            log_event(LOG_WARN, "a changed setting takes effect only after a restart",
                       "section=%s key=%s", left->section, left->name);
         look_settings = look_settings_of(p);
         look_set(&d->look, &look_settings);
@@ -294,9 +295,10 @@ static void take_signals(struct poller *p)
         }
         p->asked_to_end = true;
         if (p->phase == PHASE_RUN)
-            drain(p, "asked to end, running handlers finish", p->conf->dqd.drain_timeout_ms * 1000);
+            drain(p, "asked to stop; waiting for running handlers",
+                  p->conf->dqd.drain_timeout_ms * 1000);
         else if (p->phase == PHASE_DRAIN)
-            kill_all(p, "asked again to end, handlers are killed");
+            kill_all(p, "asked to stop again; killing handlers");
     }
 }
 
@@ -309,7 +311,7 @@ static void ping_systemd(struct poller *p, int64_t now_us)
     if (!p->watchdog_every_us || now_us < p->watchdog_us)
         return;
     notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
-                " tried again since the start",
+                " retried since the start",
                 look_running(&p->duties.look), r->done, r->failed, r->retried);
     p->watchdog_us = now_us + p->watchdog_every_us;
 }
@@ -471,11 +473,11 @@ static void restart(const struct poller *p)
     if (!p->duties.ctx.runner_gone || p->dropped || !p->o->argv || p->o->mode != POLLER_RESIDENT ||
         p->asked_to_end)
         return;
-    log_event(LOG_NOTE, "starting anew", "%s", "");
+    log_event(LOG_NOTE, "restarting", "%s", "");
     poll(NULL, 0, RESTART_MS);
     setrlimit(RLIMIT_FSIZE, &p->file_limit);
     execv("/proc/self/exe", p->o->argv);
-    log_event(LOG_ERROR, "cannot start anew", "error=%s", strerror(errno));
+    log_event(LOG_ERROR, "cannot restart", "error=%s", strerror(errno));
 }
 
 /* Locks are not waited for: others would wait with us. The locks that a vanished host leaves are

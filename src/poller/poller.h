@@ -2,7 +2,7 @@
  * poller.h - dqd's first process: owns the database connection, claims, keeps and settles tasks,
  * and hands them to the runner.
  *
- * The poller never forks handlers and may block on the database; the runner goes on meanwhile.
+ * The poller never forks handlers and may block on the database; the runner is not held up by it.
  */
 #ifndef DQ_POLLER_POLLER_H
 #define DQ_POLLER_POLLER_H
@@ -30,17 +30,17 @@ struct poller_options {
     const char *const *tags; /* globs: only tags that match one; NULL-terminated; NULL: all */
     int slots;               /* 0: as configured */
     int log_level;           /* 0: as configured */
-    /* of the overlap guard, taken over; closed when claiming ends; -1: none */
+    /* of the overlap guard (lock.h), taken over; closed when claiming ends; -1: none */
     int lock_fd;
-    /* of the program: it starts itself anew when its runner has died; NULL: it ends instead */
+    /* of the program, which executes itself again after its runner has died; NULL: it ends */
     char **argv;
 };
 
-/* Runs until the mode says to end. Forks the runner first, reads the password after that, then
- * drops to [dqd] user when started as root. Signals: TERM, INT stop claiming, give back what has
+/* Runs until the mode says to end. Forks the runner first, then reads the password, then changes to
+ * [dqd] user if started as root. Signals: TERM, INT stop claiming, give back what has
  * not started and let running handlers finish (drain_timeout); a second one kills and gives back;
- * HUP reads the files again. Returns 0, or a negative code with err: ERR_UNAVAILABLE and ERR_LOST
- * when the database stayed away or read-only (in POLLER_ONCE when the first connection is refused,
+ * HUP reloads the files. Returns 0, or a negative code with err: ERR_UNAVAILABLE and ERR_LOST
+ * if the database stayed away or read-only (in POLLER_ONCE when the first connection is refused,
  * or for a lease later on; in POLLER_FOR at the end), ERR_DENIED, ERR_CONFIG at the start, in
  * POLLER_FOR whatever the server still refuses at the end, ERR_SYSTEM when the runner died. Blocks
  * SIGTERM, SIGINT, SIGHUP and ignores SIGPIPE for the process. */

@@ -47,7 +47,7 @@ int registry_beat(struct registry *r, struct err *err)
         log_event(
             s.unheard ? LOG_WARN : LOG_INFO,
             s.unheard
-                ? "the heartbeat cannot be written, its row is locked by somebody: others may take this dqd for dead"
+                ? "cannot write the heartbeat, because another session has locked its row; other dqds may consider this one dead"
                 : "the heartbeat can be written again",
             "%s", "");
     r->unheard = s.unheard;
@@ -67,6 +67,6 @@ void registry_leave(struct registry *r)
 
     if (r->beat_us && db_connected(r->ctx->db) &&
         poller_store_leave(r->ctx->db, &r->ctx->owner, &err) < 0)
-        log_event(LOG_DEBUG, "could not leave the list of pollers", "error=%s",
+        log_event(LOG_DEBUG, "cannot remove this dqd from the list of pollers", "error=%s",
                   log_quote(err.text));
 }

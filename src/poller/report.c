@@ -75,7 +75,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
     to = task_transition(s.event)->to;
     /* no longer ours: nothing of it is recorded */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
-        log_event(LOG_INFO, "attempt ended, its task was cancelled or taken back",
+        log_event(LOG_INFO, "attempt ended, but its task was cancelled or taken back",
                   "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", t->id,
                   log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
                   when_format_rough(took, s.finish_at - s.start_at));
@@ -113,7 +113,7 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
         break;
     case MESSAGE_ENDED:
         look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
-        flight_release_job(f, j, "the runner did not say how it ended");
+        flight_release_job(f, j, "the runner did not report how the handler ended");
         break;
     default:
         break;
@@ -147,14 +147,14 @@ struct handlers *report_handlers(const struct context *ctx, const struct message
         err_set(&err, ERR_CONFIG, "%s", e->error);
     else if (load_text(ctx, e->text_fd, &fresh, &err) == 0 &&
              (!fresh || fresh->digest != e->digest))
-        err_set(&err, ERR_SYSTEM, "the runner's copy is not what it says");
+        err_set(&err, ERR_SYSTEM, "the runner's copy does not match its digest");
     if (err.code) {
-        log_event(LOG_ERROR, "handlers file not taken over, the old one stays", "error=%s",
-                  log_quote(err.text));
+        log_event(LOG_ERROR, "handlers file not reloaded; the old handlers stay in effect",
+                  "error=%s", log_quote(err.text));
         handlers_free(fresh);
         return NULL;
     }
-    log_event(LOG_NOTE, "handlers read again", "file=%s handlers=%zu", log_quote(fresh->path),
+    log_event(LOG_NOTE, "handlers reloaded", "file=%s handlers=%zu", log_quote(fresh->path),
               fresh->count);
     return fresh;
 }
@@ -182,11 +182,10 @@ static void leave_to_lease(struct flight *f, struct flight_job *j)
     for (uint32_t i = 0; i < j->count; i++) {
         if (j->flight[i].ended || j->flight[i].lost)
             continue;
-        log_event(
-            LOG_ERROR,
-            "not known whether its handler is dead, the task runs again when its lease has ended",
-            "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name),
-            (int)j->pid);
+        log_event(LOG_ERROR,
+                  "a handler may still be running; its task runs again when its lease expires",
+                  "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name),
+                  (int)j->pid);
         flight_end_task(j, &j->flight[i]);
     }
     flight_job_free(f, j);
@@ -201,8 +200,8 @@ void report_runner_gone(const struct context *ctx, struct flight *f)
 
     flight_unhold_all(f);
     log_event(LOG_ERROR,
-              cleared ? "the runner died, its handlers are killed and their tasks taken back"
-                      : "the runner is gone, but whether all its handlers are dead is not known",
+              cleared ? "the runner died; its handlers were killed and their tasks are taken back"
+                      : "the runner is gone, and some of its handlers may still be running",
               "jobs=%zu", flight_count(f));
     for (uint32_t at = 0; (j = flight_each(f, &at));) {
         bool begun = j->state == JOB_STARTED ||

@@ -135,7 +135,7 @@ static bool settle_bare(const struct context *ctx, const struct settlement *s,
                             ctx->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL,
                             &err) < 0)
         return false;
-    log_event(LOG_ERROR, "output of a task cannot be stored", "id=%" PRIu64 " error=%s", s->id,
+    log_event(LOG_ERROR, "cannot store the output of a task", "id=%" PRIu64 " error=%s", s->id,
               log_quote(f->err.text));
     return true;
 }
@@ -154,7 +154,7 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
         r->hold_us = most_us;
     r->again_us = now_us + r->hold_us;
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > SAY_AFTER_US)) {
-        log_event(LOG_WARN, "a result cannot be recorded yet, others are",
+        log_event(LOG_WARN, "a result cannot be recorded yet; others are not affected",
                   "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
         r->said = true;
     }

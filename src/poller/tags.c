@@ -204,7 +204,7 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
             warn_unhandled(t, &warned, now_us);
     }
     if (warned > WARN_MOST)
-        log_event(LOG_WARN, "tasks are due, but more tags have no handler here", "tags=%zu",
+        log_event(LOG_WARN, "more tags with due tasks have no handler here", "tags=%zu",
                   warned - WARN_MOST);
     if (set->count > known)
         qsort(set->items, set->count, sizeof(struct tag_state *), by_name);
@@ -231,7 +231,7 @@ void tags_rest(struct tag_state *t, const char *why)
     if (rest_us)
         log_event(
             LOG_ERROR,
-            "handler cannot be started, its tasks are given back and the tag rests on this host",
+            "a handler cannot be started; its tasks are given back, and its tag rests on this host",
             "tag=%s rest=%s error=%s", log_quote(t->name),
             when_format_duration(text, rest_us / 1000), log_quote(why));
 }

@@ -106,7 +106,7 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
         const struct task *t = &l->items[i];
 
         if (taken[i])
-            log_event(LOG_WARN, "lease expired, task taken back",
+            log_event(LOG_WARN, "lease expired; task taken back",
                       "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
                       log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
                       give_up[i] ? "failed" : "pending");
@@ -119,11 +119,11 @@ static void log_left(struct upkeep *u, int64_t now_us)
 
     if (aside_news(a, now_us))
         log_event(a->last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
-                  "tasks whose lease has ended cannot be taken back, the others are",
+                  "some tasks with expired leases cannot be taken back; others are not affected",
                   "tasks=%zu id=%" PRIu64 " error=%s", a->count, a->last.id,
                   log_quote(a->last.err.text));
     else if (aside_over(a))
-        log_event(LOG_INFO, "no task is left that cannot be taken back", "%s", "");
+        log_event(LOG_INFO, "all tasks with expired leases can be taken back again", "%s", "");
 }
 
 int upkeep_reap(struct upkeep *u, struct err *err)
@@ -171,7 +171,7 @@ static int sweep(struct upkeep *u, enum task_status status, int64_t age_ms, size
         retention_store_expire(u->ctx->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
 
     if (faults.count)
-        log_event(LOG_WARN, "old tasks cannot be deleted, the others are",
+        log_event(LOG_WARN, "some old tasks cannot be deleted; others are not affected",
                   "tasks=%zu id=%" PRIu64 " error=%s", faults.count, faults.items[0].id,
                   log_quote(faults.items[0].err.text));
     rows_faults_done(&faults);

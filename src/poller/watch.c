@@ -30,8 +30,8 @@ static void kill_runner(struct link *link)
     bool killed = link_kill(link);
 
     log_event(LOG_ERROR,
-              killed ? "the runner does not answer, it is killed"
-                     : "the runner neither answers nor may it be killed",
+              killed ? "the runner does not respond; killing it"
+                     : "the runner does not respond, and dqd has no right to kill it",
               "pid=%d", (int)pid);
     if (!killed)
         link_give_up(link);

@@ -134,7 +134,7 @@ END
     dq add quick
     run dqd
     [ "$status" = 0 ]
-    [[ $output == *"another dqd with pid $DQD_PID is at work"* ]]
+    [[ $output == *"another dqd with pid $DQD_PID is already running"* ]]
     [ "$(sql "SELECT status FROM dq_task WHERE tag = 'quick'")" = 0 ]
     dqd --allow-overlap
     [ "$(sql "SELECT status FROM dq_task WHERE tag = 'quick'")" = 1 ]

@@ -47,7 +47,7 @@ END
     dqd_start --resident
     wait_until is 'status = 3' 2
     kill "$DQD_PID"
-    wait_until logged 'asked to end'
+    wait_until logged 'asked to stop'
     dq add t
     is 'status = 3' 2
     exec 9<>"$BATS_TEST_TMPDIR/go"
@@ -69,7 +69,7 @@ END
     dqd_start --resident
     wait_until is 'status = 3' 1
     kill "$DQD_PID"
-    wait_until logged 'asked to end'
+    wait_until logged 'asked to stop'
     kill "$DQD_PID"
     wait "$DQD_PID"
     DQD_PID=''
@@ -106,7 +106,7 @@ handlers:
     rum: echo two
 END
     kill -HUP "$DQD_PID"
-    wait_until logged 'not taken over'
+    wait_until logged 'not reloaded'
     logged 'handlers.yaml:3:5: unknown key'
     dq add t
     wait_until is "output = 'one\n'" 2
@@ -116,7 +116,7 @@ handlers:
     run: echo three
 END
     kill -HUP "$DQD_PID"
-    wait_until logged 'handlers read again'
+    wait_until logged 'handlers reloaded'
     dq add t
     wait_until is "output = 'three\n'" 1
     dqd_stop
@@ -140,7 +140,7 @@ while os.getppid() != 1 and not os.path.exists(sys.argv[1] + '.enough'):
     os.replace(sys.argv[1] + '.new', sys.argv[1])
 END
     changing=$!
-    answers() { [ "$(grep -c 'handlers read again\|not taken over' "$DQD_LOG")" -ge "$1" ]; }
+    answers() { [ "$(grep -c 'handlers reloaded\|not reloaded' "$DQD_LOG")" -ge "$1" ]; }
     for n in $(seq 20); do
         kill -HUP "$DQD_PID"
         wait_until answers "$n"
@@ -150,7 +150,7 @@ END
     wait "$changing"
     rm "$DQ_HANDLERS.enough"
     wait_until is 'status = 1 AND attempt = 1' 20
-    [ "$(grep -c 'not taken over' "$DQD_LOG")" = 0 ]
+    [ "$(grep -c 'not reloaded' "$DQD_LOG")" = 0 ]
     # Many in a row: the last of them reads the file as it is then.
     write_handlers <<'END'
 handlers:
@@ -200,7 +200,7 @@ END
     dqd_stop
     is 'status = 4' 1
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
-    logged "attempt ended, its task was cancelled or taken back"
+    logged "attempt ended, but its task was cancelled or taken back"
     refute logged 'attempt failed'
 }
 
@@ -302,7 +302,7 @@ END
     dq add b
     own_ini 's/^user *=.*/user = worker/'
     dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/own.ini"
-    refused() { [ "$(grep 'the server refuses' "$DQD_LOG" | grep -c " $1 dqd ")" -ge "$2" ]; }
+    refused() { [ "$(grep 'the server refused' "$DQD_LOG" | grep -c " $1 dqd ")" -ge "$2" ]; }
     wait_until refused error 1
     for tag in a c a c; do dq add "$tag"; done
     wait_until is 'status = 1' 4
@@ -327,7 +327,7 @@ END
     dqd_start --resident
     wait_until is 'status = 3' 1
     "$DQ_TOP/bin/dq-sandbox" stop
-    wait_until logged 'database failed\|no database'
+    wait_until logged 'lost the database\|database is not available'
     exec 9<>"$BATS_TEST_TMPDIR/go"
     echo >&9
     "$DQ_TOP/bin/dq-sandbox" start 3>&-

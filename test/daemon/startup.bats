@@ -110,7 +110,7 @@ END
     write_handlers <<<'handlers: {t: {run: "true"}}'
     locked_by() { own_ini "s|^lock_file *=.*|lock_file = $1|"; }
     locked_by /nonexistent/dqd.lock
-    refused 78 'own.ini: [dqd] lock_file: no lock file can be made in /nonexistent: No such file' \
+    refused 78 'own.ini: [dqd] lock_file: cannot create a lock file in /nonexistent: No such file' \
         --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     mkdir "$BATS_TEST_TMPDIR/dir"
     locked_by "$BATS_TEST_TMPDIR/dir"

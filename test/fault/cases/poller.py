@@ -153,7 +153,7 @@ def many_tags(t):
         f" UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM {numbers(n)}"
     )
     t.wait(
-        lambda: "more tags have no handler" in d.log() or d.log().count("no handler here") > 1000,
+        lambda: "more tags with due tasks" in d.log() or d.log().count("no handler here") > 1000,
         "dqd has seen them",
         60,
     )

@@ -105,7 +105,7 @@ def root_runner(t):
         os.kill(runner, number)
         t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended", 20)
         t.expect(
-            "its handlers are killed and their tasks taken back" in d.log(), f"{who}: the tasks were not taken back"
+            "its handlers were killed and their tasks are taken back" in d.log(), f"{who}: the tasks were not taken back"
         )
         t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 20)
         t.wait(lambda: not _left(t), f"{who}: no process of a handler is left", 20)
@@ -138,7 +138,7 @@ def unkillable_runner(t):
     os.kill(runner, signal.SIGSTOP)
     try:
         t.wait(
-            lambda: "neither answers nor may it be killed" in d.log(),
+            lambda: "no right to kill it" in d.log(),
             "the poller logs that it cannot kill its runner",
             20,
         )
@@ -149,7 +149,7 @@ def unkillable_runner(t):
             "a lease was renewed, or a task was given back",
         )
         t.expect(
-            d.log().count("runs again when its lease has ended") == 2, "the log does not say when the tasks run again"
+            d.log().count("runs again when its lease expires") == 2, "the log does not say when the tasks run again"
         )
     finally:
         os.kill(runner, signal.SIGCONT)

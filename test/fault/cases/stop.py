@@ -47,7 +47,7 @@ def term_twice(t):
     t.wait(lambda: t.count("status = 3") == 4, "all run", 10)
     t.faults.add("kill", who="term twice", dqd=d.pid, runners=[d.runner()])
     d.process.send_signal(signal.SIGTERM)
-    t.wait(lambda: "asked to end" in d.log(), "it drains", 10)
+    t.wait(lambda: "asked to stop" in d.log(), "it drains", 10)
     began = time.monotonic()
     d.process.send_signal(signal.SIGTERM)
     t.expect(d.process.wait(20) == 0, "dqd did not exit with 0")
