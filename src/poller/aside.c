@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /* How long a row is put aside: most locks are gone after the first pause, an operator who ends a
- * transaction should not wait longer than a few seconds, and a refusal lasts until somebody mends
- * the server. */
+ * transaction should not wait longer than a few seconds, and a refusal lasts until an operator
+ * fixes the server. */
 #define HOLD_MIN_US INT64_C(100000)
 #define HOLD_LOCKED_US INT64_C(5000000)
 #define HOLD_REFUSED_US INT64_C(60000000)

@@ -1,6 +1,6 @@
 /*
  * look.c - see look.h. Invariant: a tag that cannot be claimed (paused, at its limit, resting)
- * costs the others no more than its line in the look at all tags and a claim that takes nothing.
+ * costs the others no more than its line in the look at all tags, and a claim that takes nothing.
  * The cases are in test/data/looks.tbl.
  */
 #include "poller/look.h"
@@ -10,42 +10,42 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-/* A look at all tags is dear if it takes so much longer than asking each tag that has a handler: an
- * idle dqd makes five a second, and one percent of a core is what that may cost. Then the tags are
- * asked one by one, and what is due does not wait for it. */
+/* A look at all tags is dear if it takes this much longer than asking each tag that has a handler:
+ * an idle dqd makes five a second, and may use one percent of a core. Then tags are asked one by
+ * one, and due tasks do not wait for the look. */
 #define DEAR_US 2000
-/* A dear look takes one part in so many of the time: 0.2 percent, so that many pollers together do
- * not fill the server. */
+/* Dear looks take one part in this many of the time: 0.2 percent, so that many pollers together do
+ * not use up the server. */
 #define DEAR_PART 500
-/* If asking tags one by one takes as long, there is no other way to find what is due, but news: a
+/* If asking tags one by one takes as long, only news find due tasks otherwise: looks may take a
  * quarter of the time. */
 #define FULL_PART 4
-/* No look is further away than that, however dear: it finds what news and the tags' own looks have
- * missed. */
+/* Looks are no further apart than this, however dear: they find what news and the tags' own looks
+ * have missed. */
 #define RARE_US INT64_C(10000000)
-/* The first look at all tags is given up after that, because until the server's statistics catch up
- * with a bulk insert it reads every pending row. After one that was given up the next may take four
- * times as long, and above the second limit all it takes. */
+/* The first look at all tags is given up after this: until the server's statistics catch up with a
+ * bulk insert, it reads every pending row. After one that was given up, the next may take four
+ * times as long, and above the second limit as long as it needs. */
 #define LIMIT_MS 100
 #define LIMIT_MOST_MS 2000
-/* What asking one tag takes, before one was asked. */
+/* The assumed cost of asking one tag, until one has been asked. */
 #define TAG_GUESS_US 100
-/* Ids are looked at again for so long: they are not committed in their order. */
+/* Ids are looked at again for this long, because they are not committed in their order. */
 #define NEWS_TURN_US INT64_C(1000000)
-/* Producers whose transaction takes no longer than this never commit a task that is due before a
+/* Producers whose transactions take no longer than this never commit a task that is due before a
  * floor. */
 #define FLOOR_SLACK_MS 1000
-/* Who lost a race or was rolled back steps aside, for a random time: about what the other one's
- * claim takes. */
+/* A poller that lost a race, or whose claim was rolled back, steps aside for a random time: about
+ * as long as the other one's claim takes. */
 #define LOST_RACE_US 4000
 #define DEADLOCK_US 20000
 #define STEP_ASIDE_US 1000
-/* After a wake so few tags are claimed before the look at all of them: a statement each, and most
- * often for the right one. */
+/* After a wake-up, up to this many tags are claimed before the look at all of them: it costs a
+ * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
-/* Looks for wakes are so far apart at least: less than a sender takes for its statement. And they
- * take one part in so many of the time. What was not used of the last second is good for later: a
- * look that takes long for once puts none off. */
+/* Looks for wake-ups are at least this far apart, which is less than a sender needs for its
+ * statement, and take one part in this many of the time. Time not used in the last second may be
+ * used later: a single look that takes long delays none. */
 #define WOKEN_PAUSE_US INT64_C(2000)
 #define WOKEN_PART 4
 #define WOKEN_UNUSED_US INT64_C(1000000)
@@ -93,7 +93,7 @@ static size_t want(const struct look *l, const struct look_tag *t)
 
 /* --- when --- */
 
-/* The steady time from which on tasks of the tag are to be claimed, as far as is known. */
+/* The steady time from which tasks of the tag are to be claimed, as far as is known. */
 static int64_t due_us(const struct look *l, const struct look_tag *t)
 {
     if (t->more)
@@ -116,10 +116,10 @@ static bool asks_singly(const struct look *l)
     return all_more_us(l) >= DEAR_US;
 }
 
-/* A look at all tags takes long with very many tags, until the server's statistics catch up with a
- * bulk insert, and while some session holds an old snapshot, because it passes over all that was
- * drained. Then it is made seldom: in between the tags are asked one by one, if these are few, and
- * what was inserted is looked at. */
+/* A look at all tags takes long if there are very many, until the server's statistics catch up with
+ * a bulk insert, and while a session holds an old snapshot, because then it passes over all tasks
+ * that were drained. It is then made rarely; in between, tags are asked one by one, if they are
+ * few, and new tasks are looked at. */
 static int64_t all_every_us(const struct look *l)
 {
     int64_t more_us = all_more_us(l), cost_us = MIN(l->all_cost_us[0], l->all_cost_us[1]);
@@ -171,8 +171,8 @@ static void enter(struct look *l, enum look_stage stage)
     l->again = false;
 }
 
-/* A dear look comes after the claims of what is known to be due, unless one of these fails: it may
- * do so every time, and what is due elsewhere would never be seen. */
+/* A dear look comes after the claims of tasks known to be due, unless one of these claims fails: it
+ * may fail every time, and due tasks of other tags would never be seen. */
 static void begin_round(struct look *l, int64_t now_us)
 {
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
@@ -181,7 +181,7 @@ static void begin_round(struct look *l, int64_t now_us)
                                                                             : LOOK_FIND);
 }
 
-/* What is due: by a look at all tags, or, while these are rare, by what is new. */
+/* Finds due tasks by a look at all tags, or, while these are rare, among new tasks. */
 static bool next_find(const struct look *l, struct look_step *s)
 {
     if (l->all_due)
@@ -222,12 +222,12 @@ static bool next_claim(struct look *l, struct look_step *s)
             continue;
         return claim_step(l, t, n, l->set.once || l->shares <= 1, s);
     }
-    if (l->tag_count) /* another one first, next time */
+    if (l->tag_count) /* another one is first next time */
         l->turn = (l->turn + 1) % l->tag_count;
     return false;
 }
 
-/* After a claim that found a tag's end, and all tags if looking at them together is rare. */
+/* Asks tags whose last due task was claimed, and all tags if looking at them together is rare. */
 static bool next_ask(struct look *l, struct look_step *s)
 {
     while (l->next < l->tag_count) {
@@ -241,8 +241,8 @@ static bool next_ask(struct look *l, struct look_step *s)
     return false;
 }
 
-/* Whether something is due that somebody's lock or a deadlock has put off. A pass waits for it, for
- * a lease at most. */
+/* Whether tasks are due that a lock or a deadlock has put off. A pass waits for them, for a lease
+ * at most. */
 static bool puts_off(const struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
@@ -320,7 +320,7 @@ void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us)
     l->seen_all = l->saw = true;
 }
 
-/* What is known of the tags still holds; only if nothing is, another look is made at once. */
+/* What is known of the tags still holds. If nothing is known, another look is made at once. */
 bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us)
 {
     if (!limit || now_us - sent_us < limit * 1000)
@@ -332,7 +332,7 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
     return true;
 }
 
-/* Nothing of our share is pending below this. */
+/* No task of our share is pending below the floor. */
 static void set_floor(const struct look *l, struct look_tag *t, struct peek_floor floor,
                       int64_t now_us)
 {
@@ -392,8 +392,8 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->ask = !c->next_known;
 }
 
-/* What a wake is about may be in the share of another host, which was not woken: one is taken,
- * unless there is something of our own. More would be fought for by all that were woken with us. */
+/* A wake-up may be about a task in the share of another host, which was not woken: one such task is
+ * taken, unless there are tasks of our own. All pollers woken with us would compete for more. */
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     l->claim_failed = false;
@@ -417,7 +417,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
 {
     if (!t->put_off_us && why != LOOK_REFUSED)
         t->put_off_us = sent_us;
-    /* rolled back for another one's sake; the other tags need not wait for us to step aside */
+    /* another claim went on in its place; the other tags need not wait while we step aside */
     if (why == LOOK_DEADLOCK) {
         t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(random % DEADLOCK_US);
         return true;
@@ -427,14 +427,14 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         return true;
     }
     l->claim_failed = true;
-    l->turn = (l->turn + l->next) % l->tag_count; /* the others first, next time */
+    l->turn = (l->turn + l->next) % l->tag_count; /* the others are first next time */
     look_failed(l);
     return false;
 }
 
 /* --- what happens between rounds --- */
 
-/* Tasks of ours have ended: tags that were full are asked again at once. */
+/* Tasks of ours have ended: tags at their limit are asked again at once. */
 static void make_room(struct look *l)
 {
     for (size_t i = 0; l->any_full && i < l->tag_count; i++) {
@@ -470,13 +470,13 @@ static int64_t pace(struct look *l, int64_t now_us, int64_t cost_us)
     return MAX(l->paid_us, now_us + WOKEN_PAUSE_US);
 }
 
-/* What is held back is asked for again, too: it may be what became due just now. */
+/* Tags that are held back are asked again, too: the wake-up may be about one of them. */
 int64_t look_woken(struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->hold_until_us = 0;
-    if (l->wake == LOOK_WOKEN_LAST &&
-        l->stale) /* the look for the last wake is still to come: it must not be put off for ever */
+    if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
+                                                   it must not be put off for ever */
         return pace(l, now_us, l->all_cost_us[0]);
     if (all_is_rare(l)) { /* one round that asks, one that takes */
         l->wake = LOOK_WOKEN;
@@ -491,7 +491,7 @@ int64_t look_woken(struct look *l, int64_t now_us)
         l->wake = LOOK_WOKEN_LAST;
         return pace(l, now_us, l->all_cost_us[0]);
     }
-    /* first a claim of each tag: a round trip less for what the wake is most likely about */
+    /* a claim of each tag first: a round trip less for the task that the wake-up is about */
     l->wake = LOOK_WOKEN;
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->next_at = 0;

@@ -1,12 +1,12 @@
 /*
- * look.h - what to ask the database about waiting tasks next, and when. All decisions of that kind
- * and nothing else: no statement, no clock and no random numbers. Whoever asks passes the time, and
- * reports what happened.
+ * look.h - decides what to ask the database about waiting tasks next, and when. All decisions of
+ * that kind are here, and nothing else: no statement, no clock and no random numbers. The caller
+ * passes the time, and reports what happened.
  *
- * Work goes in rounds: look_when says when the next one is due, look_next names its steps one after
- * the other, the last of them being LOOK_END. The outcome of each step is reported before the next
- * is asked for; if a statement fails, look_failed ends the round. Rounds are short, so that other
- * duties have their turn between them.
+ * Work goes in rounds: look_when returns when the next one is due, look_next returns its steps one
+ * after the other, the last of which is LOOK_END. The caller reports the outcome of each step
+ * before it asks for the next; if a statement fails, look_failed ends the round. Rounds are short,
+ * so that other duties have their turn between them.
  *
  * Times named _us are microseconds on the steady clock of this host, times named _at milliseconds
  * on the database's clock.
@@ -28,24 +28,24 @@ struct look_settings {
     uint32_t claim_batch; /* tasks per claim, at most */
 };
 
-/* A wake leads to two rounds: the first asks for what the wake is most likely about, the second
- * looks at all tags. */
+/* A wake-up leads to two rounds: the first asks for the tasks that it is most likely about, the
+ * second looks at all tags. */
 enum look_wake { LOOK_NOT_WOKEN, LOOK_WOKEN, LOOK_WOKEN_LAST };
 
 enum look_what {
     LOOK_END, /* of the round */
     /* when the next task of each tag is due; reported by look_saw_all or look_gave_up */
     LOOK_AT_ALL,
-    LOOK_AT_NEWS, /* the same of what was inserted lately; look_saw_news */
+    LOOK_AT_NEWS, /* the same, but of new tasks only; look_saw_news */
     LOOK_AT_TAG,  /* the same of one tag; look_saw_tag */
     LOOK_CLAIM    /* look_claimed or look_claim_failed */
 };
 struct look_step {
     enum look_what what;
     struct look_tag *tag; /* LOOK_AT_TAG, LOOK_CLAIM */
-    int64_t limit_ms;     /* LOOK_AT_ALL: have the server give it up after that; 0: never */
+    int64_t limit_ms;     /* LOOK_AT_ALL: let the server give up after that; 0: never */
     uint64_t above_id;    /* LOOK_AT_NEWS */
-    size_t count;         /* LOOK_CLAIM: at most so many */
+    size_t count;         /* LOOK_CLAIM: at most this many */
     bool all_shares;      /* LOOK_CLAIM: those of other pollers too */
     bool next;            /* LOOK_CLAIM: also find out when the next one is due */
 };
@@ -62,11 +62,11 @@ struct look {
     unsigned shares;
     uint32_t running; /* jobs of all tags */
 
-    bool stale;             /* look at all tags in the next round, however short ago it was done */
-    bool claim_failed;      /* the last claim ended its round */
-    bool seen_all;          /* that was done once */
-    int64_t all_us;         /* when it was done last */
-    int64_t polled_us;      /* when all tags were last asked, together or one by one */
+    bool stale;        /* look at all tags in the next round, however recent the last look is */
+    bool claim_failed; /* the last claim ended its round */
+    bool seen_all;     /* that was done once */
+    int64_t all_us;    /* when it was done last */
+    int64_t polled_us; /* when all tags were last asked, together or one by one */
     int64_t all_cost_us[2]; /* of the last ones */
     int64_t limit_ms;       /* for the next one */
     int64_t news_us, news_cost_us, news_turn_us;
@@ -75,7 +75,7 @@ struct look {
     bool any_full;        /* of the tags */
     bool empty;           /* see look_is_empty */
     enum look_wake wake;
-    int64_t paid_us; /* the time for looks that wakes lead to is used up until then */
+    int64_t paid_us; /* the time for looks after wake-ups is used up until then */
 
     enum look_stage stage;    /* of the round */
     int64_t stage_us;         /* when the stage began; -1: it is about to */
@@ -92,7 +92,7 @@ void look_init(struct look *l, const struct look_settings *s, const struct dbclo
 void look_set(struct look *l, const struct look_settings *s); /* they have changed */
 void look_free(struct look *l);
 void look_forget_tags(struct look *l);
-/* which must stay where it is until look_forget_tags */
+/* It must stay where it is until look_forget_tags. */
 void look_add_tag(struct look *l, struct look_tag *t);
 void look_set_shares(struct look *l, unsigned shares); /* pollers that share the work */
 
@@ -106,7 +106,7 @@ void look_failed(struct look *l); /* the round is over */
  * the statement. */
 void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us);
 void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us);
-/* false: it did not take that long */
+/* The server gave up a look at all tags. False: it did not take that long. */
 bool look_gave_up(struct look *l, int64_t limit_ms, int64_t sent_us, int64_t now_us);
 /* greatest_id: of the new tasks. Each tag's earliest one is reported by look_tag_new. */
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us);
@@ -138,8 +138,8 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
 /* Results were recorded. back: tasks became pending; idle: no job is left. */
 void look_settled(struct look *l, bool back, bool idle);
 void look_reaped(struct look *l); /* tasks of others became pending */
-/* Something has become due, it is not known of which tag. Returns when the next wake may be
- * reported: until then wakes are left alone, however many there are. */
+/* A wake-up came: some task has become due. Returns when the next wake-up may be reported: until
+ * then they are left alone, however many there are. */
 int64_t look_woken(struct look *l, int64_t now_us);
 
 uint32_t look_running(const struct look *l); /* jobs of all tags that have started */

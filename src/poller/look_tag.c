@@ -6,16 +6,17 @@
 
 #include <sys/param.h>
 
-/* Tasks are claimed ahead of free slots for this long: far more than a claim takes, far less than
- * anyone would notice. At most so many, because a lost dqd keeps them until their lease ends. */
+/* Tasks are claimed for the slots that become free within this time: far more than a claim takes,
+ * far less than anyone would notice. No more than this many, because a lost dqd keeps them until
+ * their leases end. */
 #define AHEAD_US INT64_C(100000)
 #define AHEAD_MOST 5000
-/* A handler that cannot be started is tried again when an operator may have mended it, and soon
- * enough after he has. */
+/* A handler that cannot be started is tried again as soon as an operator may have fixed it, and not
+ * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
-/* A tag whose row of dq_tag somebody has locked: a claim takes two milliseconds; a forgotten
- * transaction lasts, and is asked for once a second. */
+/* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
+ * transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
 
@@ -44,7 +45,7 @@ size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(more, at_once);
     target = at_once + more;
-    if (mine >= target || target - mine < more / 2) /* not in small pieces */
+    if (mine >= target || target - mine < more / 2) /* no small pieces */
         return 0;
     if (t->batch > limit)
         limit = t->batch;

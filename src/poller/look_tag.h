@@ -1,6 +1,6 @@
 /*
- * look_tag.h - what is known of one tag that has a handler, and how much of it to claim. Pure, as
- * look.h, which is for all tags.
+ * look_tag.h - what is known of one tag that has a handler, and how many of its tasks to claim.
+ * Pure, as is look.h, which is about all tags.
  */
 #ifndef DQ_POLLER_LOOK_TAG_H
 #define DQ_POLLER_LOOK_TAG_H
@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tasks are claimed so long before their time: more than a claim takes as a rule. No longer,
- * because whoever cancels a task in that time is told that it runs. */
+/* Tasks are claimed this long before their time: more than a claim usually takes. No longer,
+ * because a task that is cancelled in that time already counts as running. */
 #define LOOK_EARLY_MS 5
 
 /* What is known of a tag that has a handler. Init with the first three and next_at =
@@ -20,7 +20,7 @@
 struct look_tag {
     uint32_t batch;       /* tasks per process, at most */
     uint32_t max_running; /* processes at a time */
-    /* global_max_running: a claim may bring nothing because our own tasks fill it */
+    /* has global_max_running: a claim may bring nothing because our own tasks fill it */
     bool limited;
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
@@ -40,7 +40,7 @@ struct look_tag {
     /* how long it was last held because its row of dq_tag was locked; 0: it was not */
     int64_t limit_hold_us;
     bool full; /* limited, and the last claim brought nothing */
-    /* since when claims failed for somebody's lock or a deadlock; 0: the last one did not */
+    /* since when claims failed because of a lock or a deadlock; 0: the last one did not */
     int64_t put_off_us;
     int64_t rest_until_us; /* no claim before: its handler could not be started */
     int64_t rest_us;       /* length of the last rest */
@@ -55,13 +55,13 @@ size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 
-/* some tasks are new, the earliest is due then */
+/* The tag has new tasks, the earliest of which is due then. */
 void look_tag_new(struct look_tag *t, int64_t next_at);
-void look_tag_took(struct look_tag *t, int64_t duration_us); /* a job ended */
+void look_tag_took(struct look_tag *t, int64_t duration_us); /* A job ended. */
 /* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
  * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
-void look_tag_handler_changed(struct look_tag *t); /* that is forgotten */
+void look_tag_handler_changed(struct look_tag *t); /* ends the rest */
 /* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);

@@ -11,8 +11,8 @@
 #include "poller/duty.h"
 #include "poller/notify.h"
 #include "poller/report.h"
+#include "poller/startup.h"
 #include "poller/watch.h"
-#include "runner/rights.h"
 #include "store/db_connect.h"
 #include "store/db_session.h"
 
@@ -20,10 +20,8 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -373,59 +371,6 @@ static void wait_until(struct poller *p, int64_t until_us)
 
 /* --- from start to end --- */
 
-/* Bodies are written to files in memory, to which the limit applies. The runner, and with it the
- * handlers, keep what was given. */
-static void lift_file_limit(struct poller *p)
-{
-    struct rlimit most;
-
-    signal(SIGXFSZ, SIG_IGN); /* a write that is too long fails, which is dealt with */
-    getrlimit(RLIMIT_FSIZE, &p->file_limit);
-    most = p->file_limit;
-    most.rlim_cur = most.rlim_max;
-    setrlimit(RLIMIT_FSIZE, &most);
-}
-
-static int watch_signals(struct poller *p, struct err *err)
-{
-    sigset_t set;
-
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return p->signal_fd < 0 ? err_set(err, ERR_SYSTEM, "signalfd: %s", strerror(errno)) : 0;
-}
-
-static int drop_root(struct poller *p, struct err *err)
-{
-    int rc;
-
-    if (geteuid() != 0 || !p->conf->dqd.user[0])
-        return 0;
-    rc = rights_become(p->conf->dqd.user, err);
-    p->dropped = geteuid() != 0;
-    return rc;
-}
-
-static int owner_init(struct claim_owner *o, char *host, size_t size, struct err *err)
-{
-    if (gethostname(host, size) != 0)
-        return err_set(err, ERR_SYSTEM, "gethostname: %s", strerror(errno));
-    host[size - 1] = '\0';
-    o->host = host;
-    o->pid = (uint32_t)getpid();
-    for (size_t i = 0; i < sizeof o->token; i += sizeof(uint64_t)) {
-        uint64_t r = context_random();
-
-        memcpy(o->token + i, &r, sizeof r);
-    }
-    return 0;
-}
-
 static int start(struct poller *p, struct err *err)
 {
     struct duties *d = &p->duties;
@@ -434,7 +379,7 @@ static int start(struct poller *p, struct err *err)
                                .slots = (int)d->ctx.slots,
                                .default_user = p->conf->dqd.user,
                                .log_level = log_level()};
-    int rc = watch_signals(p, err);
+    int rc = startup_signals(&p->signal_fd, err);
 
     if (rc == 0)
         rc = link_start(&r, &d->ctx.link, err);
@@ -443,8 +388,8 @@ static int start(struct poller *p, struct err *err)
     if (rc == 0)
         wakeup_listen(&d->wakeup, p->conf);
     if (rc == 0)
-        rc = drop_root(p, err);
-    lift_file_limit(p);
+        rc = startup_drop_root(p->conf->dqd.user, &p->dropped, err);
+    startup_lift_file_limit(&p->file_limit);
     return rc;
 }
 
@@ -480,22 +425,11 @@ static void restart(const struct poller *p)
     log_event(LOG_ERROR, "cannot restart", "error=%s", strerror(errno));
 }
 
-/* Locks are not waited for: others would wait with us. The locks that a vanished host leaves are
- * freed when its leases end, or soon after; a poller that lives is never silent for that long. */
-static struct db_session session_of(const struct conf *c)
-{
-    int64_t polls_ms = 3 * c->dqd.poll_interval_ms, beats_ms = 2 * c->dqd.heartbeat_ms,
-            idle_ms = MAX(c->dqd.lease_ms, MAX(polls_ms, beats_ms));
-
-    return (struct db_session){
-        .lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
-}
-
 static int init(struct poller *p, struct poller_options *o, struct err *err)
 {
     struct context *ctx = &p->duties.ctx;
     struct look_settings look;
-    struct db_session session = session_of(o->conf);
+    struct db_session session = startup_session(o->conf);
     int64_t now_us = when_steady_us();
 
     *p = (struct poller){.o = o,
@@ -514,7 +448,7 @@ static int init(struct poller *p, struct poller_options *o, struct err *err)
     duty_init(&p->duties, &look, o->handlers, o->tags, mode_name(o->mode));
     p->duties.wakeup.off = ctx->once;
     watch_init(&p->watch, now_us);
-    return owner_init(&ctx->owner, p->host, sizeof p->host, err);
+    return startup_owner(&ctx->owner, p->host, sizeof p->host, err);
 }
 
 int poller_run(struct poller_options *o, struct err *err)

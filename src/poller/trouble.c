@@ -16,8 +16,8 @@
 /* A trouble that lasts is logged again, not at every try. */
 #define SAY_AGAIN_US INT64_C(600000000)
 
-/* Never so long that a renewal, which is due when a third of the lease is over, would not get
- * several tries. Random, so that many pollers do not come back at once. */
+/* Short enough for several tries of a renewal, which is due when a third of the lease is over.
+ * Random, so that many pollers do not come back at once. */
 static int64_t back_off(const struct context *ctx, int64_t *backoff_us, int64_t now_us)
 {
     int64_t most_us = MIN(BACKOFF_MAX_US, context_lease_us(ctx) / 8);

@@ -19,8 +19,8 @@
 #define REAP_MOST 500
 /* Two seconds on top of a lease are not noticed, and a query this often costs nothing. */
 #define REAP_EVERY_US INT64_C(2000000)
-/* A look for ended leases that takes long is made less often: one part in so many of the time, at
- * most as rarely as this. */
+/* A look for ended leases that takes long is made less often: one part in this many of the time,
+ * but at least this often. */
 #define REAP_PART 500
 #define REAP_RARE_US INT64_C(10000000)
 /* A tag without handler here is left this long to pollers that have one, but not for ever. */

@@ -178,7 +178,7 @@ END
     wait_until logged connected
     ini 'log_level = debug' 'slots = 3'
     kill -HUP "$DQD_PID"
-    wait_until logged 'only at the next start" section=dqd key=slots'
+    wait_until logged 'only after a restart" section=dqd key=slots'
     dq add t
     wait_until logged 'debug dqd msg="task done"'
     dqd_stop

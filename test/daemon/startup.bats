@@ -193,7 +193,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 @test "--for retries despite a missing privilege and fails if it is still missing at the end" {
     as_reader --for 1s
     [ "$status" = 77 ]
-    [[ ${lines[0]} == *'tasks are left waiting" duty=claim error='*'command denied to user'* ]]
+    [[ ${lines[0]} == *'tasks stay pending" duty=claim error='*'command denied to user'* ]]
     [[ ${lines[1]} == 'dqd: '*'command denied to user'* ]]
     [ "$(grep -c 'duty=claim' <<<"$output")" = 1 ]
 }
