@@ -1,10 +1,10 @@
 /*
- * err.h - how a function says what went wrong.
+ * err.h - how a function reports an error.
  *
- * Every function that can fail returns 0 (or a count) when it worked and one of the negative codes
- * below when it did not, and fills the struct err that is its last argument. The text is one line,
- * without a newline, fit to be shown to the operator as it is: what, where, and what to do next. It
- * never contains a password or a task's body. Only programs print it.
+ * Every function that can fail returns 0 (or a count) on success and one of the negative codes
+ * below on failure, and then fills the struct err that is its last argument. The text is one line,
+ * without a newline, that can be shown to the operator as it is: what happened, to what, and what
+ * to do next. It never contains a password or a task's body. Only programs print it.
  */
 #ifndef DQ_BASE_ERR_H
 #define DQ_BASE_ERR_H
@@ -28,7 +28,7 @@ enum err_code {
     ERR_CONFIG = -10,
     ERR_BUSY = -11,   /* another one is doing this now (lock held) */
     ERR_SYSTEM = -12, /* the operating system refused something */
-    ERR_FATAL = -13,  /* anything else: a bug here, or a server error nobody expected */
+    ERR_FATAL = -13,  /* anything else: a bug, or an unexpected server error */
     /* a row is locked by another session's open transaction: rolled back; that may last */
     ERR_LOCKED = -14,
 };
@@ -48,8 +48,8 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 int err_vset(struct err *err, int code, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
-/* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL where
- * err is NULL). */
+/* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL if err
+ * is NULL). */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data

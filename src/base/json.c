@@ -1,5 +1,5 @@
 /*
- * json.c - every JSON that dq writes or reads. The only user of jansson, and only for reading.
+ * json.c - every JSON that dq writes or reads. It alone uses jansson, and only to read.
  *
  * Invariant: what json_put_* appends is valid JSON in valid UTF-8 without raw control characters,
  * whatever the bytes were; what json_read_object accepts is exactly one object that fits the table.
@@ -14,7 +14,7 @@
 
 /* ---- writing */
 
-/* Bytes that stand for themselves inside a string and need no look at their neighbours. */
+/* Bytes that need no escape inside a string, whatever their neighbours are. */
 static bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -49,7 +49,7 @@ static void put_escape(struct buf *b, uint32_t c)
 
 void json_put_string(struct buf *b, const char *s, size_t len)
 {
-    size_t run = 0; /* where the bytes begin that can be copied as they are */
+    size_t run = 0; /* the beginning of the bytes that can be copied unchanged */
 
     buf_reserve(b, len + 2);
     buf_chr(b, '"');
@@ -293,7 +293,7 @@ static int parse_line(struct json_reader *r, const char *line, size_t len, struc
     r->root = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &fault);
     if (r->root)
         return 0;
-    /* jansson quotes the text it stumbled over, which may be somebody's secret. */
+    /* jansson quotes the offending text, which may be a secret. */
     char *near = strstr(fault.text, " near ");
     if (near)
         *near = '\0';

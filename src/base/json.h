@@ -1,7 +1,7 @@
 /*
  * json.h - every JSON that dq writes or reads.
  *
- * Bytes in JSON: a string member NAME where the bytes are valid UTF-8, else NAME_base64. The rule
+ * Bytes in JSON: a string member NAME if the bytes are valid UTF-8, else NAME_base64. The rule
  * is the same both ways.
  */
 #ifndef DQ_BASE_JSON_H
@@ -21,9 +21,8 @@ void json_put_string(struct buf *b, const char *s, size_t len);
 /* `"name":"..."` or `"name_base64":"..."`, no comma. */
 void json_put_bytes(struct buf *b, const char *name, const void *p, size_t len);
 
-/* True for well-formed UTF-8 (no overlong forms, no surrogates, up to U+10FFFF). *ret_chars, where
- * not NULL, gets the number of code points; *ret_bad, where not NULL, the offset of the first bad
- * byte. */
+/* True for well-formed UTF-8 (no overlong forms, no surrogates, up to U+10FFFF). *ret_chars, unless
+ * NULL, gets the number of code points; *ret_bad, unless NULL, the offset of the first bad byte. */
 bool json_utf8_valid(const char *s, size_t len, size_t *ret_chars, size_t *ret_bad);
 
 /* Reading one flat object from one line, by a table of the members that may occur. */
@@ -49,7 +48,7 @@ struct json_value {
 /* Parses line (len bytes, one JSON object and nothing else but blanks) and fills values[i] for
  * members[i]. What text points to lives until the next call with this reader. A member that is not
  * in the table is refused with the nearest name; so are duplicates, a wrong type, a missing
- * required member, nesting. ERR_DATA; the text gives the column where the parser knows it. */
+ * required member, nesting. ERR_DATA; the text gives the column if the parser knows it. */
 struct json_reader;
 struct json_reader *json_reader_new(void);
 void json_reader_free(struct json_reader *r);

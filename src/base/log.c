@@ -1,5 +1,5 @@
 /*
- * log.c - one line an event on stderr.
+ * log.c - one line per event on stderr.
  *
  * Invariant: an event is one write of one line without control characters, whatever its fields
  * contained, and no write waits for a reader: a pipe, socket or terminal that is full loses the
@@ -26,8 +26,8 @@
 
 enum { LINE_MAX_BYTES = 2000, QUOTE_MAX_BYTES = 200, QUOTE_RING = 8 };
 
-/* How lines are written without waiting. O_NONBLOCK on stderr itself would change it for the shell
- * and whoever else shares it. */
+/* How lines are written without waiting. O_NONBLOCK on stderr itself would also change it for the
+ * shell and other processes that share it. */
 enum log_way {
     LOG_WAY_FILE,   /* a file never waits for a reader */
     LOG_WAY_OPENED, /* the same pipe or terminal, opened a second time with O_NONBLOCK */
@@ -52,7 +52,7 @@ static const char *const level_names[] = {
 };
 enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 
-/* systemd names the stream it has connected, so that a redirected stderr is told from it. */
+/* systemd names the stream that it connected; a redirected stderr is another one. */
 static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -129,7 +129,7 @@ static void cut_at_character(struct buf *b, size_t max)
     b->len = max;
 }
 
-/* Fails with EAGAIN where it would have to wait. */
+/* Fails with EAGAIN if it would have to wait. */
 static ssize_t write_some(const char *data, size_t len)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};

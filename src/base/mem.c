@@ -19,8 +19,8 @@ static _Noreturn void mem_die(void)
 {
     static const char line[] = ": out of memory\n";
 
-    /* No stdio here: it may want memory itself. And no wait for a reader: a runner that hangs here
-     * would kill nothing. */
+    /* Without stdio, which may need memory itself, and without waiting for a reader: a runner that
+     * hangs here would kill no handler. */
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     if (poll(&p, 1, 0) != 1 ||

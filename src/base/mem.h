@@ -1,5 +1,5 @@
 /*
- * mem.h - memory that is always there.
+ * mem.h - allocation that cannot fail.
  *
  * Out of memory aborts the process with one line on stderr: leases make a crash safe, and
  * half-handled exhaustion does not.

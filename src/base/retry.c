@@ -1,5 +1,5 @@
 /*
- * retry.c - when a failed attempt is tried again.
+ * retry.c - when a failed attempt is retried.
  *
  * Invariant: a pure function of its arguments; a delay is never shorter than its step.
  */

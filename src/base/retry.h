@@ -1,5 +1,5 @@
 /*
- * retry.h - when a failed attempt is tried again. Pure: no clock, no database, no allocation beyond
+ * retry.h - when a failed attempt is retried. Pure: no clock, no database, no allocation beyond
  * the policy.
  */
 #ifndef DQ_BASE_RETRY_H

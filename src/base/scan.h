@@ -12,7 +12,7 @@
 
 struct scan {
     const char *what, *text; /* "duration", and all of it */
-    const char *p;           /* what is next; starts as text */
+    const char *p;           /* the next character; begins as text */
     struct err *err;
 };
 
@@ -23,11 +23,10 @@ int scan_fault(const struct scan *s, const char *at, const char *hint, const cha
 
 void scan_blanks(struct scan *s); /* skips spaces and tabs */
 
-/* Length of the word at p, for better or worse: up to the next blank, digit or end, at most 40
- * bytes. */
+/* The length of the word at p: up to the next blank, digit or end, at most 40 bytes. */
 int scan_word_length(const char *p);
 
-/* Skips `word`, letter case aside, where it stands at p as a whole word. */
+/* Skips `word` if it is the whole word at p, ignoring case. */
 bool scan_word(struct scan *s, const char *word);
 
 /* Reads a number of `digits` digits (`fewer`: one less is fine too). False: there is none, nothing

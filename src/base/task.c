@@ -1,8 +1,8 @@
 /*
  * task.c - the states of a task and the ways between them.
  *
- * Invariant: the tables here are the only place that knows which event leads from where to where,
- * and which names stand for what.
+ * Invariant: the tables here are the only place that knows which event leads from which state to
+ * which, and what the names are.
  */
 #include "base/task.h"
 #include "base/text.h"
@@ -31,7 +31,7 @@ static const char *const task_outcome_names[OUTCOME_COUNT] = {
 #define PENDING TASK_BIT(TASK_PENDING)
 #define RUNNING TASK_BIT(TASK_RUNNING)
 
-/* What is not said is kept: the attempt, the time at which it is due. */
+/* Fields that are not given keep the attempt and the due time. */
 /* clang-format off */
 static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
     [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, .attempt_change = +1},

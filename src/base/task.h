@@ -62,18 +62,18 @@ enum task_event {
 /* What a transition does to the time at which the task is due. */
 enum task_due {
     DUE_KEPT,
-    DUE_GIVEN,   /* whoever makes it says when: an instant, or so long after the statement */
+    DUE_GIVEN,   /* given with the transition: an instant, or a delay from the statement on */
     DUE_RETRIED, /* after the delay of the retry ladder */
-    /* kept the first time, then at random within seconds: apart from what was claimed together with
-       it */
+    /* kept the first time, then at random within seconds: apart from tasks claimed together with it
+     */
     DUE_APART,
 };
 
 /* Whether the attempt that ends with a transition gets a row of dq_attempt. */
 enum task_history {
     HISTORY_NONE,     /* none ends */
-    HISTORY_OPTIONAL, /* if [history] asks for it */
-    HISTORY_IF_ERROR, /* only one that says why */
+    HISTORY_OPTIONAL, /* if history in [dqd] asks for it */
+    HISTORY_IF_ERROR, /* only if it has an error */
     HISTORY_ALWAYS,
 };
 
@@ -142,7 +142,7 @@ enum task_outcome {
 const char *task_outcome_name(int outcome);
 int task_outcome_parse(const char *name); /* -1: none of them */
 
-/* What dq takes for a name, so that a name is the same to people, shells, globs and the server. A
+/* Which names dq accepts, so that a name means the same to people, shells, globs and the server. A
  * tag: 1 to TASK_TAG_MAX characters of valid UTF-8, not beginning with '-', without white space
  * (Unicode's), control characters (C0, DEL, C1), quotes (' " `), backslash and * ? , - and the name
  * of a handler, where * and ? are wildcards, the same. A key: 1 to TASK_KEY_MAX characters of valid
@@ -156,9 +156,9 @@ int task_check_tag_glob(const char *glob, size_t len, struct err *err)
 int task_check_key(const char *key, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 
-/* The bytes of a tag but for its trailing blanks, which do not count: the server compares 'mail'
- * and 'mail ' as equal. Tags that were read from the database have lost theirs, so that strcmp
- * finds the same ones equal as the server. */
+/* The length of a tag without its trailing blanks, which do not count: to the server 'mail' and
+ * 'mail ' are equal. Tags that were read from the database have lost theirs, so that strcmp finds
+ * the same ones equal as the server. */
 size_t task_tag_length(const char *tag, size_t len);
 
 /* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no

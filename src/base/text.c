@@ -135,7 +135,7 @@ static size_t escape_one(const char *p, size_t len, char out[16], size_t *ret_wi
 
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
 {
-    size_t used = 0, mark = b->len; /* mark: where the cut goes, so that "…" still fits */
+    size_t used = 0, mark = b->len; /* mark: the text is cut here, so that "…" still fits */
 
     buf_reserve(b, len);
     for (size_t at = 0; at < len;) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Decodes the character at p (len bytes are left): its length 1..4 and the code point in *ret,
- * or 0 when no well-formed UTF-8 begins there (overlong, surrogate, above U+10FFFF, cut off,
+ * or 0 if no well-formed UTF-8 begins there (overlong, surrogate, above U+10FFFF, cut off,
  * or len 0). */
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 
@@ -28,8 +28,8 @@ int text_char_width(uint32_t c);
 size_t text_width(const char *p, size_t len);
 
 /* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH
- * or \u{HHHH}; a backslash is doubled. At most max_chars columns of output where max_chars > 0; a
- * cut is shown by "…". */
+ * or \u{HHHH}; a backslash is doubled. Cut at max_chars columns, with "…", unless max_chars is 0.
+ */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
 /* Appends s as one word of a shell's command: in single quotes, unless it needs none. Text of a

@@ -145,8 +145,8 @@ static int local_readings(int64_t local, int64_t ret[2])
     return holds_before ? 2 : 0;
 }
 
-/* A decimal fraction of a second in ms, rounded up: what is asked for by the microsecond must not
- * come early. */
+/* A decimal fraction of a second in ms, rounded up: a time given in microseconds must not come
+ * early. */
 static int scan_ms(struct scan *s, int64_t *ret_ms)
 {
     int64_t part, scale;
@@ -245,7 +245,7 @@ static bool zone_is_known(const char *zone)
 }
 
 /* Finds the instant at which the local clock shows `local`. step_days 0: on that very day; else the
- * first one after now among the repetitions every so many days. */
+ * first one after now among its repetitions every step_days days. */
 static int resolve_local(const struct scan *s, int64_t local, int step_days, int64_t now_at,
                          int64_t *ret_at)
 {

@@ -16,8 +16,8 @@ struct bench {
     struct figure figures[FIGURE_COUNT];
 };
 
-/* In this order: what a step counts on has been measured by an earlier one. FIGURE_SETTLE comes
- * with FIGURE_CLAIM. */
+/* In this order: a step may use the figures of earlier ones. FIGURE_SETTLE is measured with
+ * FIGURE_CLAIM. */
 static const struct {
     enum figure_id id;
     int percent; /* of the time */

@@ -1,5 +1,5 @@
 /*
- * judge.c - from figures to words.
+ * judge.c - see judge.h.
  */
 #include "bench/judge.h"
 
@@ -18,7 +18,7 @@
 #include <sys/param.h>
 
 #define DAY_S 86400
-#define LATE_MS 5 /* up to this, late starts of planned tasks are not the server's fault */
+#define LATE_MS 5 /* below this, the server is not blamed for late starts of planned tasks */
 
 static struct judge_row *rows_add(struct judge_rows *r, const char *kind, const char *name)
 {
@@ -158,7 +158,7 @@ static void add_capacities(const struct judge_facts *f, const struct capacity *k
              k->guessed ? "; a guess" : "");
 }
 
-/* ---- what limits it */
+/* ---- bottlenecks ---- */
 
 static struct judge_row *add_bottleneck(struct judge_rows *rows, const char *name,
                                         const char *setting)
@@ -310,8 +310,7 @@ static void limit_add_command(const struct judge_facts *f, struct judge_rows *ro
         m->tls == CONF_TLS_PREFERRED && !m->host[0] ? "; a local socket needs no TLS" : "");
 }
 
-/* Between the starts of tasks that are due one by one dqd claims, settles, and asks what is
- * next. */
+/* Between the starts of tasks that become due one by one, dqd claims, settles, and peeks. */
 static void limit_lateness(const struct judge_facts *f, struct judge_rows *rows)
 {
     char text[WHEN_TEXT_SIZE];

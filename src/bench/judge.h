@@ -1,6 +1,6 @@
 /*
- * judge.h - what the figures mean: how much this server and this host can carry in a day, and what
- * limits each of it. Pure.
+ * judge.h - what the figures mean: how many tasks a day this server and this host can handle, and
+ * what limits them. Pure.
  */
 #ifndef DQ_BENCH_JUDGE_H
 #define DQ_BENCH_JUDGE_H

@@ -1,5 +1,5 @@
 /*
- * program.c - the real programs, started as a user starts them. Nothing of dqd is imitated here.
+ * program.c - the real programs, started as a user starts them. Nothing here imitates dqd.
  */
 #include "bench/program.h"
 
@@ -33,7 +33,7 @@ static void last_line(const struct rig *rig, char *ret, size_t size)
     char line[512];
     FILE *f = fopen(rig->log, "re");
 
-    snprintf(ret, size, "it said nothing");
+    snprintf(ret, size, "it printed nothing");
     while (f && fgets(line, sizeof line, f))
         snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
     if (f)
@@ -48,7 +48,7 @@ static void set_failed(const struct rig *rig, struct figure *ret, const char *wh
     if (WIFEXITED(status))
         figure_set_unknown(ret, "%s ended with status %d: %s", what, WEXITSTATUS(status), said);
     else
-        figure_set_unknown(ret, "%s ended by signal %d: %s", what, WTERMSIG(status), said);
+        figure_set_unknown(ret, "%s was killed by signal %d: %s", what, WTERMSIG(status), said);
 }
 
 int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)

@@ -1,6 +1,6 @@
 /*
  * program.h - the real dq and dqd against the scratch database: what a shell pays for `dq add`, how
- * much dqd gets through, how late it starts what is planned.
+ * many tasks a second dqd runs, how late it starts planned tasks.
  *
  * Each takes about `ms` and sets one figure; if dqd is not found, or does not run, the figure stays
  * unknown and says why.

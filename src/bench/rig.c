@@ -97,11 +97,12 @@ int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *
 
     *rig = (struct rig){.dqd = find_dqd()};
     rig->cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-    unsetenv("NOTIFY_SOCKET"); /* of a unit that runs dq bench: none of its dqd's business */
+    unsetenv("NOTIFY_SOCKET"); /* of a unit that runs dq bench: its dqd must not use it */
     for (int fd = 3; fd < DESCRIPTORS; fd++)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!mkdtemp(dir)) {
-        int rc = err_set(err, ERR_SYSTEM, "cannot make a directory %s: %s", dir, strerror(errno));
+        int rc =
+            err_set(err, ERR_SYSTEM, "cannot create the directory %s: %s", dir, strerror(errno));
         free(dir);
         return rc;
     }

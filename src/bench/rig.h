@@ -18,7 +18,7 @@
 
 struct rig {
     char *dir;                  /* removed by rig_done */
-    char *ini, *handlers, *log; /* files in it; the log gets the output of what is started */
+    char *ini, *handlers, *log; /* files in it; the log gets the output of the programs */
     char *dqd;                  /* the program beside this one, else in PATH; NULL: not found */
     int cores;                  /* that this process may use */
 };

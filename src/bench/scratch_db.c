@@ -1,5 +1,5 @@
 /*
- * scratch_db.c - a database made, and dropped again.
+ * scratch_db.c - see scratch_db.h.
  */
 #include "bench/scratch_db.h"
 
@@ -133,7 +133,8 @@ int scratch_db_end(struct scratch_db *s, int rc, struct err *err)
 
     if (!dropped && rc == 0) {
         *err = drop_err;
-        rc = err_prefix(err, "all is measured, but %s could not be dropped", s->conf.database);
+        rc = err_prefix(err, "the measurement is complete, but %s could not be dropped",
+                        s->conf.database);
     } else if (!dropped && rc != ERR_DENIED) {
         memcpy(text, err->text, sizeof text);
         if (s->given)

@@ -1,7 +1,7 @@
 /*
  * spawn.c - processes: start, wait, count.
  *
- * Invariant: what is started dies or ends by itself when we are killed.
+ * Invariant: if this process is killed, what it started dies too, or ends by itself.
  */
 #include "bench/spawn.h"
 

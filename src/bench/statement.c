@@ -1,6 +1,5 @@
 /*
- * statement.c - what the server does in a second, measured with the very functions that dq and dqd
- * use.
+ * statement.c - how fast the server is, measured with the functions that dq and dqd use.
  */
 #include "bench/statement.h"
 
@@ -16,13 +15,14 @@
 #include "store/task_add.h"
 #include "store/task_array.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #define BODY_SIZE 100
-#define CHUNKS_MAX 25 /* some 30 MB of table */
+#define CHUNKS_MAX 25 /* about 30 MB of table */
 #define ADDS_MAX 50000
 #define CONNECTS_MAX 500 /* each leaves a port in TIME_WAIT */
 #define HOUR_MS INT64_C(3600000)
@@ -196,7 +196,7 @@ int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_
     int rc = 0;
 
     if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
-        return err_set(err, ERR_SYSTEM, "no random bytes");
+        return err_set(err, ERR_SYSTEM, "cannot get random bytes: %s", strerror(errno));
     for (size_t rounds = 0;
          rc == 0 && saw.found == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
         struct task_array won = {0};

@@ -1,7 +1,7 @@
 /*
  * stop.h - when a measure ends: its share of the time is over, or a signal asked for the end.
  *
- * What was being measured when a signal came is worth nothing: the verb fails then.
+ * A signal makes the verb fail: half a measurement is worth nothing.
  */
 #ifndef DQ_BENCH_STOP_H
 #define DQ_BENCH_STOP_H

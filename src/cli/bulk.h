@@ -1,5 +1,5 @@
 /*
- * bulk.h - `dq add --from`: tasks from a file, a line each, NDJSON or TSV.
+ * bulk.h - `dq add --from`: tasks from a file, one per line, NDJSON or TSV.
  */
 #ifndef DQ_CLI_BULK_H
 #define DQ_CLI_BULK_H
@@ -14,8 +14,8 @@ struct bulk_options {
     uint64_t skip; /* lines not to be added */
     bool dry_run;
 };
-/* Adds them all, chunk by chunk, and prints how many. The error of a bad line says what was added
- * before it and how to go on. */
+/* Adds them all, chunk by chunk, and prints how many. The error for a bad line says what was added
+ * before it and how to continue. */
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
     __attribute__((warn_unused_result));
 

@@ -14,7 +14,7 @@ enum cell_kind {
     CELL_NULL,     /* table "-", JSON null, TSV empty */
     CELL_TEXT,     /* text, UTF-8 */
     CELL_BYTES,    /* text, any bytes; JSON: NAME or NAME_base64 */
-    CELL_NUMBER,   /* number; `capped`: at least so many, "10000+" */
+    CELL_NUMBER,   /* number; `capped`: there may be more, "10000+" */
     CELL_BOOL,     /* number 0 or 1: "no", "yes" */
     CELL_REAL,     /* real */
     CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
@@ -45,7 +45,7 @@ struct cell_style {
     bool utc;       /* people are shown UTC instead of the local zone */
     int64_t now_at; /* for CELL_DUE */
 };
-/* For people: nothing in it moves a terminal's cursor. Cut at max columns where max > 0. `exact`:
+/* For people: nothing in it moves a terminal's cursor. Cut at max columns unless max is 0. `exact`:
  * instants with milliseconds and zone. */
 void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,
                     unsigned max, bool exact);

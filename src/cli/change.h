@@ -24,13 +24,14 @@ struct change_request {
     unsigned by_default;              /* of these, what a filter without --status means */
     const char *verb, *past;          /* "cancel", "cancelled" */
 };
-/* By the operands, or by the filter when there are none. Each id that cannot be changed is told in
- * a line of its own and makes the exit status 1; the others are changed. A filter that matches more
- * than one task asks, or wants -y where nobody can be asked. */
+/* Changes the tasks that the operands name or, without operands, those that match the filter. Each
+ * id that cannot be changed is reported on a line of its own, and the exit status is then 1; the
+ * others are changed. If a filter matches more than one task, asks for confirmation, or requires -y
+ * if there is no terminal. */
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
                struct err *err) __attribute__((warn_unused_result));
 
-/* Help that is the same for all of them. */
+/* Help that all of them share. */
 /* clang-format off */
 #define CHANGE_DETAILS                                                                                                           \
     "An id that does not exist or is in another state is reported, and the exit status is then 1; the others are processed. If " \

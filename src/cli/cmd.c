@@ -1,5 +1,5 @@
 /*
- * cmd.c - what the verbs share: configuration, connection, clock, ids, talk.
+ * cmd.c - what the verbs share: configuration, connection, clock, ids, messages.
  *
  * Invariant: a verb runs only after everything that its level names has been set up and checked.
  */
@@ -39,7 +39,7 @@ static unsigned stdout_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* -o, else the configured default where the verb knows it, else a table. */
+/* -o, else the configured default if the verb has that format, else a table. */
 static int choose_format(struct cmd_context *c, struct err *err)
 {
     if (c->output >= 0 && !(c->cmd->formats & OUT_BIT(c->output)))
@@ -98,7 +98,7 @@ const struct handlers *cmd_handlers(struct cmd_context *c)
 {
     struct err err = {0};
     if (!c->handlers && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
-        cmd_note(c, "cannot tell which handlers there are: %s", err.text);
+        cmd_note(c, "cannot read the handlers: %s", err.text);
     return c->handlers;
 }
 
@@ -194,7 +194,7 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
     return 0;
 }
 
-/* ---- talk ---- */
+/* ---- messages ---- */
 
 static void say_line(const char *prefix, const char *text, size_t len)
 {

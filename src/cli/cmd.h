@@ -1,6 +1,5 @@
 /*
- * cmd.h - a verb of dq: what it is called, what it takes, what it does; and what every verb is
- * given.
+ * cmd.h - a verb of dq: its name, arguments and action, and the context that every verb gets.
  *
  * Each cmd_VERB.c defines one struct cmd; the table in verbs.c lists them. Parsing, checking of
  * values, usage and help follow from the declaration alone.
@@ -27,7 +26,7 @@ enum cmd_type {
     CMD_CHOICE,   /* int, index into choices; -1 */
     CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
     CMD_INSTANT,  /* struct cmd_when; text NULL */
-    CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration: so long ago */
+    CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration before now */
 };
 
 struct cmd_option {
@@ -42,18 +41,18 @@ struct cmd_option {
 };
 #define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
 
-/* A time on the command line. What it means may depend on the database's clock, which is asked only
- * when it does. */
+/* A time on the command line. If its meaning depends on the current time, the database is asked for
+ * that. */
 struct cmd_when {
     const char *option; /* for messages */
     const char *text;
     bool ago;  /* a duration is meant backwards */
-    bool past; /* it must not be yet to come */
+    bool past; /* it must not be in the future */
 };
 
-/* how far things are set up before run is called; each includes those before it */
+/* what is set up before run is called; each level includes those before it */
 enum cmd_level {
-    CMD_NOTHING, /* run calls cmd_open itself where it wants more */
+    CMD_NOTHING, /* run calls cmd_open itself if it needs more */
     CMD_CONF,    /* the configuration is read */
     CMD_DB,      /* db is there, not yet connected */
     CMD_SCHEMA,  /* connected, and this dq works with the schema */
@@ -107,28 +106,28 @@ int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
     __attribute__((warn_unused_result));
 /* Whether the text of a time means something else tomorrow ("09:00", "+10m", "friday"). */
 bool cmd_time_is_relative(const char *text);
-/* The instant of an option; *ret_at is untouched when it was not given. */
+/* The instant of an option; *ret_at is untouched if the option was not given. */
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
                 struct err *err) __attribute__((warn_unused_result));
 /* The operands as task ids: in their order, or ascending and each once. *ret is heap memory. */
 int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
             struct err *err) __attribute__((warn_unused_result));
 
-/* After the commit of something that is due in so many milliseconds (0 or less: now, or not known):
- * wakes the dqd of this host, unless they look before that anyway. Best effort. */
+/* To be called after the commit of a task that is due in in_ms (0 or less: now, or not known).
+ * Wakes the dqd of this host, unless they poll before that anyway. Best effort. */
 void cmd_wake(const struct cmd_context *c, int64_t in_ms);
 
-/* The handlers file named by the configuration; NULL, after a note that says why, where this user
+/* The handlers file named by the configuration; NULL, after a note that says why, if this user
  * cannot read it. */
 const struct handlers *cmd_handlers(struct cmd_context *c);
 
-/* stderr, one line, made harmless. note: talk, dropped by -q. complain: "dq: VERB: ..." about one
- * of several things, and exit status 1. */
+/* One line on stderr, escaped. note: information, dropped by -q. complain: "dq: VERB: ..." about
+ * one of several tasks; sets exit status 1. */
 void cmd_note(const struct cmd_context *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void cmd_complain(struct cmd_context *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* What ended the program: "dq: VERB: text", or "dq: text" where there is no verb yet. */
+/* The error that ends the program: "dq: VERB: text", or "dq: text" if there is no verb yet. */
 void cmd_fail(const struct cmd_context *c, const struct err *err);
 /* Asks on the terminal, "text [y/N] ". True for yes. */
 bool cmd_ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

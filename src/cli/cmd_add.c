@@ -96,9 +96,8 @@ static const struct out_column columns[] = {
     {"result", NULL, false, 0, "added, kept or replaced", get_result},
 };
 
-/* How far ahead it is due. An account that may only insert is not told the database's clock: then
- * an --in has no instant, and an
- * --at no distance. */
+/* The time until it is due. An account that may only insert does not learn the database's clock:
+ * the instant of an --in and the distance of an --at are then unknown. */
 static int64_t distance(const struct add_values *v, const struct task_added *t)
 {
     return v->at.text && t->now_at != TASK_TIME_NONE ? t->expected_at - t->now_at : v->in_ms;

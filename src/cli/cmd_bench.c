@@ -1,6 +1,6 @@
 /*
  * cmd_bench.c - dq bench: how much this server and host can handle, and what limits it. src/bench
- * measures; this is what a user types and reads.
+ * measures; this file has the command line and the output.
  */
 #include "bench/bench.h"
 #include "bench/stop.h"
@@ -25,7 +25,7 @@ struct bench_values {
     bool clean;
 };
 
-/* ---- what is printed: for people a table of each kind of row, for programs one list */
+/* ---- printing: for people a table for each kind of row, for programs one list ---- */
 
 #define ROW ((const struct judge_row *)row)
 #define GETTER(name)                                                                               \
@@ -166,7 +166,7 @@ static void put_dropped(const struct cmd_context *c, size_t dropped)
     buf_done(&out);
 }
 
-/* ---- what is done */
+/* ---- running ---- */
 
 static int note_leftovers(struct cmd_context *c, struct scratch_db *s, struct err *err)
 {

@@ -64,8 +64,8 @@ static int each_task(const struct task *t, void *arg)
     return out_failed();
 }
 
-/* Which columns, in the order of the table where none are asked for: rows for people are short, for
- * programs complete. */
+/* The default columns, in the order of the table: short rows for people, complete ones for
+ * programs. */
 static int begin_output(struct cmd_context *c, const struct list_values *v, struct out **ret,
                         struct err *err)
 {

@@ -20,7 +20,7 @@ struct pause_values {
     const char *reason;
 };
 
-/* "user@host"; behind sudo the one who called it. */
+/* "user@host"; under sudo the user who called it. */
 static char *who(void)
 {
     char host[256] = "";
@@ -30,8 +30,8 @@ static char *who(void)
     return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
 }
 
-/* A tag as dq add takes it, or one that an application has given its tasks: of other names a * is a
- * glob, and a blank a slip, and the pause would be one of nothing. */
+/* Accepts a tag that dq add would accept, or one that tasks of an application have. In other names
+ * a * is a glob and a blank a typing error, and the pause would have no effect. */
 static int check(struct cmd_context *c, const char *tag, struct err *err)
 {
     struct tag_info *tags;

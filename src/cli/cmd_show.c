@@ -24,7 +24,7 @@ struct show_values {
     bool full;
 };
 
-struct shown { /* one task and what is known around it */
+struct shown { /* one task and what belongs to it */
     struct task task;
     struct task_attempt *attempts;
     size_t attempt_count;
@@ -107,7 +107,7 @@ GETTER(output)
 static const struct out_column attempt_columns[] = {
     {"attempt", NULL, true, 0, "number", get_attempt},
     {"started", "start_time", false, 0, "when its handler was started", get_start},
-    {"finished", "finish_time", false, 0, "when it ended", get_finish},
+    {"finished", "finish_time", false, 0, "when the handler ended", get_finish},
     {"took", "took_ms", true, 0, "how long it took", get_took},
     {"outcome", NULL, false, 0, "how it ended", get_outcome},
     {"exit", "exit_code", true, 0, "exit status", get_exit},

@@ -72,7 +72,7 @@ GETTER(reason)
     cell_set_text(ret, TAG->pause_reason);
 }
 
-/* arg: the handlers, NULL where they are not known. */
+/* arg: the handlers, NULL if they are not known. */
 static void get_handler(const void *row, const void *arg, struct cell *ret)
 {
     const struct handlers *h = arg;
@@ -93,7 +93,7 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
     }
 }
 
-/* The first one is what people see as "paused"; programs get what is behind it. */
+/* People get the first one, "paused"; programs get the others, too. */
 static const struct out_column columns[] = {
     {"paused", NULL, false, 0, "", get_pause},
     {"tag", NULL, false, OUT_NARROW, "", get_tag},

@@ -1,8 +1,8 @@
 /*
  * cmd_wait.c - dq wait: until tasks are finished, as `wait` does for jobs of a shell.
  *
- * Invariant: it ends when every task is finished or gone, or when the time is up, and a database
- * that is away for a while only makes it wait longer.
+ * Invariant: it ends when every task is finished or gone, or when the time is up, and if the
+ * database is unavailable for a while it only waits longer.
  */
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
@@ -33,7 +33,7 @@ struct waiting {
     size_t next, kept;
 };
 
-/* The handler's own status where there is one. */
+/* The handler's own status if it has one. */
 static int status_of(const struct task *t)
 {
     if (t->status == TASK_DONE)
@@ -70,7 +70,7 @@ static int each_task(const struct task *t, void *arg)
     return 0;
 }
 
-/* One look at all that are not finished. When it breaks off, those that it did not reach stay. */
+/* One look at all that are not finished. If it fails, the tasks that it did not reach stay. */
 static int look(struct waiting *w, struct err *err)
 {
     struct task_filter f = {.ids = w->ids,
@@ -118,7 +118,7 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
             nap_ms = left_ms;
         nanosleep(&(struct timespec){nap_ms / 1000, nap_ms % 1000 * 1000000}, NULL);
         nap_ms = nap_ms * 3 / 2 + 1 < NAP_MAX_MS ? nap_ms * 3 / 2 + 1 : NAP_MAX_MS;
-        if (out_flush(err) < 0) /* rows of finished tasks are of use now */
+        if (out_flush(err) < 0) /* readers want the rows of finished tasks now */
             return ERR_SYSTEM;
     }
 }

@@ -37,7 +37,7 @@ void infile_done(struct infile *l)
     buf_done(&l->data);
 }
 
-/* More bytes behind data; sets ended where there are none. */
+/* Reads more bytes behind data; sets ended if there are none. */
 static int infile_fill(struct infile *l, struct err *err)
 {
     if (l->start > 0) {

@@ -22,7 +22,7 @@ struct infile {
     uint64_t size;         /* of the file; 0: not known */
     bool ended;
 };
-/* path "-" is stdin. ERR_DATA when it cannot be read. infile_done is fine after a failure. */
+/* path "-" is stdin. ERR_DATA if it cannot be read. infile_done is fine after a failure. */
 int infile_open(struct infile *l, const char *path, struct err *err)
     __attribute__((warn_unused_result));
 void infile_done(struct infile *l);

@@ -1,9 +1,8 @@
 /*
  * option.c - the command line, by the tables of options.
  *
- * getopt_long cuts it up; what a word means, whether its value is allowed and what is said about a
- * wrong one is decided here, in the same way for every verb. Nothing is asked and nothing is
- * changed before the whole line is known to be right.
+ * getopt_long cuts it up; this file decides what a word means and whether its value is allowed, in
+ * the same way for every verb. The database is not asked before the whole line has been checked.
  */
 #include "cli/option.h"
 
@@ -103,7 +102,7 @@ static int unknown_long(const struct grammar *g, const char *arg, struct err *er
     return rc;
 }
 
-/* What getopt could not take: found is '?' or ':'. */
+/* Reports what getopt refused: found is '?' or ':'. */
 static int grammar_refuse(const struct grammar *g, int found, char **argv, struct err *err)
 {
     size_t i = grammar_index(g, optopt);
@@ -185,8 +184,8 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
     return 0;
 }
 
-/* A time that needs no clock is checked at once, so that a wrong one is told before a connection is
- * made. */
+/* A time that needs no clock is checked at once, so that an invalid one is reported before a
+ * connection is made. */
 static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret,
                       struct err *err)
 {
@@ -231,7 +230,7 @@ static int option_set(const struct cmd_option *o, void *base, const char *text, 
     }
     if (rc < 0) {
         err_prefix(err, "--%s", o->name);
-        /* on the command line a malformed value is wrong use, not wrong data */
+        /* on the command line a malformed value is a usage error, not bad data */
         err->code = ERR_USAGE;
         return ERR_USAGE;
     }

@@ -2,7 +2,8 @@
  * out.c - rows in five formats.
  *
  * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is
- * well-formed and TSV has one line a row. Nothing is kept but the first OUT_AHEAD rows of a table.
+ * well-formed and TSV has one line a row. Only the first OUT_AHEAD rows of a table are kept in
+ * memory.
  */
 #include "cli/out.h"
 
@@ -19,8 +20,7 @@
 
 const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
 
-/* To how many columns texts are cut: all of them to the first, before one is cut to the second,
- * which still says something. */
+/* The widths to which texts are cut: all of them to the first before any is cut to the second. */
 static const size_t cut_least[] = {8, 5};
 
 struct piece { /* one cell of a table that waits for its width */
@@ -107,8 +107,8 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
-/* Takes what is too wide for the terminal from the columns that may be cut, the last one first;
- * each keeps `least`. */
+/* Narrows the columns that may be cut until the table fits the terminal, the last one first; each
+ * keeps `least`. */
 static void table_shrink(struct out *o, size_t least)
 {
     size_t total = 2 * (o->count - 1);

@@ -25,13 +25,13 @@ enum out_format { OUT_TABLE, OUT_JSON, OUT_NDJSON, OUT_TSV, OUT_ID, OUT_FORMAT_C
 #define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
 extern const char *const out_format_names[]; /* index = format, NULL-terminated */
 
-#define OUT_NARROW UINT_MAX /* as max: cut only where a terminal is narrow */
+#define OUT_NARROW UINT_MAX /* as max: cut only if the terminal is narrow */
 
 struct out_column {
     const char *name; /* of the column, as in --columns; upper case in the heading */
-    const char *json; /* member name where it differs, or NULL */
+    const char *json; /* member name if it differs, or NULL */
     bool right;       /* numbers: aligned to the right */
-    /* a table cuts it at so many columns, or at fewer where a terminal is narrow; 0: never */
+    /* a table cuts it at this width, or at less if the terminal is narrow; 0: never */
     unsigned max;
     const char *help; /* one line */
     void (*get)(const void *row, const void *arg, struct cell *ret);
@@ -46,13 +46,13 @@ struct out_style {
 };
 
 /* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes
- * to the getters. OUT_ID prints table[0] alone. ERR_USAGE for a name that is not in the table. */
+ * to the getters. OUT_ID prints table[0] alone. ERR_USAGE if a name is not in the table. */
 struct out;
 int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
             size_t count, const char *names, const void *arg, struct err *err)
     __attribute__((warn_unused_result));
 void out_row(struct out *o, const void *row);
-void out_free(struct out *o); /* writes what is pending and the end of the output; NULL is fine */
+void out_free(struct out *o); /* writes pending rows and the end of the output; NULL is fine */
 
 /* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
  * as in out_new (JSON: always all). */

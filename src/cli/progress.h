@@ -1,6 +1,5 @@
 /*
- * progress.h - one line on a terminal's stderr that says how far something is; nothing where stderr
- * is no terminal.
+ * progress.h - a line on stderr that shows progress; nothing if stderr is not a terminal.
  */
 #ifndef DQ_CLI_PROGRESS_H
 #define DQ_CLI_PROGRESS_H
@@ -17,7 +16,7 @@ void progress_init(struct progress *p, bool quiet, const char *what);
 /* count things are done, which is `fraction` of all (0..1; negative: not known). Redraws at most
  * ten times a second. */
 void progress_show(struct progress *p, uint64_t count, double fraction);
-/* The same for work of many kinds: what is being done now instead of a count. Always redraws. */
+/* The same for work of several kinds: shows the current one instead of a count. Always redraws. */
 void progress_phase(struct progress *p, const char *what, double fraction);
 void progress_clear(struct progress *p); /* before anything else goes to stderr */
 int64_t progress_elapsed_ms(const struct progress *p);

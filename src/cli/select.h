@@ -1,6 +1,6 @@
 /*
- * select.h - the options by which list, cancel, retry, ... choose tasks; the same names and
- * meanings everywhere.
+ * select.h - the options with which list, cancel, retry and others select tasks; they have the same
+ * names and meanings everywhere.
  */
 #ifndef DQ_CLI_SELECT_H
 #define DQ_CLI_SELECT_H

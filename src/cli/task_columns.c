@@ -1,5 +1,5 @@
 /*
- * task_columns.c - one function a column.
+ * task_columns.c - see task_columns.h. One function for each column.
  */
 #include "cli/task_columns.h"
 

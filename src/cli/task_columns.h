@@ -7,7 +7,7 @@
 #include "base/task.h"
 #include "cli/out.h"
 
-/* Rows are struct task. The last column is `body`: it is there only where bodies were loaded. */
+/* Rows are struct task. The last column is `body`: it is set only if bodies were loaded. */
 extern const struct out_column task_columns[];
 extern const size_t task_column_count;
 

@@ -93,7 +93,7 @@ const size_t conf_key_count = KEY_COUNT;
 struct ini {
     const char *file;         /* as it was named: goes into messages */
     char *dir;                /* of the file: where relative paths begin */
-    const char *pos, *end;    /* what is left of the text */
+    const char *pos, *end;    /* the text that is still to be read */
     unsigned line;            /* of the line that inih works on */
     unsigned seen[KEY_COUNT]; /* the line of each key; 0: not given */
     struct conf *conf;
@@ -257,7 +257,7 @@ static int fail_unknown_key(struct ini *s, const char *section, const char *name
     return fail(s, s->line, "unknown key \"%s\" in [%s]; dq.ini(5) lists the keys", name, section);
 }
 
-/* Called by inih for every KEY = VALUE; 0 tells it that the pair is wrong. */
+/* Called by inih for every KEY = VALUE; 0 says that the pair is wrong. */
 static int take_pair(void *user, const char *section, const char *name, const char *value)
 {
     struct ini *s = user;

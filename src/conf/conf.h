@@ -2,9 +2,9 @@
  * conf.h - the settings of dq and dqd, read from an INI file.
  *
  * Which file: the one named (--config), else $DQ_CONFIG, else $XDG_CONFIG_HOME/dq/dq.ini (or
- * ~/.config/dq/dq.ini), else /etc/dq/dq.ini. A file that somebody other than root or the reading
- * user owns, or that group or others can write, is refused. A setting `poll_interval` of section
- * [dqd] is the field dqd.poll_interval_ms, one row of conf_keys, and one heading in dq.ini(5).
+ * ~/.config/dq/dq.ini), else /etc/dq/dq.ini. The file must belong to root or to the reading user,
+ * and neither group nor others may write it. A setting `poll_interval` of section [dqd] is the
+ * field dqd.poll_interval_ms, one row of conf_keys, and one heading in dq.ini(5).
  */
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
@@ -46,7 +46,7 @@ struct conf_dqd {
     int slots;                /* handler processes at a time */
     int64_t poll_interval_ms; /* how often to look for work that no wake-up announced */
     int64_t lease_ms;         /* a silent owner loses its tasks after this */
-    int64_t heartbeat_ms;     /* how often a poller says that it lives */
+    int64_t heartbeat_ms;     /* how often a poller reports that it is alive */
     int64_t steal_after_ms;   /* others' share of a tag is taken when overdue by this */
     int64_t drain_timeout_ms; /* after SIGTERM, running handlers get this long */
     int claim_batch;          /* most tasks in one claim */

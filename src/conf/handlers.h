@@ -24,7 +24,7 @@ struct handler {
     char *run;   /* a shell line; NULL when argv is given */
     char **argv; /* exec'd directly, NULL-terminated; NULL when run is given */
     char *shell; /* absolute path, default /bin/sh: started as SHELL -c RUN */
-    /* 1: one task a process, body on stdin; more: up to so many, JSON lines */
+    /* 1: one task per process, body on stdin; more: up to this many, as JSON lines */
     int batch;
     int64_t timeout_ms;    /* of one process; default 60 s */
     int64_t kill_grace_ms; /* from TERM to KILL; default 5 s */
@@ -42,7 +42,7 @@ struct handler {
     /* exit statuses that are never retried; default 64 65 70 76 77 78 100 112 */
     bool permanent_exit[256];
     enum handler_expiry on_lease_expiry;
-    unsigned line; /* where it stands in the file */
+    unsigned line; /* of the file */
 };
 
 struct handlers {

@@ -1,9 +1,9 @@
 /*
- * handlers_keys.c - what each key of a handler means: one setter and one row of HANDLER_KEYS a key.
+ * handlers_keys.c - what each key of a handler means: one setter and one row of HANDLER_KEYS for
+ * each key.
  *
  * Invariant: a setter that returns 0 has replaced the whole value (env: each variable given) and
- * left nothing half set that handlers_free would not free; every limit of the manual stands in this
- * file.
+ * left nothing half set that handlers_free would not free; this file has every limit of the manual.
  */
 #include "conf/handlers_keys.h"
 
@@ -172,12 +172,12 @@ static int set_shell(const struct handlers_loader *l, const struct key *key,
     if (rc != 0)
         return rc;
     if (*text != '/')
-        return handlers_fail(l, value, "shell: \"%s\" must be an absolute path, as /bin/bash",
+        return handlers_fail(l, value, "shell: \"%s\" must be an absolute path, such as /bin/bash",
                              text);
     return set_path(l, key, value, h);
 }
 
-/* A look-up that fails is taken for an account: the start of its handlers will report it. */
+/* If the look-up fails, the account is assumed to exist: the start of a handler will report it. */
 static bool there_is_account(const char *name)
 {
     struct passwd entry, *found = NULL;
@@ -216,7 +216,8 @@ static int set_retry(const struct handlers_loader *l, const struct key *key,
     if (value->kind == HANDLERS_NODE_SCALAR && strcmp(value->text, "never") == 0)
         return 0;
     if (value->kind != HANDLERS_NODE_LIST)
-        return handlers_fail(l, value, "retry is a list of durations, as [5s, 1m, 10m], or never");
+        return handlers_fail(l, value,
+                             "retry must be a list of durations, such as [5s, 1m, 10m], or never");
     if (value->count > RETRY_STEPS_MAX)
         return handlers_fail(l, value, "retry has %zu steps, %d are allowed", value->count,
                              RETRY_STEPS_MAX);
@@ -264,7 +265,8 @@ static int set_env(const struct handlers_loader *l, const struct key *key,
                    const struct handlers_node *value, struct handler *h)
 {
     if (value->kind != HANDLERS_NODE_MAP)
-        return handlers_fail(l, value, "%s is a mapping of variables, as {NAME: value}", key->name);
+        return handlers_fail(l, value, "%s must be a mapping of variables, such as {NAME: value}",
+                             key->name);
     for (size_t i = 0; i < value->count; i++) {
         const struct handlers_node *name = &value->items[2 * i], *text = &value->items[2 * i + 1];
         size_t len =
@@ -302,8 +304,8 @@ static int set_umask(const struct handlers_loader *l, const struct key *key,
     size_t digits = strspn(text, "01234567");
     long mask = strtol(text, NULL, 8);
     if (digits == 0 || digits > 4 || text[digits] != '\0' || mask > 0777)
-        return handlers_fail(l, value,
-                             "umask: \"%s\" is not an octal mask; give 000 to 777, as 027", text);
+        return handlers_fail(
+            l, value, "umask: \"%s\" is not an octal mask; give 000 to 777, such as 027", text);
     h->umask = (int)mask;
     return 0;
 }
@@ -323,7 +325,8 @@ static int set_output_limit(const struct handlers_loader *l, const struct key *k
                                                   : 0;
     if (digits == 0 || digits > 9 || factor == 0)
         return handlers_fail(
-            l, value, "output_limit: \"%s\" is not a size; give bytes, or use k or m, as 8k", text);
+            l, value, "output_limit: \"%s\" is not a size; give bytes, or use k or m, such as 8k",
+            text);
     int64_t bytes = atoll(text) * factor;
     if (bytes > OUTPUT_MAX)
         return handlers_fail(l, value, "output_limit: %s is out of range; give 0 to 1m", text);
@@ -335,7 +338,8 @@ static int set_permanent_exit(const struct handlers_loader *l, const struct key 
                               const struct handlers_node *value, struct handler *h)
 {
     if (value->kind != HANDLERS_NODE_LIST)
-        return handlers_fail(l, value, "%s is a list of exit statuses, as [64, 65]; [] for none",
+        return handlers_fail(l, value,
+                             "%s must be a list of exit statuses, such as [64, 65]; [] for none",
                              key->name);
     memset(h->permanent_exit, 0, sizeof h->permanent_exit);
     for (size_t i = 0; i < value->count; i++) {

@@ -40,7 +40,7 @@ static int read_defaults(const struct handlers_loader *l, const struct handlers_
     if (map->kind == HANDLERS_NODE_SCALAR && map->is_null)
         return 0;
     if (map->kind != HANDLERS_NODE_MAP)
-        return handlers_fail(l, map, "defaults is a mapping of keys, as timeout: 60s");
+        return handlers_fail(l, map, "defaults must be a mapping of keys, such as timeout: 60s");
     return handlers_keys_read(l, map, true, h);
 }
 
@@ -71,8 +71,8 @@ static int read_handlers(const struct handlers_loader *l, const struct handlers_
     if (map->kind == HANDLERS_NODE_SCALAR && map->is_null)
         return 0;
     if (map->kind != HANDLERS_NODE_MAP)
-        return handlers_fail(l, map,
-                             "handlers is a mapping from tags, as mail.welcome: {run: COMMAND}");
+        return handlers_fail(
+            l, map, "handlers must be a mapping from tags, such as mail.welcome: {run: COMMAND}");
     ret->items = mem_zero(map->count + 1, sizeof *ret->items);
     for (size_t i = 0; i < map->count; i++) {
         ret->count = i + 1;

@@ -21,7 +21,7 @@
 struct reader {
     yaml_parser_t parser;
     const char *file;
-    const char *text; /* what is parsed, for places that libyaml gives as an offset */
+    const char *text; /* for places that libyaml gives as an offset */
     size_t len;
     struct err *err;
 };
@@ -37,8 +37,8 @@ __attribute__((format(printf, 4, 5))) static int fail(const struct reader *r, si
     return ERR_CONFIG;
 }
 
-/* libyaml's most frequent complaints in the words of somebody who has the file open. at_start: the
- * fault is where the thing that libyaml was in the middle of begins, not where it noticed. */
+/* The most frequent errors of libyaml, in words that help to correct the file. at_start: report the
+ * place where the construct begins, not where libyaml noticed the error. */
 static const struct advice {
     const char *problem, *context, *text;
     bool at_start;

@@ -1,5 +1,5 @@
 /*
- * handlers_yaml.h - a YAML text as a small tree whose nodes know where they stand. Private to
+ * handlers_yaml.h - a YAML text as a small tree whose nodes have line and column. Private to
  * src/conf.
  *
  * The plain part of YAML only: one document of mappings, lists and scalars. Aliases, anchors, tags,

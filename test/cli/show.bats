@@ -112,6 +112,6 @@ END
     echo 'handlers: [' >"$DQ_HANDLERS"
     run dq show "$id"
     [ "$status" -eq 0 ]
-    [[ $output == *'cannot tell which handlers there are: '* ]]
+    [[ $output == *'cannot read the handlers: '* ]]
     [[ $output != *'no handler for its tag'* ]]
 }

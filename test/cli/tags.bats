@@ -83,7 +83,7 @@ task()
     echo 'nonsense: [' >"$DQ_HANDLERS"
     run dq tags -o tsv
     [ "$status" -eq 0 ]
-    [[ $output == *'cannot tell which handlers there are'* ]]
+    [[ $output == *'cannot read the handlers'* ]]
 }
 
 @test 'counts stop at 10,000 unless --exact is given' {
