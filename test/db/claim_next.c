@@ -18,8 +18,7 @@ static int64_t due_of(uint64_t id)
 
 static int64_t statements(void)
 {
-    return number(db, "SELECT SUM(variable_value) FROM information_schema.session_status"
-                      " WHERE variable_name IN ('COM_SELECT', 'COM_UPDATE')");
+    return session_status(db, "IN ('Com_select', 'Com_update')");
 }
 
 /* It is left alone, even if another session has it locked. */

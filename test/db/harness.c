@@ -131,20 +131,25 @@ const char *numbers(unsigned n)
     return table.data;
 }
 
-int64_t reads(struct db *d)
+int64_t session_status(struct db *d, const char *where)
 {
     struct buf sql = BUF_INIT;
     struct db_rows *rows;
     int64_t sum = 0;
 
-    buf_str(&sql, "SHOW SESSION STATUS LIKE 'Handler_read%'");
+    buf_printf(&sql, "SHOW SESSION STATUS WHERE variable_name %s", where);
     ok(db_query(d, &sql, 2, false, &rows, &err));
     buf_done(&sql);
     while (ok(db_rows_next(rows, &err)) == 1)
-        if (strcmp(db_text(rows, 0, NULL), "Handler_read_rnd_deleted"))
-            sum += db_i64(rows, 1, 0);
+        sum += db_i64(rows, 1, 0);
     db_rows_free(rows);
     return sum;
+}
+
+int64_t reads(struct db *d)
+{
+    return session_status(d,
+                          "LIKE 'Handler%read%' AND variable_name <> 'Handler_read_rnd_deleted'");
 }
 
 uint64_t add(const char *tag, const char *key, int64_t delay_ms)

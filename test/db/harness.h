@@ -59,6 +59,8 @@ int64_t number(struct db *d, const char *fmt, ...)
 /* A derived table with the numbers 1 to n in its column seq, valid until the next call: only
  * MariaDB has tables of numbers, and the limits of recursion differ. */
 const char *numbers(unsigned n);
+/* The sum of the session's counters of which "variable_name WHERE" is true. */
+int64_t session_status(struct db *d, const char *where);
 /* How many index entries and rows the session has read so far: the sum of Handler_read_%. */
 int64_t reads(struct db *d);
 
