@@ -2,7 +2,7 @@
 -- compat: 1
 --
 -- `dq init` applies these files in order; `dq init --print-sql` prints them for a DBA. Statements end with ";" at the end of a
--- line. Every statement can be run again: a migration that broke off is simply repeated. `compat` is the oldest schema number
+-- line. A migration that broke off is continued: `dq init` leaves out what has been done. `compat` is the oldest schema number
 -- whose programs work with the tables that this migration leaves.
 -- All times are DATETIME(3) in UTC and are compared with UTC_TIMESTAMP(3) only.
 
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS dq_meta (
 -- An application may insert tasks itself, inside its own transaction:
 --   INSERT INTO dq_task (tag, message_body, expected_time, create_time)
 --   VALUES ('order.cancel-unpaid', ?, UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE, UTC_TIMESTAMP(3));
--- with a key: also task_key and live = 1.
+-- with a key: also task_key. `live` is then 1 by itself (migration 3).
 CREATE TABLE IF NOT EXISTS dq_task (
   id bigint unsigned NOT NULL AUTO_INCREMENT,
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'picks the handler',

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/param.h>
 
+#define STATEMENT_TIMEOUT_MS (3600 * 1000) /* an index of a very large table takes its time */
+
 struct init_values {
-    bool print_sql;
+    bool print_sql, plan;
 };
 
 /* For a DBA: each migration, and the statements that record it. first: the number to begin with. */
@@ -28,6 +30,74 @@ static int print_sql(const struct cmd_context *c, struct err *err)
     return 0;
 }
 
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
+#define STEP ((const struct schema_migrate_step *)row)
+
+GETTER(migration)
+{
+    cell_set_text(ret, STEP->migration);
+}
+
+GETTER(table)
+{
+    cell_set_text(ret, STEP->table);
+}
+
+GETTER(rows)
+{
+    cell_set_number(ret, (uint64_t)STEP->rows);
+}
+
+GETTER(touched)
+{
+    cell_set_number(ret, (uint64_t)STEP->touched);
+}
+
+/* By what a statement of a migration may be: see schema_shape.h. */
+GETTER(waits)
+{
+    (void)row;
+    ret->kind = CELL_BOOL;
+}
+
+GETTER(statement)
+{
+    cell_set_text(ret, STEP->statement);
+}
+
+static const struct out_column columns[] = {
+    {"migration", NULL, false, 0, "", get_migration},
+    {"table", NULL, false, 0, "", get_table},
+    {"rows", NULL, true, 0, "", get_rows},
+    {"touched", NULL, true, 0, "", get_touched},
+    {"writers_wait", NULL, false, 0, "", get_waits},
+    {"statement", NULL, false, 0, "", get_statement},
+};
+
+static void print_step(const struct schema_migrate_step *s, void *arg)
+{
+    out_row(arg, s);
+}
+
+static int print_plan(struct cmd_context *c, struct err *err)
+{
+    struct out *out;
+    int from = 0;
+
+    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = schema_migrate_plan(c->db, print_step, out, &from, err);
+    if (rc < 0)
+        return rc;
+    out_free(out);
+    if (from >= schema_latest)
+        cmd_note(c, "schema version %d: nothing to do", from);
+    return 0;
+}
+
 static void say_applied(const struct schema_migration *m, void *arg)
 {
     cmd_note(arg, "applied %s", m->name);
@@ -41,7 +111,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_sql(c, err);
     if (c->operand_count > 0)
         return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq init", c->operands[0]);
-    int rc = cmd_open(c, CMD_DB, err);
+    int rc = cmd_open(c, CMD_CONF, err);
+    if (rc < 0)
+        return rc;
+    c->conf->mysql.read_timeout_ms = MAX(c->conf->mysql.read_timeout_ms, STATEMENT_TIMEOUT_MS);
+    rc = cmd_open(c, CMD_DB, err);
+    if (rc == 0 && v->plan)
+        return print_plan(c, err);
     if (rc == 0)
         rc = schema_migrate(c->db, say_applied, c, &from, err);
     if (rc < 0)
@@ -64,16 +140,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"print-sql", 0, CMD_FLAG, offsetof(struct init_values, print_sql), NULL,
      "print the SQL for a DBA to run, from migration N on (default: all)", NULL, 0},
+    {"plan", 0, CMD_FLAG, offsetof(struct init_values, plan), NULL,
+     "print what would be done and what it costs, and change nothing", NULL, 0},
 };
 
 const struct cmd cmd_init = {
     .name = "init",
     .group = "setup",
     .summary = "create the tables, or upgrade them; never destroys data",
-    .usage = "\n--print-sql [N]",
+    .usage = "\n--plan\n--print-sql [N]",
     .details =
-        "Can be run at any time, also several times at once. Creates the database if it does not exist and the account may "
-        "create it.",
+        "Can be run at any time, also several times at once, while dq and dqd of this and of the previous version work. What "
+        "was interrupted is continued by the next run. Creates the database if it does not exist and the account may create it.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct init_values),
     .max_operands = 1,

@@ -44,6 +44,11 @@ GETTER(last_seen)
     cell_set_time(ret, POLLER->last_seen_at);
 }
 
+GETTER(version)
+{
+    cell_set_text(ret, POLLER->version);
+}
+
 GETTER(alive)
 {
     ret->kind = CELL_BOOL;
@@ -59,6 +64,7 @@ static const struct out_column columns[] = {
     {"running", NULL, true, 0, "", get_running},
     {"started", "start_time", false, 0, "", get_started},
     {"last_seen", "last_seen_time", false, 0, "", get_last_seen},
+    {"version", NULL, false, 0, "", get_version},
     {"alive", NULL, false, 0, "", get_alive},
 };
 

@@ -1,50 +1,134 @@
 /*
- * cmd_version.c - dq version: of dq, of the client library, and with -v of the server.
+ * cmd_version.c - dq version: of dq, of the client library, and with -v of what is out there: the
+ * server, the schema, the live dqds.
  */
 #include "cli/verbs.h"
 #include "store/db_connect.h"
+#include "store/poller_store.h"
+#include "store/schema.h"
 
-static void get_dq(const void *row __attribute__((unused)), const void *arg __attribute__((unused)),
-                   struct cell *ret)
+#include <string.h>
+
+struct versions {
+    const char *server; /* NULL: not asked */
+    struct schema_range schema;
+    struct buf dqds; /* empty: not known */
+};
+
+#define VERSIONS ((const struct versions *)row)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
+
+GETTER(dq)
 {
+    (void)row;
     cell_set_text(ret, PACKAGE_VERSION);
 }
 
-static void get_client(const void *row __attribute__((unused)),
-                       const void *arg __attribute__((unused)), struct cell *ret)
+GETTER(client)
 {
+    (void)row;
     cell_set_text(ret, db_client());
 }
 
-static void get_server(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+GETTER(schema)
 {
-    const struct cmd_context *c = row;
-    if (c->db)
-        cell_set_text(ret, db_server(c->db));
+    (void)row;
+    cell_set_number(ret, (uint64_t)schema_latest);
+}
+
+GETTER(server)
+{
+    cell_set_text(ret, VERSIONS->server);
+}
+
+GETTER(schema_version)
+{
+    if (VERSIONS->schema.version)
+        cell_set_number(ret, (uint64_t)VERSIONS->schema.version);
+}
+
+GETTER(schema_compat)
+{
+    if (VERSIONS->schema.compat)
+        cell_set_number(ret, (uint64_t)VERSIONS->schema.compat);
+}
+
+GETTER(dqds)
+{
+    if (VERSIONS->dqds.len)
+        cell_set_text(ret, VERSIONS->dqds.data);
 }
 
 static const struct out_column columns[] = {
     {"dq", NULL, false, 0, "", get_dq},
     {"client", NULL, false, 0, "", get_client},
+    {"schema", NULL, false, 0, "", get_schema},
     {"server", NULL, false, 0, "", get_server},
+    {"schema_version", NULL, false, 0, "", get_schema_version},
+    {"schema_compat", NULL, false, 0, "", get_schema_compat},
+    {"dqds", NULL, false, 0, "", get_dqds},
 };
+
+static const char *version_of(const struct poller_info *p)
+{
+    return p->version ? p->version : "unknown";
+}
+
+/* "2 of 0.2.0, 1 of 0.1.0", in the order in which they come. */
+static void put_dqds(struct buf *b, const struct poller_info *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t same = 0, before = 0;
+        for (size_t j = 0; p[i].alive && j < count; j++) {
+            bool is_same = p[j].alive && !strcmp(version_of(&p[i]), version_of(&p[j]));
+            same += is_same;
+            before += is_same && j < i;
+        }
+        if (same && !before)
+            buf_printf(b, "%s%zu of %s", b->len ? ", " : "", same, version_of(&p[i]));
+    }
+    if (!b->len)
+        buf_str(b, "none");
+}
+
+/* What the schema, or the account, does not show is left open. */
+static int ask(struct cmd_context *c, struct versions *v, struct err *err)
+{
+    struct poller_info *pollers;
+    size_t count;
+
+    int rc = cmd_open(c, CMD_DB, err);
+    if (rc == 0)
+        rc = db_connect(c->db, err);
+    if (rc < 0)
+        return rc;
+    v->server = db_server(c->db);
+    if (schema_read(c->db, &v->schema, NULL) == 0 &&
+        poller_store_list(c->db, &pollers, &count, NULL) == 0) {
+        put_dqds(&v->dqds, pollers, count);
+        poller_store_free(pollers, count);
+    }
+    return 0;
+}
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
-    if (c->verbose) {
-        int rc = cmd_open(c, CMD_DB, err);
-        if (rc == 0)
-            rc = db_connect(c->db, err);
-        if (rc < 0)
-            return rc;
-    }
-    return out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, c, NULL, err);
+    struct versions v = {.dqds = BUF_INIT};
+
+    int rc = c->verbose ? ask(c, &v, err) : 0;
+    if (rc == 0)
+        rc =
+            out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, &v, NULL, err);
+    buf_done(&v.dqds);
+    return rc;
 }
 
 const struct cmd cmd_version = {
     .name = "version",
     .group = "setup",
-    .summary = "print the version of dq and its client library; -v: of the server",
+    .summary = "print the version of dq; -v: also of the server, the schema, the dqds",
     .usage = "",
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -38,6 +38,8 @@ struct fault {
 #define READ_ONLY "the server is read-only at the moment"
 #define TRY_AGAIN "another session was changing the same rows: try again"
 #define LOCKED "a row is locked by an open transaction of another session"
+#define OFFLINE_ONLY                                                                               \
+    "this server can change the table only while nobody writes to it: see doc/upgrading"
 #define BAD_DATA "the server refused a value as malformed or out of range"
 
 /* clang-format off */
@@ -124,6 +126,8 @@ static const struct fault faults[] = {
     {1820, ERR_DENIED, DROP, NEW_PASSWORD},                            /* ER_MUST_CHANGE_PASSWORD */
     {1835, ERR_LOST, DROP, "the connection broke"},                    /* ER_MALFORMED_PACKET */
     {1836, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_READ_ONLY_MODE */
+    {1845, ERR_STATE, SERVER_TEXT, OFFLINE_ONLY},                      /* ER_ALTER_OPERATION_NOT_SUPPORTED */
+    {1846, ERR_STATE, SERVER_TEXT, OFFLINE_ONLY},                      /* ER_ALTER_OPERATION_NOT_SUPPORTED_REASON */
     {1862, ERR_DENIED, DROP, NEW_PASSWORD},                            /* ER_MUST_CHANGE_PASSWORD_LOGIN */
     {1873, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                    /* ER_ACCESS_DENIED_CHANGE_USER_ERROR */
     {1874, ERR_UNAVAILABLE, DROP, READ_ONLY},                          /* ER_INNODB_READ_ONLY */

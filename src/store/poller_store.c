@@ -23,17 +23,18 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const char 
 
     buf_str(
         &sql,
-        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after) VALUES (");
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
     db_put_text(&sql, mode);
-    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ")", slots, running,
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",", slots, running,
                stale_after_ms);
+    db_put_text(&sql, PACKAGE_VERSION);
     buf_printf(
         &sql,
-        " ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
+        ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
         slots, running, stale_after_ms);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
@@ -120,6 +121,7 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                \
     X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))           \
     X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0)) \
+    X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))        \
     X(LIVES, ALIVE, p->alive = db_u64(r, LIVES) == 1)
 /* clang-format on */
 enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
@@ -173,6 +175,6 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
 void poller_store_free(struct poller_info *p, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(p[i].host);
+        free(p[i].host), free(p[i].version);
     free(p);
 }

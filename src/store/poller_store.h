@@ -17,6 +17,7 @@ struct poller_info {
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
+    char *version;          /* of dqd; NULL: it is of schema 2 or older, which did not say */
     bool alive;
 };
 

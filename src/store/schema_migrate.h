@@ -16,4 +16,18 @@
 int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m, void *arg),
                    void *arg, int *ret_from, struct err *err) __attribute__((warn_unused_result));
 
+/* A statement that schema_migrate would run, as far as can be seen before any has run. */
+struct schema_migrate_step {
+    const char *migration, *statement;
+    const char *table; /* NULL: it changes rows of dq_meta or of any table */
+    /* About how many the table has, and how many of them the server reads or copies, while others
+     * go on reading and writing. */
+    int64_t rows, touched;
+};
+/* Calls fn for each of them, and changes nothing. *ret_from, and ERR_CONFIG: as above, also if the
+ * database does not exist. */
+int schema_migrate_plan(struct db *db, void (*fn)(const struct schema_migrate_step *s, void *arg),
+                        void *arg, int *ret_from, struct err *err)
+    __attribute__((warn_unused_result));
+
 #endif

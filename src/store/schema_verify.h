@@ -6,10 +6,9 @@
 
 #include "store/db.h"
 
-/* Compares the tables with what the migrations up to that version make: columns (type, NULL,
- * collation, default), indexes, engine. partly: tables may be missing. ERR_CONFIG names the first
- * differences. Three reads of information_schema. */
-int schema_verify(struct db *db, int version, bool partly, struct err *err)
-    __attribute__((warn_unused_result));
+/* Compares the tables with what the migrations up to that version make, and with what the next one
+ * makes of it, as that may have broken off anywhere: columns (type, NULL, collation, default),
+ * indexes, engine. ERR_CONFIG names the first differences. Three reads of information_schema. */
+int schema_verify(struct db *db, int version, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -62,7 +62,7 @@ task()
 @test 'tables fit the terminal as far as texts can be truncated' {
     task "$(printf 'a%.0s' {1..100})" 0 -10
     sql "INSERT INTO dq_poller VALUES
-         (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
+         (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
     widest()
     {
         script -qec "stty cols $1; LC_ALL=C.UTF-8 NO_COLOR=1 $DQ_BIN/dq $2" /dev/null </dev/null |
@@ -174,25 +174,53 @@ task()
 @test 'pollers shows host, process, mode, slots, and whether a dqd is alive' {
     [ "$(dq pollers -o json)" = '[]' ]
     sql "INSERT INTO dq_poller VALUES
-         (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000),
+         (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3,
+          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0'),
          (REPEAT('b', 16), 'h2', 8, 'once', 4, 0,
-          UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000)"
-    [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*yes$ ]]
-    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*no$ ]]
+          UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000, NULL)"
+    [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*0\.1\.0\ +yes$ ]]
+    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*-\ +no$ ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'*'"alive":true}' ]]
+    [[ $(dq pollers -o ndjson | sed -n 1p) == *'"version":"0.1.0"'* ]]
 }
 
 @test 'init prints what it did, can be repeated, and can run concurrently' {
-    [[ $(dq init) == *'schema version 1, nothing to do' ]]
+    local version
+    version=$(dq version -o json | sed 's/.*"schema":\([0-9]*\),.*/\1/')
+    [[ $(dq init) == *"schema version $version, nothing to do" ]]
     ini=$BATS_TEST_TMPDIR/dq.ini
     sed 's/^user = .*/user = root/; s/^database = .*/database = fresh/' "$DQ_CONFIG" >"$ini"
     chmod 0600 "$ini"
     for i in 1 2 3; do dq --config "$ini" -q init >"$BATS_TEST_TMPDIR/out.$i" 3>&- & done
     for job in $(jobs -p); do wait "$job"; done
-    [ "$(grep -c 'upgraded from version 0 to 1' "$BATS_TEST_TMPDIR"/out.* | grep -c ':1$')" -ge 1 ]
-    [ "$(dq --config "$ini" init -o json)" = '{"from":1,"to":1}' ]
-    dq init --print-sql | sql "$(cat)"
+    [ "$(grep -c "upgraded from version 0 to $version" "$BATS_TEST_TMPDIR"/out.* | grep -c ':1$')" -ge 1 ]
+    [ "$(dq --config "$ini" init -o json)" = "{\"from\":$version,\"to\":$version}" ]
+    sql 'DROP DATABASE fresh; CREATE DATABASE fresh'
+    sql "USE fresh; $(dq init --print-sql)"
+    [[ $(dq --config "$ini" init) == *"schema version $version, nothing to do" ]]
     sql 'DROP DATABASE fresh'
+}
+
+@test 'init --plan prints what is left to do, with its cost, and changes nothing' {
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    sed 's/^user = .*/user = root/; s/^database = .*/database = early/' "$DQ_CONFIG" >"$ini"
+    chmod 0600 "$ini"
+    sql 'CREATE DATABASE early'
+    run dq --config "$ini" init --plan -o ndjson
+    [[ ${lines[0]} == '{"migration":"0001_base","table":"dq_meta","rows":0,"touched":0,'* ]]
+    [[ ${lines[0]} == *'"writers_wait":false,"statement":"CREATE TABLE IF NOT EXISTS dq_meta '* ]]
+    [ "$(sql "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'early'")" = 0 ]
+    sql "USE early; $(dq init --print-sql | sed '/^-- dq schema, migration 2/,$d')"
+    run dq --config "$ini" init --plan
+    echo "$output"
+    [[ ${lines[0]} == 'MIGRATION '*'TABLE '*'ROWS  TOUCHED  WRITERS WAIT  STATEMENT' ]]
+    [[ ${lines[1]} =~ ^0002_poller_version\ +dq_poller\ +0\ +0\ +no\ +'ALTER TABLE dq_poller ADD COLUMN version ' ]]
+    run dq --config "$ini" list
+    [ "$status" -eq 78 ]
+    [[ $output == *': the schema is version 1, compatible back to 1, this dq is made for '*': run dq init' ]]
+    [[ $(dq --config "$ini" init) == *'upgraded from version 1 to '* ]]
+    [[ $(dq --config "$ini" init --plan 2>&1) == *': nothing to do'* ]]
+    sql 'DROP DATABASE early'
 }
 
 @test 'init names differences in existing tables and changes nothing' {
@@ -214,6 +242,16 @@ task()
     sql 'DROP DATABASE others'
 }
 
-@test 'version -v also prints the version of the server' {
-    [[ $(dq version -v) =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
+@test 'version -v also prints the versions of the server, the schema and the live dqds' {
+    sql "INSERT INTO dq_poller VALUES
+         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),
+         (REPEAT('b', 16), 'h', 8, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, NULL),
+         (REPEAT('c', 16), 'h', 9, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),
+         (REPEAT('d', 16), 'h', 10, 'resident', 8, 3,
+          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE, 60000, '1.2.3')"
+    run dq version -v
+    [[ $output =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
+    [[ $output =~ schema_version\ +[0-9]+ ]]
+    [[ $output =~ schema_compat\ +1 ]]
+    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of unknown' ]]
 }

@@ -101,7 +101,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     dq -h list | diff - <(dq help ls)
     dq --help | diff - <(dq help)
     dq --version | grep -qE '^dq +[0-9]+\.[0-9]+'
-    dq version -o json | grep -qE '^\{"dq":"[0-9.]+","client":"[^"]+","server":null\}$'
+    dq version -o json | grep -qE '^\{"dq":"[0-9.]+","client":"[^"]+","schema":[0-9]+,"server":null,.*"dqds":null\}$'
     dq list --columns help | grep -qE '^expected +when it is due$'
     refused 64 'dq: help: unknown command "lits": did you mean "list"?' help lits
 }
