@@ -145,10 +145,9 @@ struct handlers *report_handlers(const struct context *ctx, const struct message
 
     if (e->error)
         err_set(&err, ERR_CONFIG, "%s", e->error);
-    else if (load_text(ctx, e->text_fd, &fresh, &err) == 0 &&
-             (!fresh || fresh->digest != e->digest))
+    else if (load_text(ctx, e->text_fd, &fresh, &err) == 0 && fresh && fresh->digest != e->digest)
         err_set(&err, ERR_SYSTEM, "the runner's copy does not match its digest");
-    if (err.code) {
+    if (err.code || !fresh) {
         log_event(LOG_ERROR, "handlers file not reloaded; the old handlers stay in effect",
                   "error=%s", log_quote(err.text));
         handlers_free(fresh);

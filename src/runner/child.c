@@ -130,11 +130,11 @@ int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
     /* the child changes it during vfork, which the compiler does not know */
     volatile struct failure f = {STEP_NONE, 0};
     const pid_t parent = getpid();
-    /* NOLINT(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */
+    /* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): a fork would copy page tables */
     const pid_t pid = vfork();
 
     if (pid == 0)
-        /* NOLINT(clang-analyzer-unix.Vfork): as the invariant above says */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): as the invariant above says */
         child_main(s, parent, &f);
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));

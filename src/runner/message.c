@@ -14,6 +14,7 @@
 
 /* One message that is put into `out` or, if `in` is set, got from there. */
 struct codec {
+    bool gets; /* from `in`; else it puts to `out` */
     struct proto_out *out;
     struct proto_in *in;
     int fd; /* got; -1: none */
@@ -21,7 +22,7 @@ struct codec {
 
 static void code_u32(struct codec *c, uint32_t *v)
 {
-    if (c->in)
+    if (c->gets)
         *v = proto_get_u32(c->in);
     else
         proto_put_u32(c->out, *v);
@@ -29,7 +30,7 @@ static void code_u32(struct codec *c, uint32_t *v)
 
 static void code_u64(struct codec *c, uint64_t *v)
 {
-    if (c->in)
+    if (c->gets)
         *v = proto_get_u64(c->in);
     else
         proto_put_u64(c->out, *v);
@@ -37,7 +38,7 @@ static void code_u64(struct codec *c, uint64_t *v)
 
 static void code_i64(struct codec *c, int64_t *v)
 {
-    if (c->in)
+    if (c->gets)
         *v = proto_get_i64(c->in);
     else
         proto_put_i64(c->out, *v);
@@ -46,7 +47,7 @@ static void code_i64(struct codec *c, int64_t *v)
 /* A number from min to max. */
 static void code_int(struct codec *c, int *v, int min, int max)
 {
-    if (!c->in) {
+    if (!c->gets) {
         proto_put_u32(c->out, (uint32_t)*v);
         return;
     }
@@ -66,7 +67,7 @@ static void code_flag(struct codec *c, bool *v)
 /* At most max bytes, or NULL. */
 static void code_text(struct codec *c, const char **v, size_t max)
 {
-    if (c->in)
+    if (c->gets)
         *v = proto_get_text(c->in, max);
     else
         proto_put_text(c->out, *v);
@@ -75,7 +76,7 @@ static void code_text(struct codec *c, const char **v, size_t max)
 /* At most max bytes. */
 static void code_bytes(struct codec *c, const void **p, size_t *len, size_t max)
 {
-    if (!c->in) {
+    if (!c->gets) {
         proto_put_bytes(c->out, *p, *len);
         return;
     }
@@ -90,14 +91,14 @@ static void code_list(struct codec *c, const void **items, uint32_t *count, size
     size_t len = *count * size;
 
     code_bytes(c, items, &len, max * size);
-    if (c->in && (len == 0 || len % size))
+    if (c->gets && (len == 0 || len % size))
         c->in->bad = true;
     *count = (uint32_t)(len / size);
 }
 
 static void code_fd(struct codec *c, int *fd)
 {
-    if (c->in)
+    if (c->gets)
         *fd = c->fd = proto_get_fd(c->in);
     else
         proto_put_fd(c->out, *fd);
@@ -120,7 +121,7 @@ static void code_job(struct codec *c, struct message_job *m)
     code_u32(c, &m->max_attempts);
     code_i64(c, &m->expected_at);
     code_u64(c, &m->token);
-    if (c->in && !m->tag)
+    if (c->gets && !m->tag)
         c->in->bad = true;
 }
 
@@ -180,7 +181,7 @@ static void code_result(struct codec *c, struct message_result *m)
     code_i64(c, &m->finish_us);
     code_text(c, &m->error, ERROR_MAX);
     m->outcome = (enum task_outcome)outcome;
-    if (c->in && m->retry_after_ms < -1)
+    if (c->gets && m->retry_after_ms < -1)
         c->in->bad = true;
 }
 
@@ -265,7 +266,7 @@ static int get(struct proto_in *in, enum message_type first, enum message_type l
                struct message *ret)
 {
     struct message m = {0};
-    struct codec c = {.in = in, .fd = -1};
+    struct codec c = {.gets = true, .in = in, .fd = -1};
     uint32_t type;
     int rc = proto_next(in, &type);
 

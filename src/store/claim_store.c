@@ -443,7 +443,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                 break;
             claiming_done(&w);
             w = (struct claiming){.db = db, .owner = owner, .ask = ask};
-            faults->count = before;
+            if (faults)
+                faults->count = before;
         }
     } else {
         rc = find_some(&w, ask->limit, faults, err);

@@ -46,7 +46,7 @@ int schema_read(struct db *db, struct schema_range *ret, struct err *err)
 
 int schema_check(struct db *db, struct err *err)
 {
-    struct schema_range r;
+    struct schema_range r = {0};
 
     int rc = schema_read(db, &r, err);
     if (rc < 0)

@@ -46,14 +46,14 @@ static void grow_slots(struct infos *t)
     free(t->slots);
     t->slot_count = t->slot_count ? 2 * t->slot_count : 64;
     t->slots = mem_zero(t->slot_count, sizeof *t->slots);
-    for (size_t i = 0; i < t->count; i++)
+    for (size_t i = 0; t->items && i < t->count; i++)
         *find_slot(t, t->items[i].tag) = i + 1;
 }
 
 /* NULL if it is not in the list. */
 static struct tag_info *infos_find(const struct infos *t, const char *tag)
 {
-    const size_t *slot = t->count ? find_slot(t, tag) : NULL;
+    const size_t *slot = t->slots ? find_slot(t, tag) : NULL;
 
     return slot && *slot ? &t->items[*slot - 1] : NULL;
 }
@@ -67,7 +67,7 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
         return found;
     if (2 * t->count >= t->slot_count)
         grow_slots(t);
-    if (t->count == t->cap) {
+    if (!t->items || t->count == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 32;
         t->items = mem_resize(t->items, t->cap, sizeof *t->items);
     }
