@@ -66,6 +66,27 @@ static void the_delay_counts_from_the_databases_clock(void **state)
         60000000);
 }
 
+/* An application's own INSERT, which need not know of live. */
+static void a_plain_insert_with_a_key_is_unique_while_it_lives(void **state)
+{
+    static const char insert[] =
+        "INSERT INTO dq_task (tag, task_key, message_body, expected_time, create_time)"
+        " VALUES ('t', %s, 'x', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))";
+    const struct task_new t = {.tag = "t", .key = "k", .body = "", .expected_at = TASK_TIME_NONE};
+    struct buf sql = BUF_INIT;
+    (void)state;
+    run(db, insert, "'k'");
+    assert_int_equal(task_add(db, &t, KEY_ERROR, &added, &err), ERR_DUPLICATE);
+    buf_printf(&sql, insert, "'k'");
+    assert_int_equal(db_exec(db, &sql, NULL, &err), ERR_DUPLICATE);
+    buf_done(&sql);
+    run(db, insert, "NULL");
+    run(db, insert, "NULL");
+    assert_int_equal(number(db, "SELECT COUNT(live) FROM dq_task"), 1);
+    run(db, "UPDATE dq_task SET status = 1, live = NULL WHERE task_key = 'k'");
+    assert_int_equal(task_add(db, &t, KEY_ERROR, &added, &err), 1);
+}
+
 static void a_live_key_is_kept_refused_or_replaced(void **state)
 {
     struct task got;
@@ -361,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(add_any_bytes, harness_setup),
         cmocka_unit_test_setup(the_delay_counts_from_the_databases_clock, harness_setup),
+        cmocka_unit_test_setup(a_plain_insert_with_a_key_is_unique_while_it_lives, harness_setup),
         cmocka_unit_test_setup(a_live_key_is_kept_refused_or_replaced, harness_setup),
         cmocka_unit_test_setup(many_are_added_all_or_none, harness_setup),
         cmocka_unit_test_setup(the_packet_limit_is_that_of_the_body, harness_setup),
