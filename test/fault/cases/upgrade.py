@@ -71,8 +71,11 @@ def _fill(t, rows):
     """Finished tasks that the migration has to carry."""
     columns = "tag, message_body, body_size, status, version, expected_time, create_time, finish_time"
     t.sql(f"INSERT INTO dq_task ({columns}) VALUES ('t', REPEAT('x', 200), 200, 4, 1, {', '.join(['NOW()'] * 3)})")
-    while (have := t.count()) < rows:
-        t.sql(f"INSERT INTO dq_task ({columns}) SELECT {columns} FROM dq_task LIMIT {min(have, rows - have, 100_000)}")
+    have = 1
+    while have < rows:
+        more = min(have, rows - have, 10_000)
+        t.sql(f"INSERT INTO dq_task ({columns}) SELECT {columns} FROM dq_task LIMIT {more}")
+        have += more
 
 
 def _kill_some(t, kills):
