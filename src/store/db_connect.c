@@ -180,6 +180,18 @@ static int not_made(const struct db *db, int64_t since, struct err *err)
                    seconds(took - 999));
 }
 
+/* A server that requires TLS answers a connection without it as it answers a wrong password:
+ * MariaDB always, MySQL if only the account requires it. */
+static void suggest_tls(struct err *err)
+{
+    const struct err denied = err ? *err : (struct err){0};
+
+    err_set(err, denied.code,
+            "%s; if the server or the account requires TLS (require_secure_transport, REQUIRE SSL),"
+            " set tls = required in [mysql]",
+            denied.text);
+}
+
 /* Connects to one host. database NULL: selects none. */
 static int connect_host(struct db *db, const char *host, unsigned port, const char *database,
                         struct err *err)
@@ -204,6 +216,8 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
         bool drop;
         rc = stripped ? no_tls(db, err)
                       : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
+        if (rc == ERR_DENIED && host && c->tls == CONF_TLS_DISABLED)
+            suggest_tls(err);
         goto out;
     }
     db->connected_at = when_steady();

@@ -44,7 +44,7 @@ def _stored(t, task):
     )
 
 
-def _work(t, what, ini):
+def store_and_run(t, what, ini):
     """Stores tasks in every way and takes them through every state; leaves empty tables."""
     for body in BODIES:
         task = t.dq("add", TAG, "-", body=body, ini=ini).stdout
@@ -114,7 +114,7 @@ def server_settings(t):
                 t.sql("SET GLOBAL init_connect = " + json.dumps(statement))
             ini = t.configure({**way, "init_command": statement if place == "init_command" else None})
             try:
-                _work(t, f"{what}, {place}", ini)
+                store_and_run(t, f"{what}, {place}", ini)
             finally:
                 t.sql("SET GLOBAL init_connect = ''")
     ini = t.configure(ways[-1])
@@ -127,7 +127,7 @@ def server_settings(t):
             t.expect(e.number == 1231, str(e))  # not every server has German messages
             continue
         try:
-            _work(t, what, ini)
+            store_and_run(t, what, ini)
         finally:
             t.sql(f"SET GLOBAL {name} = {before if isinstance(before, int) else json.dumps(before)}")
         n += 1
@@ -139,7 +139,7 @@ def settings_refused(t):
     """A server that does not let sessions set the clock works. Any other refused setting, a packet limit that
     is too small, or an offline server is named before anything is done."""
     t.handlers({TAG: {"run": "'true'"}, "fail": {"run": "exit 64"}})
-    _work(t, "secure_timestamp", t.ini)
+    store_and_run(t, "secure_timestamp", t.ini)
     proxy = t.proxy()
     through = t.configure(proxy.settings(), path=t.dir + "/through.ini")
     proxy.rules = [Rule("^SET (NAMES .*|SESSION )sql_select_limit", "error", number=1227)]

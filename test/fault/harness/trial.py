@@ -150,6 +150,12 @@ class Trial:
                 self._sql = None
             raise
 
+    def move(self, server):
+        """From now on the trial's own statements and configurations are for this server, on a new connection."""
+        if self._sql:
+            self._sql.close()
+        self._sql, self.server = None, server
+
     def one(self, statement):
         """The first cell, as a number where it looks like one."""
         rows = self.sql(statement)
