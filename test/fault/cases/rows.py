@@ -89,8 +89,11 @@ def locked_due(t):
         d.log().count("cannot be claimed; others of their tag") <= 4, "the log says it again and again"
     )
     keyless = t.sql("SELECT id FROM dq_task WHERE task_key IS NULL ORDER BY id")
-    if keyless:  # they need not all be run; the other tasks have lower or higher ids
-        locks[0].client.query(f"DELETE FROM dq_task WHERE id BETWEEN {keyless[0][0]} AND {keyless[-1][0]}")
+    if keyless:  # they need not all be run; the other tasks have lower or higher ids, and some are locked
+        locks[0].client.query(
+            "DELETE t FROM dq_task t FORCE INDEX (PRIMARY)"
+            f" WHERE id BETWEEN {keyless[0][0]} AND {keyless[-1][0]}"
+        )
         locks[0].client.query("COMMIT")
     for lock in locks:
         lock.release()
