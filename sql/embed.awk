@@ -1,6 +1,7 @@
 # Turns sql/NNNN_name.sql into the C table of store/schema.h. Usage: awk -f embed.awk FILE...
 # The numbers must be 1, 2, 3, ... in the order given, and each file must have a line `-- compat: N`: a mistake is refused here,
-# not at a user's database. A file of tests is next_name.sql: its number is the next one.
+# not at a user's database. A file of tests is next_name.sql: its number is the next one. A file routines.sql becomes the text of
+# store/routines.h.
 
 function fail(text)
 {
@@ -20,8 +21,21 @@ function end_file()
 
 BEGIN {
     print "/* Made by sql/embed.awk from sql/: edit the files there. */"
+    print "#include \"store/routines.h\""
     print "#include \"store/schema.h\"\n"
     print "const struct schema_migration schema_migrations[] = {"
+}
+
+function quoted(line)
+{
+    gsub(/[\\"?]/, "\\\\&", line)
+    gsub(/\t/, "\\t", line)
+    return "     \"" line "\\n\""
+}
+
+FILENAME ~ /(^|\/)routines\.sql$/ {
+    routines = routines quoted($0) "\n"
+    next
 }
 
 FNR == 1 {
@@ -45,16 +59,13 @@ FNR == 1 {
     oldest = compat
 }
 
-{
-    gsub(/[\\"?]/, "\\\\&")
-    gsub(/\t/, "\\t")
-    print "     \"" $0 "\\n\""
-}
+{ print quoted($0) }
 
 END {
     if (failed)
         exit 1
     end_file()
     print "};\n"
-    print "const int schema_latest = " count + 0 ";"
+    print "const int schema_latest = " count + 0 ";\n"
+    print "const char routines_script[] =\n" routines "     ;"
 }

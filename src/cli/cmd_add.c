@@ -6,6 +6,7 @@
 #include "cli/bulk.h"
 #include "cli/bulk_line.h"
 #include "cli/verbs.h"
+#include "store/routines.h"
 
 #include "base/text.h"
 #include "base/when.h"
@@ -23,7 +24,7 @@ struct add_values {
     struct cmd_when at;
     const char *key, *from;
     int on_conflict, format;
-    bool dry_run;
+    bool dry_run, sql;
 };
 
 static const char *const conflict_names[] = {
@@ -135,11 +136,23 @@ static void put_behind(struct err *err, const char *hint)
     err_set(err, err->code, "%s; %s", text, hint);
 }
 
+/* For a client of another program: nothing is read but the body, and nothing is connected to. */
+static int print_sql(const struct task_new *t, enum key_conflict on_conflict)
+{
+    struct buf b = BUF_INIT;
+    routines_put_call(&b, t, on_conflict);
+    out_write(&b);
+    buf_done(&b);
+    return 0;
+}
+
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
     struct task_new t = {.tag = c->operands[0], .key = v->key, .expected_at = TASK_TIME_NONE};
     struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
+    enum key_conflict on_conflict =
+        v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP;
     t.delay_ms = v->in_ms > 0 ? v->in_ms : 0;
     t.max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0;
     int rc = task_check_tag(t.tag, strlen(t.tag), err);
@@ -147,17 +160,19 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         rc = task_check_key(t.key, strlen(t.key), err);
     if (rc == 0)
         rc = read_body(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
-    if (rc == 0)
+    if (rc == 0 && !v->sql)
         rc = cmd_open(c, CMD_DB, err);
-    if (rc < 0)
-        goto out;
-    rc = cmd_resolve(c, &v->at, &t.expected_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->at, &t.expected_at, err);
     if (rc < 0)
         goto out;
     t.body = body.data ? body.data : "";
     t.body_size = body.len;
-    rc = task_add(c->db, &t, v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
-                  &added.task, err);
+    if (v->sql) {
+        rc = print_sql(&t, on_conflict);
+        goto out;
+    }
+    rc = task_add(c->db, &t, on_conflict, &added.task, err);
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
@@ -198,12 +213,17 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             return err_set(err, ERR_USAGE, "--skip, --format and --dry-run require --from");
         if (v->in_ms >= 0 && v->at.text)
             return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
+        if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
+            return err_set(err, ERR_USAGE,
+                           "--sql asks no database what time it is: use --in, or --at with a date");
         return add_one(c, v, err);
     }
     if (one_only)
         return err_set(
             err, ERR_USAGE,
             "--from cannot be combined with a tag, body, time or key: the file has them");
+    if (v->sql)
+        return err_set(err, ERR_USAGE, "--sql cannot be combined with --from");
     if (c->output == OUT_ID)
         return err_set(err, ERR_USAGE, "-o id is not available with --from");
     struct bulk_options o = {
@@ -234,6 +254,7 @@ static const struct cmd_option options[] = {
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
+    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statement with which a program adds this task, and add nothing", NULL, 0},
 };
 /* clang-format on */
 

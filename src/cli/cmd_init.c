@@ -2,6 +2,7 @@
  * cmd_init.c - dq init: the tables, created or brought up to date. It never destroys data.
  */
 #include "cli/verbs.h"
+#include "store/routines.h"
 #include "store/schema_migrate.h"
 
 #include <stdlib.h>
@@ -11,11 +12,11 @@
 #define STATEMENT_TIMEOUT_MS (3600 * 1000) /* an index of a very large table takes its time */
 
 struct init_values {
-    bool print_sql, plan;
+    bool print_sql, plan, no_routines;
 };
 
 /* For a DBA: each migration, and the statements that record it. first: the number to begin with. */
-static int print_sql(const struct cmd_context *c, struct err *err)
+static int print_sql(const struct cmd_context *c, bool routines, struct err *err)
 {
     struct buf b = BUF_INIT;
     char *end = NULL;
@@ -25,6 +26,8 @@ static int print_sql(const struct cmd_context *c, struct err *err)
                        c->operands[0], schema_latest);
     for (int i = (int)first - 1; i < schema_latest; i++)
         schema_put_script(&b, &schema_migrations[i]);
+    if (routines)
+        routines_put_script(&b);
     out_write(&b);
     buf_done(&b);
     return 0;
@@ -103,12 +106,29 @@ static void say_applied(const struct schema_migration *m, void *arg)
     cmd_note(arg, "applied %s", m->name);
 }
 
+/* Everything but producers in SQL works without them: an account that may not create them is no
+ * error. */
+static int make_routines(struct cmd_context *c, struct err *err)
+{
+    struct err why = {0};
+    unsigned made = 0;
+    int rc = routines_install(c->db, &made, &why);
+    if (made)
+        cmd_note(c, "procedures for producers in SQL: %u created or replaced", made);
+    if (rc == ERR_DENIED)
+        cmd_note(c, "the procedures for producers in SQL are missing or not up to date: %s",
+                 why.text);
+    else if (rc < 0)
+        return err_set(err, rc, "%s", why.text);
+    return 0;
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct init_values *v = values;
     int from = 0;
     if (v->print_sql)
-        return print_sql(c, err);
+        return print_sql(c, !v->no_routines, err);
     if (c->operand_count > 0)
         return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq init", c->operands[0]);
     int rc = cmd_open(c, CMD_CONF, err);
@@ -120,6 +140,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_plan(c, err);
     if (rc == 0)
         rc = schema_migrate(c->db, say_applied, c, &from, err);
+    if (rc == 0 && !v->no_routines)
+        rc = make_routines(c, err);
     if (rc < 0)
         return rc;
     struct buf b = BUF_INIT;
@@ -142,6 +164,8 @@ static const struct cmd_option options[] = {
      "print the SQL for a DBA to run, from migration N on (default: all)", NULL, 0},
     {"plan", 0, CMD_FLAG, offsetof(struct init_values, plan), NULL,
      "print what would be done and what it costs, and change nothing", NULL, 0},
+    {"no-routines", 0, CMD_FLAG, offsetof(struct init_values, no_routines), NULL,
+     "leave out the procedures for producers in SQL", NULL, 0},
 };
 
 const struct cmd cmd_init = {

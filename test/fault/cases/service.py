@@ -156,7 +156,7 @@ def _in_memory(pid, text):
     return False
 
 
-ACCOUNTS = ("owner", "worker", "producer", "application", "operator", "monitor")
+ACCOUNTS = ("owner", "worker", "producer", "application", "inserter", "operator", "monitor")
 DENIED = (1044, 1142, 1143)  # on a database, a table, a column
 MAY_NOT = {
     "producer": (
@@ -178,7 +178,8 @@ MAY_NOT = {
         "UPDATE dq_meta SET value = 0",
     ),
     "owner": ("DROP TABLE dq_task", "DROP TABLE dq_attempt"),
-    "application": (
+    "application": ("SELECT id FROM dq_task", "INSERT INTO dq_task (tag) VALUES ('t')", "SELECT name FROM dq_meta"),
+    "inserter": (
         "UPDATE dq_task SET live = live",
         "SELECT message_body FROM dq_task",
         "DELETE FROM dq_task",
@@ -206,7 +207,8 @@ def grants(t):
     worker cannot change the schema."""
     with open(t.server.top + "/sql/grants.sql.example", encoding="utf-8") as f:
         text = re.sub(r"^--.*$| IDENTIFIED BY '[^']*'", "", f.read(), flags=re.M)
-    for statement in text.replace("'%'", "'localhost'").replace(" ON dq.", f" ON {t.database}.").split(";\n"):
+    text = re.sub(r" ON (PROCEDURE )?dq\.", rf" ON \1{t.database}.", text.replace("'%'", "'localhost'"))
+    for statement in text.split(";\n"):
         if statement.strip():
             t.sql(statement)
     inis = {account: t.configure({"user": "dq_" + account}, path=f"{t.dir}/{account}.ini") for account in ACCOUNTS}

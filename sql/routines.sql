@@ -1,0 +1,221 @@
+-- The procedures of producers in SQL: doc/producers describes them. `dq init` creates them, or: mysql dq < routines.sql
+-- Statements end with a line //. The text works on MariaDB and MySQL alike, in sessions of any sql_mode, character set and
+-- isolation level: a routine keeps the sql_mode with which it was created, and nothing here depends on the rest.
+-- A caller that is not strict has long or malformed arguments cut before they get here: hence the parameters are wider than
+-- what is allowed.
+DELIMITER //
+
+SET @dq_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
+//
+
+-- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace.
+-- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there.
+-- One statement finds out whether a live task has the key, locks it and replaces it. In LAST_INSERT_ID, which every session has
+-- for itself, the update leaves the id of that task, with a bit for "there was one" and a bit for "it is not pending".
+CREATE PROCEDURE dq_add_task(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_delay_ms bigint,
+  p_expected_time datetime(3),
+  p_max_attempts int unsigned,
+  p_conflict varchar(16) CHARACTER SET ascii COLLATE ascii_bin,
+  OUT p_id bigint unsigned)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: used by dq_add, dq_add_at and dq_add_options'
+BEGIN
+  DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
+  DECLARE v_had bigint unsigned DEFAULT 4611686018427387904;
+  DECLARE v_running bigint unsigned DEFAULT 2305843009213693952;
+  DECLARE v_callers_id, v_id bigint unsigned;
+  DECLARE v_replace bool DEFAULT p_conflict = 'replace';
+
+  SET p_id = NULL;
+  IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
+      '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]' THEN
+    SET v_error = 'dq: tag: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, * or ?, no - at the front';
+  ELSEIF CHAR_LENGTH(p_key) NOT BETWEEN 1 AND 255 OR p_key REGEXP
+      '[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]|^[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]|[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]$' THEN
+    SET v_error = 'dq: task_key: NULL, or 1 to 255 characters, no control characters, no white space at either end';
+  ELSEIF p_body IS NULL THEN
+    SET v_error = 'dq: body: must not be NULL; an empty one is an empty string';
+  ELSEIF OCTET_LENGTH(p_body) > @@max_allowed_packet - 1024 THEN
+    SET v_error = CONCAT('dq: body: ', OCTET_LENGTH(p_body), ' bytes; at most max_allowed_packet - 1024 = ', @@max_allowed_packet - 1024);
+  ELSEIF p_expected_time IS NULL AND (p_delay_ms IS NULL OR p_delay_ms NOT BETWEEN 0 AND 316224000000) THEN
+    SET v_error = 'dq: delay_ms: milliseconds from 0 to 316224000000 (3660 days)';
+  END IF;
+  IF v_error IS NOT NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
+  END IF;
+
+  SET v_callers_id = LAST_INSERT_ID();
+  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, expected_time, create_time)
+  VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts,
+          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3))
+  ON DUPLICATE KEY UPDATE
+    live = IF(LAST_INSERT_ID(id + v_had + IF(status = 0, 0, v_running)), 1, 1),
+    version = version + IF(v_replace AND status = 0, 1, 0),
+    attempt = IF(v_replace AND status = 0, 0, attempt),
+    message_body = IF(v_replace AND status = 0, p_body, message_body),
+    body_size = IF(v_replace AND status = 0, OCTET_LENGTH(p_body), body_size),
+    delay_time = IF(v_replace AND status = 0, p_delay_ms, delay_time),
+    max_attempts = IF(v_replace AND status = 0, p_max_attempts, max_attempts),
+    expected_time = IF(v_replace AND status = 0,
+                       IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), expected_time),
+    update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time);
+  SET v_id = LAST_INSERT_ID();
+  DO LAST_INSERT_ID(v_callers_id);
+
+  SET p_id = v_id & (v_running - 1);
+  IF v_id >= v_had AND (p_conflict = 'error' OR v_replace AND v_id & v_running) THEN
+    SET v_error = CONCAT('dq: task_key: task ', p_id, ' has it and is ', IF(v_id & v_running, 'running', 'pending'));
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error, MYSQL_ERRNO = 1062;
+  END IF;
+END
+//
+
+CREATE PROCEDURE dq_add(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_delay_ms bigint,
+  OUT p_id bigint unsigned)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: adds a task that is due in delay_ms; a live task with that key is kept'
+BEGIN
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 'keep', p_id);
+END
+//
+
+-- Not for callers. A time that is text: a value that is converted by the caller's session would be in its zone.
+CREATE PROCEDURE dq_read_utc(
+  p_utc varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_time datetime(3))
+SQL SECURITY DEFINER
+NO SQL
+COMMENT 'dq: used by dq_add_at and dq_add_options'
+BEGIN
+  SET p_time = NULL;
+  IF p_utc REGEXP '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,6})?Z?$' THEN
+    BEGIN
+      DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET p_time = NULL;
+      SET p_time = CAST(LEFT(REPLACE(TRIM(TRAILING 'Z' FROM p_utc), 'T', ' '), 23) AS datetime(3));
+    END;
+  END IF;
+  IF p_time IS NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: utc: a time in UTC such as 2031-01-02 03:04:05.678 or 2031-01-02T03:04:05Z, years 1000 to 9999';
+  END IF;
+END
+//
+
+CREATE PROCEDURE dq_add_at(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_utc varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_id bigint unsigned)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: adds a task that is due at a time in UTC; a live task with that key is kept'
+BEGIN
+  DECLARE v_time datetime(3);
+
+  CALL dq_read_utc(p_utc, v_time);
+  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 'keep', p_id);
+END
+//
+
+CREATE PROCEDURE dq_add_options(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_options longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_id bigint unsigned)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, key_conflict'
+BEGIN
+  DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
+  DECLARE v_type, v_delay, v_max, v_utc, v_conflict varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_time datetime(3);
+
+  SET p_options = IFNULL(p_options, '{}');
+  IF JSON_VALID(p_options) THEN
+    SET v_type = JSON_TYPE(p_options);
+  END IF;
+  IF v_type IS NULL OR v_type <> 'OBJECT' THEN
+    SET v_error = 'dq: options: a JSON object such as {"delay_ms": 60000, "key_conflict": "replace"}';
+  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.key_conflict')) > 0 THEN
+    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts and key_conflict; there is another one';
+  ELSE
+    SET v_delay = LEFT(JSON_EXTRACT(p_options, '$.delay_ms'), 64);
+    SET v_utc = LEFT(JSON_EXTRACT(p_options, '$.utc'), 64);
+    SET v_max = LEFT(JSON_EXTRACT(p_options, '$.max_attempts'), 64);
+    SET v_conflict = LEFT(JSON_EXTRACT(p_options, '$.key_conflict'), 64);
+    SET v_delay = IFNULL(NULLIF(v_delay, 'null'), '0');
+    SET v_utc = NULLIF(v_utc, 'null');
+    SET v_max = NULLIF(v_max, 'null');
+    SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
+    IF v_delay NOT REGEXP '^[0-9]{1,15}$' THEN
+      SET v_error = 'dq: options: delay_ms: milliseconds from 0 to 316224000000 (3660 days)';
+    ELSEIF v_utc IS NOT NULL AND v_delay <> '0' THEN
+      SET v_error = 'dq: options: delay_ms and utc cannot be combined';
+    ELSEIF v_max IS NOT NULL AND (v_max NOT REGEXP '^[0-9]{1,10}$' OR v_max NOT BETWEEN 1 AND 4294967295) THEN
+      SET v_error = 'dq: options: max_attempts: a number from 1 to 4294967295';
+    ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"') THEN
+      SET v_error = 'dq: options: key_conflict: keep, error or replace';
+    END IF;
+  END IF;
+  IF v_error IS NOT NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
+  END IF;
+  IF v_utc IS NOT NULL THEN
+    CALL dq_read_utc(TRIM(BOTH '"' FROM v_utc), v_time);
+  END IF;
+  CALL dq_add_task(p_tag, p_key, p_body, v_delay, v_time, v_max, TRIM(BOTH '"' FROM v_conflict), p_id);
+END
+//
+
+-- One statement changes the task, and leaves its id in LAST_INSERT_ID, with a bit if it was running: its attempt then goes into the
+-- history. finish_time comes before status, as assignments are made from left to right.
+CREATE PROCEDURE dq_cancel_key(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_n int)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: cancels the pending or running task of a tag with that key'
+BEGIN
+  DECLARE v_running bigint unsigned DEFAULT 2305843009213693952;
+  DECLARE v_callers_id, v_id bigint unsigned;
+  DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
+
+  SET p_n = 0;
+  IF p_tag IS NULL OR p_key IS NULL THEN
+    SET v_error = CONCAT('dq: ', IF(p_tag IS NULL, 'tag', 'task_key'), ': must not be NULL');
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
+  END IF;
+
+  SET v_callers_id = LAST_INSERT_ID();
+  DO LAST_INSERT_ID(0);
+  UPDATE dq_task FORCE INDEX (live_key) SET
+    finish_time = IF(LAST_INSERT_ID(id + IF(status = 3, v_running, 0)), UTC_TIMESTAMP(3), NULL),
+    status = 4, version = version + 1, update_time = UTC_TIMESTAMP(3), live = NULL, lease_until = NULL
+  WHERE task_key = p_key AND tag = p_tag AND live = 1 AND status IN (0, 3);
+  SET v_id = LAST_INSERT_ID();
+  DO LAST_INSERT_ID(v_callers_id);
+
+  SET p_n = v_id > 0;
+  IF v_id & v_running THEN
+    REPLACE INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)
+    SELECT id, version - 1, attempt, host, pid, execution_time, finish_time, 'cancelled'
+    FROM dq_task WHERE id = v_id & (v_running - 1) AND status = 4;
+  END IF;
+END
+//
+
+SET SESSION sql_mode = @dq_sql_mode
+//
+DELIMITER ;

@@ -1,0 +1,251 @@
+/*
+ * routines.c - the procedures of producers in SQL.
+ *
+ * Invariant: a procedure that is as it should be is left alone, so that its grants stay.
+ */
+#include "store/routines.h"
+#include "base/text.h"
+#include "store/columns.h"
+#include "store/db_put.h"
+#include "store/schema.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CREATE "CREATE PROCEDURE "
+#define END_LINE "//\n" /* of a statement, alone on its line */
+#define COMMENT "COMMENT '"
+#define INSTALL_TRIES 2
+
+/* A statement of the script that creates a procedure. */
+struct routine {
+    const char *text, *comment; /* into the script */
+    size_t len, comment_len;
+    char name[65], mark[24];
+};
+
+/* Finds the next one from *text on. false: there is none. */
+static bool next_routine(const char **text, struct routine *ret)
+{
+    const char *p = strstr(*text, "\n" CREATE);
+
+    if (!p)
+        return false;
+    p++;
+    const char *end = strstr(p, "\n" END_LINE), *name = p + strlen(CREATE);
+    *ret = (struct routine){.text = p, .len = (size_t)(end - p)};
+    memcpy(ret->name, name, strcspn(name, "("));
+    ret->comment = strstr(p, COMMENT) + strlen(COMMENT);
+    ret->comment_len = strcspn(ret->comment, "'");
+    snprintf(ret->mark, sizeof ret->mark, " (%016" PRIx64 ")",
+             text_hash(TEXT_HASH_INIT, p, ret->len));
+    *text = end;
+    return true;
+}
+
+enum state { MISSING, CURRENT, OTHER_TEXT, FOREIGN };
+
+struct found {
+    const struct routine *want;
+    enum state state;
+};
+
+/* clang-format off */
+#define FOUND_COLUMNS(X)                     \
+    X(FOUND_COMMENT, "routine_comment")      \
+    X(FOUND_SECURITY, "security_type")
+/* clang-format on */
+enum { FOUND_COLUMNS(COLUMNS_NAME) FOUND_COUNT };
+
+static void take_found(const struct db_rows *r, void *arg)
+{
+    struct found *f = arg;
+    const char *comment = db_string(r, FOUND_COMMENT), *mark = strrchr(comment, ' ');
+
+    if (strncmp(comment, "dq: ", 4) != 0)
+        f->state = FOREIGN;
+    else if (mark && !strcmp(mark, f->want->mark) &&
+             !strcmp(db_string(r, FOUND_SECURITY), "DEFINER"))
+        f->state = CURRENT;
+    else
+        f->state = OTHER_TEXT;
+}
+
+static int find(struct db *db, const struct routine *want, enum state *ret, struct err *err)
+{
+    struct found found = {want, MISSING};
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM information_schema.routines WHERE routine_schema = DATABASE()"
+               " AND routine_type = 'PROCEDURE' AND routine_name = '%s'",
+               COLUMNS_SELECT(FOUND_COLUMNS), want->name);
+    int rc = db_first(db, &sql, FOUND_COUNT, take_found, &found, err);
+    buf_done(&sql);
+    *ret = found.state;
+    return rc < 0 ? rc : 0;
+}
+
+/* The comment ends with a hash of the text: servers change a body before they show it. */
+static void put_create(struct buf *sql, const struct routine *r, bool or_replace)
+{
+    const char *name = r->text + strlen(CREATE), *mark_at = r->comment + r->comment_len;
+
+    buf_str(sql, or_replace ? "CREATE OR REPLACE PROCEDURE " : CREATE);
+    buf_add(sql, name, (size_t)(mark_at - name));
+    buf_str(sql, r->mark);
+    buf_add(sql, mark_at, r->len - (size_t)(mark_at - r->text));
+}
+
+static int create(struct db *db, const struct routine *r, bool replace, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    bool at_once = db_is_mariadb(db); /* keeps the grants, and is there all the time */
+    int rc = 0;
+
+    if (replace && !at_once) {
+        buf_printf(&sql, "DROP PROCEDURE IF EXISTS %s", r->name);
+        rc = db_exec(db, &sql, NULL, err);
+        buf_reset(&sql);
+    }
+    put_create(&sql, r, replace && at_once);
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc < 0 ? err_prefix(err, "procedure %s", r->name) : 0;
+}
+
+static int refuse_foreign(struct db *db, struct err *err)
+{
+    struct routine r;
+    const char *text = routines_script;
+    enum state state;
+
+    while (next_routine(&text, &r)) {
+        int rc = find(db, &r, &state, err);
+        if (rc < 0)
+            return rc;
+        if (state == FOREIGN)
+            return err_set(err, ERR_CONFIG,
+                           "%s: the procedure %s is not dq's: rename it, give dq a database of its"
+                           " own, or run dq init --no-routines",
+                           db_server(db), r.name);
+    }
+    return 0;
+}
+
+static int install(struct db *db, unsigned *made, struct err *err)
+{
+    struct routine r;
+    const char *text = routines_script;
+    enum state state;
+
+    while (next_routine(&text, &r)) {
+        int rc = find(db, &r, &state, err);
+        if (rc == 0 && state != CURRENT) {
+            rc = create(db, &r, state == OTHER_TEXT, err);
+            *made += rc == 0;
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int routines_install(struct db *db, unsigned *ret_made, struct err *err)
+{
+    unsigned made = 0;
+
+    int rc = refuse_foreign(db, err);
+    /* Another dq init may create one between our look and our statement. */
+    for (int tries = 0; rc == 0 && tries < INSTALL_TRIES; tries++) {
+        rc = install(db, &made, err);
+        if (rc != ERR_FATAL || tries + 1 == INSTALL_TRIES)
+            break;
+        rc = 0;
+    }
+    *ret_made = made;
+    return rc;
+}
+
+void routines_put_script(struct buf *sql)
+{
+    struct routine r;
+    const char *text = routines_script, *from = text;
+
+    while (next_routine(&text, &r)) {
+        buf_add(sql, from, (size_t)(r.text - from));
+        buf_printf(sql, "DROP PROCEDURE IF EXISTS %s\n" END_LINE, r.name);
+        put_create(sql, &r, false);
+        from = r.text + r.len;
+    }
+    buf_str(sql, from);
+}
+
+static void put_options(struct buf *sql, const struct task_new *t, const char *conflict)
+{
+    struct buf json = BUF_INIT;
+    const char *separator = "";
+
+    buf_chr(&json, '{');
+    if (t->expected_at != TASK_TIME_NONE) {
+        struct buf at = BUF_INIT;
+        db_put_time(&at, t->expected_at);
+        buf_printf(&json, "\"utc\": \"%.*s\"", (int)at.len - 2, at.data + 1);
+        buf_done(&at);
+        separator = ", ";
+    } else if (t->delay_ms) {
+        buf_printf(&json, "\"delay_ms\": %" PRId64, t->delay_ms);
+        separator = ", ";
+    }
+    if (t->max_attempts) {
+        buf_printf(&json, "%s\"max_attempts\": %" PRIu32, separator, t->max_attempts);
+        separator = ", ";
+    }
+    buf_printf(&json, "%s\"key_conflict\": \"%s\"}", separator, conflict);
+    db_put_text(sql, json.data);
+    buf_done(&json);
+}
+
+/* To be read and pasted: as text if that is what it is, else in hex. */
+static void put_body(struct buf *sql, const char *body, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    bool text = db_put_is_plain(body, size);
+
+    for (size_t i = 0; text && i < size; i++)
+        text = (unsigned char)body[i] >= ' ';
+    buf_str(sql, text ? "'" : "X'");
+    if (text)
+        buf_add(sql, body, size);
+    for (size_t i = 0; !text && i < size; i++) {
+        buf_chr(sql, digits[(unsigned char)body[i] >> 4]);
+        buf_chr(sql, digits[(unsigned char)body[i] & 15]);
+    }
+    buf_chr(sql, '\'');
+}
+
+void routines_put_call(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
+{
+    static const char *const conflicts[] = {
+        [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace"};
+    bool options = t->max_attempts || on_conflict != KEY_KEEP;
+
+    buf_str(sql, options                            ? "CALL dq_add_options("
+                 : t->expected_at != TASK_TIME_NONE ? "CALL dq_add_at("
+                                                    : "CALL dq_add(");
+    db_put_text(sql, t->tag);
+    buf_str(sql, ", ");
+    db_put_text(sql, t->key);
+    buf_str(sql, ", ");
+    put_body(sql, t->body ? t->body : "", t->body_size);
+    buf_str(sql, ", ");
+    if (options)
+        put_options(sql, t, conflicts[on_conflict]);
+    else if (t->expected_at != TASK_TIME_NONE)
+        db_put_time(sql, t->expected_at);
+    else
+        buf_printf(sql, "%" PRId64, t->delay_ms);
+    buf_str(sql, ", @id);\n");
+}

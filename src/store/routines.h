@@ -1,0 +1,28 @@
+/*
+ * routines.h - the procedures of producers in SQL (sql/routines.sql, built into the program).
+ *
+ * dq and dqd do not need them, so they are no part of the schema's version.
+ */
+#ifndef DQ_STORE_ROUTINES_H
+#define DQ_STORE_ROUTINES_H
+
+#include "store/task_add.h"
+
+extern const char routines_script[]; /* the file's text, for the mysql client */
+
+/* Creates the procedures that are missing, and replaces those of another text. *ret_made is their
+ * number. Blocks on the database.
+ *
+ * ERR_DENIED: this account must not create or replace one. ERR_CONFIG: a procedure of such a name
+ * is not dq's; nothing was changed. MySQL forgets which accounts may execute a procedure that is
+ * replaced; hence those for producers only call another, which has the text that may change. */
+int routines_install(struct db *db, unsigned *ret_made, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* Appends what a DBA runs with the mysql client: the script, with a DROP before each procedure. */
+void routines_put_script(struct buf *sql);
+
+/* Appends `CALL dq_add...(...);`, which adds the task in any client, sql_mode and character set. */
+void routines_put_call(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict);
+
+#endif

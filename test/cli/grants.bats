@@ -1,0 +1,111 @@
+# The accounts of sql/grants.sql.example: what each can do, logged in as itself, and what it cannot.
+
+load ../lib/sandbox
+
+setup_file()
+{
+    sandbox_start
+    sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
+}
+setup() { sandbox_clear; }
+
+as_sql()
+{
+    mariadb --no-defaults --batch --skip-column-names --user="dq_$1" --database=dq --execute="$2" \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
+}
+
+# as ACCOUNT COMMAND...: with a configuration for that account.
+as()
+{
+    own_ini "s/^user = .*/user = dq_$1/"
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini "${@:2}"
+}
+
+# denied ACCOUNT SQL...: each is refused because a right is missing.
+denied()
+{
+    local statement
+    for statement in "${@:2}"; do
+        rc=0
+        err=$(as_sql "$1" "$statement" 2>&1) || rc=$?
+        echo "$1: $statement: $err"
+        [ "$rc" -ne 0 ]
+        [[ $err =~ ERROR\ (1044|1142|1143|1227|1370)\  ]]
+    done
+}
+
+refused()
+{
+    rc=0
+    as "${@}" >"$BATS_TEST_TMPDIR/out" 2>&1 || rc=$?
+    echo "$*: $rc $(cat "$BATS_TEST_TMPDIR/out")"
+    [ "$rc" -eq 77 ]
+}
+
+@test 'dq_application: the four procedures and nothing else' {
+    as_sql application "BEGIN; CALL dq_add('t', NULL, 'b', 0, @id);
+        CALL dq_add_at('t', 'k', 'b', '2031-01-01 00:00:00', @id);
+        CALL dq_add_options('t', 'k2', 'b', NULL, @id); CALL dq_cancel_key('t', 'k', @n); COMMIT"
+    [ "$(sql 'SELECT COUNT(*), SUM(status) FROM dq_task')" = $'3\t4' ]
+    denied application 'SELECT id FROM dq_task' 'SELECT value FROM dq_meta' 'DELETE FROM dq_task' \
+        'DROP PROCEDURE dq_add' \
+        "INSERT INTO dq_task (tag) VALUES ('t')" \
+        "CALL dq_add_task('t', NULL, 'b', 0, NULL, NULL, 'keep', @id)" \
+        'CREATE TABLE x (a int)' "CALL dq_read_utc('x', @a)"
+    refused application dq add t
+}
+
+@test 'dq_inserter: INSERT, and reading which task has a key' {
+    as_sql inserter "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, expected_time, create_time)
+        VALUES ('t', 'k', 1, 'b', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    [ "$(as_sql inserter "SELECT tag FROM dq_task WHERE task_key = 'k'")" = t ]
+    denied inserter 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' 'DELETE FROM dq_task' \
+        "INSERT INTO dq_task (tag, status) VALUES ('t', 1)" "CALL dq_add('t', NULL, '', 0, @id)"
+}
+
+@test 'dq_producer: dq add, but no other command' {
+    id=$(as producer dq -q add t body --key k)
+    [ "$(sql 'SELECT id FROM dq_task')" = "$id" ]
+    for command in "show $id" "cancel $id" "delete $id" pollers; do
+        refused producer dq $command
+    done
+    denied producer "CALL dq_add('t', NULL, '', 0, @id)" 'UPDATE dq_task SET status = 1'
+}
+
+@test 'dq_worker: dqd runs tasks, but adds none and changes no table' {
+    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    id=$(dq -q add t)
+    own_ini 's/^user = .*/user = dq_worker/'
+    dqd --config "$BATS_TEST_TMPDIR/own.ini"
+    [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]
+    refused worker dq add t
+    denied worker 'DROP TABLE dq_task' 'ALTER TABLE dq_task ADD x int' "CALL dq_add('t', NULL, '', 0, @id)"
+}
+
+@test 'dq_operator: every command of dq but init' {
+    id=$(as operator dq -q add t --in 1h)
+    for command in "show $id" list tags stats pollers "reschedule $id --in 2h" "cancel $id" "retry $id" "cancel $id" \
+        'pause t' 'resume t' "delete $id" purge; do
+        as operator dq -q $command >/dev/null
+    done
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 0 ]
+    denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' "CALL dq_add('t', NULL, '', 0, @id)"
+}
+
+@test 'dq_monitor: reads what is listed, and no body' {
+    id=$(dq -q add t body)
+    for command in list tags stats pollers; do as monitor dq -q $command >/dev/null; done
+    for command in 'add t' "show $id" "cancel $id" 'pause t'; do refused monitor dq $command; done
+    denied monitor 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' "CALL dq_cancel_key('t', 'k', @n)"
+}
+
+@test 'dq_owner: dq init, with tables and procedures' {
+    sql 'DROP PROCEDURE dq_add'
+    run as owner dq init
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *'1 created or replaced'* ]]
+    denied owner 'DROP TABLE dq_task' 'CREATE USER x@localhost'
+    sql 'GRANT EXECUTE ON PROCEDURE dq.dq_add TO dq_application@localhost'
+}
