@@ -56,14 +56,16 @@ def other_tags(t):
         "limits are reached",
         30,
     )
+    slow = t.slowness()
     beside = measure()
+    slow = max(slow, t.slowness())
     t.note(f"start lateness p99, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
     t.expect(t.count("tag = 'limited' AND status = 3") <= 2, "the limit was broken")
     t.expect(
         t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0,
         "a task of a paused or unhandled tag was started",
     )
-    t.expect(beside[0] <= alone[0] + 250, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
+    t.expect(beside[0] <= alone[0] + 250 * slow, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
