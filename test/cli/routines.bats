@@ -243,6 +243,10 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
         [ "$(sql 'SELECT task_key, message_body, expected_time FROM dq_task')" = $'a"b\ty\t2031-01-02 03:04:05.000' ]
         sql "$mode; CALL dq_cancel_key('t', 'a\"b', @n); COMMIT"
         [ "$(sql 'SELECT status FROM dq_task')" -eq 4 ]
+        sql "$mode; CALL dq_add('t', NULL, 'x', 1000, @id); COMMIT"
+        for column in create_time IFNULL\(finish_time,expected_time\) IFNULL\(update_time,expected_time\); do
+            [ "$(sql "SELECT DISTINCT ABS(TIMESTAMPDIFF(SECOND, $column, UTC_TIMESTAMP(3))) < 3600 FROM dq_task")" = 1 ]
+        done
     done
     sandbox_clear
     sql "SET NAMES latin1; CALL dq_add(x'74', _latin1 x'e9', _latin1 x'e9', 0, @id)"

@@ -1,0 +1,46 @@
+// With LOOP=COUNT: COUNT orders that are rolled back, then COUNT that are committed, with the functions of etc/producers/go.go.
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"strconv"
+)
+
+var undone = errors.New("undone")
+
+func addAndFail(tx *sql.Tx, order int64) error {
+	if _, err := tx.Exec("INSERT INTO shop_order (id, state) VALUES (?, 'new')", order); err != nil {
+		return err
+	}
+	id, err := dqAdd(tx, "order.cancel-unpaid", fmt.Sprintf("order-%d", order), []byte("undone"), 0)
+	if err != nil || id == 0 {
+		return fmt.Errorf("id %d: %v", id, err)
+	}
+	return undone
+}
+
+func init() {
+	count, err := strconv.ParseInt(os.Getenv("LOOP"), 10, 64)
+	if err != nil {
+		return
+	}
+	db, err := connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for order := int64(1); order <= count; order++ {
+		if err := transaction(db, order, addAndFail); err != undone {
+			log.Fatal(err)
+		}
+	}
+	for order := int64(1); order <= count; order++ {
+		if err := transaction(db, order, placeOrder); err != nil {
+			log.Fatal(err)
+		}
+	}
+	os.Exit(0)
+}
