@@ -135,7 +135,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .random = context_random()};
 
     if (saw->now_us)
-        dbclock_sample(&claims->ctx->clock, saw->sent_us, saw->answered_us, saw->now_us);
+        dbclock_sample_twice(&claims->ctx->clock, saw->sent_us, saw->answered_us, saw->now_us,
+                             saw->late_us);
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
     care_limit_free(t);

@@ -17,7 +17,15 @@ static void widen(struct dbclock *c, int64_t now_us)
 
 void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_us)
 {
-    int64_t low = now_us - answered_us, high = now_us - sent_us;
+    dbclock_sample_twice(c, sent_us, answered_us, now_us, now_us);
+}
+
+void dbclock_sample_twice(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t first_us,
+                          int64_t last_us)
+{
+    bool was_set = last_us < first_us || last_us - first_us > answered_us - sent_us;
+    int64_t late_us = was_set ? first_us : last_us;
+    int64_t low = late_us - answered_us, high = first_us - sent_us;
 
     if (c->known) {
         widen(c, answered_us);
@@ -26,8 +34,8 @@ void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int
         if (high > c->high_us)
             high = c->high_us;
         if (low > high) { /* one of the clocks was set: believe the newest alone */
-            low = now_us - answered_us;
-            high = now_us - sent_us;
+            low = late_us - answered_us;
+            high = first_us - sent_us;
         }
     }
     c->low_us = low;

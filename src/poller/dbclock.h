@@ -20,9 +20,12 @@ struct dbclock {
     int64_t sampled_us;
 };
 
-/* A statement sent and answered at these steady times returned now_us, the database's clock in
- * microseconds. */
+/* A statement sent and answered at these steady times read the database's clock, in microseconds:
+ * once, or first and last. A late reading makes the lower bound tight, even if the statement takes
+ * long. If the clock was set between the two, only the first one counts. */
 void dbclock_sample(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t now_us);
+void dbclock_sample_twice(struct dbclock *c, int64_t sent_us, int64_t answered_us, int64_t first_us,
+                          int64_t last_us);
 /* The best guess of the database's clock (ms) at a steady time; only once known. */
 int64_t dbclock_at(const struct dbclock *c, int64_t steady_us);
 /* The steady time at which the database's clock has certainly reached `at`. */

@@ -43,13 +43,17 @@
 /* The columns of read_claimed: a task and its body. If the statement also finds out when the next
  * task is due, it returns one more row, and more columns, which are NULL in the other rows, as all
  * others are in this one. */
-#define NOW_COLUMNS(X) SQL_NOW(X, NEXT_NOW)
+/* clang-format off */
+#define NOW_COLUMNS(X)   \
+    SQL_NOW(X, NEXT_NOW) \
+    X(NEXT_SPENT, "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))")
+/* clang-format on */
 enum {
     BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
     NEXT_AT,
     NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
 };
-#define NO_NEXT_COLUMNS ", NULL, NULL, NULL"
+#define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL"
 
 /* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
 static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_status status)
@@ -78,6 +82,7 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
         x->next->next_known = true;
         x->next->next_at = db_time(r, NEXT_AT);
         x->next->now_us = sql_now_us(r, NEXT_NOW);
+        x->next->late_us = x->next->now_us + db_i64(r, NEXT_SPENT, 0);
         return 0;
     }
     struct task *t = task_array_add(x->to);
@@ -118,21 +123,21 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
     }
 }
 
-/* Appends the SELECT of the row that has the time of the next task. (Reading one candidate more
+/* Appends the SELECT of the row that has the time of the next task. It is the last one, so that it
+ * also reads the clock when the statement is nearly done. (Reading one candidate more
  * than wanted, without a limit on the time, would find it too; but a claim that finds a single due
  * task would then fill up with rows that are not due.) */
 static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
                      int64_t overdue_ms)
 {
-    buf_str(sql, "SELECT ");
+    buf_str(sql, ") UNION ALL SELECT ");
     for (int i = 0; i <= BODY_COLUMN; i++)
         buf_str(sql, "NULL, ");
     buf_printf(sql,
                "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
                TASK_PENDING);
     put_share(sql, ask, share, ">", overdue_ms);
-    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT 1), %s UNION ALL (",
-               COLUMNS_SELECT(NOW_COLUMNS));
+    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT 1), %s", COLUMNS_SELECT(NOW_COLUMNS));
 }
 
 /* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
@@ -148,7 +153,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     if (next)
-        put_next(&sql, ask, share, overdue_ms);
+        buf_str(&sql, "(");
     put_select(&sql, !ask->without_bodies, next, TASK_PENDING);
     put_share(&sql, ask, share, "<=", overdue_ms);
     if (share == ask->share)
@@ -157,8 +162,10 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "c.", ask->aside, ask->aside_count);
     }
-    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s%s", order, order, limit,
-               skip_locked ? " FOR UPDATE SKIP LOCKED" : "", next ? ")" : "");
+    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
+    if (next)
+        put_next(&sql, ask, share, overdue_ms);
     int rc = read_list(db, &sql, &(struct claimed){ret, !ask->without_bodies, next}, err);
     buf_done(&sql);
     return rc;

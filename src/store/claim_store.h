@@ -48,9 +48,9 @@ struct claim_seen {
      * paused. Its row is neither changed nor locked. */
     bool next_known;
     int64_t next_at;
-    /* the database's clock, microseconds, and the steady times around the statement that returned
-     * it; 0: not known */
-    int64_t now_us, sent_us, answered_us;
+    /* the database's clock, microseconds, as the statement began and when it was nearly done, and
+     * the steady times around it; 0: not known */
+    int64_t now_us, late_us, sent_us, answered_us;
 };
 /* Claims due tasks of one tag: reads candidates from the index, then claims them with one UPDATE by
  * (id, version). Of a paused tag, it finds none. With a global limit the two statements run in one

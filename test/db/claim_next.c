@@ -110,6 +110,7 @@ static void next_one_is_of_our_share_and_not_of_a_paused_tag(void **state)
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_true(saw.next_known && saw.next_at == TASK_TIME_NONE);
     assert_true(saw.now_us > INT64_C(1500000000000000));
+    assert_in_range(saw.late_us - saw.now_us, 1, saw.answered_us - saw.sent_us);
     for (int i = 0; i < 20; i++)
         add("t", NULL, 60000 + 1000 * i);
     sql_put_share(&sql, "", 2);

@@ -54,6 +54,29 @@ static void a_slow_answer_does_not_spoil_it(void **state)
     assert_true(c.high_us - c.low_us < 10000);
 }
 
+static void a_reading_at_the_end_of_a_slow_statement_makes_up_for_that(void **state)
+{
+    struct dbclock c = {0};
+
+    (void)state;
+    dbclock_sample_twice(&c, 1000000, 1005000, shown(1000100), shown(1004900));
+    assert_true(c.low_us <= OFFSET_US && OFFSET_US <= c.high_us);
+    assert_in_range(c.high_us - c.low_us, 0, 200);
+}
+
+static void of_a_clock_that_was_set_between_two_readings_the_first_counts(void **state)
+{
+    const int64_t jumps[] = {-3600000000, -5000, 5000, 3600000000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof jumps / sizeof *jumps; i++) {
+        struct dbclock c = {0};
+        dbclock_sample_twice(&c, 1000000, 1005000, shown(1000100), shown(1004900) + jumps[i]);
+        assert_true(c.low_us <= OFFSET_US && OFFSET_US <= c.high_us);
+        assert_in_range(c.high_us - c.low_us, 5000, 5000);
+    }
+}
+
 static void a_clock_that_was_set_is_followed(void **state)
 {
     struct dbclock c = {0};
@@ -85,6 +108,8 @@ int main(void)
         cmocka_unit_test(reached_is_never_early),
         cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
         cmocka_unit_test(a_slow_answer_does_not_spoil_it),
+        cmocka_unit_test(a_reading_at_the_end_of_a_slow_statement_makes_up_for_that),
+        cmocka_unit_test(of_a_clock_that_was_set_between_two_readings_the_first_counts),
         cmocka_unit_test(a_clock_that_was_set_is_followed),
         cmocka_unit_test(drift_widens_the_bounds),
     };
