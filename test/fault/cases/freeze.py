@@ -21,7 +21,8 @@ def freeze_dqd(t):
 
     def more():
         if t.count("status IN (0, 3)") < 30:
-            t.add(20, words=f"ms={t.rng.choice((300, 800, 1500, 4000))}", max_attempts=50)
+            # Most are short, so that another dqd has a free slot while a long one should be dead.
+            t.add(20, words=f"ms={t.rng.choice((200, 200, 200, 6000))}", max_attempts=50)
 
     chaos.run(more, timeout=3000 if t.full else 90)
     chaos.verify()
