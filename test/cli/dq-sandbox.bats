@@ -93,6 +93,19 @@ not_running() { ! "$sandbox" status "$1" >/dev/null; }
     "$sandbox" status box
 }
 
+@test 'a start while another one makes its first files waits for that one' {
+    mkdir box path
+    cat >path/find <<END
+#!/bin/sh
+PATH=$PATH
+"$sandbox" start --no-schema box >&2
+exec find "\$@"
+END
+    chmod +x path/find
+    PATH=$PWD/path:$PATH start box
+    "$sandbox" status box
+}
+
 @test 'a moved sandbox works in its new place' {
     start box
     "$sandbox" stop box
