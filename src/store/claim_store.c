@@ -123,9 +123,9 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
     }
 }
 
-/* Appends the SELECT of the row that has the time of the next task. It is the last one, so that it
- * also reads the clock when the statement is nearly done. (Reading one candidate more
- * than wanted, without a limit on the time, would find it too; but a claim that finds a single due
+/* Appends the SELECT of the row that has the time of the next task. It is the last row, so that it
+ * also reads the clock when the statement is nearly done. (Reading one candidate more than wanted,
+ * without a limit on the time, would find the next task too; but a claim that finds a single due
  * task would then fill up with rows that are not due.) */
 static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
                      int64_t overdue_ms)
