@@ -193,6 +193,13 @@ static bool next_find(const struct look *l, struct look_step *s)
     return true;
 }
 
+/* The claims that answer a wake-up come before a look at all tags. They need not find out when the
+ * next task is due, which would cost the start of the task a quarter of a millisecond. */
+static bool look_follows(const struct look *l)
+{
+    return l->wake == LOOK_WOKEN && l->stale;
+}
+
 static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool all,
                        struct look_step *s)
 {
@@ -203,7 +210,7 @@ static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool al
                             .tag = t,
                             .count = count,
                             .all_shares = all,
-                            .next = !t->more && !l->set.once};
+                            .next = !t->more && !l->set.once && !look_follows(l)};
     return true;
 }
 
@@ -389,7 +396,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     else if (!t->more && l->set.once)
         l->stale = true; /* is there anything left? */
     else if (!t->more)
-        t->ask = !c->next_known;
+        t->ask = !c->next_known && !look_follows(l);
 }
 
 /* A wake-up may be about a task in the share of another host, which was not woken: one such task is
