@@ -247,6 +247,10 @@ static int read_value(struct json_reader *r, const struct json_member *m, bool b
         [JSON_INT] = "an integer",
         [JSON_BOOL] = "true or false",
     };
+    if (m->type == JSON_ANY) {
+        v->present = true;
+        return 0;
+    }
     bool is_text = m->type == JSON_TEXT || m->type == JSON_BYTES;
     const char *suffix = base64 ? "_base64" : "";
 

@@ -33,6 +33,7 @@ enum json_type {
     JSON_BYTES, /* string NAME, or base64 in NAME_base64 -> text, len; the decoded bytes, any */
     JSON_INT,   /* integer, exact in 64 bits -> number */
     JSON_BOOL,  /* -> number 0 or 1 */
+    JSON_ANY,   /* anything; only whether it is there is reported */
 };
 struct json_member {
     const char *name;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/when_parse.h"
+#include "cli/task_columns.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -22,23 +23,46 @@ enum field {
     FIELD_BODY,
     FIELD_IN,
     FIELD_AT,
+    FIELD_EXPECTED, /* as list prints it */
     FIELD_MAX_ATTEMPTS,
-    FIELD_WHEN,
-    FIELD_COUNT
+    FIELD_COUNT,
+    FIELD_WHEN = FIELD_COUNT, /* TSV: an in or an at, by its look */
+    FIELD_IGNORED
 };
 
 /* clang-format off */
 static const struct json_member members[] = {
     [FIELD_TAG] = {"tag", JSON_TEXT, true},     [FIELD_KEY] = {"key", JSON_TEXT, false},
     [FIELD_BODY] = {"body", JSON_BYTES, false}, [FIELD_IN] = {"in", JSON_TEXT, false},
-    [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
+    [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_EXPECTED] = {"expected", JSON_TEXT, false},
+    [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
 };
 /* clang-format on */
-#define MEMBER_COUNT (sizeof members / sizeof members[0])
 
-/* Names of TSV columns; `when` is an in or an at, by its look. */
-static const char *const field_names[FIELD_COUNT] = {"tag", "key",          "body", "in",
-                                                     "at",  "max_attempts", "when"};
+static int field_find(const char *name, size_t len)
+{
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (strlen(members[i].name) == len && memcmp(members[i].name, name, len) == 0)
+            return i;
+    if (len == 4 && memcmp(name, "when", 4) == 0)
+        return FIELD_WHEN;
+    for (size_t i = 0; i < task_column_count; i++)
+        if (strlen(task_columns[i].name) == len && memcmp(task_columns[i].name, name, len) == 0)
+            return FIELD_IGNORED;
+    return -1;
+}
+
+/* What list prints of a task beyond that is known, and ignored. */
+static void set_members(struct bulk_line_parser *p)
+{
+    memcpy(p->members, members, sizeof members);
+    p->member_count = FIELD_COUNT;
+    for (size_t i = 0; i < task_column_count && p->member_count < BULK_LINE_COLUMNS_MAX; i++) {
+        const char *name = task_columns[i].name;
+        if (field_find(name, strlen(name)) == FIELD_IGNORED)
+            p->members[p->member_count++] = (struct json_member){name, JSON_ANY, false};
+    }
+}
 
 void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c, enum bulk_line_format format)
 {
@@ -47,6 +71,7 @@ void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c, enum bulk
     memcpy(p->columns, usual, sizeof usual);
     if (format == BULK_LINE_NDJSON)
         p->json = json_reader_new();
+    set_members(p);
 }
 
 void bulk_line_done(struct bulk_line_parser *p)
@@ -57,13 +82,15 @@ void bulk_line_done(struct bulk_line_parser *p)
 
 /* ---- from values to a task ---- */
 
-static int set_times(struct bulk_line_parser *p, const struct json_value *in,
-                     const struct json_value *at, struct task_new *ret, struct err *err)
+static int set_times(struct bulk_line_parser *p, const struct json_value *v, struct task_new *ret,
+                     struct err *err)
 {
+    const struct json_value *in = &v[FIELD_IN],
+                            *at = &v[v[FIELD_AT].present ? FIELD_AT : FIELD_EXPECTED];
     ret->expected_at = TASK_TIME_NONE;
     ret->delay_ms = 0;
-    if (in->present && at->present)
-        return err_set(err, ERR_DATA, "\"in\" and \"at\" cannot be combined");
+    if (in->present + v[FIELD_AT].present + v[FIELD_EXPECTED].present > 1)
+        return err_set(err, ERR_DATA, "\"in\", \"at\" and \"expected\" cannot be combined");
     if (in->present)
         return when_parse_duration(in->text, &ret->delay_ms, err);
     if (!at->present)
@@ -97,7 +124,7 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
         rc = err_set(err, ERR_DATA, "\"max_attempts\" %lld is out of range: 1 to %u",
                      (long long)max->number, UINT32_MAX);
     if (rc == 0)
-        rc = set_times(p, &v[FIELD_IN], &v[FIELD_AT], &ret->task, err);
+        rc = set_times(p, v, &ret->task, err);
     if (rc < 0)
         return rc;
     ret->task.max_attempts = max->present ? (uint32_t)max->number : 0;
@@ -139,26 +166,38 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
     return 0;
 }
 
+static bool is_heading(const char *line, size_t len)
+{
+    const char *end = line + len, *first = memchr(line, '\t', len);
+    if (!first || field_find(line, (size_t)(first - line)) < 0)
+        return false;
+    for (const char *s = line; s <= end;) {
+        const char *tab = memchr(s, '\t', (size_t)(end - s));
+        size_t size = (size_t)((tab ? tab : end) - s);
+        if (size == 3 && memcmp(s, "tag", 3) == 0)
+            return true;
+        s += size + 1;
+    }
+    return false;
+}
+
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
 {
-    if (p->format != BULK_LINE_TSV || len < 4 || memcmp(line, "tag\t", 4) != 0)
-        return 0;
     size_t count = 0;
+    if (p->format != BULK_LINE_TSV || !is_heading(line, len))
+        return 0;
     for (const char *s = line, *end = line + len; s <= end;) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
         size_t size = (size_t)((tab ? tab : end) - s);
-        int field = 0;
-        while (field < FIELD_COUNT &&
-               (strlen(field_names[field]) != size || memcmp(field_names[field], s, size) != 0))
-            field++;
-        if (field == FIELD_COUNT || count == BULK_LINE_COLUMNS_MAX)
+        int field = field_find(s, size);
+        if (field < 0 || count == BULK_LINE_COLUMNS_MAX)
             return err_set(
                 err, ERR_DATA,
-                "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts",
+                "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts, or a column of dq list",
                 (int)(size > 40 ? 40 : size), s);
         for (size_t i = 0; i < count; i++) {
-            if (p->columns[i] == field)
-                return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", field_names[field]);
+            if (p->columns[i] == field && field != FIELD_IGNORED)
+                return err_set(err, ERR_DATA, "heading: \"%.*s\" appears twice", (int)size, s);
         }
         p->columns[count++] = field;
         s += size + 1;
@@ -205,13 +244,15 @@ static int tsv_values(struct bulk_line_parser *p, const char *line, size_t len, 
                                .text = fields->data + offsets[i],
                                .len = offsets[i + 1] - offsets[i] - 1};
         int field = p->columns[i];
+        if (field == FIELD_IGNORED)
+            continue;
         if (field == FIELD_WHEN)
             field = looks_like_duration(v.text) ? FIELD_IN : FIELD_AT;
         if (field != FIELD_BODY && field != FIELD_TAG && v.len == 0)
             continue;
         if (field != FIELD_BODY && strlen(v.text) != v.len)
             return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte",
-                           field_names[field]);
+                           members[field].name);
         int rc = field == FIELD_MAX_ATTEMPTS ? tsv_set_number(&v, err) : 0;
         if (rc < 0)
             return rc;
@@ -223,9 +264,9 @@ static int tsv_values(struct bulk_line_parser *p, const char *line, size_t len, 
 int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,
                     struct bulk_line *ret, struct err *err)
 {
-    struct json_value values[FIELD_COUNT] = {0};
+    struct json_value values[BULK_LINE_COLUMNS_MAX] = {0};
     if (p->format == BULK_LINE_NDJSON) {
-        int rc = json_read_object(p->json, line, len, members, MEMBER_COUNT, values, err);
+        int rc = json_read_object(p->json, line, len, p->members, p->member_count, values, err);
         return rc < 0 ? rc : set_item(p, values, arena, ret, err);
     }
     struct buf fields = BUF_INIT;

@@ -1,5 +1,8 @@
 /*
  * bulk_line.h - one line of NDJSON or TSV as a task.
+ *
+ * A line may be what `dq list` printed: the members and columns that describe a task, not what
+ * became of it, are used, the other columns of a task (task_columns.h) are ignored.
  */
 #ifndef DQ_CLI_BULK_LINE_H
 #define DQ_CLI_BULK_LINE_H
@@ -20,19 +23,22 @@ struct bulk_line {
     uint64_t line;
 };
 
-#define BULK_LINE_COLUMNS_MAX 8
+#define BULK_LINE_COLUMNS_MAX 64
 struct bulk_line_parser {
     struct cmd_context *c; /* for the clock, asked when a time is relative */
     enum bulk_line_format format;
     struct json_reader *json;
+    struct json_member members[BULK_LINE_COLUMNS_MAX]; /* those used, then those ignored */
+    size_t member_count;
     int columns[BULK_LINE_COLUMNS_MAX]; /* TSV: what each field is */
     size_t column_count;
 };
 void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c,
                     enum bulk_line_format format);
 void bulk_line_done(struct bulk_line_parser *p);
-/* TSV: whether line 1 is a heading; if so its columns are taken over. 1 yes, 0 no, ERR_DATA for an
- * unknown column. */
+/* TSV: whether line 1 is a heading: it has the field "tag", and begins with the name of a field or
+ * of a column of a task. If so its columns are taken over. 1 yes, 0 no, ERR_DATA for an unknown
+ * column. */
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 /* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file

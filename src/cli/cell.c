@@ -46,6 +46,38 @@ void cell_set_time(struct cell *cell, int64_t at)
     }
 }
 
+void cell_set_duration(struct cell *cell, int64_t ms)
+{
+    cell->kind = CELL_DURATION;
+    cell->at = ms;
+}
+
+void cell_set_until(struct cell *cell, int64_t at)
+{
+    cell_set_time(cell, at);
+    if (cell->kind != CELL_NULL)
+        cell->kind = CELL_UNTIL;
+}
+
+void cell_set_since(struct cell *cell, int64_t at)
+{
+    cell_set_time(cell, at);
+    if (cell->kind != CELL_NULL)
+        cell->kind = CELL_SINCE;
+}
+
+/* The cell seen from now: CELL_UNTIL and CELL_SINCE have become a duration, or nothing. */
+static struct cell seen_now(const struct cell_style *style, const struct cell *cell)
+{
+    struct cell seen = *cell;
+    if (cell->kind != CELL_UNTIL && cell->kind != CELL_SINCE)
+        return seen;
+    seen.at = cell->kind == CELL_UNTIL ? cell->at - style->now_at : style->now_at - cell->at;
+    seen.kind =
+        seen.at > 0 || (seen.at == 0 && cell->kind == CELL_SINCE) ? CELL_DURATION : CELL_NULL;
+    return seen;
+}
+
 void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact)
 {
     char text[WHEN_TEXT_SIZE];
@@ -62,21 +94,19 @@ void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bo
     buf_str(b, text);
 }
 
-static void put_due(struct buf *b, int64_t ms)
-{
-    char text[WHEN_TEXT_SIZE];
-    if (ms > 0)
-        buf_printf(b, "in %s", when_format_rough(text, ms));
-    else
-        buf_printf(b, "%s late", when_format_rough(text, -ms));
-}
-
 void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,
                     unsigned max, bool exact)
 {
     char text[WHEN_TEXT_SIZE];
-    switch (cell->kind) {
+    const struct cell seen = seen_now(style, cell);
+    if (cell->people) {
+        buf_str(b, cell->people);
+        return;
+    }
+    switch (seen.kind) {
     case CELL_NULL:
+    case CELL_UNTIL:
+    case CELL_SINCE:
         buf_chr(b, '-');
         break;
     case CELL_TEXT:
@@ -97,10 +127,7 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
         cell_put_time(b, style, cell->at, exact);
         break;
     case CELL_DURATION:
-        buf_str(b, when_format_rough(text, cell->at));
-        break;
-    case CELL_DUE:
-        put_due(b, cell->at - style->now_at);
+        buf_str(b, when_format_rough(text, seen.at));
         break;
     }
 }
@@ -109,14 +136,17 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
                    const struct cell *cell)
 {
     char text[WHEN_TEXT_SIZE];
+    const struct cell seen = seen_now(style, cell);
     if (cell->kind == CELL_BYTES) {
         json_put_bytes(b, name, cell->text, cell->len);
         return;
     }
     buf_printf(b, "\"%s\":", name);
-    switch (cell->kind) {
+    switch (seen.kind) {
     case CELL_NULL:
     case CELL_BYTES:
+    case CELL_UNTIL:
+    case CELL_SINCE:
         buf_str(b, "null");
         break;
     case CELL_TEXT:
@@ -135,10 +165,7 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
         buf_printf(b, "\"%s\"", when_format_utc(text, cell->at));
         break;
     case CELL_DURATION:
-        buf_printf(b, "%" PRId64, cell->at);
-        break;
-    case CELL_DUE:
-        buf_printf(b, "%" PRId64, cell->at - style->now_at);
+        buf_printf(b, "%" PRId64, seen.at);
         break;
     }
 }
@@ -167,8 +194,11 @@ void cell_put_escaped(struct buf *b, const char *p, size_t len)
 void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct cell *cell)
 {
     char text[WHEN_TEXT_SIZE];
-    switch (cell->kind) {
+    const struct cell seen = seen_now(style, cell);
+    switch (seen.kind) {
     case CELL_NULL:
+    case CELL_UNTIL:
+    case CELL_SINCE:
         break;
     case CELL_TEXT:
     case CELL_BYTES:
@@ -185,10 +215,7 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
         buf_str(b, when_format_utc(text, cell->at));
         break;
     case CELL_DURATION:
-        buf_printf(b, "%" PRId64, cell->at);
-        break;
-    case CELL_DUE:
-        buf_printf(b, "%" PRId64, cell->at - style->now_at);
+        buf_printf(b, "%" PRId64, seen.at);
         break;
     }
 }

@@ -19,9 +19,10 @@ enum cell_kind {
     CELL_REAL,     /* real */
     CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
     CELL_DURATION, /* at: ms; JSON and TSV: the number */
-    /* at: an instant seen from now: "in 12m", "3s late"; JSON and TSV: ms until then, negative when
-       late */
-    CELL_DUE,
+    /* at: an instant; the time from now until then, or since then, as a duration; CELL_NULL if that
+       would be negative */
+    CELL_UNTIL,
+    CELL_SINCE,
 };
 enum cell_colour { CELL_PLAIN, CELL_GOOD, CELL_WARN, CELL_BAD, CELL_BUSY, CELL_DIM };
 
@@ -32,6 +33,7 @@ struct cell { /* all zero: CELL_NULL */
     size_t len;
     uint64_t number;
     bool capped;
+    const char *people; /* what a table shows instead of the value; NULL: the value */
     double real;
     int64_t at;
 };
@@ -40,10 +42,13 @@ void cell_set_text(struct cell *cell, const char *text);
 void cell_set_bytes(struct cell *cell, const void *p, size_t len);
 void cell_set_number(struct cell *cell, uint64_t number);
 void cell_set_time(struct cell *cell, int64_t at);
+void cell_set_duration(struct cell *cell, int64_t ms);
+void cell_set_until(struct cell *cell, int64_t at);
+void cell_set_since(struct cell *cell, int64_t at);
 
 struct cell_style {
     bool utc;       /* people are shown UTC instead of the local zone */
-    int64_t now_at; /* for CELL_DUE */
+    int64_t now_at; /* for CELL_UNTIL and CELL_SINCE */
 };
 /* For people: nothing in it moves a terminal's cursor. Cut at max columns unless max is 0. `exact`:
  * instants with milliseconds and zone. */

@@ -92,9 +92,9 @@ static void get_result(const void *row, const void *arg __attribute__((unused)),
 }
 
 static const struct out_column columns[] = {
-    {"id", NULL, true, 0, "number of the task", get_id},
-    {"expected", "expected_time", false, 0, "when it is due", get_expected},
-    {"result", NULL, false, 0, "added, kept or replaced", get_result},
+    {"id", true, 0, "number of the task", get_id},
+    {"expected", false, 0, "when it is due", get_expected},
+    {"result", false, 0, "added, kept or replaced", get_result},
 };
 
 /* The time until it is due. An account that may only insert does not learn the database's clock:

@@ -104,10 +104,10 @@ GETTER(about)
 }
 
 static const struct out_column columns[] = {
-    {"kind", NULL, false, 0, "", get_kind},  {"name", NULL, false, 0, "", get_name},
-    {"value", NULL, true, 0, "", get_value}, {"p99", NULL, true, 0, "", get_p99},
-    {"unit", NULL, false, 0, "", get_unit},  {"setting", NULL, false, OUT_NARROW, "", get_setting},
-    {"now", NULL, false, 0, "", get_now},    {"about", NULL, false, OUT_NARROW, "", get_about},
+    {"kind", false, 0, "", get_kind},  {"name", false, 0, "", get_name},
+    {"value", true, 0, "", get_value}, {"p99", true, 0, "", get_p99},
+    {"unit", false, 0, "", get_unit},  {"setting", false, OUT_NARROW, "", get_setting},
+    {"now", false, 0, "", get_now},    {"about", false, OUT_NARROW, "", get_about},
 };
 
 /* kind NULL: all. */

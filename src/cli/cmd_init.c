@@ -71,12 +71,12 @@ GETTER(statement)
 }
 
 static const struct out_column columns[] = {
-    {"migration", NULL, false, 0, "", get_migration},
-    {"table", NULL, false, 0, "", get_table},
-    {"rows", NULL, true, 0, "", get_rows},
-    {"touched", NULL, true, 0, "", get_touched},
-    {"writers_wait", NULL, false, 0, "", get_waits},
-    {"statement", NULL, false, 0, "", get_statement},
+    {"migration", false, 0, "", get_migration},
+    {"table", false, 0, "", get_table},
+    {"rows", true, 0, "", get_rows},
+    {"touched", true, 0, "", get_touched},
+    {"writers_wait", false, 0, "", get_waits},
+    {"statement", false, 0, "", get_statement},
 };
 
 static void print_step(const struct schema_migrate_step *s, void *arg)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TERMINAL_LIMIT 50
-#define TABLE_COLUMNS "id,tag,key,status,attempt,due,expected,error"
+#define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
 struct list_values {
     struct select_values select;
@@ -37,8 +37,11 @@ static int print_columns(void)
     return 0;
 }
 
+/* columns NULL: all */
 static bool names_body(const char *columns)
 {
+    if (!columns)
+        return true;
     for (const char *s = columns; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
         if (strcspn(s, ",") == 4 && memcmp(s, "body", 4) == 0)
             return true;
@@ -64,16 +67,10 @@ static int each_task(const struct task *t, void *arg)
     return out_failed();
 }
 
-/* The default columns, in the order of the table: short rows for people, complete ones for
- * programs. */
-static int begin_output(struct cmd_context *c, const struct list_values *v, struct out **ret,
-                        struct err *err)
+/* Short rows for people, complete ones for programs: `dq add --from` reads them. */
+static const char *shown_columns(const struct cmd_context *c, const struct list_values *v)
 {
-    bool people = c->style.format == OUT_TABLE || c->style.format == OUT_TSV;
-    const char *names = v->columns ? v->columns : people ? TABLE_COLUMNS : NULL;
-    /* the body only when asked for */
-    size_t count = v->columns ? task_column_count : task_column_count - 1;
-    return out_new(ret, &c->style, task_columns, count, names, NULL, err);
+    return v->columns ? v->columns : c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL;
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -99,10 +96,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
     l.limit = paged ? TERMINAL_LIMIT : v->limit > 0 ? (size_t)v->limit : 0;
     f.limit = paged ? l.limit + 1 : l.limit;
-    rc = begin_output(c, v, &l.out, err);
+    const char *columns = shown_columns(c, v);
+    rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, NULL, err);
     if (rc < 0)
         return rc;
-    rc = task_list(c->db, &f, names_body(v->columns), each_task, &l, err);
+    bool bodies = c->style.format != OUT_ID && names_body(columns);
+    rc = task_list(c->db, &f, bodies, each_task, &l, err);
     out_free(l.out);
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);

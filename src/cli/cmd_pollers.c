@@ -57,15 +57,11 @@ GETTER(alive)
 }
 
 static const struct out_column columns[] = {
-    {"host", NULL, false, OUT_NARROW, "", get_host},
-    {"pid", NULL, true, 0, "", get_pid},
-    {"mode", NULL, false, 0, "", get_mode},
-    {"slots", NULL, true, 0, "", get_slots},
-    {"running", NULL, true, 0, "", get_running},
-    {"started", "start_time", false, 0, "", get_started},
-    {"last_seen", "last_seen_time", false, 0, "", get_last_seen},
-    {"version", NULL, false, 0, "", get_version},
-    {"alive", NULL, false, 0, "", get_alive},
+    {"host", false, OUT_NARROW, "", get_host},  {"pid", true, 0, "", get_pid},
+    {"mode", false, 0, "", get_mode},           {"slots", true, 0, "", get_slots},
+    {"running", true, 0, "", get_running},      {"started", false, 0, "", get_started},
+    {"last_seen", false, 0, "", get_last_seen}, {"version", false, 0, "", get_version},
+    {"alive", false, 0, "", get_alive},
 };
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)

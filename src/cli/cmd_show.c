@@ -60,8 +60,7 @@ GETTER(finish)
 GETTER(took)
 {
     if (ATTEMPT->start_at != TASK_TIME_NONE && ATTEMPT->finish_at != TASK_TIME_NONE) {
-        ret->kind = CELL_DURATION;
-        ret->at = ATTEMPT->finish_at - ATTEMPT->start_at;
+        cell_set_duration(ret, ATTEMPT->finish_at - ATTEMPT->start_at);
     }
 }
 
@@ -105,17 +104,17 @@ GETTER(output)
 }
 
 static const struct out_column attempt_columns[] = {
-    {"attempt", NULL, true, 0, "number", get_attempt},
-    {"started", "start_time", false, 0, "when its handler was started", get_start},
-    {"finished", "finish_time", false, 0, "when the handler ended", get_finish},
-    {"took", "took_ms", true, 0, "how long it took", get_took},
-    {"outcome", NULL, false, 0, "how it ended", get_outcome},
-    {"exit", "exit_code", true, 0, "exit status", get_exit},
-    {"signal", NULL, true, 0, "signal that ended it", get_signal},
-    {"host", NULL, false, 0, "where it ran", get_host},
-    {"pid", NULL, true, 0, "process id of dqd there", get_pid},
-    {"error", NULL, false, 60, "why it failed", get_error},
-    {"output", NULL, false, 0, "end of its output", get_output},
+    {"attempt", true, 0, "number", get_attempt},
+    {"started", false, 0, "when its handler was started", get_start},
+    {"finished", false, 0, "when the handler ended", get_finish},
+    {"took", true, 0, "how long it took", get_took},
+    {"outcome", false, 0, "how it ended", get_outcome},
+    {"exit", true, 0, "exit status", get_exit},
+    {"signal", true, 0, "signal that ended it", get_signal},
+    {"host", false, 0, "where it ran", get_host},
+    {"pid", true, 0, "process id of dqd there", get_pid},
+    {"error", false, 60, "why it failed", get_error},
+    {"output", false, 0, "end of its output", get_output},
 };
 #define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
 

@@ -35,32 +35,26 @@ struct stats_row {
     static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
                            struct cell *ret)
 
-static void get_tag(const void *row, const void *arg, struct cell *ret)
+GETTER(tag)
 {
-    const struct cmd_context *c = arg;
-    bool people = c->style.format == OUT_TABLE;
-    cell_set_text(ret, ROW->info.tag ? ROW->info.tag : people ? "(all)" : NULL);
+    cell_set_text(ret, ROW->info.tag);
+    if (!ROW->info.tag)
+        ret->people = "(all)";
 }
 
 /* The lateness of the task that has waited longest. */
-static void get_oldest(const void *row, const void *arg, struct cell *ret)
+GETTER(late)
 {
-    const struct cmd_context *c = arg;
-    if (ROW->info.oldest_due_at != TASK_TIME_NONE) {
-        ret->kind = CELL_DURATION;
-        ret->at = c->style.cell.now_at - ROW->info.oldest_due_at;
-    }
+    cell_set_since(ret, ROW->info.oldest_due_at);
 }
 
 static void set_lateness(struct cell *ret, const struct stats_row *r, int64_t ms)
 {
-    if (r->late && r->late->started > 0) {
-        ret->kind = CELL_DURATION;
-        ret->at = ms;
-    }
+    if (r->late && r->late->started > 0)
+        cell_set_duration(ret, ms);
 }
 
-GETTER(started)
+GETTER(starts)
 {
     cell_set_number(ret, ROW->late ? ROW->late->started : 0);
     ret->capped = ROW->late && ROW->late->sampled;
@@ -103,21 +97,22 @@ GETTER(rate)
 }
 
 static const struct out_column columns[] = {
-    {"tag", NULL, false, OUT_NARROW, "", get_tag},
+    {"tag", false, OUT_NARROW, "", get_tag},
     TAG_COUNT_COLUMNS,
-    {"oldest_late", "oldest_late_ms", true, 0, "", get_oldest},
-    {"started", "window_started", true, 0, "", get_started},
-    {"late_p50", "late_p50_ms", true, 0, "", get_p50},
-    {"p95", "late_p95_ms", true, 0, "", get_p95},
-    {"p99", "late_p99_ms", true, 0, "", get_p99},
-    {"max", "late_max_ms", true, 0, "", get_max},
-    {"ended_done", "window_done", true, 0, "", get_window_done},
-    {"ended_failed", "window_failed", true, 0, "", get_window_failed},
-    {"done/s", "done_per_second", true, 0, "", get_rate},
+    {"late", true, 0, "", get_late},
+    {"starts", true, 0, "", get_starts},
+    {"late_p50", true, 0, "", get_p50},
+    {"late_p95", true, 0, "", get_p95},
+    {"late_p99", true, 0, "", get_p99},
+    {"late_max", true, 0, "", get_max},
+    {"ended_done", true, 0, "", get_window_done},
+    {"ended_failed", true, 0, "", get_window_failed},
+    {"done_per_s", true, 0, "", get_rate},
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-#define COUNT_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest_late"
-#define WINDOW_COLUMNS "tag,started,late_p50,p95,p99,max,ended_done,ended_failed,done/s"
+#define COUNT_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
+#define WINDOW_COLUMNS                                                                             \
+    "tag,starts,late_p50,late_p95,late_p99,late_max,ended_done,ended_failed,done_per_s"
 
 static void add_to_all(struct tag_info *all, const struct tag_info *t)
 {
@@ -149,7 +144,7 @@ static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t 
                     const char *names, bool measured, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, NULL, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < count; i++) {

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,handler"
-#define TSV_COLUMNS                                                                                \
-    "tag,pending,running,done,failed,cancelled,due,oldest,next,paused,paused_until,handler"
+#define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler"
 
 struct tags_values {
     const char *tag;
@@ -27,11 +25,9 @@ GETTER(tag)
     cell_set_text(ret, TAG->tag);
 }
 
-GETTER(oldest)
+GETTER(late)
 {
-    cell_set_time(ret, TAG->oldest_due_at);
-    if (ret->kind != CELL_NULL)
-        ret->kind = CELL_DUE;
+    cell_set_since(ret, TAG->oldest_due_at);
 }
 
 GETTER(next)
@@ -45,19 +41,12 @@ GETTER(paused)
     ret->number = TAG->paused_until_at != TASK_TIME_NONE;
 }
 
-/* Until resumed: none. */
 GETTER(paused_until)
-{
-    if (TAG->paused_until_at != INT64_MAX)
-        cell_set_time(ret, TAG->paused_until_at);
-}
-
-GETTER(pause)
 {
     if (TAG->paused_until_at != TASK_TIME_NONE)
         ret->colour = CELL_WARN;
     if (TAG->paused_until_at == INT64_MAX)
-        cell_set_text(ret, "until resumed");
+        ret->people = "resumed";
     else
         cell_set_time(ret, TAG->paused_until_at);
 }
@@ -93,19 +82,17 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
     }
 }
 
-/* People get the first one, "paused"; programs get the others, too. */
 static const struct out_column columns[] = {
-    {"paused", NULL, false, 0, "", get_pause},
-    {"tag", NULL, false, OUT_NARROW, "", get_tag},
+    {"tag", false, OUT_NARROW, "", get_tag},
     TAG_COUNT_COLUMNS,
-    {"oldest", "oldest_due_in_ms", false, 0, "", get_oldest},
-    {"next", "next_time", false, 0, "", get_next},
-    {"paused", NULL, false, 0, "", get_paused},
-    {"paused_until", NULL, false, 0, "", get_paused_until},
-    {"handler", NULL, false, OUT_NARROW, "", get_handler},
-    {"handled", NULL, false, 0, "", get_handled},
-    {"paused_by", NULL, false, 0, "", get_paused_by},
-    {"pause_reason", NULL, false, 60, "", get_reason},
+    {"late", true, 0, "", get_late},
+    {"next", false, 0, "", get_next},
+    {"paused", false, 0, "", get_paused},
+    {"paused_until", false, 0, "", get_paused_until},
+    {"handler", false, OUT_NARROW, "", get_handler},
+    {"handled", false, 0, "", get_handled},
+    {"paused_by", false, 0, "", get_paused_by},
+    {"pause_reason", false, 60, "", get_reason},
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
@@ -127,11 +114,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
-    const char *names = !people                   ? c->style.format == OUT_TSV ? TSV_COLUMNS : NULL
+    const char *names = !people                   ? NULL
                         : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
                                                   : TABLE_COLUMNS;
-    rc = out_new(&out, &c->style, people ? columns : columns + 1, COLUMN_COUNT - !people, names,
-                 cmd_handlers(c), err);
+    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, cmd_handlers(c), err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)

@@ -62,13 +62,13 @@ GETTER(dqds)
 }
 
 static const struct out_column columns[] = {
-    {"dq", NULL, false, 0, "", get_dq},
-    {"client", NULL, false, 0, "", get_client},
-    {"schema", NULL, false, 0, "", get_schema},
-    {"server", NULL, false, 0, "", get_server},
-    {"schema_version", NULL, false, 0, "", get_schema_version},
-    {"schema_compat", NULL, false, 0, "", get_schema_compat},
-    {"dqds", NULL, false, 0, "", get_dqds},
+    {"dq", false, 0, "", get_dq},
+    {"client", false, 0, "", get_client},
+    {"schema", false, 0, "", get_schema},
+    {"server", false, 0, "", get_server},
+    {"schema_version", false, 0, "", get_schema_version},
+    {"schema_compat", false, 0, "", get_schema_compat},
+    {"dqds", false, 0, "", get_dqds},
 };
 
 static const char *version_of(const struct poller_info *p)

@@ -48,11 +48,6 @@ static struct cell column_get(const struct out_column *column, const void *row, 
     return cell;
 }
 
-static const char *column_json(const struct out_column *column)
-{
-    return column->json ? column->json : column->name;
-}
-
 void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
                      size_t count, const void *row, const void *arg)
 {
@@ -60,7 +55,7 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
         struct cell cell = column_get(&table[i], row, arg);
         if (i > 0)
             buf_chr(b, ',');
-        cell_put_json(b, style, column_json(&table[i]), &cell);
+        cell_put_json(b, style, table[i].name, &cell);
     }
 }
 
@@ -161,8 +156,11 @@ static void table_add_header(struct out *o)
 {
     for (size_t i = 0; i < o->count; i++) {
         size_t offset = o->text.len;
-        for (const char *s = o->columns[i]->name; *s != '\0'; s++)
-            buf_chr(&o->text, *s == '_' ? ' ' : (char)toupper((unsigned char)*s));
+        for (const char *s = o->columns[i]->name; *s != '\0'; s++) {
+            bool per = strncmp(s, "_per_", 5) == 0;
+            buf_chr(&o->text, per ? '/' : *s == '_' ? ' ' : (char)toupper((unsigned char)*s));
+            s += per ? 4 : 0;
+        }
         table_add_piece(o, offset, CELL_PLAIN);
     }
 }
@@ -285,7 +283,7 @@ void out_row(struct out *o, const void *row)
         if (tsv)
             cell_put_tsv(&o->line, &o->style.cell, &cell);
         else
-            cell_put_json(&o->line, &o->style.cell, column_json(o->columns[i]), &cell);
+            cell_put_json(&o->line, &o->style.cell, o->columns[i]->name, &cell);
     }
     buf_str(&o->line, o->style.format == OUT_JSON     ? "}"
                       : o->style.format == OUT_NDJSON ? "}\n"

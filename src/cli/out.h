@@ -28,9 +28,10 @@ extern const char *const out_format_names[]; /* index = format, NULL-terminated 
 #define OUT_NARROW UINT_MAX /* as max: cut only if the terminal is narrow */
 
 struct out_column {
-    const char *name; /* of the column, as in --columns; upper case in the heading */
-    const char *json; /* member name if it differs, or NULL */
-    bool right;       /* numbers: aligned to the right */
+    /* in --columns, JSON and TSV. The heading of a table has it in upper case, with blanks for _
+     * and / for _per_. The table COLUMNS of dq(1) lists all names */
+    const char *name;
+    bool right; /* numbers: aligned to the right */
     /* a table cuts it at this width, or at less if the terminal is narrow; 0: never */
     unsigned max;
     const char *help; /* one line */

@@ -16,12 +16,11 @@ void tag_get_due(const void *row, const void *arg, struct cell *ret);
 
 /* One row each of a column table. */
 #define TAG_COUNT_COLUMNS                                                                          \
-    {"pending", NULL, true, 0, "", tag_get_pending},                                               \
-        {"running", NULL, true, 0, "", tag_get_running},                                           \
-        {"done", NULL, true, 0, "", tag_get_done}, {"failed", NULL, true, 0, "", tag_get_failed},  \
-        {"cancelled", NULL, true, 0, "", tag_get_cancelled},                                       \
+    {"pending", true, 0, "", tag_get_pending}, {"running", true, 0, "", tag_get_running},          \
+        {"done", true, 0, "", tag_get_done}, {"failed", true, 0, "", tag_get_failed},              \
+        {"cancelled", true, 0, "", tag_get_cancelled},                                             \
     {                                                                                              \
-        "due", NULL, true, 0, "", tag_get_due                                                      \
+        "due", true, 0, "", tag_get_due                                                            \
     }
 
 #endif

@@ -3,6 +3,8 @@
  */
 #include "cli/task_columns.h"
 
+#include <sys/param.h>
+
 #define TASK ((const struct task *)row)
 #define GETTER(name)                                                                               \
     static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
@@ -50,11 +52,10 @@ GETTER(max_attempts)
         cell_set_number(ret, TASK->max_attempts);
 }
 
-GETTER(due)
+GETTER(due_in)
 {
-    cell_set_time(ret, TASK->status == TASK_PENDING ? TASK->expected_at : TASK_TIME_NONE);
-    if (ret->kind != CELL_NULL)
-        ret->kind = CELL_DUE;
+    if (TASK->status == TASK_PENDING)
+        cell_set_until(ret, TASK->expected_at);
 }
 
 GETTER(expected)
@@ -74,16 +75,15 @@ GETTER(finished)
 
 GETTER(late)
 {
-    if (TASK->status != TASK_PENDING && TASK->execution_at != TASK_TIME_NONE) {
-        ret->kind = CELL_DURATION;
-        ret->at = TASK->execution_at - TASK->expected_at;
-    }
+    if (TASK->status == TASK_PENDING)
+        cell_set_since(ret, MAX(TASK->expected_at, TASK->create_at)); /* it may be back-dated */
+    else if (TASK->execution_at != TASK_TIME_NONE && TASK->execution_at >= TASK->expected_at)
+        cell_set_duration(ret, TASK->execution_at - TASK->expected_at);
 }
 
 GETTER(delay)
 {
-    ret->kind = CELL_DURATION;
-    ret->at = TASK->delay_ms;
+    cell_set_duration(ret, TASK->delay_ms);
 }
 
 GETTER(created)
@@ -147,29 +147,29 @@ GETTER(body)
 
 /* clang-format off */
 const struct out_column task_columns[] = {
-    {"id", NULL, true, 0, "number of the task", get_id},
-    {"tag", NULL, false, OUT_NARROW, "tag, which selects the handler", get_tag},
-    {"key", NULL, false, 40, "key, unique per tag among pending and running tasks", get_key},
-    {"status", NULL, false, 0, "pending, running, done, failed or cancelled", get_status},
-    {"attempt", NULL, true, 0, "attempts started so far", get_attempt},
-    {"max_attempts", NULL, true, 0, "attempts allowed; empty: not set yet, the handler's retry list decides", get_max_attempts},
-    {"due", "due_in_ms", false, 0, "pending tasks: time until due, or how late", get_due},
-    {"expected", "expected_time", false, 0, "when it is due", get_expected},
-    {"started", "execution_time", false, 0, "start of the last attempt", get_started},
-    {"finished", "finish_time", false, 0, "when it became done, failed or cancelled", get_finished},
-    {"late", "late_ms", true, 0, "how late the last attempt started", get_late},
-    {"delay", "delay_ms", true, 0, "delay as requested", get_delay},
-    {"created", "create_time", false, 0, "when it was added", get_created},
-    {"updated", "update_time", false, 0, "last change of state", get_updated},
-    {"host", NULL, false, OUT_NARROW, "host of the last owner", get_host},
-    {"pid", NULL, true, 0, "process id of dqd on that host", get_pid},
-    {"lease_until", NULL, false, 0, "running tasks: when another dqd may take it over", get_lease_until},
-    {"exit", "exit_code", true, 0, "exit status of the last attempt", get_exit},
-    {"signal", NULL, true, 0, "signal that ended the last attempt", get_signal},
-    {"error", NULL, false, 60, "why the last attempt failed", get_error},
-    {"version", NULL, true, 0, "number of state changes", get_version},
-    {"size", "body_size", true, 0, "bytes of the body", get_size},
-    {"body", NULL, false, 60, "the body", get_body},
+    {"id", true, 0, "number of the task", get_id},
+    {"tag", false, OUT_NARROW, "tag, which selects the handler", get_tag},
+    {"key", false, 40, "key, unique per tag among pending and running tasks", get_key},
+    {"status", false, 0, "pending, running, done, failed or cancelled", get_status},
+    {"attempt", true, 0, "attempts started so far", get_attempt},
+    {"max_attempts", true, 0, "attempts allowed; empty: not set yet, the handler's retry list decides", get_max_attempts},
+    {"due_in", true, 0, "pending tasks: time until it is due; empty: it is due", get_due_in},
+    {"late", true, 0, "how long it has been due, or how late its last attempt started", get_late},
+    {"expected", false, 0, "when it is due", get_expected},
+    {"started", false, 0, "start of the last attempt", get_started},
+    {"finished", false, 0, "when it became done, failed or cancelled", get_finished},
+    {"delay", true, 0, "delay as requested", get_delay},
+    {"created", false, 0, "when it was added", get_created},
+    {"updated", false, 0, "last change of state", get_updated},
+    {"host", false, OUT_NARROW, "host of the last owner", get_host},
+    {"pid", true, 0, "process id of dqd on that host", get_pid},
+    {"lease_until", false, 0, "running tasks: when another dqd may take it over", get_lease_until},
+    {"exit", true, 0, "exit status of the last attempt", get_exit},
+    {"signal", true, 0, "signal that ended the last attempt", get_signal},
+    {"error", false, 60, "why the last attempt failed", get_error},
+    {"version", true, 0, "number of state changes", get_version},
+    {"size", true, 0, "bytes of the body", get_size},
+    {"body", false, 60, "the body", get_body},
 };
 /* clang-format on */
 const size_t task_column_count = sizeof task_columns / sizeof task_columns[0];

@@ -29,7 +29,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
 @test 'add prints the id in every output format' {
     try dq add t -o json --in 1h
-    [[ $out =~ ^\{\"id\":[0-9]+,\"expected_time\":\"[0-9T:.-]+Z\",\"result\":\"added\"\}$ ]]
+    [[ $out =~ ^\{\"id\":[0-9]+,\"expected\":\"[0-9T:.-]+Z\",\"result\":\"added\"\}$ ]]
     try dq add t -o tsv
     [ "$(sed -n 1p <<<"$out")" = $'id\texpected\tresult' ]
     [[ $(sed -n 2p <<<"$out") =~ ^[0-9]+.*added$ ]]
@@ -193,7 +193,7 @@ END
     [ "$out" = "$(sql 'SELECT id FROM dq_task')" ]
     [ "$err" = 'due in 10m' ]
     try as inserter dq add t --at 2031-01-02T03:04:05Z -o json
-    [[ $out == *'"expected_time":"2031-01-02T03:04:05.000Z"'* ]]
+    [[ $out == *'"expected":"2031-01-02T03:04:05.000Z"'* ]]
     [[ $err == 'due '*'= 2031-01-02T03:04:05.000Z' ]]
     dq -q add t --key k
     try as inserter dq add t --key k

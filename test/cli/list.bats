@@ -87,7 +87,7 @@ fill()
     [ "$(dq list -o json | tail -n 1 | tail -c 3)" = '}]' ]
     dq list -o ndjson -t running >"$BATS_TEST_TMPDIR/running"
     grep -qE '^\{"id":[0-9]+,"tag":"running","key":"k2","status":"running",' "$BATS_TEST_TMPDIR/running"
-    grep -qE '"expected_time":"[0-9-]+T[0-9:.]+Z",.*\}$' "$BATS_TEST_TMPDIR/running"
+    grep -qE '"expected":"[0-9-]+T[0-9:.]+Z",.*\}$' "$BATS_TEST_TMPDIR/running"
     [ "$(dq list -o id -t running)" = "$(sql "SELECT id FROM dq_task WHERE tag = 'running'")" ]
     [[ $(dq list -o tsv -t running | tail -n 1) =~ ^[0-9]+$'\t'running$'\t'k2$'\t'running$'\t'0$'\t' ]]
 }
@@ -109,12 +109,20 @@ fill()
     [ "$(dq list -c tag)" = '{"tag":"t"}' ]
 }
 
-@test 'the column due shows how soon a task is due, or how late it is' {
+@test 'due_in and late show how soon a task is due, and how late it is or started; none is negative' {
     task a 0 90
     task b 0 -90
-    [[ $(dq list -c due --no-header | sed -n 1p) =~ ^1h30m.*\ late$ ]]
-    [[ $(dq list -c due --no-header | sed -n 2p) =~ ^in\ 1h(29m|30m) ]]
-    [[ $(dq list -o ndjson -c due -t a) =~ ^\{\"due_in_ms\":53[0-9]{5}\}$ ]]
+    task c 3 -90
+    task d 4 90
+    sql "UPDATE dq_task SET create_time = expected_time - INTERVAL 1 DAY;
+         UPDATE dq_task SET execution_time = expected_time + INTERVAL 5 SECOND WHERE tag = 'c';
+         UPDATE dq_task SET execution_time = expected_time - INTERVAL 5 SECOND WHERE tag = 'd'"
+    [[ $(dq list -c due_in,late --no-header -t a) =~ ^1h(29m|30m).*\ -$ ]]
+    [[ $(dq list -c due_in,late --no-header -t b) =~ ^-\ +1h30m ]]
+    [[ $(dq list -o ndjson -c due_in,late -t a) =~ ^\{\"due_in\":53[0-9]{5},\"late\":null\}$ ]]
+    [[ $(dq list -o ndjson -c due_in,late -t b) =~ ^\{\"due_in\":null,\"late\":54[0-9]{5}\}$ ]]
+    [ "$(dq list -o ndjson -c due_in,late -t c)" = '{"due_in":null,"late":5000}' ]
+    [ "$(dq list -o ndjson -c due_in,late -t d -s all)" = '{"due_in":null,"late":null}' ]
 }
 
 @test 'tags, keys, bodies and errors cannot control a terminal' {

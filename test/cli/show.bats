@@ -51,10 +51,10 @@ with open(sys.argv[2]) as f:
 def has(shown, **members):
     for name, value in members.items():
         assert shown[name] == value, (name, shown)
-has(task, id=int(sys.argv[1]), tag="known", key="k", status="failed", exit_code=3, body="the body", output="last words")
+has(task, id=int(sys.argv[1]), tag="known", key="k", status="failed", exit=3, body="the body", output="last words")
 first, second = task["attempts"]
-has(first, attempt=1, took_ms=1500, outcome="exit", exit_code=7, signal=None, output="out\x1b")
-has(second, attempt=2, took_ms=60000, outcome="timeout", exit_code=None, signal=15, output=None)
+has(first, attempt=1, took=1500, outcome="exit", exit=7, signal=None, output="out\x1b")
+has(second, attempt=2, took=60000, outcome="timeout", exit=None, signal=15, output=None)
 assert list(task)[:4] == ["id", "tag", "key", "status"] and list(task)[-1] == "attempts", list(task)
 END
     other=$(dq -q add known)

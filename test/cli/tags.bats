@@ -25,13 +25,13 @@ task()
     task known 0 600; task known 0 -120; task known 1 -300; task known 3 -10; task nobody 2 -10; task mail.x 4 -10
     dq tags -o tsv | tr '\t' ' ' >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out")" = \
-        'tag pending running done failed cancelled due oldest next paused paused_until handler' ]
-    grep -qxE 'known 2 1 1 0 0 1 -12[0-9]{4} [0-9T:.-]+Z 0  known' "$BATS_TEST_TMPDIR/out"
-    grep -qxF 'mail.x 0 0 0 0 1 0   0  mail.*' "$BATS_TEST_TMPDIR/out"
-    grep -qxF 'nobody 0 0 0 1 0 0   0  none' "$BATS_TEST_TMPDIR/out"
+    names='tag pending running done failed cancelled due late next paused paused_until handler handled'
+    [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out")" = "$names paused_by pause_reason" ]
+    grep -qxE 'known 2 1 1 0 0 1 12[0-9]{4} [0-9T:.-]+Z 0  known 1  ' "$BATS_TEST_TMPDIR/out"
+    grep -qxF 'mail.x 0 0 0 0 1 0   0  mail.* 1  ' "$BATS_TEST_TMPDIR/out"
+    grep -qxF 'nobody 0 0 0 1 0 0   0  none 0  ' "$BATS_TEST_TMPDIR/out"
     [ "$(dq tags --tag 'n*' -o id)" = nobody ]
-    [[ $(dq tags --tag known) =~ 2m.*\ late ]]
+    [[ $(dq tags --tag known) =~ \ 1\ +2m ]]
     [[ $(dq tags --tag nobody -o json) == *'"handler":"none","handled":false'* ]]
     TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null | grep -q "$(printf '\033\\[33m')none"
     [ "$(dq tags -o json -t 'zzz')" = '[]' ]
@@ -45,7 +45,7 @@ task()
     [ "$(warned)" -eq 0 ]
     dq -q pause known
     [ "$(warned)" -eq 1 ]
-    seen | grep -q "$(printf '\033\\[33m')until resumed"
+    seen | grep -q "$(printf '\033\\[33m')resumed"
 }
 
 @test 'tags shows the reason of a pause as the last column if a tag has one' {
@@ -95,9 +95,9 @@ task()
 @test 'pause lasts for a duration, until a time, or until resume, and records who and why' {
     task known 0 0
     dq -q pause known
-    [[ $(dq tags -t known) == *'until resumed'* ]]
+    [[ $(dq tags -t known) =~ resumed\ +known$ ]]
     [[ $(dq tags -t known -o json) == *'"paused":true,"paused_until":null'* ]]
-    [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' 1  known' ]]
+    [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' 1  known 1 '* ]]
     dq -q pause known --for 2h --reason 'provider is down'
     [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(3), paused_until) IN (119, 120), pause_reason
               FROM dq_tag WHERE tag = 'known'")" = $'1\tprovider is down' ]
@@ -156,11 +156,11 @@ task()
     dq stats -o json >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
     all=$(sed -n 1p "$BATS_TEST_TMPDIR/out")
-    [[ $all == '[{"tag":null,"pending":1,"running":0,"done":5,"failed":1,"cancelled":0,"due":1,"oldest_late_ms":3'* ]]
-    [[ $all =~ \"oldest_late_ms\":3[0-9]{4},\"window_started\":5, ]]
-    [[ $all == *'"late_max_ms":1000,"window_done":4,"window_failed":1,"done_per_second":0.00'* ]]
-    [[ $(grep '"known"' "$BATS_TEST_TMPDIR/out") =~ \"late_p50_ms\":(20|30),.*\"late_p99_ms\":1000, ]]
-    [[ $(dq stats --since 3h -o json) == *'"late_max_ms":99999'* ]]
+    [[ $all == '[{"tag":null,"pending":1,"running":0,"done":5,"failed":1,"cancelled":0,"due":1,"late":3'* ]]
+    [[ $all =~ \"late\":3[0-9]{4},\"starts\":5, ]]
+    [[ $all == *'"late_max":1000,"ended_done":4,"ended_failed":1,"done_per_s":0.00'* ]]
+    [[ $(grep '"known"' "$BATS_TEST_TMPDIR/out") =~ \"late_p50\":(20|30),.*\"late_p99\":1000, ]]
+    [[ $(dq stats --since 3h -o json) == *'"late_max":99999'* ]]
     run dq stats --since 0s
     [ "$status" -eq 64 ]
     run dq stats --tag known
@@ -168,7 +168,7 @@ task()
     [[ $output == *'tasks due in the last 1h: how late they started, how they ended'* ]]
     [[ $output =~ known\ +4\ +(20|30)ms\ +1s ]]
     sandbox_clear
-    [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50_ms\":null ]]
+    [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50\":null ]]
 }
 
 @test 'pollers shows host, process, mode, slots, and whether a dqd is alive' {

@@ -54,10 +54,18 @@ static void test_every_kind_in_every_format(void **state)
           "2026-09-21T14:13:20.250Z");
     cell = (struct cell){.kind = CELL_DURATION, .at = 90000};
     check(&cell, "1m30s", "\"n\":90000", "90000");
-    cell = (struct cell){.kind = CELL_DUE, .at = style.now_at + 90000};
-    check(&cell, "in 1m30s", "\"n\":90000", "90000");
-    cell.at = style.now_at - 1500;
-    check(&cell, "1.5s late", "\"n\":-1500", "-1500");
+    cell_set_until(&cell, style.now_at + 90000);
+    check(&cell, "1m30s", "\"n\":90000", "90000");
+    cell_set_until(&cell, style.now_at);
+    check(&cell, "-", "\"n\":null", "");
+    cell_set_since(&cell, style.now_at - 1500);
+    check(&cell, "1.5s", "\"n\":1500", "1500");
+    cell_set_since(&cell, style.now_at);
+    check(&cell, "0s", "\"n\":0", "0");
+    cell_set_since(&cell, style.now_at + 1);
+    check(&cell, "-", "\"n\":null", "");
+    cell = (struct cell){.people = "resumed"};
+    check(&cell, "resumed", "\"n\":null", "");
 }
 
 static void test_absent_values_are_null(void **state)

@@ -259,7 +259,7 @@ def far_times(t):
         shown = json.loads(t.dq("list", "-o", "json", "--columns", "id,expected", "-n", "100").stdout)
         mine = next(r for r in shown if r["id"] == task)
         t.expect(
-            datetime.datetime.fromisoformat(mine["expected_time"].replace("Z", "+00:00")).strftime(
+            datetime.datetime.fromisoformat(mine["expected"].replace("Z", "+00:00")).strftime(
                 "%Y-%m-%d %H:%M:%S.%f"
             )[:-3]
             == expected,

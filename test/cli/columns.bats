@@ -1,0 +1,109 @@
+# The names of columns: one for each thing, the same in tables, TSV, JSON and the manual.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# The verbs that print rows of columns, one per line.
+verbs()
+{
+    echo "list -s all -c $(dq list -c help | awk '{ print $1 }' | paste -sd,)"
+    echo 'tags'
+    echo 'stats'
+    echo 'pollers'
+}
+
+# The names in the heading of a table are separated by two blanks.
+heading() { sed -n 1p | sed 's/   */\n/g' | tr '[:upper:] ' '[:lower:]_' | sed 's|/|_per_|; s/_*$//' | grep .; }
+
+members()
+{
+    python3 -c 'import json, sys
+for name in json.loads(sys.stdin.readline()):
+    print(name.removesuffix("_base64"))'
+}
+
+documented()
+{
+    sed -n '/^\.Sh COLUMNS/,/^\.Sh FILES/p' "$DQ_TOP/doc/dq.1" | sed -n 's/^\.It Cm //p' | tr -d ' ' | tr , '\n'
+}
+
+fill()
+{
+    id=$(dq -q add known body --key k)
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, output)
+         VALUES ($id, 1, 1, '2026-11-20 10:00:00', '2026-11-20 10:00:01', 'exit', 'x');
+         INSERT INTO dq_poller VALUES
+         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
+}
+
+@test 'a column has the same name in a table, in TSV and in JSON' {
+    fill
+    while read -r -a verb; do
+        echo "dq ${verb[*]}"
+        dq "${verb[@]}" -o ndjson | members >json
+        dq "${verb[@]}" -o tsv | sed -n 1p | tr '\t' '\n' >tsv
+        [ "$(wc -l <json)" -gt 5 ]
+        # a program's formats show the same; a table, people's choice of that
+        diff json tsv
+        dq "${verb[@]}" | heading | grep -vxFf json | { refute grep .; }
+    done < <(verbs)
+    dq show "$id" -o json | members | sort >json
+    # "waits" is a remark
+    dq show "$id" | sed -n 's/^\([a-z_]*\)   *[^ ].*/\1/p' | grep -vx waits | grep -vxFf json | { refute grep .; }
+    dq show "$id" | sed -n '/^attempts:/,$p' | sed 1d | heading >table
+    dq show "$id" -o json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' |
+        members >json
+    [ "$(wc -l <table)" -eq 10 ]
+    grep -vxFf json table | { refute grep .; }
+}
+
+@test 'dq(1) lists the name of every column, and no other' {
+    fill
+    {
+        while read -r -a verb; do
+            dq "${verb[@]}" -o ndjson | members
+        done < <(verbs)
+        dq show "$id" -o json | members
+        dq show "$id" -o json |
+            python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' | members
+        dq -q add known -o ndjson | members
+    } | sort -u >printed
+    documented | sort -u >documented
+    [ "$(wc -l <documented)" -gt 50 ]
+    diff documented printed
+}
+
+@test 'the output of list, in NDJSON and in TSV, can be added again' {
+    head -c 300 /dev/urandom >bytes
+    printf 'a\033[31m\n\t\\x\r"\303\244' | dq -q add t - --key 'k\ "1' --in 90m
+    dq -q add t @bytes --at 2031-01-02T03:04:05.678Z --max-attempts 7
+    dq -q add h.ü '' --key k2
+    what="SELECT tag, task_key, SHA2(message_body, 256), expected_time, max_attempts FROM dq_task
+          ORDER BY tag, task_key"
+    before=$(sql "$what")
+    [ "$(wc -l <<<"$before")" -eq 3 ]
+    for format in ndjson tsv; do
+        dq list -o "$format" >rows
+        sandbox_clear
+        [ "$(dq add --from - <rows 2>&1)" = '3 added, 0 kept' ]
+        diff <(sql "$what") - <<<"$before"
+    done
+    # a name that dq list does not print is still a mistake
+    echo '{"tag":"t","statsu":"pending"}' >odd
+    run dq add --from odd
+    [ "$status" -eq 65 ]
+    [[ $output == *'unknown member "statsu" (did you mean "status"?)'* ]]
+    echo '{"tag":"t","in":"1h","expected":"2031-01-02"}' >odd
+    run dq add --from odd
+    [ "$status" -eq 65 ]
+    [[ $output == *'"in", "at" and "expected" cannot be combined'* ]]
+    printf 'id\ttag\tbdoy\n1\tt\tx\n' >odd.tsv
+    run dq add --from odd.tsv
+    [ "$status" -eq 65 ]
+    [[ $output == *'odd.tsv:1: heading: "bdoy" is not one of '* ]]
+}
