@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 static const char *const task_status_names[TASK_STATUS_COUNT] = {
     [TASK_PENDING] = "pending", [TASK_DONE] = "done",           [TASK_FAILED] = "failed",
@@ -95,7 +96,16 @@ void task_init(struct task *t)
         .exit_code = -1,
         .create_at = TASK_TIME_NONE,
         .update_at = TASK_TIME_NONE,
+        .late_from_at = TASK_TIME_NONE,
     };
+}
+
+int64_t task_late_from(const struct task *t)
+{
+    bool given_back = t->claimed && t->execution_at == TASK_TIME_NONE;
+    int64_t moved_at = t->status == TASK_PENDING && !given_back ? t->update_at : TASK_TIME_NONE;
+
+    return MAX(MAX(t->expected_at, t->create_at), moved_at);
 }
 
 void task_done(struct task *t)

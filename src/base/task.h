@@ -118,10 +118,16 @@ struct task {
     void *output;         /* tail of the last attempt's output; NULL: none or not loaded */
     size_t output_size;
     int64_t create_at, update_at;
+    int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
 };
 /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
 void task_init(struct task *t);
 void task_done(struct task *t); /* frees what it points to; t itself stays the caller's */
+
+/* From when on the start of a task is late: when it was due, created, or became pending again,
+ * whichever was last. A task that is given a time in the past is not late by that. Being claimed
+ * and given back, without a start, changes nothing. SQL_LATE_FROM in store/sql.h is the same. */
+int64_t task_late_from(const struct task *t);
 
 /* How an attempt ended, as stored in dq_attempt.outcome (these very names). */
 enum task_outcome {

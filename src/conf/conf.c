@@ -81,6 +81,7 @@ const struct conf_key conf_keys[] = {
     AGE(retention, done, "7d", "done tasks are deleted after this; never: kept"),
     AGE(retention, failed, "30d", "failed tasks are deleted after this; never: kept"),
     AGE(retention, cancelled, "7d", "cancelled tasks are deleted after this; never: kept"),
+    AGE(retention, counters, "30d", "what dqd counts by minute and tag is deleted after this; never: kept"),
     SPAN(retention, interval, "1m", 100, DAY, true, "pause between sweeps"),
 
     WORD(dq, output, "table", output_names, "format of listings: table, json, ndjson, tsv or id"),

@@ -19,9 +19,10 @@
 #define ROLLED_BACK_MORE_US 20000
 
 static const char *const names[DUTY_COUNT] = {
-    [DUTY_RECOVER] = "recover", [DUTY_RENEW] = "renew", [DUTY_SETTLE] = "settle",
-    [DUTY_LOAD] = "load",       [DUTY_BEAT] = "beat",   [DUTY_CLAIM] = "claim",
-    [DUTY_CHECK] = "check",     [DUTY_REAP] = "reap",   [DUTY_RETENTION] = "retention",
+    [DUTY_RECOVER] = "recover",     [DUTY_RENEW] = "renew", [DUTY_SETTLE] = "settle",
+    [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",   [DUTY_CLAIM] = "claim",
+    [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",   [DUTY_MINUTE] = "minute",
+    [DUTY_RETENTION] = "retention",
 };
 
 void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
@@ -31,8 +32,9 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
 
     look_init(&d->look, look, &ctx->clock);
     tags_init(&d->tags, &d->look, globs, handlers);
-    settle_init(&d->results, ctx);
-    flight_init(&d->flight, ctx, &d->look, &d->results);
+    minute_init(&d->minute, ctx);
+    settle_init(&d->results, ctx, &d->minute);
+    flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
     lease_init(&d->leases, ctx, &d->flight, &d->results);
     registry_init(&d->registry, ctx, &d->look, mode);
@@ -43,13 +45,14 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .handover = &d->handover,
                                 .flight = &d->flight,
                                 .results = &d->results};
-    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags);
+    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->minute);
 }
 
 void duty_free(struct duties *d)
 {
     flight_free(&d->flight);
     settle_free(&d->results);
+    minute_free(&d->minute);
     upkeep_free(&d->upkeep);
     claim_free(&d->claims);
     tags_free(&d->tags);
@@ -107,6 +110,8 @@ static int64_t next_of(const struct duties *d, enum duty which)
         return lease_check_next(&d->leases);
     case DUTY_REAP:
         return upkeep_reap_next(&d->upkeep);
+    case DUTY_MINUTE:
+        return minute_next(&d->minute);
     case DUTY_RETENTION:
         return upkeep_retention_next(&d->upkeep);
     case DUTY_COUNT:
@@ -134,6 +139,8 @@ static int run(struct duties *d, enum duty which, struct err *err)
         return lease_check(&d->leases, err);
     case DUTY_REAP:
         return upkeep_reap(&d->upkeep, err);
+    case DUTY_MINUTE:
+        return minute_flush(&d->minute, err);
     case DUTY_RETENTION:
         return upkeep_retention(&d->upkeep, err);
     case DUTY_COUNT:

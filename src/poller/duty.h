@@ -16,6 +16,7 @@
 #include "poller/handover.h"
 #include "poller/lease.h"
 #include "poller/look.h"
+#include "poller/minute.h"
 #include "poller/registry.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
@@ -37,6 +38,7 @@ enum duty {
     DUTY_CLAIM,
     DUTY_CHECK,
     DUTY_REAP,
+    DUTY_MINUTE,
     DUTY_RETENTION,
     DUTY_COUNT
 };
@@ -45,6 +47,7 @@ struct duties {
     struct context ctx;
     struct look look; /* what to ask about waiting tasks next, and when */
     struct tag_set tags;
+    struct minute minute;
     struct settle_results results;
     struct flight flight;
     struct handover handover;

@@ -12,9 +12,9 @@
 #include <string.h>
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
-                 struct settle_results *results)
+                 struct settle_results *results, struct minute *minute)
 {
-    *f = (struct flight){.ctx = ctx, .look = look, .results = results};
+    *f = (struct flight){.ctx = ctx, .look = look, .results = results, .minute = minute};
 }
 
 void flight_free(struct flight *f)
@@ -118,10 +118,14 @@ void flight_sent(struct flight *f, struct flight_job *j)
 
 void flight_started(struct flight *f, struct flight_job *j, int64_t start_us, pid_t pid)
 {
+    int64_t started_at = dbclock_at(&f->ctx->clock, start_us);
+
     j->state = JOB_STARTED;
     j->start_us = start_us;
     j->pid = pid;
     look_job_started(f->look, &j->tag->look);
+    for (uint32_t i = 0; i < j->count; i++)
+        minute_started(f->minute, j->tag->name, started_at - j->flight[i].late_from_at);
     f->sent_bytes[j->kind] -= j->body_bytes;
 }
 
@@ -203,7 +207,7 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
     s->id = t->id;
     s->version = t->version;
     if (!t->ended && !t->lost)
-        settle_queue(f->results, s, j->leased_us);
+        settle_queue(f->results, s, j->tag->name, j->leased_us);
     flight_end_task(j, t);
 }
 
@@ -242,7 +246,7 @@ void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, c
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
-        settle_queue(f->results, &s, sent_us);
+        settle_queue(f->results, &s, won->items[i].tag, sent_us);
     }
     task_array_done(won);
 }

@@ -8,6 +8,7 @@
 #include "conf/handlers.h"
 #include "poller/context.h"
 #include "poller/handlers_table.h"
+#include "poller/minute.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
 #include "store/task_array.h"
@@ -25,7 +26,7 @@
 struct flight_task {
     uint64_t id, version;
     uint32_t attempt, max_attempts;
-    int64_t expected_at;
+    int64_t expected_at, late_from_at;
     bool lost;  /* the row is no longer ours: whatever the handler does is not recorded */
     bool ended; /* its result has been queued for settling */
 };
@@ -65,6 +66,7 @@ struct flight {
     const struct context *ctx;
     struct look *look;
     struct settle_results *results;
+    struct minute *minute;
     struct flight_job **jobs; /* by number; NULL: free */
     size_t cap, count;
     size_t free; /* where to look for a free number */
@@ -74,7 +76,7 @@ struct flight {
 };
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
-                 struct settle_results *results);
+                 struct settle_results *results, struct minute *minute);
 void flight_free(struct flight *f); /* with its jobs */
 
 /* --- jobs --- */

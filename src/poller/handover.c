@@ -132,7 +132,8 @@ void handover_take(struct handover *h, struct handlers_table *table, struct tag_
                                                 .version = k->version,
                                                 .attempt = k->attempt,
                                                 .max_attempts = k->max_attempts,
-                                                .expected_at = k->expected_at};
+                                                .expected_at = k->expected_at,
+                                                .late_from_at = k->late_from_at};
             j->body_bytes += body_bytes(k);
             j->tasks[i] = *k;
             task_init(k);

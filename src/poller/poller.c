@@ -398,6 +398,7 @@ static void finish(struct poller *p)
     struct duties *d = &p->duties;
 
     wakeup_end(&d->wakeup);
+    minute_leave(&d->minute);
     registry_leave(&d->registry);
     if (d->ctx.link)
         link_stop(d->ctx.link, STOP_MS);

@@ -31,12 +31,13 @@
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
 
-void settle_init(struct settle_results *q, const struct context *ctx)
+void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute)
 {
-    *q = (struct settle_results){.ctx = ctx};
+    *q = (struct settle_results){.ctx = ctx, .minute = minute};
 }
 
-void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us)
+void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
+                  int64_t leased_us)
 {
     struct settle_item *r;
 
@@ -46,6 +47,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, int64_t 
     }
     r = &q->items[q->count++];
     r->s = *s;
+    r->tag = mem_strdup(tag);
     r->s.error = mem_strdup(s->error);
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
@@ -58,6 +60,7 @@ static void item_done(struct settle_item *r)
 {
     free((char *)r->s.error);
     free((void *)r->s.output);
+    free(r->tag);
 }
 
 /* The first that is not kept back, and how many these are; the earliest time of one that is. */
@@ -102,20 +105,21 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
     return MIN(at, again_us);
 }
 
-static void count(struct settle_results *q, const struct settlement *s, bool applied)
+static void count(struct settle_results *q, const struct settle_item *r, bool applied)
 {
+    const struct settlement *s = &r->s;
     const struct task_transition *t = task_transition(s->event);
 
-    if (!applied)
+    if (applied)
+        minute_ended(q->minute, r->tag, s->event,
+                     s->start_at == TASK_TIME_NONE ? -1 : s->finish_at - s->start_at);
+    else
         log_event(LOG_NOTE, "result not recorded: the task was cancelled or taken back meanwhile",
                   "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version,
                   task_outcome_name((int)s->outcome));
-    else if (t->to == TASK_DONE)
-        q->done++;
-    else if (t->to == TASK_FAILED)
-        q->failed++;
-    else if (!t->unstarted)
-        q->retried++;
+    q->done += applied && t->to == TASK_DONE;
+    q->failed += applied && t->to == TASK_FAILED;
+    q->retried += applied && t->to == TASK_PENDING && !t->unstarted;
 }
 
 /* The server refused the data of a result: it is settled without its text, so that an odd byte does
@@ -223,7 +227,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     }
     for (size_t i = 0; i < n; i++)
         if (!stays[i])
-            count(q, &s[i], applied[i]);
+            count(q, &q->items[at[i]], applied[i]);
     remove_settled(q, at, stays, n);
     *ret_back = back;
 out:

@@ -5,6 +5,7 @@
 #define DQ_POLLER_SETTLE_H
 
 #include "poller/context.h"
+#include "poller/minute.h"
 #include "store/rows.h"
 #include "store/settle_store.h"
 
@@ -14,6 +15,7 @@
 
 struct settle_item {
     struct settlement s; /* error and output are owned */
+    char *tag;
     int64_t queued_us;
     int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
@@ -23,17 +25,19 @@ struct settle_item {
 
 struct settle_results {
     const struct context *ctx;
+    struct minute *minute;
     struct settle_item *items;
     size_t count, cap;
     uint64_t done, failed, retried; /* recorded since the start */
 };
 
-void settle_init(struct settle_results *q, const struct context *ctx);
+void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute);
 void settle_free(struct settle_results *q);
 
-/* Queues a result; copies error and output. leased_us: when the claim or the last renewal of the
- * task was sent. */
-void settle_queue(struct settle_results *q, const struct settlement *s, int64_t leased_us);
+/* Queues a result; copies error, output and tag. leased_us: when the claim or the last renewal of
+ * the task was sent. */
+void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
+                  int64_t leased_us);
 /* Results that are not recorded yet. */
 size_t settle_count(const struct settle_results *q);
 /* Puts their task ids into ids[], which has room for settle_count. */

@@ -1,6 +1,6 @@
 /*
  * upkeep.c - what any poller does for all: takes back tasks whose owner is gone, deletes tasks that
- * have been finished for long enough.
+ * have been finished for long enough, and old counts.
  */
 #include "poller/upkeep.h"
 
@@ -32,9 +32,9 @@
 #define SWEEP_AGAIN_US INT64_C(1000000)
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags)
+                 struct tag_set *tags, struct minute *minute)
 {
-    *u = (struct upkeep){.ctx = ctx, .look = look, .tags = tags};
+    *u = (struct upkeep){.ctx = ctx, .look = look, .tags = tags, .minute = minute};
 }
 
 void upkeep_free(struct upkeep *u)
@@ -100,6 +100,14 @@ static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, i
     l->count = kept;
 }
 
+static void count_taken(struct minute *m, const struct task_array *l, const bool *give_up,
+                        const bool *taken)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (taken[i])
+            minute_ended(m, l->items[i].tag, give_up[i] ? TASK_GIVE_UP : TASK_TAKE_BACK, -1);
+}
+
 static void log_taken(const struct task_array *l, const bool *give_up, const bool *taken)
 {
     for (size_t i = 0; i < l->count; i++) {
@@ -145,6 +153,7 @@ int upkeep_reap(struct upkeep *u, struct err *err)
     if (expired.count) {
         rc = lease_store_take_back(u->ctx->db, &expired, give_up, careful, taken, &faults, err);
         log_taken(&expired, give_up, taken);
+        count_taken(u->minute, &expired, give_up, taken);
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
                 aside_forget(&u->aside, expired.items[i].id);
@@ -178,6 +187,18 @@ static int sweep(struct upkeep *u, enum task_status status, int64_t age_ms, size
     return rc;
 }
 
+static int expire_counts(struct upkeep *u, bool *more, struct err *err)
+{
+    int64_t age_ms = u->ctx->conf->retention.counters_ms;
+    bool left = age_ms > 0;
+    int rc = 0;
+
+    for (int step = 0; rc == 0 && left && step < SWEEP_STEPS; step++)
+        rc = minute_store_expire(u->ctx->db, age_ms, SWEEP_STEP, &left, err);
+    *more |= left;
+    return rc;
+}
+
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     const struct {
@@ -187,19 +208,22 @@ int upkeep_retention(struct upkeep *u, struct err *err)
                  {TASK_FAILED, u->ctx->conf->retention.failed_ms},
                  {TASK_CANCELLED, u->ctx->conf->retention.cancelled_ms}};
     bool more = false;
+    int rc = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t deleted = SWEEP_STEP;
 
         for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP;
              step++) {
-            int rc = sweep(u, kinds[i].status, kinds[i].age_ms, &deleted, err);
-
+            rc = sweep(u, kinds[i].status, kinds[i].age_ms, &deleted, err);
             if (rc < 0)
                 return rc;
         }
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
+    rc = expire_counts(u, &more, err);
+    if (rc < 0)
+        return rc;
     u->retention_us =
         when_steady_us() + (more ? SWEEP_AGAIN_US : u->ctx->conf->retention.interval_ms * 1000);
     return 0;

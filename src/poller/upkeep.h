@@ -8,6 +8,7 @@
 #include "poller/aside.h"
 #include "poller/context.h"
 #include "poller/look.h"
+#include "poller/minute.h"
 #include "poller/tags.h"
 
 #include <stdint.h>
@@ -16,6 +17,7 @@ struct upkeep {
     const struct context *ctx;
     struct look *look;
     struct tag_set *tags;
+    struct minute *minute;
     int64_t reap_us, retention_us; /* when that is due */
     int64_t reap_cost_us;          /* of the last look for ended leases */
     /* the next look for ended leases begins behind this tag; NULL: with the first */
@@ -24,14 +26,15 @@ struct upkeep {
 };
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags);
+                 struct tag_set *tags, struct minute *minute);
 void upkeep_free(struct upkeep *u);
 
 /* The duty that takes back tasks whose lease has ended. Asks the database. 0 or a negative code
  * with err. */
 int64_t upkeep_reap_next(const struct upkeep *u);
 int upkeep_reap(struct upkeep *u, struct err *err);
-/* The duty that deletes tasks which have been finished for long enough ([retention]). Asks the
+/* The duty that deletes tasks which have been finished for long enough, and old counts
+ * ([retention]). Asks the
  * database. 0 or a negative code with err. */
 int64_t upkeep_retention_next(const struct upkeep *u);
 int upkeep_retention(struct upkeep *u, struct err *err);

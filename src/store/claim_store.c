@@ -40,9 +40,9 @@
 #define VERSION_MOST (UINT64_MAX - 1000000)
 #define ATTEMPT_MOST (UINT32_MAX - 1000000)
 
-/* The columns of read_claimed: a task and its body. If the statement also finds out when the next
- * task is due, it returns one more row, and more columns, which are NULL in the other rows, as all
- * others are in this one. */
+/* The columns of read_claimed: a task, its body, and when it was moved (if it is pending). If the
+ * statement also finds out when the next task is due, it returns one more row, and more columns,
+ * which are NULL in the other rows, as all others are in this one. */
 /* clang-format off */
 #define NOW_COLUMNS(X)   \
     SQL_NOW(X, NEXT_NOW) \
@@ -50,6 +50,7 @@
 /* clang-format on */
 enum {
     BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
+    MOVED_COLUMN,
     NEXT_AT,
     NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
 };
@@ -61,9 +62,10 @@ static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_s
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
     buf_printf(sql,
-               SMALL_BODY_COLUMN "%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+               SMALL_BODY_COLUMN ", %s%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
                                  " WHERE c.status = %d AND ",
-               next ? NO_NEXT_COLUMNS : "", with_bodies ? SMALL_BODY : NO_BODY, (int)status);
+               status == TASK_PENDING ? SQL_MOVED("c.") : "NULL", next ? NO_NEXT_COLUMNS : "",
+               with_bodies ? SMALL_BODY : NO_BODY, (int)status);
 }
 
 /* next NULL: the statement does not return the row about the next task. */
@@ -87,6 +89,8 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     }
     struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
+    t->update_at = db_time(r, MOVED_COLUMN);
+    t->late_from_at = task_late_from(t);
     task_read_body(r, BODY_COLUMN, t);
     if (x->with_bodies && !t->body && t->body_size <= SMALL_BODY) {
         t->body_size = SIZE_MAX;
@@ -99,7 +103,7 @@ static int read_list(struct db *db, const struct buf *sql, const struct claimed 
 {
     struct claimed arg = *x;
 
-    return db_each(db, sql, x->next ? COLUMN_COUNT : BODY_COLUMN + 1, read_claimed, &arg, err);
+    return db_each(db, sql, x->next ? COLUMN_COUNT : MOVED_COLUMN + 1, read_claimed, &arg, err);
 }
 
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
@@ -131,7 +135,7 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
                      int64_t overdue_ms)
 {
     buf_str(sql, ") UNION ALL SELECT ");
-    for (int i = 0; i <= BODY_COLUMN; i++)
+    for (int i = 0; i <= MOVED_COLUMN; i++)
         buf_str(sql, "NULL, ");
     buf_printf(sql,
                "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",

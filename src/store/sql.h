@@ -23,6 +23,14 @@ int sql_status(const struct db_rows *r, unsigned col);
 
 /* A cell of expected_time, which is NOT NULL: an instant, far in the past if it cannot be read. */
 int64_t sql_due(const struct db_rows *r, unsigned col);
+/* When a pending task was moved last: added in place of another, rescheduled, retried, taken back.
+ * NULL: never, or it was claimed and given back since. SQL_LATE_FROM: as task_late_from. alias: ""
+ * or "t.". */
+#define SQL_MOVED(alias)                                                                           \
+    "IF(" alias "execution_time IS NULL AND " alias "claim_token IS NOT NULL, NULL, " alias        \
+    "update_time)"
+#define SQL_LATE_FROM                                                                              \
+    "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 

@@ -56,6 +56,7 @@ int harness_setup(void **state)
     run(db, "DELETE FROM dq_attempt");
     run(db, "DELETE FROM dq_tag");
     run(db, "DELETE FROM dq_poller");
+    run(db, "DELETE FROM dq_minute");
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "store/claim_ref.h"
 #include "store/claim_store.h"
 #include "store/lease_store.h"
+#include "store/minute_store.h"
 #include "store/peek_store.h"
 #include "store/poller_store.h"
 #include "store/retention_store.h"
@@ -199,8 +200,10 @@ static void look(struct db *db)
     struct tag_lateness *late;
     struct poller_info *pollers;
     struct poller_share share;
+    struct minute_answer minutes;
     size_t count;
     int64_t now_at;
+    bool more;
     struct err err;
 
     if (tag_store_list(db, results_next() % 2 ? "m*" : NULL, results_next() % 2, &tags, &count,
@@ -210,6 +213,9 @@ static void look(struct db *db)
         tag_lateness_free(late, count);
     if (poller_store_list(db, &pollers, &count, &err) == 0)
         poller_store_free(pollers, count);
+    if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000}, &minutes, &err) == 0)
+        minute_store_free(minutes.rows, minutes.count);
+    (void)!minute_store_expire(db, 1000, 100, &more, &err);
     (void)!poller_store_beat(db, &owner, "once", 1, 1, 1000, results_next() % 2, &share, &err);
 }
 

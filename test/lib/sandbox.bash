@@ -60,7 +60,10 @@ numbers()
 
 new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost IDENTIFIED BY '${2:-}'"; }
 
-sandbox_clear() { sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'; }
+sandbox_clear()
+{
+    sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller; DELETE FROM dq_minute'
+}
 
 own_ini()
 {
