@@ -95,12 +95,10 @@ char *when_format_rough(char out[WHEN_TEXT_SIZE], int64_t ms)
 
 /* ---- instants ---- */
 
-/* The local clock with its offset. brief: without a fraction that is zero. */
-static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, char between,
+/* A clock that is ahead of UTC by that offset. brief: without a fraction that is zero. */
+static char *format_zoned(char out[WHEN_TEXT_SIZE], int64_t at, int64_t offset, char between,
                           const char *before_offset, bool brief)
 {
-    /* nobody is helped by what a zone's first offset makes of a date so old */
-    int64_t offset = at < WHEN_AT_MIN ? 0 : when_local_offset(at);
     int away = (int)(llabs(offset) / WHEN_SECOND);
     char fraction[8] = "", seconds[8] = "";
     struct clock c;
@@ -130,13 +128,16 @@ char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at)
 
 char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at)
 {
+    /* nobody is helped by what a zone's first offset makes of a date so old */
+    int64_t offset = at < WHEN_AT_MIN ? 0 : when_local_offset(at);
+
     return at < AT_FIRST || at > WHEN_AT_MAX ? strcpy(out, "-")
-                                             : format_zoned(out, at, ' ', " ", false);
+                                             : format_zoned(out, at, offset, ' ', " ", false);
 }
 
-char *when_format_offset(char out[WHEN_TEXT_SIZE], int64_t at)
+char *when_format_ahead(char out[WHEN_TEXT_SIZE], int64_t at, int64_t offset_ms)
 {
-    return format_zoned(out, at, 'T', "", true);
+    return format_zoned(out, at, offset_ms, 'T', "", true);
 }
 
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at)

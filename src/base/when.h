@@ -34,9 +34,9 @@ char *when_format_utc(char out[WHEN_TEXT_SIZE], int64_t at);
 char *when_format_local(char out[WHEN_TEXT_SIZE], int64_t at);
 /* A DATETIME(3) literal without quotes, "2026-11-21 09:00:00.250". Returns out. */
 char *when_format_sql(char out[WHEN_TEXT_SIZE], int64_t at);
-/* RFC 3339 in the zone of the process, ready to be pasted: "2026-11-21T10:00:00+01:00", with a
- * fraction unless that is zero. Returns out. */
-char *when_format_offset(char out[WHEN_TEXT_SIZE], int64_t at);
+/* RFC 3339 by a clock that is ahead of UTC by offset_ms, ready to be pasted:
+ * "2026-11-21T10:00:00+01:00", with a fraction unless that is zero. Returns out. */
+char *when_format_ahead(char out[WHEN_TEXT_SIZE], int64_t at, int64_t offset_ms);
 
 /* How far the local clock is ahead of UTC at an instant, in ms. */
 int64_t when_local_offset(int64_t at);

@@ -19,16 +19,27 @@ int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
  *   "2026-11-21T09:00:00.250+01:00", "...Z"   RFC 3339
  *   "2026-11-21 09:00[:00[.250]]"             local
  *   "2026-11-21"                              midnight, local
- *   "09:00[:00]"                              when the clock next shows that
+ *   "09:00[:00]", "5pm", "noon", "midnight"   when the clock next shows that
  *   "yesterday", "today", "tomorrow [09:00]"  midnight if no time is given
  *   "monday [09:00]", "mon"                   the next such instant, today's if it is still ahead
- *   "now", "+10m", "-10m"                     now and a duration
+ *   "next monday [09:00]"                     of the next week, Monday to Sunday
+ *   "now", "+10m", "-10m", "now + 10m"        now and a duration
+ *   "in 10m"                                  the same
  *   "@1790000000[.250]"                       seconds since the epoch
- * Fractions of a millisecond are rounded up: a task must not start early. A day that does not exist
- * (31 February) is refused. So is a local time that a clock change skips or repeats; the message
- * then has both readings with their offsets, ready to be pasted. ERR_DATA. */
+ * A time of day may be 9:30pm, may stand before the words for the day ("5pm tomorrow"), and may be
+ * followed by an offset ("+01:00", "UTC") or a zone of the host's database ("Europe/Berlin"), whose
+ * clock it then is. Fractions of a millisecond are rounded up: a task must not start early.
+ *
+ * ERR_DATA: a day that does not exist (31 February); a local time that a clock change skips or
+ * repeats; and what people read in different ways: 12pm, "tomorrow midnight", an abbreviation of a
+ * time zone, "next friday" while this week's is ahead. The message has both readings, where there
+ * are two, ready to be pasted. */
 int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct err *err)
     __attribute__((warn_unused_result));
+
+/* Whether it is a text for when_parse_instant, as far as that does not depend on the clock.
+ * ERR_DATA. Reads a named zone's file, as when_parse_instant does. */
+int when_parse_check(const char *text, struct err *err) __attribute__((warn_unused_result));
 
 /* A DATETIME(3) as the server prints it, with or without a fraction. ERR_FATAL if it is no date,
  * such as "0000-00-00 00:00:00". */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/bulk_line.h"
+#include "cli/csv.h"
 #include "cli/infile.h"
 #include "cli/progress.h"
 
@@ -44,6 +45,10 @@ struct bulk {
     struct infile lines;
     struct bulk_line_parser parser;
     bool begun; /* the first line that is not blank was seen: the parser is set up */
+    /* CSV: a record of several lines, as far as it was read; whether it goes on */
+    struct buf record;
+    bool record_open;
+    uint64_t record_line; /* the line at which the current record begins */
     struct progress progress;
     struct chunk chunks[2];
     struct chunk *filling, *sending; /* the latter NULL: none */
@@ -70,26 +75,26 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* By the name's end, else by the first byte that is not blank. */
+/* By the name's end, else by the first line. */
 static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_line_format *ret,
                         struct err *err)
 {
     static const struct {
         const char *end;
         enum bulk_line_format format;
-    } endings[] = {{".ndjson", BULK_LINE_NDJSON},
-                   {".jsonl", BULK_LINE_NDJSON},
-                   {".json", BULK_LINE_NDJSON},
-                   {".tsv", BULK_LINE_TSV},
-                   {".tab", BULK_LINE_TSV}};
+    } endings[] = {{".ndjson", BULK_LINE_NDJSON}, {".jsonl", BULK_LINE_NDJSON},
+                   {".json", BULK_LINE_NDJSON},   {".tsv", BULK_LINE_TSV},
+                   {".tab", BULK_LINE_TSV},       {".csv", BULK_LINE_CSV}};
     const char *name = b->options->from;
     size_t blank = 0;
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
-    if (blank < len && line[blank] == '[' && b->options->format != BULK_LINE_TSV)
+    if (blank < len && line[blank] == '[' && b->options->format < BULK_LINE_TSV)
         return err_set(err, ERR_DATA,
                        "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
-    *ret = blank < len && line[blank] == '{' ? BULK_LINE_NDJSON : BULK_LINE_TSV;
+    *ret = blank < len && line[blank] == '{' ? BULK_LINE_NDJSON
+           : bulk_line_is_csv(line, len)     ? BULK_LINE_CSV
+                                             : BULK_LINE_TSV;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t size = strlen(endings[i].end);
         if (strlen(name) > size && strcmp(name + strlen(name) - size, endings[i].end) == 0)
@@ -205,35 +210,67 @@ static bool is_blank(const char *line, size_t len)
     return true;
 }
 
-static int take_line(struct bulk *b, const char *line, size_t len, struct err *err)
+/* Makes *line the whole record that it belongs to. 1, or 0: it goes on behind this line. */
+static int take_record(struct bulk *b, const char **line, size_t *len, struct err *err)
+{
+    bool begun = b->record_open;
+
+    if (!begun)
+        b->record_line = b->lines.number;
+    b->record_open =
+        b->begun && b->parser.format == BULK_LINE_CSV && csv_is_open(b->record_open, *line, *len);
+    if (!begun && !b->record_open)
+        return 1;
+    if (begun)
+        buf_chr(&b->record, '\n');
+    else
+        buf_reset(&b->record);
+    buf_add(&b->record, *line, *len);
+    if (b->record.len > INFILE_LINE_MAX)
+        return err_set(err, ERR_DATA, "the record is longer than 64 MiB: are quotes not closed?");
+    *line = b->record.data;
+    *len = b->record.len;
+    return !b->record_open;
+}
+
+/* Sets the parser up by the first line. 1: it is a heading, 0, or an error. */
+static int begin(struct bulk *b, const char *line, size_t len, struct err *err)
+{
+    enum bulk_line_format format = BULK_LINE_NDJSON;
+
+    b->begun = true;
+    int rc = guess_format(b, line, len, &format, err);
+    if (rc < 0)
+        return rc;
+    bulk_line_init(&b->parser, b->c, format);
+    return bulk_line_heading(&b->parser, line, len, err);
+}
+
+static int take_item(struct bulk *b, const char *line, size_t len, struct err *err)
 {
     if (len > 0 && line[len - 1] == '\r')
         len--;
     if (is_blank(line, len))
         return 0;
-    int rc = 0;
-    if (!b->begun) {
-        enum bulk_line_format format = BULK_LINE_NDJSON;
-        b->begun = true;
-        rc = guess_format(b, line, len, &format, err);
-        if (rc == 0) {
-            bulk_line_init(&b->parser, b->c, format);
-            rc = bulk_line_heading(&b->parser, line, len, err);
-        }
-        if (rc != 0)
-            goto out;
-    }
-    if (b->lines.number <= b->options->skip)
-        return 0;
+    int rc = b->begun ? 0 : begin(b, line, len, err);
+    if (rc != 0 || b->lines.number <= b->options->skip)
+        return rc;
     struct bulk_line *item = &b->filling->items[b->filling->count];
     rc = bulk_line_parse(&b->parser, line, len, &b->filling->arena, item, err);
     if (rc == 0) {
-        item->line = b->lines.number;
+        item->line = b->record_line;
         b->filling->count++;
     }
-out:
+    return rc;
+}
+
+static int take_line(struct bulk *b, const char *line, size_t len, struct err *err)
+{
+    int rc = take_record(b, &line, &len, err);
+    if (rc == 1)
+        rc = take_item(b, line, len, err);
     if (rc < 0)
-        return err_prefix(err, "%s:%" PRIu64, b->lines.name, b->lines.number);
+        return err_prefix(err, "%s:%" PRIu64, b->lines.name, b->record_line);
     return 0;
 }
 
@@ -253,6 +290,9 @@ static int read_lines(struct bulk *b, struct err *err)
         if (rc < 0)
             return rc;
     }
+    if (rc == 0 && b->record_open)
+        rc = err_set(err, ERR_DATA, "%s:%" PRIu64 ": the quotes of a field are not closed",
+                     b->lines.name, b->record_line);
     return rc < 0 ? rc : flush_chunk(b, err);
 }
 
@@ -311,6 +351,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
 {
     struct bulk b = {.c = c,
                      .options = o,
+                     .record = BUF_INIT,
                      .unknown_tag = BUF_INIT,
                      .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
     int rc = infile_open(&b.lines, o->from, err);
@@ -335,6 +376,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         report(&b);
     bulk_line_done(&b.parser);
     infile_done(&b.lines);
+    buf_done(&b.record);
     buf_done(&b.unknown_tag);
     for (int i = 0; i < 2; i++) {
         buf_done(&b.chunks[i].arena);

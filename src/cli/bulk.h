@@ -1,5 +1,5 @@
 /*
- * bulk.h - `dq add --from`: tasks from a file, one per line, NDJSON or TSV.
+ * bulk.h - `dq add --from`: tasks from a file, one per line (NDJSON, TSV) or record (CSV).
  */
 #ifndef DQ_CLI_BULK_H
 #define DQ_CLI_BULK_H

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/when_parse.h"
+#include "cli/csv.h"
 #include "cli/task_columns.h"
 
 #include <ctype.h>
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const bulk_line_format_names[] = {"ndjson", "tsv", NULL};
+const char *const bulk_line_format_names[] = {"ndjson", "tsv", "csv", NULL};
 
 enum field {
     FIELD_TAG,
@@ -26,7 +27,7 @@ enum field {
     FIELD_EXPECTED, /* as list prints it */
     FIELD_MAX_ATTEMPTS,
     FIELD_COUNT,
-    FIELD_WHEN = FIELD_COUNT, /* TSV: an in or an at, by its look */
+    FIELD_WHEN = FIELD_COUNT, /* TSV, CSV: an in or an at, by its look */
     FIELD_IGNORED
 };
 
@@ -136,7 +137,7 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
     return 0;
 }
 
-/* ---- TSV ---- */
+/* ---- fields: TSV and CSV ---- */
 
 /* \t \n \r \\ \xHH, as cell_put_escaped writes them. */
 static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
@@ -181,37 +182,131 @@ static bool is_heading(const char *line, size_t len)
     return false;
 }
 
-int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
+/* The fields of a line: each with a NUL behind it. */
+struct fields {
+    struct buf text;
+    size_t starts[BULK_LINE_COLUMNS_MAX + 1], count; /* starts[count] is the end */
+};
+
+/* Whether one more field may follow. */
+static int check_room(const struct bulk_line_parser *p, const struct fields *f, size_t most,
+                      struct err *err)
 {
-    size_t count = 0;
-    if (p->format != BULK_LINE_TSV || !is_heading(line, len))
+    if (f->count < most)
         return 0;
+    return err_set(err, ERR_DATA, "more than %zu fields; %s", most,
+                   p->format == BULK_LINE_CSV ? "put a field that contains a comma between quotes"
+                                              : "write a tab inside a field as backslash t");
+}
+
+static int split_tsv(const struct bulk_line_parser *p, const char *line, size_t len, size_t most,
+                     struct fields *f, struct err *err)
+{
     for (const char *s = line, *end = line + len; s <= end;) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
-        size_t size = (size_t)((tab ? tab : end) - s);
-        int field = field_find(s, size);
-        if (field < 0 || count == BULK_LINE_COLUMNS_MAX)
+        if (check_room(p, f, most, err) < 0)
+            return ERR_DATA;
+        int rc = unescape(&f->text, s, (size_t)((tab ? tab : end) - s), err);
+        if (rc < 0)
+            return err_prefix(err, "field %zu", f->count + 1);
+        f->starts[++f->count] = f->text.len;
+        s = (tab ? tab : end) + 1;
+    }
+    return 0;
+}
+
+static int split_csv(const struct bulk_line_parser *p, const char *line, size_t len, size_t most,
+                     struct fields *f, struct err *err)
+{
+    const char *end = line + len;
+    int rc = 1;
+
+    while (rc == 1) {
+        if (check_room(p, f, most, err) < 0)
+            return ERR_DATA;
+        rc = csv_field(&line, end, &f->text, err);
+        if (rc < 0)
+            return err_prefix(err, "field %zu", f->count + 1);
+        f->starts[++f->count] = f->text.len;
+    }
+    return rc;
+}
+
+/* At most `most` fields. */
+static int split(const struct bulk_line_parser *p, const char *line, size_t len, size_t most,
+                 struct fields *ret, struct err *err)
+{
+    return p->format == BULK_LINE_CSV ? split_csv(p, line, len, most, ret, err)
+                                      : split_tsv(p, line, len, most, ret, err);
+}
+
+bool bulk_line_is_csv(const char *line, size_t len)
+{
+    const struct bulk_line_parser p = {.format = BULK_LINE_CSV};
+    struct fields f = {.text = BUF_INIT};
+    struct err none;
+    bool known = split(&p, line, len, BULK_LINE_COLUMNS_MAX, &f, &none) == 0 && f.count > 1;
+    bool tag = false;
+
+    for (size_t i = 0; known && i < f.count; i++) {
+        const char *name = f.text.data + f.starts[i];
+        int column = field_find(name, strlen(name));
+        known = column >= 0;
+        tag = tag || column == FIELD_TAG;
+    }
+    buf_done(&f.text);
+    return known && tag;
+}
+
+static int take_columns(struct bulk_line_parser *p, const struct fields *f, struct err *err)
+{
+    bool seen[FIELD_IGNORED] = {false};
+
+    for (size_t i = 0; i < f->count; i++) {
+        const char *name = f->text.data + f->starts[i];
+        int column = field_find(name, strlen(name));
+        if (column < 0)
             return err_set(
                 err, ERR_DATA,
-                "heading: \"%.*s\" is not one of tag, when, in, at, key, body, max_attempts, or a column of dq list",
-                (int)(size > 40 ? 40 : size), s);
-        for (size_t i = 0; i < count; i++) {
-            if (p->columns[i] == field && field != FIELD_IGNORED)
-                return err_set(err, ERR_DATA, "heading: \"%.*s\" appears twice", (int)size, s);
-        }
-        p->columns[count++] = field;
-        s += size + 1;
+                "heading: \"%.40s\" is not one of tag, when, in, at, key, body, max_attempts, or a column of dq list",
+                name);
+        if (column != FIELD_IGNORED && seen[column])
+            return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", name);
+        if (column != FIELD_IGNORED)
+            seen[column] = true;
+        p->columns[i] = column;
     }
-    p->column_count = count;
-    return 1;
+    p->column_count = f->count;
+    return seen[FIELD_TAG] ? 1 : err_set(err, ERR_DATA, "heading: there is no column tag");
+}
+
+int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
+{
+    struct fields f = {.text = BUF_INIT};
+
+    if (p->format == BULK_LINE_NDJSON || (p->format == BULK_LINE_TSV && !is_heading(line, len)))
+        return 0;
+    int rc = split(p, line, len, BULK_LINE_COLUMNS_MAX, &f, err);
+    if (rc == 0)
+        rc = take_columns(p, &f, err);
+    if (rc < 0 && p->format == BULK_LINE_CSV) {
+        char text[sizeof err->text];
+        memcpy(text, err->text, sizeof text);
+        err_set(err, rc, "%s; CSV begins with a line that names its columns, such as tag,body,at",
+                text);
+    }
+    buf_done(&f.text);
+    return rc;
 }
 
 static bool looks_like_duration(const char *text)
 {
-    return isdigit((unsigned char)text[0]) && !strpbrk(text, "-:");
+    struct err none;
+    return isdigit((unsigned char)text[0]) && !strpbrk(text, "-:") &&
+           when_parse_check(text, &none) < 0;
 }
 
-static int tsv_set_number(struct json_value *v, struct err *err)
+static int set_number(struct json_value *v, struct err *err)
 {
     char *end;
     errno = 0;
@@ -221,28 +316,14 @@ static int tsv_set_number(struct json_value *v, struct err *err)
     return 0;
 }
 
-/* Splits the line into values; fields holds their texts, one after the other. An empty field counts
- * as absent, but for the body. */
-static int tsv_values(struct bulk_line_parser *p, const char *line, size_t len, struct buf *fields,
+/* An empty field counts as absent, but for the body. */
+static int set_values(const struct bulk_line_parser *p, const struct fields *f,
                       struct json_value *values, struct err *err)
 {
-    size_t offsets[BULK_LINE_COLUMNS_MAX + 1] = {0}, count = 0;
-    for (const char *s = line, *end = line + len; s <= end; count++) {
-        const char *tab = memchr(s, '\t', (size_t)(end - s));
-        if (count == p->column_count)
-            return err_set(err, ERR_DATA,
-                           "more than %zu fields; write a tab inside a field as backslash t",
-                           p->column_count);
-        int rc = unescape(fields, s, (size_t)((tab ? tab : end) - s), err);
-        if (rc < 0)
-            return err_prefix(err, "field %zu", count + 1);
-        offsets[count + 1] = fields->len;
-        s = (tab ? tab : end) + 1;
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < f->count; i++) {
         struct json_value v = {.present = true,
-                               .text = fields->data + offsets[i],
-                               .len = offsets[i + 1] - offsets[i] - 1};
+                               .text = f->text.data + f->starts[i],
+                               .len = f->starts[i + 1] - f->starts[i] - 1};
         int field = p->columns[i];
         if (field == FIELD_IGNORED)
             continue;
@@ -253,12 +334,26 @@ static int tsv_values(struct bulk_line_parser *p, const char *line, size_t len, 
         if (field != FIELD_BODY && strlen(v.text) != v.len)
             return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte",
                            members[field].name);
-        int rc = field == FIELD_MAX_ATTEMPTS ? tsv_set_number(&v, err) : 0;
+        int rc = field == FIELD_MAX_ATTEMPTS ? set_number(&v, err) : 0;
         if (rc < 0)
             return rc;
         values[field] = v;
     }
     return 0;
+}
+
+/* A line of CSV that was taken for TSV is one long tag. */
+static void suggest_csv(const struct bulk_line_parser *p, const char *line, size_t len,
+                        struct err *err)
+{
+    char text[sizeof err->text];
+
+    if (p->format != BULK_LINE_TSV || memchr(line, '\t', len) || !memchr(line, ',', len))
+        return;
+    memcpy(text, err->text, sizeof text);
+    err_set(err, err->code,
+            "%s; for CSV, name the columns in the first line (tag,body,at), and give --format csv",
+            text);
 }
 
 int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,
@@ -269,10 +364,16 @@ int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, st
         int rc = json_read_object(p->json, line, len, p->members, p->member_count, values, err);
         return rc < 0 ? rc : set_item(p, values, arena, ret, err);
     }
-    struct buf fields = BUF_INIT;
-    int rc = tsv_values(p, line, len, &fields, values, err);
+    struct fields f = {.text = BUF_INIT};
+    int rc = split(p, line, len, p->column_count, &f, err);
+    if (rc == 0 && p->format == BULK_LINE_CSV && f.count < p->column_count)
+        rc = err_set(err, ERR_DATA, "only %zu of %zu fields", f.count, p->column_count);
+    if (rc == 0)
+        rc = set_values(p, &f, values, err);
     if (rc == 0)
         rc = set_item(p, values, arena, ret, err);
-    buf_done(&fields);
+    if (rc < 0)
+        suggest_csv(p, line, len, err);
+    buf_done(&f.text);
     return rc;
 }

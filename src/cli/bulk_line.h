@@ -1,5 +1,5 @@
 /*
- * bulk_line.h - one line of NDJSON or TSV as a task.
+ * bulk_line.h - one line of NDJSON or TSV, or one record of CSV, as a task.
  *
  * A line may be what `dq list` printed: the members and columns that describe a task, not what
  * became of it, are used, the other columns of a task (task_columns.h) are ignored.
@@ -11,7 +11,7 @@
 #include "cli/cmd.h"
 #include "store/task_add.h"
 
-enum bulk_line_format { BULK_LINE_NDJSON, BULK_LINE_TSV };
+enum bulk_line_format { BULK_LINE_NDJSON, BULK_LINE_TSV, BULK_LINE_CSV };
 extern const char *const bulk_line_format_names[]; /* index = format, NULL-terminated */
 
 /* One line as a task. The texts are offsets into the arena that the parser fills, as that may move
@@ -30,15 +30,17 @@ struct bulk_line_parser {
     struct json_reader *json;
     struct json_member members[BULK_LINE_COLUMNS_MAX]; /* those used, then those ignored */
     size_t member_count;
-    int columns[BULK_LINE_COLUMNS_MAX]; /* TSV: what each field is */
+    int columns[BULK_LINE_COLUMNS_MAX]; /* TSV, CSV: what each field is */
     size_t column_count;
 };
 void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c,
                     enum bulk_line_format format);
 void bulk_line_done(struct bulk_line_parser *p);
-/* TSV: whether line 1 is a heading: it has the field "tag", and begins with the name of a field or
- * of a column of a task. If so its columns are taken over. 1 yes, 0 no, ERR_DATA for an unknown
- * column. */
+/* Whether a first line is a heading of CSV: several names of columns, one of them tag. */
+bool bulk_line_is_csv(const char *line, size_t len);
+/* Whether line 1 is a heading. Of TSV, it has the field "tag", and begins with the name of a field
+ * or of a column of a task; of CSV, it always is one. If so its columns are taken over. 1 yes, 0
+ * no, ERR_DATA for an unknown column. */
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 /* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file

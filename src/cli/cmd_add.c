@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BODY_MAX ((size_t)1 << 30) /* the largest max_allowed_packet there is */
@@ -68,6 +70,32 @@ static int read_body(const char *word, struct buf *ret, struct err *err)
     int rc = read_whole(fd, word + 1, ret, err);
     close(fd);
     return rc;
+}
+
+/* Whether bytes wait at standard input that are most likely meant as the body. Not those behind
+ * what somebody has read of a file: they belong to a loop, as in `while read tag; do dq add "$tag";
+ * done <tags`. Never waits, so that dq works in cron, in ssh and under any parent. */
+static bool input_waits(void)
+{
+    struct stat st;
+    int bytes = 0;
+
+    if (fstat(STDIN_FILENO, &st) < 0)
+        return false;
+    if (S_ISREG(st.st_mode))
+        return st.st_size > 0 && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+    return (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
+           ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Without a BODY, nobody reads standard input: it must not be mistaken for one. */
+static int check_input(const struct cmd_context *c, struct err *err)
+{
+    if (c->operand_count > 1 || !input_waits())
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "standard input has data, and no BODY is given: add - to read it, or \"\" for an empty body");
 }
 
 /* What was stored, and what became of the key. */
@@ -159,11 +187,15 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     if (rc == 0 && t.key)
         rc = task_check_key(t.key, strlen(t.key), err);
     if (rc == 0)
+        rc = check_input(c, err);
+    if (rc == 0)
         rc = read_body(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
     if (rc == 0 && !v->sql)
         rc = cmd_open(c, CMD_DB, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->at, &t.expected_at, err);
+    if (rc == 0) /* again: by now the other end of a pipe may have written */
+        rc = check_input(c, err);
     if (rc < 0)
         goto out;
     t.body = body.data ? body.data : "";
@@ -250,7 +282,7 @@ static const struct cmd_option options[] = {
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
      "fail after N attempts; default: one more than the steps in the handler's retry list", NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
-    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson or tsv; default: by its name or its first byte",
+    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
@@ -265,12 +297,11 @@ const struct cmd cmd_add = {
     .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
     .details =
         "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
-        "the "
-        "body itself, - takes it from standard input, @FILE from a file; without one it is empty.\n"
+        "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and data that waits at "
+        "standard input is an error.\n"
         "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
         "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
-        "stand "
-        "for bytes. Lines are added in chunks of up to " TEXT_OF(
+        "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct add_values),

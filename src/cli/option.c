@@ -184,7 +184,7 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
     return 0;
 }
 
-/* A time that needs no clock is checked at once, so that an invalid one is reported before a
+/* A time is checked as far as it needs no clock, so that an invalid one is reported before a
  * connection is made. */
 static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret,
                       struct err *err)
@@ -195,12 +195,41 @@ static int parse_when(const struct cmd_option *o, const char *text, struct cmd_w
     ret->text = text;
     ret->past = o->type == CMD_SINCE;
     ret->ago = o->type == CMD_SINCE && when_parse_duration(text, &ms, &none) == 0;
-    if (ret->ago || cmd_time_is_relative(text))
+    if (ret->ago)
         return 0;
-    return when_parse_instant(text, 0, &ms, err);
+    return cmd_time_is_relative(text) ? when_parse_check(text, err)
+                                      : when_parse_instant(text, 0, &ms, err);
 }
 
-static int option_set(const struct cmd_option *o, void *base, const char *text, struct err *err)
+/* Appends to the error the option that a refused duration or time was meant for. */
+static void suggest_option(const struct cmd_context *c, const struct cmd_option *o,
+                           const char *text, struct err *err)
+{
+    static const struct {
+        const char *duration, *instant;
+    } pairs[] = {{"in", "at"}, {"for", "until"}};
+    bool duration = o->type == CMD_DURATION;
+    char refused[sizeof err->text];
+    struct err none;
+    int64_t ms;
+
+    if (!c->cmd || (!duration && o->type != CMD_INSTANT) ||
+        (duration ? when_parse_check(text, &none) : when_parse_duration(text, &ms, &none)) < 0)
+        return;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const char *own = duration ? pairs[i].duration : pairs[i].instant;
+        const char *other = duration ? pairs[i].instant : pairs[i].duration;
+        bool found = false;
+        for (size_t j = 0; strcmp(o->name, own) == 0 && j < c->cmd->option_count; j++)
+            found = found || strcmp(c->cmd->options[j].name, other) == 0;
+        memcpy(refused, err->text, sizeof refused);
+        if (found)
+            err_set(err, err->code, "%s: did you mean --%s?", refused, other);
+    }
+}
+
+static int option_set(const struct cmd_context *c, const struct cmd_option *o, void *base,
+                      const char *text, struct err *err)
 {
     void *field = (char *)base + o->offset;
     int rc = 0;
@@ -230,6 +259,7 @@ static int option_set(const struct cmd_option *o, void *base, const char *text, 
     }
     if (rc < 0) {
         err_prefix(err, "--%s", o->name);
+        suggest_option(c, o, text, err);
         /* on the command line a malformed value is a usage error, not bad data */
         err->code = ERR_USAGE;
         return ERR_USAGE;
@@ -259,7 +289,7 @@ static int take_options(const struct grammar *g, struct cmd_context *c, int argc
         if (found == '?' || found == ':')
             return grammar_refuse(g, found, argv, err);
         size_t i = grammar_index(g, found);
-        int rc = option_set(g->options[i], i < g->own ? c->values : (void *)c, optarg, err);
+        int rc = option_set(c, g->options[i], i < g->own ? c->values : (void *)c, optarg, err);
         if (rc < 0)
             return rc;
     }

@@ -1,4 +1,4 @@
-# dq add --from: NDJSON and TSV, whole chunks or nothing, the line of a fault.
+# dq add --from: NDJSON, TSV and CSV, whole chunks or nothing, the line of a fault.
 
 load ../lib/sandbox
 
@@ -64,6 +64,44 @@ END
     file=x.tsv refused 1 'field 4: a backslash must be followed by t, n, r, xHH or a backslash'
 }
 
+@test 'a CSV file has a heading, quotes, records of several lines, and any end of line' {
+    {
+        printf '\357\273\277key,tag,body,at,max_attempts\r\nk1,a,"say ""x"", \r\ny",2031-01-01T00:00:00Z,2\r\n'
+        printf ',"b",plain,,\r\n\r\n,c,"",in 1h,\r\n'
+    } >x.csv
+    try dq add --from x.csv
+    [ "$out" = '3 added, 0 kept' ]
+    sql 'SELECT tag, HEX(message_body), task_key, max_attempts FROM dq_task ORDER BY id' >rows
+    hex=$(printf 'say "x", \r\ny' | od -An -tx1 | tr -d ' \n' | tr a-f A-F)
+    [ "$(tr '\t\n' ' ,' <rows)" = "a $hex k1 2,b 706C61696E NULL NULL,c  NULL NULL," ]
+    [ "$(sql "SELECT expected_time FROM dq_task WHERE tag = 'a'")" = '2031-01-01 00:00:00.000' ]
+    sandbox_clear
+    printf 'tag,in\nx,5m' | try dq add --from - # by its heading
+    [ "$(sql 'SELECT tag, delay_time FROM dq_task')" = $'x\t300000' ]
+    sandbox_clear
+    printf 'tag\nx\n' | try dq add --from - --format csv
+    [ "$(sql 'SELECT tag FROM dq_task')" = x ]
+}
+
+@test 'a CSV file that is not RFC 4180 is refused at the line at which its record begins' {
+    file=x.csv
+    hint='; CSV begins with a line that names its columns, such as tag,body,at'
+    printf 'hello,10m\n' >x.csv; refused 1 "a column of dq list$hint"
+    [[ $err == *'heading: "hello" is not one of tag, when, in, at, key, body, max_attempts, or a column'* ]]
+    printf 'body,at\nx,\n' >x.csv; refused 1 "heading: there is no column tag$hint"
+    printf 'tag;body\nx;y\n' >x.csv; refused 1 "heading: \"tag;body\" is not one of"
+    printf 'tag,body\na,b\nb,"x"y\n' >x.csv; refused 3 'field 2: there is text behind the closing quote'
+    printf 'tag,body\na,b"c"\n' >x.csv; refused 2 'field 2: it contains a quote'
+    printf 'tag,body\na,"1\n2\n3"\nb,"open\nc,d\n' >x.csv; refused 5 'the quotes of a field are not closed'
+    printf 'tag,body\na,b,c\n' >x.csv; refused 2 'more than 2 fields; put a field that contains a comma between quotes'
+    printf 'tag,body\n\na\n' >x.csv; refused 3 'only 1 of 2 fields'
+    printf 'tag,body\n"a\nb",c\n' >x.csv; refused 2 'a tag must not contain control characters'
+    file=lines
+    printf 'hello,10m\nhello,20m\n' >lines
+    refused 1 'commas or the wildcards * and ?: byte 6 is U+002C'
+    [[ $err == *'for CSV, name the columns in the first line (tag,body,at), and give --format csv; nothing'* ]]
+}
+
 @test 'add --from reports what was added in every output format' {
     echo '{"tag":"a"}' >x.ndjson
     [ "$(dq add --from x.ndjson -o tsv)" = $'added\tkept\n1\t0' ]
@@ -72,7 +110,7 @@ END
     [ "$(dq add --from x.ndjson --dry-run)" = '1 task is valid' ]
 }
 
-@test 'the format of a file follows from its name, or else from its first byte' {
+@test 'the format of a file follows from its name, or else from its first line' {
     lines 2 >noname
     dq -q add --from noname
     printf 't\t1m\n' >other

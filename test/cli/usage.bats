@@ -62,10 +62,52 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--due-before: ' list --due-before 2026-13-01
 }
 
+@test 'a duration given as a time, or a time as a duration, gets the other option' {
+    refused 64 'this is a duration, not a time (+10m is ten minutes from now): did you mean --in?' add t --at 5m
+    refused 64 ': did you mean --at?' add t --in 17:00
+    refused 64 ': did you mean --at?' add t --in 'tomorrow 9am'
+    refused 64 ': did you mean --in?' reschedule 1 --at 5m
+    refused 64 ': did you mean --for?' pause t --until 2h
+    DQ_CONFIG=/nonexistent refused 64 'unknown unit "fortnight"' add t --at '+1 fortnight'
+    DQ_CONFIG=/nonexistent refused 64 'this host has no such time zone' add t --at '5pm Europe/Atlantis'
+}
+
 @test 'a local time that does not exist, or exists twice, is refused with both readings' {
     TZ=Europe/Berlin refused 64 '2026-03-29T' add t --at '2026-03-29 02:30'
     TZ=Europe/Berlin refused 64 '2026-10-25T02:30:00+01:00' add t --at '2026-10-25 02:30'
     TZ=Europe/Berlin refused 64 '2026-10-25T02:30:00+02:00' add t --at '2026-10-25 02:30'
+}
+
+@test 'data at standard input that no body reads is an error' {
+    text='standard input has data, and no BODY is given: add - to read it, or "" for an empty body'
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    exec 8<>"$BATS_TEST_TMPDIR/pipe"
+    echo body >&8
+    rc=0
+    dq add hello --sql <&8 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    exec 8>&-
+    [ "$rc" -eq 64 ]
+    grep -qF "$text" "$BATS_TEST_TMPDIR/err"
+    echo body >"$BATS_TEST_TMPDIR/body"
+    rc=0
+    dq add hello --sql <"$BATS_TEST_TMPDIR/body" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    grep -qF "$text" "$BATS_TEST_TMPDIR/err"
+}
+
+@test 'an empty body needs no option where standard input is not meant: cron, ssh, a loop over a file' {
+    empty="CALL dq_add('hello', NULL, '', 0, @id);"
+    [ "$(dq add hello --sql </dev/null)" = "$empty" ]
+    [ "$(dq add hello --sql <&-)" = "$empty" ]
+    [ "$(: | dq add hello --sql)" = "$empty" ]
+    mkfifo "$BATS_TEST_TMPDIR/open"
+    exec 8<>"$BATS_TEST_TMPDIR/open" # a pipe to which nobody writes
+    [ "$(dq add hello --sql <&8)" = "$empty" ]
+    exec 8>&-
+    [ "$(echo body | dq add hello '' --sql)" = "$empty" ]
+    printf 'one\ntwo\nthree\n' >"$BATS_TEST_TMPDIR/tags"
+    while read -r tag; do dq add "$tag" --sql; done <"$BATS_TEST_TMPDIR/tags" >"$BATS_TEST_TMPDIR/out"
+    [ "$(grep -oE "one|two|three" "$BATS_TEST_TMPDIR/out" | tr '\n' ' ')" = 'one two three ' ]
 }
 
 @test 'missing, superfluous and contradictory arguments are refused before any file or connection is opened' {

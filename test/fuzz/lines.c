@@ -1,5 +1,5 @@
 /*
- * lines.c - any bytes as the lines of dq add --from, NDJSON or TSV, give checked tasks or error
+ * lines.c - any bytes as the lines of dq add --from (NDJSON, TSV, CSV) give checked tasks or error
  * messages.
  */
 #include "cli/bulk_line.h"
@@ -47,8 +47,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
     if (len == 0)
         return 0;
-    bulk_line_init(&parser, NULL, *p++ == '{' ? BULK_LINE_NDJSON : BULK_LINE_TSV);
+    bulk_line_init(&parser, NULL,
+                   *p == '{'   ? BULK_LINE_NDJSON
+                   : *p == ',' ? BULK_LINE_CSV
+                               : BULK_LINE_TSV);
+    p++;
     p = parser.format == BULK_LINE_NDJSON ? (const char *)bytes : p;
+    (void)bulk_line_is_csv(p, (size_t)(end - p));
     for (bool first = true; p < end; first = false) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         size_t size = (size_t)((newline ? newline : end) - p);

@@ -1,6 +1,8 @@
 /* Durations and instants: the tables of test/data, and properties that no table can hold. */
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "base/zone.h"
+#include "base/zone_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,6 +231,61 @@ static void local_times_name_one_instant_or_are_refused(void **state)
     }
 }
 
+/* The C library knows one zone at a time, but that one well: by the same files, and by the rules at
+ * their ends. */
+static void named_zones_agree_with_the_c_library(void **state)
+{
+    static const char *const zones[] = {
+        "Europe/Berlin",     "Europe/Dublin", "America/New_York", "America/St_Johns",
+        "Africa/Casablanca", "Asia/Gaza",     "Asia/Kathmandu",   "Australia/Lord_Howe",
+        "Pacific/Apia",      "Etc/GMT-14",    "America/Nuuk",     "Antarctica/Troll"};
+    uint64_t random = 7;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof zones / sizeof *zones; i++) {
+        struct zone *z = zone_new(zones[i], strlen(zones[i]));
+        assert_non_null(z);
+        set_zone(zones[i]);
+        for (int n = 0; n < 20000; n++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            int64_t at = (int64_t)(random >> 20) % (700 * 365 * WHEN_DAY) - 60 * 365 * WHEN_DAY;
+            if (zone_offset(z, at) != when_local_offset(at))
+                fail_msg("%s at %" PRId64 ": %" PRId64 ", not %" PRId64, zones[i], at,
+                         zone_offset(z, at), when_local_offset(at));
+        }
+        zone_free(z);
+    }
+}
+
+static void a_file_that_is_no_zone_is_refused(void **state)
+{
+    static const char *const names[] = {"",       "/etc/passwd", "../etc/passwd",  "zone.tab",
+                                        "Europe", "x",           "Europe/Berlin\n"};
+    char text[128];
+    struct zone_rule rule;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_null(zone_new(names[i], strlen(names[i])));
+    memset(text, 'x', sizeof text);
+    assert_null(zone_new(text, sizeof text));
+    assert_true(zone_rule_parse("<+1030>-10:30<+11>-11,M10.1.0,J365/-2:30:15", &rule));
+    static const char *const rules[] = {"",
+                                        "C",
+                                        "CET",
+                                        "CET-25",
+                                        "CET-1CEST",
+                                        "CET-1CEST,",
+                                        "CET-1CEST,M3.5.0",
+                                        "<+01-1",
+                                        "CET-1CEST,M13.5.0,M10.5.0",
+                                        "CET-1CEST,M3.5.0,M10.5.0/168",
+                                        "CET-1CEST,J0,J5",
+                                        "CET-1CEST,M3.5.0,M10.5.0x"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        assert_false(zone_rule_parse(rules[i], &rule));
+}
+
 static void sql_times_are_strict(void **state)
 {
     static const char *const bad[] = {"",
@@ -287,6 +344,8 @@ int main(void)
         cmocka_unit_test(both_readings_of_a_clock_change_can_be_pasted),
         cmocka_unit_test(every_date_agrees_with_the_c_library),
         cmocka_unit_test(local_times_name_one_instant_or_are_refused),
+        cmocka_unit_test(named_zones_agree_with_the_c_library),
+        cmocka_unit_test(a_file_that_is_no_zone_is_refused),
         cmocka_unit_test(sql_times_are_strict),
         cmocka_unit_test(what_is_no_instant_is_shown_as_a_dash),
         cmocka_unit_test(the_place_of_a_fault_counts_characters_not_bytes),

@@ -1,0 +1,12 @@
+/*
+ * duration.h - reads a duration at a cursor, for when_parse.h and moment.h, which document it.
+ */
+#ifndef DQ_BASE_DURATION_H
+#define DQ_BASE_DURATION_H
+
+#include "base/scan.h"
+
+/* Reads everything from the cursor to the end of the text. ERR_DATA. */
+int duration_scan(struct scan *s, int64_t *ret_ms) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,496 @@
+/*
+ * moment.c - see moment.h.
+ *
+ * Invariant: a text is read exactly or refused, and what people read in different ways is refused.
+ * Dates are computed by civil.c, never by mktime, timegm or strptime, which turn 31 February into 3
+ * March, a skipped hour into another one, and ignore trailing junk.
+ */
+#include "base/moment.h"
+
+#include "base/duration.h"
+#include "base/when.h"
+#include "base/zone.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const month_names[] = {"January",   "February", "March",    "April",
+                                          "May",       "June",     "July",     "August",
+                                          "September", "October",  "November", "December"};
+static const char *const weekday_names[] = {"sunday",   "monday", "tuesday", "wednesday",
+                                            "thursday", "friday", "saturday"};
+static const char instant_hint[] =
+    "like \"+10m\", \"2026-11-21 09:00\", \"5pm\", \"tomorrow 09:00\", \"monday\", \"@1790000000\"";
+static const char clock_hint[] = "like 09:00, 5pm or noon";
+static const char zone_hint[] = "like Europe/Berlin, UTC or +01:00";
+
+static int scan_end(struct scan *s)
+{
+    scan_blanks(s);
+    int n = scan_word_length(s->p);
+    return *s->p ? scan_fault(s, s->p, NULL, "unexpected \"%.*s\"", n ? n : 1, s->p) : 0;
+}
+
+/* ---- parts: dates, times of day, zones */
+
+/* A decimal fraction of a second in ms, rounded up: a time given in microseconds must not come
+ * early. */
+static int scan_ms(struct scan *s, int64_t *ret_ms)
+{
+    int64_t part, scale;
+
+    if (scan_fraction(s, &part, &scale))
+        return ERR_DATA;
+    *ret_ms = (part * 1000 + scale - 1) / scale;
+    return 0;
+}
+
+int moment_scan_date(struct scan *s, int first_year, struct civil *c)
+{
+    const char *year = s->p, *month = year + 5, *day = year + 8;
+
+    if (!scan_number(s, 4, false, &c->year) || *s->p != '-')
+        return scan_fault(s, year, instant_hint, "no time begins");
+    s->p++;
+    if (!scan_number(s, 2, false, &c->month) || *s->p++ != '-' ||
+        !scan_number(s, 2, false, &c->day))
+        return scan_fault(s, year, NULL, "a date is written like 2026-11-21: malformed");
+    if (c->year < first_year)
+        return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
+    if (c->month < 1 || c->month > 12)
+        return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
+    if (c->day < 1 || c->day > civil_days_in_month(c->year, c->month))
+        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1],
+                          c->year, civil_days_in_month(c->year, c->month));
+    return 0;
+}
+
+int moment_scan_clock(struct scan *s, int64_t *ret_ms)
+{
+    int hour, minute, second = 0;
+    int64_t ms = 0;
+    const char *at = s->p;
+
+    if (!scan_number(s, 2, true, &hour) || *s->p != ':')
+        return scan_fault(s, at, clock_hint, "a time of day is missing");
+    if (hour > 23)
+        return scan_fault(s, at, NULL, "hours go from 00 to 23: wrong");
+    at = ++s->p;
+    if (!scan_number(s, 2, false, &minute) || minute > 59)
+        return scan_fault(s, at, NULL, "minutes go from 00 to 59: wrong");
+    if (*s->p == ':') {
+        at = ++s->p;
+        if (!scan_number(s, 2, false, &second) || second > 59)
+            return scan_fault(s, at, NULL, "seconds go from 00 to 59: wrong");
+        if (*s->p == '.' || *s->p == ',') {
+            s->p++;
+            if (scan_ms(s, &ms))
+                return ERR_DATA;
+        }
+    }
+    *ret_ms = hour * WHEN_HOUR + minute * WHEN_MINUTE + second * WHEN_SECOND + ms;
+    return 0;
+}
+
+/* Skips "am" or "pm" behind a number, after blanks or at once. */
+static bool scan_half(struct scan *s, bool *ret_pm)
+{
+    const char *p = s->p + strspn(s->p, " \t");
+    struct scan ahead = {s->what, s->text, p, s->err};
+
+    *ret_pm = scan_word(&ahead, "pm");
+    if (!*ret_pm && !scan_word(&ahead, "am"))
+        return false;
+    s->p = ahead.p;
+    return true;
+}
+
+/* An hour with am or pm, or a clock with or without. */
+static int scan_hours(struct scan *s, int64_t *ret_ms)
+{
+    const char *at = s->p;
+    int hour;
+    bool pm, alone;
+
+    if (!scan_number(s, 2, true, &hour) || isdigit((unsigned char)*s->p))
+        return scan_fault(s, at, clock_hint, "a time of day is missing");
+    alone = *s->p != ':';
+    *ret_ms = hour * WHEN_HOUR;
+    if (!alone) {
+        s->p = at;
+        if (moment_scan_clock(s, ret_ms))
+            return ERR_DATA;
+    }
+    if (!scan_half(s, &pm))
+        return alone ? scan_fault(s, at, clock_hint, "a time of day is missing") : 0;
+    if (hour < 1 || hour > 12)
+        return scan_fault(s, at, NULL, "hours go from 1 to 12 before am and pm: wrong");
+    if (*ret_ms == 12 * WHEN_HOUR)
+        return scan_fault(s, at, "write noon, midnight, 12:00 or 00:00",
+                          "12am and 12pm mean noon to some and midnight to others");
+    if (hour == 12)
+        *ret_ms -= 12 * WHEN_HOUR;
+    if (pm)
+        *ret_ms += 12 * WHEN_HOUR;
+    return 0;
+}
+
+/* A time of day, if one follows. */
+static int scan_time_of_day(struct scan *s, bool *ret_given, int64_t *ret_ms)
+{
+    bool noon = scan_word(s, "noon");
+
+    bool clock = !noon && isdigit((unsigned char)*s->p);
+
+    *ret_given = noon || clock || scan_word(s, "midnight");
+    *ret_ms = noon ? 12 * WHEN_HOUR : 0;
+    return clock ? scan_hours(s, ret_ms) : 0;
+}
+
+/* A day with the word midnight at `word`. */
+static int check_midnight(const struct scan *s, const char *word, int64_t ms)
+{
+    if (isdigit((unsigned char)*word) || ms)
+        return 0;
+    return scan_fault(s, word, "write 00:00 of the day that begins then",
+                      "a day begins and ends with a midnight");
+}
+
+/* Z, UTC, +HH:MM, +HHMM, +HH (and seconds, as old local times have them). *ret_given: there was
+ * one. */
+static int scan_offset(struct scan *s, bool *ret_given, int64_t *ret_offset)
+{
+    int part[3] = {0, 0, 0};
+    const char *start = s->p;
+
+    *ret_offset = 0;
+    *ret_given = scan_word(s, "z") || scan_word(s, "utc");
+    if (*ret_given || (*s->p != '+' && *s->p != '-'))
+        return 0;
+    s->p++;
+    for (int i = 0; i < 3; i++) {
+        if (i && *s->p == ':')
+            s->p++;
+        else if (i && !isdigit((unsigned char)*s->p))
+            break;
+        if (!scan_number(s, 2, false, &part[i]) || part[i] > (i ? 59 : 23))
+            return scan_fault(s, start, "like +01:00", "malformed offset from UTC");
+    }
+    *ret_given = true;
+    *ret_offset = part[0] * WHEN_HOUR + part[1] * WHEN_MINUTE + part[2] * WHEN_SECOND;
+    if (*start == '-')
+        *ret_offset = -*ret_offset;
+    return 0;
+}
+
+static bool is_abbreviation(const char *word, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isupper((unsigned char)word[i]))
+            return false;
+    return len >= 2 && len <= 5;
+}
+
+/* An offset from UTC or the name of a zone, if one follows. */
+static int scan_zone(struct scan *s, struct moment *m)
+{
+    scan_blanks(s);
+    if (scan_offset(s, &m->has_offset, &m->offset_ms))
+        return ERR_DATA;
+    size_t len = strcspn(s->p, " \t");
+    if (m->has_offset || !isalpha((unsigned char)*s->p))
+        return 0;
+    if (memchr(s->p, '/', len)) {
+        m->zone = zone_new(s->p, len);
+        if (!m->zone)
+            return scan_fault(s, s->p, zone_hint, "this host has no such time zone");
+        s->p += len;
+    } else if (is_abbreviation(s->p, len)) {
+        return scan_fault(s, s->p, zone_hint, "abbreviations of time zones have several meanings");
+    }
+    return 0;
+}
+
+/* ---- whole texts */
+
+/* A date, with or without a time of day and a zone. */
+static int scan_dated(struct scan *s, struct moment *m)
+{
+    bool timed = false;
+
+    m->kind = MOMENT_DATE;
+    if (moment_scan_date(s, 1000, &m->date))
+        return ERR_DATA;
+    if (*s->p == 'T' || *s->p == 't') {
+        s->p++;
+        return moment_scan_clock(s, &m->ms) ? ERR_DATA : scan_zone(s, m);
+    }
+    if (*s->p != ' ' && *s->p != '\t')
+        return 0;
+    scan_blanks(s);
+    const char *clock = s->p;
+    if (scan_time_of_day(s, &timed, &m->ms) || (timed && check_midnight(s, clock, m->ms)))
+        return ERR_DATA;
+    return timed ? scan_zone(s, m) : 0;
+}
+
+static bool scan_weekday(struct scan *s, int *ret)
+{
+    for (int i = 0; i < 7; i++) {
+        char brief[4] = {weekday_names[i][0], weekday_names[i][1], weekday_names[i][2], '\0'};
+        if (scan_word(s, weekday_names[i]) || scan_word(s, brief)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Words for a day, if they follow. */
+static int scan_day_words(struct scan *s, bool *ret_given, struct moment *m)
+{
+    static const char *const near[] = {"yesterday", "today", "tomorrow"};
+
+    *ret_given = true;
+    for (int i = 0; i < 3; i++) {
+        if (scan_word(s, near[i])) {
+            m->kind = MOMENT_NEAR;
+            m->number = i - 1;
+            return 0;
+        }
+    }
+    if (scan_word(s, "next")) {
+        scan_blanks(s);
+        m->kind = MOMENT_NEXT;
+        return scan_weekday(s, &m->number) ? 0
+                                           : scan_fault(s, s->p, "like \"next monday 09:00\"",
+                                                        "a day of the week is missing");
+    }
+    m->kind = MOMENT_WEEKDAY;
+    *ret_given = scan_weekday(s, &m->number);
+    return 0;
+}
+
+/* A time of day, words for a day, or both in any order; then a zone. */
+static int scan_clock_and_day(struct scan *s, struct moment *m)
+{
+    bool timed = false, named = false;
+
+    if (scan_day_words(s, &named, m))
+        return ERR_DATA;
+    scan_blanks(s);
+    const char *clock = s->p;
+    if (scan_time_of_day(s, &timed, &m->ms))
+        return ERR_DATA;
+    if (!named && !timed)
+        return scan_fault(s, s->p, instant_hint, *s->p ? "no time begins" : "a time is missing");
+    scan_blanks(s);
+    if (!named && scan_day_words(s, &named, m))
+        return ERR_DATA;
+    if (named && timed && check_midnight(s, clock, m->ms))
+        return ERR_DATA;
+    if (!named)
+        m->kind = MOMENT_CLOCK;
+    return timed ? scan_zone(s, m) : 0;
+}
+
+/* "+10m", behind the sign. */
+static int scan_distance(struct scan *s, bool back, struct moment *m)
+{
+    m->kind = MOMENT_FROM_NOW;
+    if (duration_scan(s, &m->ms))
+        return ERR_DATA;
+    if (back)
+        m->ms = -m->ms;
+    return 0;
+}
+
+static int scan_now(struct scan *s, struct moment *m)
+{
+    m->kind = MOMENT_FROM_NOW;
+    m->ms = 0;
+    scan_blanks(s);
+    if (*s->p != '+' && *s->p != '-')
+        return 0;
+    s->p++;
+    return scan_distance(s, s->p[-1] == '-', m);
+}
+
+/* Seconds since the epoch, behind the '@'. */
+static int scan_epoch(struct scan *s, int64_t *ret_at)
+{
+    int64_t seconds = 0, ms = 0;
+    bool negative = *s->p == '-';
+
+    s->p += negative;
+    if (!isdigit((unsigned char)*s->p))
+        return scan_fault(s, s->p, "like @1790000000", "seconds since 1970 are missing");
+    for (; isdigit((unsigned char)*s->p); s->p++)
+        seconds = seconds < WHEN_AT_MAX ? seconds * 10 + (*s->p - '0') : seconds;
+    if (*s->p == '.') {
+        s->p++;
+        if (scan_ms(s, &ms))
+            return ERR_DATA;
+    }
+    /* Too many digits: out of range in any case, but without an overflow. */
+    int64_t at = seconds < WHEN_AT_MAX ? seconds * WHEN_SECOND + ms : WHEN_AT_MAX + 1;
+    *ret_at = negative ? -at : at;
+    return 0;
+}
+
+/* Whether the text is a duration, as someone writes who takes it for a time. */
+static bool is_duration(const struct scan *s)
+{
+    struct err none;
+    struct scan copy = {s->what, s->text, s->p, &none};
+    int64_t ms;
+
+    return duration_scan(&copy, &ms) == 0;
+}
+
+static int scan_digits(struct scan *s, struct moment *m)
+{
+    size_t digits = strspn(s->p, "0123456789");
+    struct scan behind = {s->what, s->text, s->p + digits, s->err};
+    bool pm;
+
+    if (*behind.p == ':' || scan_half(&behind, &pm))
+        return scan_clock_and_day(s, m);
+    if (is_duration(s))
+        return scan_fault(s, NULL, "+10m is ten minutes from now",
+                          "this is a duration, not a time");
+    return scan_dated(s, m);
+}
+
+int moment_scan(struct scan *s, struct moment *ret)
+{
+    int rc;
+
+    *ret = (struct moment){.kind = MOMENT_AT};
+    scan_blanks(s);
+    if (*s->p == '+' || *s->p == '-') {
+        s->p++;
+        rc = scan_distance(s, s->p[-1] == '-', ret);
+    } else if (*s->p == '@') {
+        s->p++;
+        rc = scan_epoch(s, &ret->ms);
+    } else if (scan_word(s, "in")) {
+        rc = scan_distance(s, false, ret);
+    } else if (!strncasecmp(s->p, "now", 3) && (!s->p[3] || strchr(" \t+-", s->p[3]))) {
+        s->p += 3;
+        rc = scan_now(s, ret);
+    } else if (isdigit((unsigned char)*s->p)) {
+        rc = scan_digits(s, ret);
+    } else {
+        rc = scan_clock_and_day(s, ret);
+    }
+    return rc ? rc : scan_end(s);
+}
+
+void moment_done(struct moment *m)
+{
+    zone_free(m->zone);
+    m->zone = NULL;
+}
+
+/* ---- from a moment to an instant */
+
+static int64_t offset_of(const struct moment *m, int64_t at)
+{
+    return m->has_offset ? m->offset_ms : zone_offset(m->zone, at);
+}
+
+/* As zone_readings. */
+static int readings(const struct moment *m, int64_t local, int64_t ret[2])
+{
+    if (!m->has_offset)
+        return zone_readings(m->zone, local, ret);
+    ret[0] = ret[1] = local - m->offset_ms;
+    return 1;
+}
+
+/* Finds the instant at which the clock of m shows `local`. step_days 0: on that very day; else the
+ * first one after now among its repetitions every step_days days. */
+static int resolve_local(const struct moment *m, const struct scan *s, int64_t local, int step_days,
+                         int64_t now_at, int64_t *ret_at)
+{
+    int64_t reading[2];
+    char first[WHEN_TEXT_SIZE], second[WHEN_TEXT_SIZE];
+
+    if (!m->has_offset && !m->zone && !zone_local_is_known())
+        return scan_fault(s, NULL, NULL,
+                          "this host knows no time zone \"%s\" (TZ) and would take it for UTC",
+                          getenv("TZ"));
+    int found = readings(m, local, reading);
+    while (step_days && reading[1] <= now_at)
+        found = readings(m, local += step_days * WHEN_DAY, reading);
+    if (found == 1 || (found == 2 && step_days && reading[0] <= now_at)) {
+        *ret_at = reading[1];
+        return 0;
+    }
+    when_format_ahead(first, reading[0], offset_of(m, reading[0]));
+    when_format_ahead(second, reading[1], offset_of(m, reading[1]));
+    return scan_fault(s, NULL, NULL, "the local clock %s; write %s or %s",
+                      found ? "is set back and shows this twice"
+                            : "is set forward and never shows this",
+                      first, second);
+}
+
+/* Days from one weekday to the next, 0 to 6. */
+static int days_to(int from, int to)
+{
+    return (to - from + 7) % 7;
+}
+
+/* The day after today that "next WEEKDAY" is: some mean the first one, others the one of the next
+ * week. */
+static int find_next(const struct scan *s, int64_t today, int weekday, int number, int64_t *ret_day)
+{
+    int64_t first = today + (days_to(weekday, number) ? days_to(weekday, number) : 7) * WHEN_DAY;
+    char one[WHEN_TEXT_SIZE], other[WHEN_TEXT_SIZE];
+
+    *ret_day = first;
+    if (days_to(1, weekday) >=
+        days_to(1, number)) /* not ahead in this week, which began on Monday */
+        return 0;
+    when_format_utc(one, first);
+    when_format_utc(other, first + WHEN_WEEK);
+    return scan_fault(s, NULL, NULL, "this can be %.10s or %.10s; write the date", one, other);
+}
+
+int moment_resolve(const struct moment *m, const struct scan *s, int64_t now_at, int64_t *ret_at)
+{
+    int64_t today = civil_floor_div(now_at + offset_of(m, now_at), WHEN_DAY) * WHEN_DAY;
+    int weekday = (int)((today / WHEN_DAY % 7 + 7 + 4) % 7); /* 1970-01-01 was a Thursday */
+    int64_t day = today;
+    int step_days = 0;
+
+    switch (m->kind) {
+    case MOMENT_AT:
+        *ret_at = m->ms;
+        return 0;
+    case MOMENT_FROM_NOW:
+        *ret_at = now_at + m->ms;
+        return 0;
+    case MOMENT_DATE:
+        day = civil_to_days(&m->date) * WHEN_DAY;
+        break;
+    case MOMENT_CLOCK:
+        step_days = 1;
+        break;
+    case MOMENT_NEAR:
+        day += m->number * WHEN_DAY;
+        break;
+    case MOMENT_WEEKDAY:
+        day += days_to(weekday, m->number) * WHEN_DAY;
+        step_days = 7;
+        break;
+    case MOMENT_NEXT:
+        if (find_next(s, today, weekday, m->number, &day))
+            return ERR_DATA;
+        break;
+    }
+    return resolve_local(m, s, day + m->ms, step_days, now_at, ret_at);
+}
