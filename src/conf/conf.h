@@ -32,7 +32,7 @@ struct conf_mysql {
     int port;   /* for hosts that name none */
     char *socket;
     char *user;
-    char *password_file; /* first line is the password; refused when others can read it */
+    char *password_file; /* first line is the password; refused if others can read it */
     char *defaults_file; /* a MySQL option file, group [client] and [dq]; values here win over it */
     char *database;
     enum conf_tls tls;

@@ -10,61 +10,142 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
-#include <string.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SECRET_MAX 1024
 #define SYSTEM_FILE "/etc/dq/dq.ini"
+#define NAME_SIZE 64 /* of an account in a message */
 
-static int fail_open(const char *path, const char *what, int error, struct err *err)
+/* What a file must be like. */
+struct demands {
+    const char *what; /* its role, for messages */
+    mode_t forbidden; /* bits of its mode */
+    /* if root owns it, the group may read it: then it is kept for the accounts of that group */
+    bool group_may_read;
+    const char *complaint; /* what others can do with it */
+    const char *remedy;    /* argument of chmod */
+};
+
+/* The name of an account or a group, or "user id 1234". Returns out. */
+static char *put_account(char out[NAME_SIZE], uid_t uid)
+{
+    char bytes[4096];
+    struct passwd pw, *found = NULL;
+
+    if (getpwuid_r(uid, &pw, bytes, sizeof bytes, &found) == 0 && found)
+        snprintf(out, NAME_SIZE, "%s", found->pw_name);
+    else
+        snprintf(out, NAME_SIZE, "user id %u", (unsigned)uid);
+    return out;
+}
+
+static char *put_group(char out[NAME_SIZE], gid_t gid)
+{
+    char bytes[4096];
+    struct group gr, *found = NULL;
+
+    if (getgrgid_r(gid, &gr, bytes, sizeof bytes, &found) == 0 && found)
+        snprintf(out, NAME_SIZE, "%s", found->gr_name);
+    else
+        snprintf(out, NAME_SIZE, "%u", (unsigned)gid);
+    return out;
+}
+
+static int fail_permission(const char *path, const struct demands *d, struct err *err)
+{
+    char reader[NAME_SIZE], owner[NAME_SIZE], group[NAME_SIZE];
+    struct stat st;
+
+    put_account(reader, geteuid());
+    if (stat(path, &st) != 0) /* it is the directory that refuses */
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: the account %s may not read the %s; change its owner or run as another user", path,
+            reader, d->what);
+    put_account(owner, st.st_uid);
+    put_group(group, st.st_gid);
+    if (d->group_may_read && st.st_uid == 0 && st.st_gid != 0 && st.st_mode & S_IRGRP)
+        return err_set(
+            err, ERR_CONFIG,
+            "%s: only the group %s may read the %s; add the account %s to it: usermod -aG %s %s",
+            path, group, d->what, reader, group, reader);
+    return err_set(
+        err, ERR_CONFIG,
+        "%s: the account %s may not read the %s (owner %s, group %s, mode %04o); change its owner or run as another user",
+        path, reader, d->what, owner, group, (unsigned)(st.st_mode & 07777));
+}
+
+static int fail_open(const char *path, const struct demands *d, int error, struct err *err)
 {
     switch (error) {
     case ENOENT:
-        return err_set(err, ERR_CONFIG, "%s: there is no such %s", path, what);
+        return err_set(err, ERR_CONFIG, "%s: there is no such %s", path, d->what);
     case EACCES:
-        return err_set(
-            err, ERR_CONFIG,
-            "%s: user id %u may not read the %s; change its owner or run as another user", path,
-            (unsigned)geteuid(), what);
+        return fail_permission(path, d, err);
     default:
-        return err_set(err, ERR_CONFIG, "%s: cannot open the %s: %s", path, what, strerror(error));
+        return err_set(err, ERR_CONFIG, "%s: cannot open the %s: %s", path, d->what,
+                       strerror(error));
     }
 }
 
 static int check_kind_and_owner(const struct stat *st, const char *path, const char *what,
                                 struct err *err)
 {
+    char owner[NAME_SIZE], reader[NAME_SIZE];
+
     if (S_ISDIR(st->st_mode))
         return err_set(err, ERR_CONFIG, "%s: this is a directory; name the %s itself", path, what);
     if (!S_ISREG(st->st_mode))
         return err_set(err, ERR_CONFIG, "%s: the %s must be a regular file", path, what);
     if (st->st_uid != 0 && st->st_uid != geteuid())
-        return err_set(
-            err, ERR_CONFIG,
-            "%s: the %s belongs to user id %u, who could change it; give it to root or to user id %u",
-            path, what, (unsigned)st->st_uid, (unsigned)geteuid());
+        return err_set(err, ERR_CONFIG,
+                       "%s: the %s belongs to %s, who could change it; give it to root%s%s", path,
+                       what, put_account(owner, st->st_uid), geteuid() ? " or to " : "",
+                       geteuid() ? put_account(reader, geteuid()) : "");
     return 0;
 }
 
+/* Whether this process may read what a group may. */
+static bool in_group(gid_t gid)
+{
+    gid_t groups[NGROUPS_MAX];
+    int count = getgroups(NGROUPS_MAX, groups);
+    bool found = geteuid() == 0 || getegid() == gid;
+
+    for (int i = 0; i < count; i++)
+        found = found || groups[i] == gid;
+    return found;
+}
+
+static mode_t forbidden_bits(const struct stat *st, const struct demands *d)
+{
+    bool for_group = d->group_may_read && st->st_uid == 0 && in_group(st->st_gid);
+    return d->forbidden & ~(for_group ? (mode_t)S_IRGRP : 0);
+}
+
 /* Opens without blocking on a FIFO and without following the file into a terminal. */
-static int open_checked(const char *path, const char *what, mode_t forbidden, const char *complaint,
-                        const char *remedy, struct err *err)
+static int open_checked(const char *path, const struct demands *d, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return fail_open(path, what, errno, err);
+        return fail_open(path, d, errno, err);
     struct stat st;
     int rc;
     if (fstat(fd, &st) != 0)
-        rc = fail_open(path, what, errno, err);
+        rc = fail_open(path, d, errno, err);
     else
-        rc = check_kind_and_owner(&st, path, what, err);
-    if (rc == 0 && (st.st_mode & forbidden) != 0)
+        rc = check_kind_and_owner(&st, path, d->what, err);
+    if (rc == 0 && (st.st_mode & forbidden_bits(&st, d)) != 0)
         rc = err_set(err, ERR_CONFIG, "%s: others can %s the %s (mode %04o); run: chmod %s %s",
-                     path, complaint, what, (unsigned)(st.st_mode & 07777), remedy, path);
+                     path, d->complaint, d->what, (unsigned)(st.st_mode & 07777), d->remedy, path);
     if (rc != 0) {
         close(fd);
         return rc;
@@ -74,7 +155,8 @@ static int open_checked(const char *path, const char *what, mode_t forbidden, co
 
 int conf_file_open(const char *path, const char *what, struct err *err)
 {
-    return open_checked(path, what, S_IWGRP | S_IWOTH, "write to", "go-w", err);
+    const struct demands d = {what, S_IWGRP | S_IWOTH, false, "write to", "go-w"};
+    return open_checked(path, &d, err);
 }
 
 int conf_file_read(const char *path, const char *what, size_t max, struct buf *ret, struct err *err)
@@ -132,7 +214,9 @@ static int take_secret(const char *path, const char *bytes, size_t len, char **r
 
 int conf_file_read_secret(const char *path, char **ret_secret, struct err *err)
 {
-    int fd = open_checked(path, "password file", S_IRWXG | S_IRWXO, "read or change", "600", err);
+    static const struct demands d = {"password file", S_IRWXG | S_IRWXO, true, "read or change",
+                                     "600"};
+    int fd = open_checked(path, &d, err);
     if (fd < 0)
         return fd;
     char bytes[SECRET_MAX];

@@ -22,7 +22,8 @@ int conf_file_read(const char *path, const char *what, size_t max, struct buf *r
     __attribute__((warn_unused_result));
 
 /* Reads a password: the first line of a regular file that is owned by root or the caller, and that
- * group and others cannot read. Pass *ret_secret to conf_file_wipe_secret. */
+ * group and others cannot read; a group that the caller belongs to may read one that root owns.
+ * Pass *ret_secret to conf_file_wipe_secret. */
 int conf_file_read_secret(const char *path, char **ret_secret, struct err *err)
     __attribute__((warn_unused_result));
 void conf_file_wipe_secret(char *secret); /* overwrites and frees; NULL is fine */
