@@ -154,6 +154,65 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
     }
 }
 
+/* The length of the sequence for a terminal that begins with ESC at p: CSI, OSC, or two bytes. */
+static size_t sequence_length(const char *p, size_t len)
+{
+    size_t n = 2;
+
+    if (len > 2 && p[1] == '[') {
+        while (n < len && p[n] >= 0x20 && p[n] < 0x40)
+            n++;
+        return n < len && p[n] >= 0x40 ? n + 1 : n;
+    }
+    if (len > 2 && p[1] == ']') {
+        while (n < len && p[n] != '\a' && p[n] != '\033')
+            n++;
+        return n < len && p[n] == '\a' ? n + 1 : n;
+    }
+    return len < 2 ? 1 : n;
+}
+
+static void put_quoted_line(struct buf *b, const char *p, size_t len, size_t max)
+{
+    size_t begin = b->len, end = begin, n;
+
+    for (size_t at = 0; at < len; at += n) {
+        uint32_t c = '?';
+        n = p[at] == '\033' ? 0 : text_utf8_next(p + at, len - at, &c);
+        if (p[at] == '\033') {
+            n = sequence_length(p + at, len - at);
+            continue;
+        }
+        bool space = n && text_char_space(c), unsafe_one = !n || text_char_unsafe(c);
+        if (space && b->len == begin)
+            continue;
+        size_t size = space || unsafe_one ? 1 : n;
+        if (b->len - begin + size > max) {
+            b->len = end;
+            buf_str(b, "…");
+            return;
+        }
+        buf_add(b, space ? " " : unsafe_one ? "?" : p + at, size);
+        n = n ? n : 1;
+        end = space ? end : b->len;
+    }
+    b->len = end;
+    buf_add(b, "", 0);
+}
+
+void text_last_line(struct buf *b, const char *p, size_t len, size_t max)
+{
+    size_t before = b->len;
+
+    while (len && b->len == before) {
+        size_t start = len;
+        while (start && p[start - 1] != '\n' && p[start - 1] != '\r' && p[start - 1] != '\0')
+            start--;
+        put_quoted_line(b, p + start, len - start, max);
+        len = start ? start - 1 : 0;
+    }
+}
+
 void text_shell_word(struct buf *b, const char *s)
 {
     static const char plain[] =

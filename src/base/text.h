@@ -32,6 +32,11 @@ size_t text_width(const char *p, size_t len);
  */
 void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
 
+/* Appends the last line of a program's output that is not empty, as plain text to quote in a
+ * message: sequences for terminals are left out, other unsafe characters and invalid UTF-8 become
+ * '?'; cut at max bytes, at a character, with "…". A line ends with \n, \r or NUL. */
+void text_last_line(struct buf *b, const char *p, size_t len, size_t max);
+
 /* Appends s as one word of a shell's command: in single quotes, unless it needs none. Text of a
  * note has its backslashes doubled, so it adds none. */
 void text_shell_word(struct buf *b, const char *s);

@@ -244,11 +244,14 @@ static int put_attempts(struct cmd_context *c, const struct shown *s, bool full,
     for (size_t i = 0; i < s->attempt_count; i++)
         out_row(out, &s->attempts[i]);
     out_free(out);
-    for (size_t i = 0; full && i < s->attempt_count; i++) {
+    /* The output of a cancelled attempt is in its row alone. */
+    bool last_only = !full && s->task.output_size == 0;
+    for (size_t i = last_only ? s->attempt_count - 1 : 0;
+         (full || last_only) && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
         if (a->output_size > 0)
-            put_block(title, a->output, a->output_size, true);
+            put_block(title, a->output, a->output_size, full);
     }
     return 0;
 }

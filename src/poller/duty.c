@@ -76,9 +76,10 @@ static int settle(struct duties *d, struct err *err)
     bool back = false;
     int rc = settle_flush(&d->results, &back, err);
 
-    if (rc == 0)
-        look_settled(&d->look, back, flight_count(&d->flight) == 0);
-    return rc;
+    if (rc < 0)
+        return rc;
+    look_settled(&d->look, back, flight_count(&d->flight) == 0);
+    return settle_flush_outputs(&d->results, err);
 }
 
 static int beat(struct duties *d, struct err *err)
@@ -297,7 +298,7 @@ int64_t duty_next(const struct duties *d)
 bool duty_settled(const struct duties *d)
 {
     return flight_count(&d->flight) == 0 && settle_count(&d->results) == 0 &&
-           !claim_in_doubt(&d->claims);
+           !settle_has_outputs(&d->results) && !claim_in_doubt(&d->claims);
 }
 
 const struct err *duty_refused(const struct duties *d)

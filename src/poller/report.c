@@ -73,8 +73,10 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
     s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
     decide(j, t, e, &s);
     to = task_transition(s.event)->to;
-    /* no longer ours: nothing of it is recorded */
+    /* no longer ours: it is recorded already, but for its output */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
+        settle_queue_output(f->results, &(struct claim_ref){t->id, t->version}, e->output,
+                            e->output_size);
         log_event(LOG_INFO, "attempt ended, but its task was cancelled or taken back",
                   "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", t->id,
                   log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/attempt_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,6 +57,40 @@ void settle_queue(struct settle_results *q, const struct settlement *s, const ch
     r->said = false;
 }
 
+void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
+                         size_t size)
+{
+    if (!size)
+        return;
+    if (q->output_count == q->output_cap) {
+        q->output_cap = q->output_cap ? 2 * q->output_cap : 8;
+        q->outputs = mem_resize(q->outputs, q->output_cap, sizeof *q->outputs);
+    }
+    q->outputs[q->output_count++] = (struct settle_output){*ref, mem_dup(output, size), size};
+}
+
+bool settle_has_outputs(const struct settle_results *q)
+{
+    return q->output_count > 0;
+}
+
+int settle_flush_outputs(struct settle_results *q, struct err *err)
+{
+    while (q->output_count) {
+        const struct settle_output *o = &q->outputs[q->output_count - 1];
+        int rc = attempt_store_add_output(q->ctx->db, &o->ref, o->output, o->size, err);
+
+        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
+            return rc;
+        if (rc < 0)
+            log_event(LOG_WARN, "cannot store the output of a cancelled task",
+                      "id=%" PRIu64 " error=%s", o->ref.id, log_quote(err->text));
+        free(o->output);
+        q->output_count--;
+    }
+    return 0;
+}
+
 static void item_done(struct settle_item *r)
 {
     free((char *)r->s.error);
@@ -88,6 +123,8 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
     int64_t again_us, at;
     size_t n = waiting(q, &first, &again_us);
 
+    if (settle_has_outputs(q))
+        return 0;
     if (n == 0)
         return again_us;
     if (n >= SETTLE_MOST || q->ctx->ending)
@@ -295,6 +332,10 @@ void settle_free(struct settle_results *q)
     for (size_t i = 0; i < q->count; i++)
         item_done(&q->items[i]);
     free(q->items);
+    for (size_t i = 0; i < q->output_count; i++)
+        free(q->outputs[i].output);
+    free(q->outputs);
     q->items = NULL;
-    q->count = q->cap = 0;
+    q->outputs = NULL;
+    q->count = q->cap = q->output_count = q->output_cap = 0;
 }

@@ -23,11 +23,20 @@ struct settle_item {
     bool said;         /* that was logged */
 };
 
+/* The output of an attempt that another session has ended. */
+struct settle_output {
+    struct claim_ref ref;
+    void *output;
+    size_t size;
+};
+
 struct settle_results {
     const struct context *ctx;
     struct minute *minute;
     struct settle_item *items;
     size_t count, cap;
+    struct settle_output *outputs;
+    size_t output_count, output_cap;
     uint64_t done, failed, retried; /* recorded since the start */
 };
 
@@ -38,6 +47,13 @@ void settle_free(struct settle_results *q);
  * the task was sent. */
 void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
                   int64_t leased_us);
+/* Queues the output of an attempt whose task was cancelled or taken back; copies it. Its row of
+ * dq_attempt was written by the session that ended it. One that the server refuses is dropped,
+ * which is logged. */
+void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
+                         size_t size);
+/* Whether there are such outputs. */
+bool settle_has_outputs(const struct settle_results *q);
 /* Results that are not recorded yet. */
 size_t settle_count(const struct settle_results *q);
 /* Puts their task ids into ids[], which has room for settle_count. */
@@ -58,6 +74,10 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
 /* Records the results whose time has come, at most one statement's worth. *ret_back: some of the
  * tasks became pending again. Asks the database. 0 or a negative code with err: all stay queued. */
 int settle_flush(struct settle_results *q, bool *ret_back, struct err *err);
+
+/* Stores the queued outputs. Asks the database if there are some. 0, or a negative code with err if
+ * they are to be tried again: the connection broke. */
+int settle_flush_outputs(struct settle_results *q, struct err *err);
 
 /* --- leases of tasks whose result waits: renewed like those of tasks that run, so that nobody
  * repeats what has been done --- */

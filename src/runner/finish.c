@@ -16,38 +16,16 @@
 #include "runner/start.h"
 #include "runner/stream.h"
 
-#include <string.h>
 #include <sys/wait.h>
 
 #define LAST_READ_MAX (256 * 1024) /* the leader has ended, but others may still write */
-#define LAST_LINE_MAX 160
-
-/* Copies the last line that is not empty, to quote it in a message. */
-static void last_line(struct job *j, char out[LAST_LINE_MAX])
-{
-    size_t len;
-    const char *p = capture_tail(&j->tail, &len);
-
-    while (len && strchr("\r\n\t ", p[len - 1]))
-        len--;
-    size_t start = len;
-    while (start && p[start - 1] != '\n' && p[start - 1] != 0)
-        start--;
-    len -= start;
-    if (len >= LAST_LINE_MAX)
-        len = LAST_LINE_MAX - 1;
-    memcpy(out, p + start, len);
-    out[len] = 0;
-}
 
 static void return_unable(struct job *j, struct job_context *c, int status)
 {
-    char line[LAST_LINE_MAX];
     struct err e = {0};
 
-    last_line(j, line);
-    err_set(&e, ERR_SYSTEM, "exit status %d (%s)%s%s", status,
-            status == 127 ? "not found" : "not executable", *line ? ": " : "", line);
+    reply_explain(j, &e, "exit status %d (%s)", status,
+                  status == 127 ? "not found" : "not executable");
     finish_return(j, c, true, e.text);
 }
 

@@ -7,15 +7,39 @@
 #include "runner/reply.h"
 
 #include "base/task.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "runner/answer.h"
 #include "runner/message.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/wait.h>
+
+/* Bytes of output that an error quotes. */
+#define QUOTED_MAX 200
+
+void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
+{
+    struct buf text = BUF_INIT;
+    va_list ap;
+    size_t len, before;
+    const char *output = capture_tail(&j->tail, &len);
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    buf_str(&text, ": ");
+    before = text.len;
+    text_last_line(&text, output, len, QUOTED_MAX);
+    if (text.len == before)
+        text.len -= 2;
+    err_set(e, ERR_STATE, "%.*s", (int)text.len, text.data);
+    buf_done(&text);
+}
 
 static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
                        const struct message_result *r)
@@ -63,20 +87,20 @@ static void put_output(struct proto_out *o, struct job *j)
     }
 }
 
-static void explain_timeout(const struct job *j, struct err *e)
+static void explain_timeout(struct job *j, struct err *e)
 {
     char after[WHEN_TEXT_SIZE], grace[WHEN_TEXT_SIZE];
 
     when_format_duration(after, j->plan->handler->timeout_ms);
     when_format_duration(grace, j->plan->handler->kill_grace_ms);
     if (j->killed)
-        err_set(e, ERR_STATE, "timed out after %s (TERM, then KILL after %s)", after, grace);
+        reply_explain(j, e, "timed out after %s (TERM, then KILL after %s)", after, grace);
     else
-        err_set(e, ERR_STATE, "timed out after %s (TERM)", after);
+        reply_explain(j, e, "timed out after %s (TERM)", after);
 }
 
 /* What the end of the process means for a task that has no verdict. e is where the text is kept. */
-static void judge(const struct job *j, int status, struct message_result *r, struct err *e)
+static void judge(struct job *j, int status, struct message_result *r, struct err *e)
 {
     static const char *const why[] = {
         [JOB_LEASE_ENDS] = "the lease could not be renewed",
@@ -97,12 +121,12 @@ static void judge(const struct job *j, int status, struct message_result *r, str
         r->error = why[j->stop];
     } else if (r->signal) {
         r->outcome = OUTCOME_SIGNAL;
-        err_set(e, ERR_STATE, "signal %d (%s%s)", r->signal, strsignal(r->signal),
-                WCOREDUMP(status) ? ", core dumped" : "");
+        reply_explain(j, e, "signal %d (%s%s)", r->signal, strsignal(r->signal),
+                      WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->exit_code) {
         r->outcome = OUTCOME_EXIT;
         r->permanent = j->plan->handler->permanent_exit[r->exit_code];
-        err_set(e, ERR_STATE, "exit status %d", r->exit_code);
+        reply_explain(j, e, "exit status %d", r->exit_code);
     } else {
         r->outcome = OUTCOME_DONE;
         r->error = NULL;

@@ -4,12 +4,18 @@
 #ifndef DQ_RUNNER_REPLY_H
 #define DQ_RUNNER_REPLY_H
 
+#include "base/err.h"
 #include "runner/job.h"
 #include "runner/proto.h"
 #include "runner/verdict.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Sets the text, and behind it the last line of the job's output: what it said about its failure.
+ */
+void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 void reply_started(struct proto_out *o, const struct job *j, int64_t at_us);
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v);

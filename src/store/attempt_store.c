@@ -5,10 +5,13 @@
 #include "store/attempt_store.h"
 #include "base/mem.h"
 #include "store/columns.h"
+#include "store/db_statement.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#define OUTPUT_FIXED 4096 /* of a statement with an output, all but that */
 
 /* Every column of dq_attempt that struct task_attempt has, and how its cell becomes a field. */
 /* clang-format off */
@@ -91,6 +94,29 @@ int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_
     claim_ref_put(&sql, "", refs, count);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
+    return rc;
+}
+
+int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
+                             size_t size, struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    size_t packet, most;
+
+    int rc = db_max_packet(db, &packet, err);
+    if (rc < 0)
+        return rc;
+    most = packet - OUTPUT_FIXED;
+    if (size > most) {
+        output = (const char *)output + (size - most);
+        size = most;
+    }
+    buf_str(&st.sql, "UPDATE dq_attempt SET output = ");
+    db_statement_put(&st, output, size);
+    buf_printf(&st.sql, " WHERE task_id = %" PRIu64 " AND version = %" PRIu64 " AND output IS NULL",
+               ref->id, ref->version);
+    rc = db_statement_exec(db, &st, NULL, err);
+    db_statement_done(&st);
     return rc;
 }
 

@@ -31,6 +31,12 @@ int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_
                               enum task_outcome outcome, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Adds the output of an attempt that another session has ended (cancelled, taken back) to its row,
+ * unless the row has one, or is gone. Text that does not fit into a packet of the server loses its
+ * beginning. */
+int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
+                             size_t size, struct err *err) __attribute__((warn_unused_result));
+
 /* Deletes rows of dq_attempt for attempts that have not ended yet: they belong to earlier tasks
  * with the same ids (before a TRUNCATE, or a partial restore). Call it after an insert returned
  * ERR_DUPLICATE, in the transaction that repeats the insert. */

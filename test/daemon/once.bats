@@ -240,10 +240,10 @@ END
     for t in exits dies hangs stubborn wordy; do dq add $t; done
     dqd
     [ "$(sql "SELECT exit_code, error_stack, output FROM dq_task WHERE tag = 'exits'")" = \
-        $'3\texit status 3\tout\\nerr\\n' ]
+        $'3\texit status 3: err\tout\\nerr\\n' ]
     [ "$(sql "SELECT \`signal\`, exit_code FROM dq_task WHERE tag = 'dies'")" = $'11\tNULL' ]
     [ "$(sql "SELECT outcome FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE tag = 'hangs'")" = timeout ]
-    [[ "$(sql "SELECT error_stack FROM dq_task WHERE tag = 'hangs'")" == *'timed out after 200ms'* ]]
+    [[ "$(sql "SELECT error_stack FROM dq_task WHERE tag = 'hangs'")" == 'timed out after 200ms (TERM): before' ]]
     [ "$(sql "SELECT \`signal\`, output FROM dq_task WHERE tag = 'stubborn'")" = $'9\tdeaf\\n' ]
     [ "$(sql "SELECT LENGTH(output) <= 1024, RIGHT(output, 4) FROM dq_task WHERE tag = 'wordy'")" = $'1\tend\\n' ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND attempt = 1')" = 5 ]

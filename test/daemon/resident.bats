@@ -184,11 +184,11 @@ END
     dqd_stop
 }
 
-@test "the handler of a cancelled task is killed, and its result is not recorded" {
+@test "the handler of a cancelled task is killed, and of its result only the output is recorded" {
     write_handlers <<END
 handlers:
   t:
-    run: echo \$\$ >$BATS_TEST_TMPDIR/pid; exec sleep 1000
+    run: echo half done; echo \$\$ >$BATS_TEST_TMPDIR/pid; exec sleep 1000
 END
     id=$(dq add t)
     dqd_start --resident
@@ -201,6 +201,8 @@ END
     is 'status = 4' 1
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
     logged "attempt ended, but its task was cancelled or taken back"
+    [ "$(sql 'SELECT output FROM dq_attempt')" = 'half done\n' ]
+    [[ $(dq show "$id") == *$'output of attempt 1 (10 bytes):\n  half done'* ]]
     refute logged 'attempt failed'
 }
 

@@ -112,7 +112,7 @@ static void tasks_without_verdict_follow_the_process(void **state)
     }
     check(result_of(&r, ok, 1), OUTCOME_DONE, 0, false, -1, NULL);
     check(result_of(&r, ok, 3), OUTCOME_DONE, 0, false, -1, NULL);
-    check(result_of(&r, bad, 1), OUTCOME_EXIT, 65, true, -1, "exit status 65");
+    check(result_of(&r, bad, 1), OUTCOME_EXIT, 65, true, -1, "exit status 65: why");
     assert_string_equal(result_of(&r, bad, 1)->output, "why\n");
     assert_string_equal(result_of(&r, bad, 3)->output, "why\n");
     check(result_of(&r, gone, 3), OUTCOME_EXIT, 127, false, -1, "exit status 127"); /* it did run */
@@ -155,15 +155,16 @@ static void what_is_no_verdict_is_output(void **state)
                                "{\"id\":1,\"result\":\"done\"} {\"id\":2,\"result\":\"done\"}\n"
                                "{\"id\":3,\"result\":\"fail\",\"error\":\"first\"}\n"
                                "{\"id\":3,\"result\":\"done\"}\n"; /* the first one counts */
-    static const char kept[] = "{\"id\":3,\"result\":\"done\"}\n";
+    static const char kept[] = "{\"id\":3,\"result\":\"done\"}\n",
+                      failed[] = "exit status 9: {\"id\":3,\"result\":\"done\"}";
     struct rig r;
 
     rig_open(&r, "handlers:\n  t: {run: 'cat; exit 9', batch: 10}\n", 2);
     uint32_t job = send_batch(&r, "t", junk, ids, 3);
     rig_wait(&r, MESSAGE_ENDED, job);
     assert_int_equal(rig_count(&r, MESSAGE_RESULT), 3);
-    check(result_of(&r, job, 1), OUTCOME_EXIT, 9, false, -1, "exit status 9");
-    check(result_of(&r, job, 2), OUTCOME_EXIT, 9, false, -1, "exit status 9");
+    check(result_of(&r, job, 1), OUTCOME_EXIT, 9, false, -1, failed);
+    check(result_of(&r, job, 2), OUTCOME_EXIT, 9, false, -1, failed);
     check(result_of(&r, job, 3), OUTCOME_VERDICT, -1, true, -1, "first");
     const char *output = result_of(&r, job, 1)->output;
     size_t len = strlen(output);

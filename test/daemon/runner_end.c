@@ -5,6 +5,7 @@
 #include "runner_rig.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +58,35 @@ static void exit_status_and_signal_are_told_apart(void **state)
     rig_close(&r);
 }
 
+static void error_quotes_the_last_line_of_the_output(void **state)
+{
+    (void)state;
+    struct rig r;
+    char *longest = mem_alloc(1000);
+
+    rig_open(
+        &r,
+        "handlers:\n"
+        "  exit: {run: 'echo fine; printf \"no such \\\\033[31maccount\\\\033[0m: 4711\\n\\n\" >&2; exit 65'}\n"
+        "  signal: {run: 'echo reading row 17; kill -9 $$'}\n"
+        "  stderr: {run: 'echo why >&2; echo; exit 1'}\n"
+        "  long: {run: 'head -c 100000 /dev/zero | tr \"\\\\0\" x; exit 1'}\n"
+        "  fine: {run: echo all is well}\n",
+        4);
+    check_end(rig_end(&r, rig_send(&r, "exit")), OUTCOME_EXIT, 65, 0, true,
+              "exit status 65: no such account: 4711");
+    check_end(rig_end(&r, rig_send(&r, "signal")), OUTCOME_SIGNAL, -1, SIGKILL, false,
+              "signal 9 (Killed): reading row 17");
+    check_end(rig_end(&r, rig_send(&r, "stderr")), OUTCOME_EXIT, 1, 0, false, "exit status 1: why");
+    memset(longest, 'x', 1000);
+    memcpy(longest, "exit status 1: ", 15);
+    strcpy(longest + 15 + 200, "…");
+    check_end(rig_end(&r, rig_send(&r, "long")), OUTCOME_EXIT, 1, 0, false, longest);
+    check_end(rig_end(&r, rig_send(&r, "fine")), OUTCOME_DONE, 0, 0, false, NULL);
+    free(longest);
+    rig_close(&r);
+}
+
 static void times_of_start_and_end_are_reported(void **state)
 {
     (void)state;
@@ -84,7 +114,7 @@ static void timeout_ends_a_handler(void **state)
     check_end(rig_end(&r, rig_send(&r, "plain")), OUTCOME_TIMEOUT, -1, SIGTERM, false,
               "timed out after 100ms (TERM)");
     const struct rig_report *end = rig_end(&r, rig_send(&r, "tidy"));
-    check_end(end, OUTCOME_TIMEOUT, 0, 0, false, "timed out after 100ms (TERM)");
+    check_end(end, OUTCOME_TIMEOUT, 0, 0, false, "timed out after 100ms (TERM): bye");
     assert_non_null(strstr(end->output, "bye\n"));
     check_end(rig_end(&r, rig_send(&r, "stopped")), OUTCOME_TIMEOUT, -1, SIGTERM, false,
               "timed out after 100ms (TERM)");
@@ -467,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_status_and_signal_are_told_apart),
+        cmocka_unit_test(error_quotes_the_last_line_of_the_output),
         cmocka_unit_test(times_of_start_and_end_are_reported),
         cmocka_unit_test(timeout_ends_a_handler),
         cmocka_unit_test(handler_that_ignores_term_is_killed),

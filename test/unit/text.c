@@ -150,6 +150,41 @@ static void every_byte_string_becomes_valid_harmless_utf8(void **state)
     }
 }
 
+static void last_line_is(const char *output, size_t len, size_t max, const char *expected)
+{
+    struct buf b = BUF_INIT;
+
+    buf_str(&b, ">");
+    text_last_line(&b, output, len, max);
+    assert_string_equal(b.data + 1, expected);
+    assert_int_equal(b.len, 1 + strlen(expected));
+    buf_done(&b);
+}
+#define LAST_LINE(output, max, expected) last_line_is(output, sizeof(output "") - 1, max, expected)
+
+static void the_last_line_of_an_output_is_quoted_as_plain_text(void **state)
+{
+    (void)state;
+    LAST_LINE("", 20, "");
+    LAST_LINE("\n \t\r\n", 20, "");
+    LAST_LINE("one\ntwo\n\n", 20, "two");
+    LAST_LINE("one\n  two \t\n \n", 20, "two");
+    LAST_LINE("10%\r20%\rdisk full\r\n", 20, "disk full");
+    LAST_LINE("a\0b", 20, "b");
+    LAST_LINE("no newline", 20, "no newline");
+    LAST_LINE("one\n\033[1;31merror:\033[0m \033]0;title\abad\033[K\n\033[0m\n", 20, "error: bad");
+    LAST_LINE("cut \033[3", 20, "cut");
+    LAST_LINE("cut \033", 20, "cut");
+    LAST_LINE("a\tb\x01\xff\xc2\x9b"
+              "31m\xe2\x80\xae.",
+              20, "a b???31m?.");
+    LAST_LINE("h\xc3\xa4h\xc3\xa4", 6, "h\xc3\xa4h\xc3\xa4");
+    LAST_LINE("h\xc3\xa4h\xc3\xa4", 5, "h\xc3\xa4h…");
+    LAST_LINE("h\xc3\xa4h\xc3\xa4", 2, "h…");
+    LAST_LINE("word word", 6, "word w…");
+    LAST_LINE("word word", 5, "word…");
+}
+
 static void a_typo_finds_its_word(void **state)
 {
     static const char *const words[] = {
@@ -215,6 +250,7 @@ int main(void)
         cmocka_unit_test(nothing_moves_the_cursor),
         cmocka_unit_test(a_cut_is_shown_and_fits_its_columns),
         cmocka_unit_test(every_byte_string_becomes_valid_harmless_utf8),
+        cmocka_unit_test(the_last_line_of_an_output_is_quoted_as_plain_text),
         cmocka_unit_test(a_typo_finds_its_word),
         cmocka_unit_test(a_shell_reads_one_word),
         cmocka_unit_test(hashes_are_fnv_1a),
