@@ -65,6 +65,7 @@ struct cmd {
     const char *summary;      /* one line, lower case, no full stop */
     const char *usage;        /* what follows the name; one line each way to call it */
     const char *details;      /* paragraphs of help; NULL: none */
+    const char *examples;     /* one command a line */
     const struct cmd_option *options;
     size_t option_count;
     size_t values_size;             /* of the verb's own struct that the options fill */

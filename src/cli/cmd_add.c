@@ -309,5 +309,9 @@ const struct cmd cmd_add = {
     .max_operands = 2,
     .level = CMD_NOTHING,
     .formats = OUT_ANY,
+    .examples = "dq add mail.welcome \"user 17\" --in 10m\n"
+                "dq add report.daily --at \"tomorrow 06:00\"\n"
+                "echo \"$body\" | dq add order.paid - --key order-4711\n"
+                "dq add --from orders.csv --dry-run",
     .run = run,
 };

@@ -289,5 +289,6 @@ const struct cmd cmd_bench = {
     .values_size = sizeof(struct bench_values),
     .level = CMD_NOTHING,
     .formats = OUT_NO_ID,
+    .examples = "dq bench --for 30s",
     .run = run,
 };

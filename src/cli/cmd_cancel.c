@@ -27,5 +27,8 @@ const struct cmd cmd_cancel = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq cancel 17 18\n"
+                "dq cancel --key order-4711\n"
+                "dq cancel -t \"mail.*\" -s pending --since 10m --dry-run",
     .run = run,
 };

@@ -25,5 +25,7 @@ const struct cmd cmd_delete = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq delete 17\n"
+                "dq delete -t \"test.*\" -s done,failed -y",
     .run = run,
 };

@@ -4,12 +4,17 @@
 #include "cli/usage.h"
 #include "cli/verbs.h"
 
+#include <string.h>
+
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
     struct buf b = BUF_INIT;
     int rc = 0;
-    const struct cmd *cmd = c->operand_count ? verbs_find(c->operands[0], err) : NULL;
-    if (cmd)
+    bool options = c->operand_count && strcmp(c->operands[0], "options") == 0;
+    const struct cmd *cmd = c->operand_count && !options ? verbs_find(c->operands[0], err) : NULL;
+    if (options)
+        usage_put_global(&b);
+    else if (cmd)
         usage_put_verb(&b, cmd);
     else if (c->operand_count == 0)
         usage_put_all(&b);
@@ -24,9 +29,11 @@ const struct cmd cmd_help = {
     .name = "help",
     .group = "setup",
     .summary = "explain dq, or one of its commands",
-    .usage = "[COMMAND]",
+    .usage = "[COMMAND | options]",
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE),
+    .examples = "dq help list\n"
+                "dq help options",
     .run = run,
 };

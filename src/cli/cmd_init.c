@@ -181,5 +181,8 @@ const struct cmd cmd_init = {
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
+    .examples = "dq init --plan\n"
+                "dq init\n"
+                "dq init --print-sql | mysql dq",
     .run = run,
 };

@@ -135,5 +135,9 @@ const struct cmd cmd_list = {
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_ANY,
+    .examples = "dq list -t \"mail.*\" -s failed\n"
+                "dq list -s pending --due-before \"+1h\"\n"
+                "dq list -o ndjson --since 2h\n"
+                "dq list -o id -t mail.welcome | xargs dq cancel",
     .run = run,
 };

@@ -119,5 +119,6 @@ const struct cmd cmd_pause = {
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
+    .examples = "dq pause mail.welcome --for 2h --reason \"the mail server is down\"",
     .run = run,
 };

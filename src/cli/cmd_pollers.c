@@ -90,5 +90,6 @@ const struct cmd cmd_pollers = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_NO_ID,
+    .examples = "dq pollers",
     .run = run,
 };

@@ -118,5 +118,7 @@ const struct cmd cmd_purge = {
     .values_size = sizeof(struct purge_values),
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq purge --older-than 2d --dry-run\n"
+                "dq purge -s done",
     .run = run,
 };

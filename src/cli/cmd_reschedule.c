@@ -43,5 +43,7 @@ const struct cmd cmd_reschedule = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq reschedule 17 --in 2h\n"
+                "dq reschedule -t report.daily --at \"next monday 6am\"",
     .run = run,
 };

@@ -25,5 +25,6 @@ const struct cmd cmd_resume = {
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
+    .examples = "dq resume mail.welcome",
     .run = run,
 };

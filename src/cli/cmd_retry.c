@@ -43,5 +43,7 @@ const struct cmd cmd_retry = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq retry 17\n"
+                "dq retry -t \"mail.*\" -s failed --since 1d --in 10m",
     .run = run,
 };

@@ -26,5 +26,7 @@ const struct cmd cmd_run_now = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
+    .examples = "dq run-now 17\n"
+                "dq run-now -t report.daily",
     .run = run,
 };

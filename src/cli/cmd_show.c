@@ -352,5 +352,8 @@ const struct cmd cmd_show = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,
+    .examples = "dq show 17\n"
+                "dq show 17 --full\n"
+                "dq show 17 -o json",
     .run = run,
 };

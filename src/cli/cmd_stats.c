@@ -223,5 +223,7 @@ const struct cmd cmd_stats = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_NO_ID,
+    .examples = "dq stats --since 1h\n"
+                "dq stats --since 10m -t \"mail.*\" -o json",
     .run = run,
 };

@@ -144,5 +144,7 @@ const struct cmd cmd_tags = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,
+    .examples = "dq tags\n"
+                "dq tags -t \"mail.*\" -o tsv",
     .run = run,
 };

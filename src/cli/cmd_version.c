@@ -133,5 +133,6 @@ const struct cmd cmd_version = {
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_NO_ID,
+    .examples = "dq version -v",
     .run = run,
 };

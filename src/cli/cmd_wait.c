@@ -163,5 +163,7 @@ const struct cmd cmd_wait = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,
+    .examples = "dq wait 17 --timeout 5m\n"
+                "dq wait \"$(dq -q add hello)\" && echo done",
     .run = run,
 };

@@ -1,6 +1,6 @@
 /*
- * usage.c - the texts of `dq help` and `dq help VERB`, generated from the tables so that they
- * cannot disagree with the parser.
+ * usage.c - the texts of `dq help`, `dq help VERB` and `dq help options`, generated from the tables
+ * so that they cannot disagree with the parser.
  */
 #include "cli/usage.h"
 
@@ -56,6 +56,34 @@ static void put_options(struct buf *b, const struct cmd_option *options, size_t 
     }
 }
 
+static void put_examples(struct buf *b, const char *examples)
+{
+    buf_str(b, "\nexamples:\n");
+    for (const char *s = examples; s && *s != '\0';) {
+        size_t len = strcspn(s, "\n");
+        buf_printf(b, "  %.*s\n", (int)len, s);
+        s += len;
+        s += *s == '\n';
+    }
+}
+
+static void put_global_names(struct buf *b)
+{
+    struct buf line = BUF_INIT;
+
+    buf_str(&line, "options of every command (dq help options):");
+    for (size_t i = 0; i < option_global_count; i++) {
+        const struct cmd_option *o = &option_global[i];
+        if (o->letter)
+            buf_printf(&line, " -%c", o->letter);
+        else
+            buf_printf(&line, " --%s", o->name);
+    }
+    buf_chr(b, '\n');
+    put_wrapped(b, line.data, line.len, 0, 2);
+    buf_done(&line);
+}
+
 void usage_put_verb(struct buf *b, const struct cmd *cmd)
 {
     const char *prefix = "usage:";
@@ -83,7 +111,13 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         buf_str(b, "\noptions:\n");
         put_options(b, cmd->options, cmd->option_count);
     }
-    buf_str(b, "\nfor every command:\n");
+    put_examples(b, cmd->examples);
+    put_global_names(b);
+}
+
+void usage_put_global(struct buf *b)
+{
+    buf_str(b, "options of every command, before or after it:\n");
     put_options(b, option_global, option_global_count);
 }
 
@@ -100,7 +134,7 @@ void usage_put_all(struct buf *b)
         buf_printf(b, "  %-12s ", cmd->name);
         put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
     }
-    buf_str(b, "\noptions, before or after the command:\n");
-    put_options(b, option_global, option_global_count);
+    buf_chr(b, '\n');
+    usage_put_global(b);
     buf_str(b, "\n\"dq help COMMAND\" explains a command; the manual is dq(1).\n");
 }

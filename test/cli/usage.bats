@@ -139,6 +139,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 @test 'help, version and the list of columns work without configuration' {
     [ "$(verbs | wc -l)" -ge 18 ]
     dq help add | grep -q -- '--max-attempts N'
+    dq help options | grep -q -- '--config FILE  *read this'
     dq add --help | diff - <(dq help add)
     dq -h list | diff - <(dq help ls)
     dq --help | diff - <(dq help)
@@ -153,6 +154,23 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
         dq help "$verb" | grep -q "^usage: dq $verb" || { echo "$verb: usage"; false; }
         dq help "$verb" | grep -q "^$verb: " || { echo "$verb: summary"; false; }
         [ -z "$(dq help "$verb" | awk 'length > 80')" ] || { echo "$verb: too wide"; false; }
+    done
+}
+
+@test 'the help of each command has examples that are accepted, and one line for common options' {
+    for verb in $(verbs); do
+        dq help "$verb" >"$BATS_TEST_TMPDIR/help"
+        grep -qE '^options of every command \(dq help options\):.* -o ' "$BATS_TEST_TMPDIR/help"
+        [ "$(grep -c -- '--config' "$BATS_TEST_TMPDIR/help")" -eq 1 ]
+        sed -n '/^examples:$/,/^$/s/^  dq //p' "$BATS_TEST_TMPDIR/help" >"$BATS_TEST_TMPDIR/examples"
+        [ -s "$BATS_TEST_TMPDIR/examples" ] || { echo "$verb: no examples"; false; }
+        while IFS= read -r example; do
+            echo "dq $example"
+            [[ " ${example%%|*} " == *" $verb "* ]]
+            # with --help, options are read, and nothing is done
+            eval "set -- ${example%%[|&]*} --help"
+            dq "$@" | diff -q - "$BATS_TEST_TMPDIR/help"
+        done <"$BATS_TEST_TMPDIR/examples"
     done
 }
 
