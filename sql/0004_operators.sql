@@ -1,4 +1,4 @@
--- dq schema, migration 4: what operators ask about. Each dqd counts what it does, by minute and tag.
+-- dq schema, migration 4: what operators ask about. Each dqd counts what it does, by minute and tag, and writes down what it serves.
 -- compat: 1
 
 CREATE TABLE IF NOT EXISTS dq_minute (
@@ -26,3 +26,33 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   late_1h int unsigned NOT NULL COMMENT 'those that began even later are the rest of started',
   PRIMARY KEY (minute, tag, poller)
 ) ENGINE=InnoDB COMMENT='dq: what each dqd did in each minute, written with its heartbeat';
+CREATE TABLE IF NOT EXISTS dq_handler (
+  handlers bigint unsigned NOT NULL COMMENT 'a handlers file as dqd has read it; dq_poller.handlers refers to it',
+  pattern varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'a tag, or a glob',
+  is_glob tinyint unsigned NOT NULL,
+  number int unsigned NOT NULL COMMENT 'its place among the handlers of the file, from 0',
+  line int unsigned NOT NULL COMMENT 'of the file',
+  digest bigint unsigned NOT NULL COMMENT 'of its settings, but for the values of env',
+  batch int unsigned NOT NULL,
+  max_running int unsigned NOT NULL COMMENT 'processes of a tag on a host',
+  global_max_running int unsigned NOT NULL COMMENT 'tasks of a tag on all hosts; 0: no limit',
+  max_attempts int unsigned NOT NULL,
+  timeout bigint unsigned NOT NULL COMMENT 'ms',
+  PRIMARY KEY (handlers, is_glob, pattern)
+) ENGINE=InnoDB COMMENT='dq: the handlers of dqds; those with the same file share their rows';
+
+CREATE TABLE IF NOT EXISTS dq_rest (
+  token binary(16) NOT NULL COMMENT 'of a dqd in dq_poller',
+  tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  rest_until datetime(3) NOT NULL,
+  error text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'why its handler could not be started',
+  PRIMARY KEY (token, tag)
+) ENGINE=InnoDB COMMENT='dq: tags that a dqd leaves alone for a while, because their handler could not be started';
+
+ALTER TABLE dq_poller ADD COLUMN handlers bigint unsigned NULL COMMENT 'what it serves, see dq_handler; 0: nothing', ALGORITHM=INSTANT;
+
+ALTER TABLE dq_poller ADD COLUMN handlers_file mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'path of the handlers file', ALGORITHM=INSTANT;
+
+ALTER TABLE dq_poller ADD COLUMN tags mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'globs of --tag, one a line; NULL: all tags', ALGORITHM=INSTANT;
+
+ALTER TABLE dq_poller ADD COLUMN next_pass datetime(3) NULL COMMENT 'a pass that has ended: the next one is expected before', ALGORITHM=INSTANT;

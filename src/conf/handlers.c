@@ -4,6 +4,7 @@
 #include "conf/handlers.h"
 
 #include "base/task.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,52 @@ void handlers_free(struct handlers *h)
     free(h->items);
     free(h->path);
     free(h);
+}
+
+#define HASH(h, field) ((h) = text_hash((h), &(field), sizeof field))
+
+/* With its NUL, so that the end of a text counts; a NULL differs from every text. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return text ? text_hash(hash, text, strlen(text) + 1) : text_hash(hash, "\xff", 1);
+}
+
+static uint64_t hash_env(uint64_t hash, char *const *env)
+{
+    for (; env && *env; env++)
+        hash = text_hash(hash, *env, strcspn(*env, "=") + 1);
+    return hash;
+}
+
+static uint64_t hash_retry(uint64_t hash, const struct retry_policy *p)
+{
+    hash = text_hash(hash, p->step_ms, p->steps * sizeof p->step_ms[0]);
+    HASH(hash, p->jitter_percent);
+    return HASH(hash, p->steps);
+}
+
+uint64_t handlers_item_digest(const struct handler *h)
+{
+    uint64_t hash = hash_text(TEXT_HASH_INIT, h->name);
+
+    hash = hash_text(hash, h->run);
+    for (char *const *arg = h->argv; arg && *arg; arg++)
+        hash = hash_text(hash, *arg);
+    hash = hash_text(hash, h->shell);
+    hash = hash_text(hash, h->cwd);
+    hash = hash_text(hash, h->user);
+    hash = hash_env(hash, h->env);
+    hash = hash_retry(hash, &h->retry);
+    HASH(hash, h->batch);
+    HASH(hash, h->timeout_ms);
+    HASH(hash, h->kill_grace_ms);
+    HASH(hash, h->max_running);
+    HASH(hash, h->global_max_running);
+    HASH(hash, h->nice);
+    HASH(hash, h->umask);
+    HASH(hash, h->output_limit);
+    HASH(hash, h->permanent_exit);
+    return HASH(hash, h->on_lease_expiry);
 }
 
 /* How much of a glob is fixed: its characters but for wildcards. */

@@ -60,4 +60,9 @@ void handlers_item_done(struct handler *h);
  * tie: the first in the file). Index into items, or -1. */
 int handlers_match(const struct handlers *h, const char *tag);
 
+/* A digest of every setting that a handler ends up with, whichever way and wherever in the file it
+ * was given. The values of `env` are left out: they may be secrets, and a digest can be guessed
+ * at. */
+uint64_t handlers_item_digest(const struct handler *h);
+
 #endif

@@ -19,14 +19,14 @@
 #define ROLLED_BACK_MORE_US 20000
 
 static const char *const names[DUTY_COUNT] = {
-    [DUTY_RECOVER] = "recover",     [DUTY_RENEW] = "renew", [DUTY_SETTLE] = "settle",
-    [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",   [DUTY_CLAIM] = "claim",
-    [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",   [DUTY_MINUTE] = "minute",
-    [DUTY_RETENTION] = "retention",
+    [DUTY_RECOVER] = "recover",     [DUTY_RENEW] = "renew",   [DUTY_SETTLE] = "settle",
+    [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",     [DUTY_CLAIM] = "claim",
+    [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",     [DUTY_MINUTE] = "minute",
+    [DUTY_RETENTION] = "retention", [DUTY_SERVED] = "served",
 };
 
 void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
-               const char *const *globs, const char *mode)
+               const char *const *globs, const char *mode, bool passes)
 {
     struct context *ctx = &d->ctx;
 
@@ -37,7 +37,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
     lease_init(&d->leases, ctx, &d->flight, &d->results);
-    registry_init(&d->registry, ctx, &d->look, mode);
+    registry_init(&d->registry, ctx, &d->look, &d->tags, mode, passes);
+    served_init(&d->served, ctx, &d->tags);
     d->claims = (struct claims){.ctx = ctx,
                                 .look = &d->look,
                                 .tags = &d->tags,
@@ -115,6 +116,8 @@ static int64_t next_of(const struct duties *d, enum duty which)
         return minute_next(&d->minute);
     case DUTY_RETENTION:
         return upkeep_retention_next(&d->upkeep);
+    case DUTY_SERVED:
+        return served_next(&d->served);
     case DUTY_COUNT:
         break;
     }
@@ -144,6 +147,8 @@ static int run(struct duties *d, enum duty which, struct err *err)
         return minute_flush(&d->minute, err);
     case DUTY_RETENTION:
         return upkeep_retention(&d->upkeep, err);
+    case DUTY_SERVED:
+        return served_run(&d->served, err);
     case DUTY_COUNT:
         break;
     }
@@ -293,6 +298,13 @@ int64_t duty_next(const struct duties *d)
     for (enum duty which = 0; which < DUTY_COUNT; which++)
         next = MIN(next, due_us(d, which));
     return MAX(next, d->outage.retry_us);
+}
+
+void duty_set_handlers(struct duties *d, struct handlers *handlers)
+{
+    tags_set_handlers(&d->tags, handlers);
+    registry_handlers_changed(&d->registry);
+    served_handlers_changed(&d->served);
 }
 
 bool duty_settled(const struct duties *d)

@@ -18,6 +18,7 @@
 #include "poller/look.h"
 #include "poller/minute.h"
 #include "poller/registry.h"
+#include "poller/served.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
 #include "poller/trouble.h"
@@ -40,6 +41,7 @@ enum duty {
     DUTY_REAP,
     DUTY_MINUTE,
     DUTY_RETENTION,
+    DUTY_SERVED,
     DUTY_COUNT
 };
 
@@ -53,6 +55,7 @@ struct duties {
     struct handover handover;
     struct leases leases;
     struct registry registry;
+    struct served served;
     struct claims claims;
     struct upkeep upkeep;
     struct wakeup wakeup;
@@ -62,15 +65,19 @@ struct duties {
 };
 
 /* ctx is set already, but for the link. Takes the handlers over. globs: of --tag, the caller's;
- * NULL: all tags. mode: as others see it. */
+ * NULL: all tags. mode: as others see it. passes: this dqd ends by itself, and another
+ * one is to follow. */
 void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
-               const char *const *globs, const char *mode);
+               const char *const *globs, const char *mode, bool passes);
 void duty_free(struct duties *d);
 
 /* Runs the duties whose time has come, if the database is there. May block on it. 0, or a negative
  * code with err if that failure ends dqd. */
 int duty_run(struct duties *d, struct err *err);
 int64_t duty_next(const struct duties *d); /* when the next one wants to run */
+
+/* Replaces the handlers, which are taken over. */
+void duty_set_handlers(struct duties *d, struct handlers *handlers);
 
 /* Nothing is claimed that the database does not know the end of. */
 bool duty_settled(const struct duties *d);

@@ -4,14 +4,25 @@
 #include "poller/handlers_table.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
+
+/* Of the file, and of the program that has read it: another one may have other defaults. */
+static uint64_t number_of(const struct handlers *h)
+{
+    uint64_t number = text_hash(TEXT_HASH_INIT, PACKAGE_VERSION, sizeof PACKAGE_VERSION);
+
+    number = text_hash(number, &h->digest, sizeof h->digest);
+    return h->count ? MAX(number, 1) : 0;
+}
 
 struct handlers_table *handlers_table_new(struct handlers *handlers)
 {
     struct handlers_table *t = mem_alloc(sizeof *t);
 
-    *t = (struct handlers_table){.handlers = handlers, .users = 1};
+    *t = (struct handlers_table){.handlers = handlers, .number = number_of(handlers), .users = 1};
     return t;
 }
 

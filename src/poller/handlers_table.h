@@ -6,9 +6,12 @@
 
 #include "conf/handlers.h"
 
+#include <stdint.h>
+
 /* Counted by its users: tags.c for the current table, and each job. */
 struct handlers_table {
     struct handlers *handlers;
+    uint64_t number; /* by which dq_poller and dq_handler know them; 0: there are none */
     unsigned users;
 };
 

@@ -220,7 +220,7 @@ static void take_reports(struct poller *p)
             p->reload_us = 0;
             fresh = report_handlers(&d->ctx, &m.reloaded);
             if (fresh)
-                tags_set_handlers(&d->tags, fresh);
+                duty_set_handlers(d, fresh);
             break;
         case MESSAGE_PONG:
             watch_answered(&p->watch, m.pong.n);
@@ -400,6 +400,7 @@ static void finish(struct poller *p)
     wakeup_end(&d->wakeup);
     minute_leave(&d->minute);
     registry_leave(&d->registry);
+    served_leave(&d->served, p->o->mode == POLLER_RESIDENT);
     if (d->ctx.link)
         link_stop(d->ctx.link, STOP_MS);
     care_say_left(&d->tags);
@@ -446,7 +447,8 @@ static int init(struct poller *p, struct poller_options *o, struct err *err)
                             .once = o->mode == POLLER_ONCE};
     db_session_set(ctx->db, &session);
     look = look_settings_of(p);
-    duty_init(&p->duties, &look, o->handlers, o->tags, mode_name(o->mode));
+    duty_init(&p->duties, &look, o->handlers, o->tags, mode_name(o->mode),
+              o->mode != POLLER_RESIDENT);
     p->duties.wakeup.off = ctx->once;
     watch_init(&p->watch, now_us);
     return startup_owner(&ctx->owner, p->host, sizeof p->host, err);

@@ -7,13 +7,35 @@
 #include "base/when.h"
 #include "store/poller_store.h"
 
+#include <sys/param.h>
+
 /* A poller that misses this many heartbeats is dead: two may be lost to a slow statement and a
  * reconnect. */
 #define STALE_BEATS 3
+/* The same for passes: this many intervals of their timer, which is known from the second one on.
+ * The limits are for timers of seconds, and for a pass that somebody starts by hand. */
+#define STALE_PASSES 3
+#define PASS_FIRST_MS (5 * WHEN_MINUTE)
+#define PASS_MIN_MS WHEN_MINUTE
+#define PASS_MAX_MS (7 * WHEN_DAY)
 
-void registry_init(struct registry *r, struct context *ctx, struct look *look, const char *mode)
+void registry_init(struct registry *r, struct context *ctx, struct look *look,
+                   const struct tag_set *tags, const char *mode, bool passes)
 {
-    *r = (struct registry){.ctx = ctx, .look = look, .mode = mode, .shares = 1};
+    *r = (struct registry){.ctx = ctx,
+                           .look = look,
+                           .tags = tags,
+                           .mode = mode,
+                           .passes = passes,
+                           .since_pass_ms = -1,
+                           .shares = 1};
+}
+
+int64_t registry_next_pass_ms(int64_t since_ms)
+{
+    if (since_ms < 0)
+        return PASS_FIRST_MS;
+    return MIN(MAX(STALE_PASSES * MIN(since_ms, PASS_MAX_MS), PASS_MIN_MS), PASS_MAX_MS);
 }
 
 unsigned registry_share(const struct registry *r)
@@ -28,7 +50,40 @@ unsigned registry_shares(const struct registry *r)
 
 int64_t registry_next(const struct registry *r)
 {
-    return r->beat_us ? r->beat_us + r->ctx->conf->dqd.heartbeat_ms * 1000 : 0;
+    return r->beat_us && !r->changed ? r->beat_us + r->ctx->conf->dqd.heartbeat_ms * 1000 : 0;
+}
+
+void registry_handlers_changed(struct registry *r)
+{
+    r->changed = true;
+}
+
+/* The globs of --tag, one a line; NULL: all tags. */
+static const char *globs_of(const struct tag_set *tags, struct buf *b)
+{
+    for (const char *const *g = tags->globs; g && *g; g++)
+        buf_printf(b, "%s%s", b->len ? "\n" : "", *g);
+    return b->data;
+}
+
+static int say(struct registry *r, struct poller_share *ret, struct err *err)
+{
+    const struct context *ctx = r->ctx;
+    const struct handlers_table *table = tags_table(r->tags);
+    struct buf globs = BUF_INIT;
+    struct poller_say say = {.mode = r->mode,
+                             .slots = (int)ctx->slots,
+                             .running = (int)look_running(r->look),
+                             .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
+                             .handlers = table->number,
+                             .handlers_file = table->handlers->path,
+                             .tags = globs_of(r->tags, &globs),
+                             .passes = r->passes,
+                             .careful = r->unheard};
+    int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
+
+    buf_done(&globs);
+    return rc;
 }
 
 int registry_beat(struct registry *r, struct err *err)
@@ -36,13 +91,14 @@ int registry_beat(struct registry *r, struct err *err)
     struct context *ctx = r->ctx;
     struct poller_share s;
     int64_t sent_us = when_steady_us();
-    int rc = poller_store_beat(ctx->db, &ctx->owner, r->mode, (int)ctx->slots,
-                               (int)look_running(r->look),
-                               STALE_BEATS * ctx->conf->dqd.heartbeat_ms, r->unheard, &s, err);
+    int rc = say(r, &s, err);
 
     if (rc < 0)
         return rc;
+    if (!r->beat_us)
+        r->since_pass_ms = s.since_pass_ms;
     r->beat_us = when_steady_us();
+    r->changed = false;
     if (s.unheard != r->unheard)
         log_event(
             s.unheard ? LOG_WARN : LOG_INFO,
@@ -64,9 +120,16 @@ int registry_beat(struct registry *r, struct err *err)
 void registry_leave(struct registry *r)
 {
     struct err err = {0};
+    int rc;
 
-    if (r->beat_us && db_connected(r->ctx->db) &&
-        poller_store_leave(r->ctx->db, &r->ctx->owner, &err) < 0)
+    if (!r->beat_us || !db_connected(r->ctx->db))
+        return;
+    if (r->passes)
+        rc = poller_store_pass_ended(r->ctx->db, &r->ctx->owner,
+                                     registry_next_pass_ms(r->since_pass_ms), &err);
+    else
+        rc = poller_store_leave(r->ctx->db, &r->ctx->owner, &err);
+    if (rc < 0)
         log_event(LOG_DEBUG, "cannot remove this dqd from the list of pollers", "error=%s",
                   log_quote(err.text));
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "poller/context.h"
 #include "poller/look.h"
+#include "poller/tags.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,14 +16,20 @@
 struct registry {
     struct context *ctx;
     struct look *look;
+    const struct tag_set *tags;
     const char *mode;
-    int64_t beat_us; /* the last heartbeat; 0: none */
+    bool passes; /* this dqd ends by itself, and another one is to follow */
+    int64_t
+        since_pass_ms; /* when this dqd began: since the last one of that kind did; -1: none did */
+    int64_t beat_us;   /* the last heartbeat; 0: none */
+    bool changed;      /* its handlers have, since then */
     unsigned share, shares;
     bool unheard; /* another session has locked our row of dq_poller */
 };
 
 /* mode: as dq pollers shows it; the caller's. */
-void registry_init(struct registry *r, struct context *ctx, struct look *look, const char *mode);
+void registry_init(struct registry *r, struct context *ctx, struct look *look,
+                   const struct tag_set *tags, const char *mode, bool passes);
 
 /* This poller's share of the tasks, 0 to registry_shares - 1. Claims of other shares leave it
  * alone. */
@@ -33,7 +40,14 @@ unsigned registry_shares(const struct registry *r); /* 1 or more */
  * err. */
 int64_t registry_next(const struct registry *r);
 int registry_beat(struct registry *r, struct err *err);
-/* At the end: takes this poller off the list, if it is on it and there is a connection. */
+/* The handlers have changed: the next heartbeat, which is due now, says so. */
+void registry_handlers_changed(struct registry *r);
+/* At the end: takes this poller off the list, if it is on it and there is a connection. A pass
+ * stays, as one that has ended. */
 void registry_leave(struct registry *r);
+
+/* How long after the end of a pass the next one counts as due, milliseconds: some passes later.
+ * since_ms: as since_pass_ms above. Pure. */
+int64_t registry_next_pass_ms(int64_t since_ms);
 
 #endif

@@ -109,6 +109,7 @@ static struct tag_state *insert(struct tag_set *set, size_t at, const char *name
     }
     memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
+    t->set = set;
     t->selected = selected(set, name);
     t->handler = match(set, t);
     t->look.next_at = TASK_TIME_NONE;
@@ -140,6 +141,7 @@ void tags_set_handlers(struct tag_set *set, struct handlers *handlers)
         t->handler = match(set, t);
         look_tag_handler_changed(&t->look);
         t->warned_us = 0;
+        set->rests_changed = set->rests_changed || t->rest_error;
     }
     look_at_all(set);
 }
@@ -148,6 +150,7 @@ static void free_tag(struct tag_state *t)
 {
     aside_done(&t->aside);
     free(t->name);
+    free(t->rest_error);
     free(t);
 }
 
@@ -228,12 +231,16 @@ void tags_rest(struct tag_state *t, const char *why)
     int64_t rest_us = look_tag_rest(&t->look, when_steady_us());
     char text[WHEN_TEXT_SIZE];
 
-    if (rest_us)
-        log_event(
-            LOG_ERROR,
-            "a handler cannot be started; its tasks are given back, and its tag rests on this host",
-            "tag=%s rest=%s error=%s", log_quote(t->name),
-            when_format_duration(text, rest_us / 1000), log_quote(why));
+    if (!rest_us)
+        return;
+    free(t->rest_error);
+    t->rest_error = mem_strdup(why ? why : "");
+    t->set->rests_changed = true;
+    log_event(
+        LOG_ERROR,
+        "a handler cannot be started; its tasks are given back, and its tag rests on this host",
+        "tag=%s rest=%s error=%s", log_quote(t->name), when_format_duration(text, rest_us / 1000),
+        log_quote(why));
 }
 
 struct tag_state *tags_each(const struct tag_set *set, size_t *at)

@@ -18,6 +18,8 @@
 struct tag_state {
     struct look_tag look; /* the first, so that tags_of finds the rest */
     char *name;
+    char *rest_error; /* why it rests, or has rested; NULL: it has not */
+    struct tag_set *set;
     int handler;       /* index in the current table; -1: none, or left out by --tag */
     bool selected;     /* by --tag */
     int64_t seen_us;   /* last look that had it */
@@ -37,7 +39,8 @@ struct tag_set {
     struct handlers_table *table; /* current */
     struct tag_state **items;     /* by name */
     size_t count, cap;
-    int64_t looked_at; /* the last look, on the database's clock */
+    int64_t looked_at;  /* the last look, on the database's clock */
+    bool rests_changed; /* since served.c wrote them down */
 };
 
 /* Takes the handlers over. globs: only tags that match one, NULL-terminated, the caller's; NULL:

@@ -15,27 +15,36 @@
 #include <string.h>
 
 #define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+#define EXPECTED "next_pass > UTC_TIMESTAMP(3)"
+#define LONG_GONE                                                                                  \
+    "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND COALESCE(" EXPECTED ", 0) = 0)"
 
-static int say_alive(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
-                     int running, int64_t stale_after_ms, struct err *err)
+static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                     struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
-        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version) VALUES (");
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version, tags,"
+        " handlers, handlers_file) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
-    db_put_text(&sql, mode);
-    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",", slots, running,
-               stale_after_ms);
+    db_put_text(&sql, say->mode);
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",", say->slots,
+               say->running, say->stale_after_ms);
     db_put_text(&sql, PACKAGE_VERSION);
+    buf_chr(&sql, ',');
+    db_put_text(&sql, say->tags);
+    buf_printf(&sql, ",%" PRIu64 ",", say->handlers);
+    db_put_text(&sql, say->handlers_file);
     buf_printf(
         &sql,
-        ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64,
-        slots, running, stale_after_ms);
+        ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64
+        ", handlers = %" PRIu64,
+        say->slots, say->running, say->stale_after_ms, say->handlers);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -54,8 +63,8 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     return rc < 0 ? rc : 0;
 }
 
-/* Our token is appended to the last one. */
-#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW) X(SHARE_BEFORE_US, "token < ")
+/* The last two get appended: when the last pass began, and our token. */
+#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW) X(SHARE_PASS, "%s") X(SHARE_BEFORE_US, "token < ")
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
@@ -64,27 +73,45 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     found->now_us = sql_now_us(r, SHARE_NOW);
+    found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->share += db_u64(r, SHARE_BEFORE_US) == 1;
     found->shares++;
     return 0;
 }
 
-int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
-                      int running, int64_t stale_after_ms, bool careful, struct poller_share *ret,
-                      struct err *err)
+/* The columns of a poller's share, all of which every live poller's row has. */
+static void put_share_columns(struct buf *sql, const struct claim_owner *owner, bool passes)
+{
+    struct buf pass = BUF_INIT;
+
+    buf_str(&pass, passes ? "" : "NULL");
+    if (passes) {
+        buf_str(&pass,
+                "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
+                " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ");
+        db_put_text(&pass, owner->host);
+        buf_chr(&pass, ')');
+    }
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data);
+    sql_put_token(sql, owner->token);
+    buf_done(&pass);
+}
+
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                      struct poller_share *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct poller_share found = {0};
+    struct poller_share found = {.since_pass_ms = -1};
 
-    int rc = careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
+    int rc = say->careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
     if (rc == 0)
-        rc = say_alive(db, owner, mode, slots, running, stale_after_ms, err);
+        rc = say_alive(db, owner, say, err);
     if (rc == ERR_LOCKED) {
         found.unheard = true;
         rc = 0;
     }
-    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(SHARE_COLUMNS));
-    sql_put_token(&sql, owner->token);
+    buf_str(&sql, "SELECT ");
+    put_share_columns(&sql, owner, say->passes);
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
     if (rc == 0)
         rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
@@ -102,7 +129,33 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     sql_put_token(&sql, owner->token);
     int rc = db_exec(db, &sql, NULL, err);
     buf_reset(&sql);
-    buf_str(&sql, "DELETE FROM dq_poller WHERE last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
+    buf_str(&sql, "DELETE FROM dq_poller WHERE " LONG_GONE);
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* With stale_after 0 it has no share any more, for any dqd. */
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
+                            struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3), next_pass = ");
+    sql_put_from_now(&sql, next_ms);
+    buf_str(&sql, " WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_reset(&sql);
+    buf_str(&sql,
+            "DELETE FROM dq_poller WHERE " LONG_GONE " OR (next_pass IS NOT NULL AND host = ");
+    db_put_text(&sql, owner->host);
+    buf_str(&sql, " AND token <> ");
+    sql_put_token(&sql, owner->token);
+    buf_chr(&sql, ')');
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
@@ -122,7 +175,13 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))           \
     X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0)) \
     X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))        \
-    X(LIVES, ALIVE, p->alive = db_u64(r, LIVES) == 1)
+    X(LIVES, "(" ALIVE ") OR COALESCE(" EXPECTED ", 0)", p->alive = db_u64(r, LIVES) == 1) \
+    X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS)) \
+    X(SILENT, "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000", p->silent_ms = db_i64(r, SILENT, 0)) \
+    X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS)) \
+    X(HANDLERS_KNOWN, "handlers IS NOT NULL", p->handlers_known = db_u64(r, HANDLERS_KNOWN) == 1) \
+    X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL)) \
+    X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
 /* clang-format on */
 enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
 
@@ -175,6 +234,6 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
 void poller_store_free(struct poller_info *p, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(p[i].host), free(p[i].version);
+        free(p[i].host), free(p[i].version), free(p[i].handlers_file), free(p[i].tags);
     free(p);
 }

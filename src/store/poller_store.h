@@ -18,22 +18,46 @@ struct poller_info {
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
     char *version;          /* of dqd; NULL: it is of schema 2 or older, which did not say */
-    bool alive;
+    bool alive;             /* or a pass has ended, and the next one is expected */
+    int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
+    int64_t silent_ms;      /* since last_seen_at */
+    /* what it serves, see handler_store.h; 0: nothing. handlers_known false: it is of schema 3 or
+     * older, which did not say */
+    uint64_t handlers;
+    bool handlers_known;
+    char *handlers_file;
+    char *tags; /* globs of --tag, one a line; NULL: all tags */
+};
+
+/* What a poller says of itself. */
+struct poller_say {
+    const char *mode; /* as above */
+    int slots, running;
+    int64_t stale_after_ms;
+    uint64_t handlers;
+    const char *handlers_file, *tags; /* as above */
+    bool passes;                      /* it ends by itself, and another one is to follow */
+    bool careful;                     /* do not wait for a lock on our row (one statement more) */
 };
 
 struct poller_share {
     unsigned share, shares; /* its rank among the live pollers (by token), and their number */
     bool unheard;           /* our row is locked by another session: others may take us for dead */
     int64_t now_us;         /* the database's clock at that statement, microseconds */
+    /* of one that passes: since the last pass on this host began; -1: none is known */
+    int64_t since_pass_ms;
 };
-/* Records that this poller is alive, and returns its share. Two statements. careful: does not wait
- * for a lock on our row (one statement more). */
-int poller_store_beat(struct db *db, const struct claim_owner *owner, const char *mode, int slots,
-                      int running, int64_t stale_after_ms, bool careful, struct poller_share *ret,
-                      struct err *err) __attribute__((warn_unused_result));
-/* Removes this poller, and pollers that have been silent for a day. */
+/* Records that this poller is alive, and returns its share. Two statements. */
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                      struct poller_share *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* Removes this poller, and pollers that have been silent for a day. Two statements. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
     __attribute__((warn_unused_result));
+/* The same for a pass that has ended. It stays in the list, in place of earlier ones of this host,
+ * and counts as alive until the next one, which is expected within next_ms. */
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
+                            struct err *err) __attribute__((warn_unused_result));
 /* Lists all pollers, by host and pid. Free *ret with poller_store_free. */
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));

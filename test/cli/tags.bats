@@ -61,7 +61,8 @@ task()
 
 @test 'tables fit the terminal as far as texts can be truncated' {
     task "$(printf 'a%.0s' {1..100})" 0 -10
-    sql "INSERT INTO dq_poller VALUES
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+         VALUES
          (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
     widest()
     {
@@ -173,7 +174,8 @@ task()
 
 @test 'pollers shows host, process, mode, slots, and whether a dqd is alive' {
     [ "$(dq pollers -o json)" = '[]' ]
-    sql "INSERT INTO dq_poller VALUES
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+         VALUES
          (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3,
           UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0'),
          (REPEAT('b', 16), 'h2', 8, 'once', 4, 0,
@@ -243,7 +245,8 @@ task()
 }
 
 @test 'version -v also prints the versions of the server, the schema and the live dqds' {
-    sql "INSERT INTO dq_poller VALUES
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+         VALUES
          (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),
          (REPEAT('b', 16), 'h', 8, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, NULL),
          (REPEAT('c', 16), 'h', 9, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),

@@ -458,19 +458,21 @@ static void check_and_renew_tell_what_was_lost(void **state)
 static void pollers_know_their_share(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {.mode = "once", .slots = 8, .stale_after_ms = 5000};
     struct poller_info *list;
     size_t count;
     struct poller_share s;
     (void)state;
-    ok(poller_store_beat(db, &a, "resident", 8, 0, 5000, false, &s, &err));
+    ok(poller_store_beat(db, &a, &say, &s, &err));
     assert_int_equal(s.share, 0);
     assert_int_equal(s.shares, 1);
     assert_true(s.now_us > INT64_C(1500000000000000));
-    ok(poller_store_beat(db, &b, "once", 4, 2, 5000, false, &s, &err));
+    ok(poller_store_beat(db, &b, &say, &s, &err));
     assert_int_equal(s.share, 1);
     assert_int_equal(s.shares, 2);
     run(db, "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND WHERE pid = 97");
-    ok(poller_store_beat(db, &b, "once", 4, 3, 5000, false, &s, &err));
+    say.running = 3;
+    ok(poller_store_beat(db, &b, &say, &s, &err));
     assert_int_equal(s.share, 0);
     assert_int_equal(s.shares, 1);
     ok(poller_store_list(db, &list, &count, &err));

@@ -57,6 +57,8 @@ int harness_setup(void **state)
     run(db, "DELETE FROM dq_tag");
     run(db, "DELETE FROM dq_poller");
     run(db, "DELETE FROM dq_minute");
+    run(db, "DELETE FROM dq_handler");
+    run(db, "DELETE FROM dq_rest");
     return 0;
 }
 

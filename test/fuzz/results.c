@@ -11,6 +11,7 @@
 #include "store/body_store.h"
 #include "store/claim_ref.h"
 #include "store/claim_store.h"
+#include "store/handler_store.h"
 #include "store/lease_store.h"
 #include "store/minute_store.h"
 #include "store/peek_store.h"
@@ -194,6 +195,23 @@ static void keep(struct db *db)
     rows_faults_done(&faults);
 }
 
+static void see_handlers(struct db *db)
+{
+    const uint64_t numbers[] = {1, 2};
+    struct handler_seen seen;
+    struct handler_row *rows;
+    struct handler_rest *rests;
+    size_t count;
+    struct err err;
+
+    (void)!handler_store_look(db, 1, &seen, &err);
+    (void)!handler_store_clean(db, &err);
+    if (handler_store_list(db, numbers, 2, &rows, &count, &err) == 0)
+        handler_store_free(rows, count);
+    if (handler_store_list_rests(db, &rests, &count, &err) == 0)
+        handler_store_free_rests(rests, count);
+}
+
 static void look(struct db *db)
 {
     struct tag_info *tags;
@@ -216,7 +234,10 @@ static void look(struct db *db)
     if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000}, &minutes, &err) == 0)
         minute_store_free(minutes.rows, minutes.count);
     (void)!minute_store_expire(db, 1000, 100, &more, &err);
-    (void)!poller_store_beat(db, &owner, "once", 1, 1, 1000, results_next() % 2, &share, &err);
+    (void)!poller_store_beat(db, &owner,
+                             &(struct poller_say){.mode = "once", .careful = results_next() % 2},
+                             &share, &err);
+    see_handlers(db);
 }
 
 static void verify(struct db *db)

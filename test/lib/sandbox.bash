@@ -62,7 +62,8 @@ new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost 
 
 sandbox_clear()
 {
-    sql 'DELETE FROM dq_task; DELETE FROM dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller; DELETE FROM dq_minute'
+    local table
+    sql "$(for table in task attempt tag poller minute handler rest; do echo "DELETE FROM dq_$table;"; done)"
 }
 
 own_ini()

@@ -368,6 +368,62 @@ static void test_the_sample_shows_every_key_with_its_default(void **state)
     free(sample);
 }
 
+/* ---- the digest ---- */
+
+static uint64_t digest_of(const char *settings)
+{
+    struct handlers *h = NULL;
+    struct err err = {0};
+    char *text = mem_printf("handlers:\n  t:\n    run: a\n    %s\n", settings);
+    uint64_t digest;
+
+    write_file(text, strlen(text));
+    if (handlers_load(path, &h, &err) != 0)
+        fail_msg("%s: %s", settings, err.text);
+    digest = handlers_item_digest(&h->items[0]);
+    handlers_free(h);
+    free(text);
+    return digest;
+}
+
+static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
+{
+    static const char *const settings[][2] = {
+        {"run", "batch: 1"}, /* the text above has one */
+        {"batch", "batch: 2"},
+        {"timeout", "timeout: 59s"},
+        {"kill_grace", "kill_grace: 4s"},
+        {"retry", "retry: [5s]"},
+        {"jitter", "jitter: 10%"},
+        {"max_running", "max_running: 7"},
+        {"global_max_running", "global_max_running: 9"},
+        {"env", "env: {A: b}"},
+        {"cwd", "cwd: /tmp"},
+        {"user", "user: root"},
+        {"nice", "nice: 1"},
+        {"umask", "umask: 027"},
+        {"output_limit", "output_limit: 1m"},
+        {"permanent_exit_codes", "permanent_exit_codes: [64]"},
+        {"shell", "shell: /bin/bash"},
+        {"on_lease_expiry", "on_lease_expiry: fail"},
+    };
+    const uint64_t plain = digest_of("batch: 1");
+
+    (void)state;
+    for (size_t i = 0; handlers_keys[i]; i++) {
+        size_t at = 0;
+
+        while (strcmp(settings[at][0], handlers_keys[i]) != 0)
+            if (++at == sizeof settings / sizeof settings[0])
+                fail_msg("the digest is not tested for %s", handlers_keys[i]);
+        if (strcmp(settings[at][0], "run") != 0 && digest_of(settings[at][1]) == plain)
+            fail_msg("the digest does not depend on %s", settings[at][0]);
+    }
+    assert_int_equal(digest_of("# elsewhere\n\n    batch: 1"), plain);
+    assert_true(digest_of("env: {A: b}") == digest_of("env: {A: c}"));
+    assert_true(digest_of("env: {A: b}") != digest_of("env: {B: b}"));
+}
+
 int main(void)
 {
     if (!mkdtemp(dir)) {
@@ -377,6 +433,7 @@ int main(void)
     path = mem_printf("%s/handlers.yaml", dir);
     const struct CMUnitTest fixed[] = {
         cmocka_unit_test(test_the_digest_tells_tables_apart),
+        cmocka_unit_test(test_the_digest_of_an_entry_is_of_every_setting),
         cmocka_unit_test(test_lines_are_remembered),
         cmocka_unit_test(test_a_file_that_others_can_write_is_refused),
         cmocka_unit_test(test_a_caller_may_not_care_about_the_words),

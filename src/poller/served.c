@@ -1,0 +1,155 @@
+/*
+ * served.c - see served.h. Invariant: nothing that keeps a promise waits for these records. They
+ * are written after all else that is due, and a failure delays only themselves.
+ */
+#include "poller/served.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/handler_store.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+/* The handlers are looked for this often, in case something has deleted them. */
+#define LOOK_EVERY_US INT64_C(60000000)
+/* Tags that begin to rest one after the other are written together. */
+#define RESTS_EVERY_US INT64_C(1000000)
+/* More at a time are not written: tags of one glob are many, but have one reason to rest. */
+#define RESTS_MOST 200
+#define REST_ERROR_MOST 1000 /* bytes of it */
+
+void served_init(struct served *s, const struct context *ctx, struct tag_set *tags)
+{
+    *s = (struct served){.ctx = ctx, .tags = tags};
+}
+
+void served_handlers_changed(struct served *s)
+{
+    s->look_us = 0;
+}
+
+int64_t served_next(const struct served *s)
+{
+    int64_t next_us = s->tags->rests_changed ? MIN(s->look_us, s->rests_us) : s->look_us;
+
+    return s->ctx->ending ? NEVER_US : MAX(next_us, s->retry_us);
+}
+
+static int put_handlers(const struct served *s, const struct handlers_table *table, struct err *err)
+{
+    const struct handlers *all = table->handlers;
+    struct handler_row *rows = mem_zero(all->count, sizeof *rows);
+
+    for (size_t i = 0; i < all->count; i++) {
+        const struct handler *h = &all->items[i];
+
+        rows[i] = (struct handler_row){.pattern = h->name,
+                                       .is_glob = h->is_glob,
+                                       .line = h->line,
+                                       .digest = handlers_item_digest(h),
+                                       .batch = (uint32_t)h->batch,
+                                       .max_running = (uint32_t)h->max_running,
+                                       .global_max_running = (uint32_t)h->global_max_running,
+                                       .max_attempts = retry_max_attempts(&h->retry),
+                                       .timeout_ms = h->timeout_ms};
+    }
+    int rc = handler_store_put(s->ctx->db, table->number, rows, all->count, err);
+    free(rows);
+    return rc;
+}
+
+/* A pass nearly always finds the handlers that the last one had. */
+static int look(struct served *s, struct err *err)
+{
+    const struct handlers_table *table = tags_table(s->tags);
+    struct handler_seen seen = {false, false};
+    int rc = handler_store_look(s->ctx->db, table->number, &seen, err);
+
+    s->clean = s->clean || seen.rests;
+    if (rc == 0 && !seen.known) {
+        s->clean = true;
+        rc = put_handlers(s, table, err);
+        /* the heartbeat before has named the new ones: those of before a reload may be left over */
+        if (rc == 0)
+            rc = handler_store_clean(s->ctx->db, err);
+    }
+    if (rc == 0)
+        s->look_us = when_steady_us() + LOOK_EVERY_US;
+    return rc;
+}
+
+static int put_rests(struct served *s, struct err *err)
+{
+    struct handler_rest rests[RESTS_MOST];
+    char *errors[RESTS_MOST];
+    const struct tag_state *t;
+    size_t count = 0;
+    int64_t now_us = when_steady_us();
+
+    for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));) {
+        if (t->look.rest_until_us <= now_us || !t->rest_error)
+            continue;
+        errors[count] = mem_printf("%.*s", REST_ERROR_MOST, t->rest_error);
+        rests[count] = (struct handler_rest){.tag = t->name,
+                                             .error = errors[count],
+                                             .for_ms = (t->look.rest_until_us - now_us) / 1000};
+        count++;
+    }
+    int rc = handler_store_put_rests(s->ctx->db, &s->ctx->owner, rests, count, err);
+    for (size_t i = 0; i < count; i++)
+        free(errors[i]);
+    s->clean = true;
+    s->rests_us = when_steady_us() + RESTS_EVERY_US;
+    if (rc == 0)
+        s->tags->rests_changed = false;
+    return rc;
+}
+
+/* With the next heartbeat it is tried again. A lock of another session is not worth a word. */
+static void put_off(struct served *s, int rc, const struct err *err)
+{
+    bool news = rc != ERR_LOCKED && rc != ERR_TRANSIENT && !s->refused;
+
+    s->retry_us = when_steady_us() + s->ctx->conf->dqd.heartbeat_ms * 1000;
+    if (news)
+        log_event(
+            LOG_WARN,
+            "cannot record which handlers this dqd has; only dq tags, dq show and dq why miss that",
+            "error=%s", log_quote(err->text));
+    s->refused = s->refused || news;
+}
+
+static void works(struct served *s)
+{
+    if (s->refused)
+        log_event(LOG_INFO, "the handlers of this dqd can be recorded again", "%s", "");
+    s->refused = false;
+    s->retry_us = 0;
+}
+
+int served_run(struct served *s, struct err *err)
+{
+    int rc = when_steady_us() >= s->look_us ? look(s, err) : 0;
+
+    if (rc == 0 && s->tags->rests_changed && when_steady_us() >= s->rests_us)
+        rc = put_rests(s, err);
+    if (rc < 0 && !db_connected(s->ctx->db))
+        return rc;
+    if (rc < 0)
+        put_off(s, rc, err);
+    else
+        works(s);
+    return 0;
+}
+
+void served_leave(struct served *s, bool stays)
+{
+    struct err err = {0};
+
+    if (db_connected(s->ctx->db) && (s->clean || stays) &&
+        handler_store_clean(s->ctx->db, &err) < 0)
+        log_event(LOG_DEBUG, "cannot delete old records of handlers", "error=%s",
+                  log_quote(err.text));
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# What dqd writes down for operators: which handlers it has (dq_handler), which tags rest (dq_rest).
+
+load ../lib/sandbox
+setup() { sandbox_clear; }
+
+handlers() { sql 'SELECT GROUP_CONCAT(DISTINCT pattern ORDER BY number) FROM dq_handler'; }
+handlers_are() { [ "$(handlers)" = "$1" ]; }
+# What the dqds in dq_poller refer to.
+served_are()
+{
+    [ "$(sql 'SELECT GROUP_CONCAT(pattern ORDER BY number) FROM dq_handler JOIN dq_poller USING (handlers)')" = "$1" ]
+}
+rests_are() { [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY tag) FROM dq_rest')" = "$1" ]; }
+logged() { grep -q -- "$1" "$DQD_LOG"; }
+
+@test 'a resident dqd writes its handlers at the start and after a reload, and deletes them at its end' {
+    write_handlers <<'YAML'
+defaults: {retry: [1s, 2s]}
+handlers:
+  b: {run: "true", max_running: 3}
+  "mail.*":
+    run: "true"
+    batch: 50
+    global_max_running: 7
+    timeout: 5s
+YAML
+    dqd_start --resident --tag 'b' --tag 'mail*'
+    wait_until handlers_are 'b,mail.*'
+    [ "$(sql "SELECT pattern, is_glob, line, batch, max_running, global_max_running, max_attempts, timeout
+              FROM dq_handler ORDER BY number" | tr '\t' ' ')" = $'b 0 3 1 3 0 3 60000\nmail.* 1 4 50 8 7 3 5000' ]
+    [ "$(sql "SELECT handlers_file, REPLACE(tags, '\n', '|'), next_pass FROM dq_poller")" = \
+        "$DQ_HANDLERS"$'\tb|mail*\tNULL' ]
+    write_handlers <<<'handlers: {c: {run: "true"}}'
+    kill -HUP "$DQD_PID"
+    wait_until served_are c
+    wait_until handlers_are c
+    write_handlers <<<'handlers: {}'
+    kill -HUP "$DQD_PID"
+    wait_until handlers_are NULL
+    write_handlers <<<'handlers: {c: {run: "true"}}'
+    kill -HUP "$DQD_PID"
+    wait_until served_are c
+    dqd_stop
+    [ "$(sql 'SELECT COUNT(*) FROM dq_handler') $(sql 'SELECT COUNT(*) FROM dq_poller')" = '0 0' ]
+}
+
+@test 'two dqds with the same file share its rows, and the last one deletes them' {
+    write_handlers <<<'handlers: {a: {run: "true"}}'
+    "$DQ_BIN/dqd" --resident 3>&- 2>/dev/null &
+    other=$!
+    dqd_start --resident
+    wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_poller")" = 2 ]'
+    wait_until served_are a,a
+    [ "$(sql 'SELECT COUNT(*) FROM dq_handler')" = 1 ]
+    kill "$other"
+    wait "$other"
+    served_are a
+    dqd_stop
+    handlers_are NULL
+}
+
+@test 'a tag whose handler cannot be started rests, with the reason, until a reload' {
+    write_handlers <<<'handlers: {a: {run: [/nonexistent/program]}, b: {run: "true"}}'
+    dqd_start --resident
+    dq -q add a >/dev/null
+    wait_until rests_are a
+    [[ $(sql 'SELECT error FROM dq_rest') == *nonexistent* ]]
+    [ "$(sql 'SELECT rest_until > UTC_TIMESTAMP(3), COUNT(*) FROM dq_rest JOIN dq_poller USING (token)')" = $'1\t1' ]
+    write_handlers <<<'handlers: {a: {run: "true"}}'
+    kill -HUP "$DQD_PID"
+    wait_until rests_are NULL
+    write_handlers <<<'handlers: {a: {run: [/nonexistent/program]}}'
+    kill -HUP "$DQD_PID"
+    wait_until served_are a
+    wait_until logged 'handlers reloaded'
+    dq -q add a >/dev/null
+    wait_until rests_are a
+    dqd_stop
+    rests_are NULL
+}
+
+@test 'a pass writes its handlers once, and stays in the list until the next one' {
+    write_handlers <<<'handlers: {a: {run: [/nonexistent/program]}}'
+    dqd
+    [ "$(sql 'SELECT mode, stale_after, next_pass > last_seen FROM dq_poller')" = $'once\t0\t1' ]
+    first=$(sql 'SELECT HEX(token) FROM dq_poller')
+    sql 'UPDATE dq_handler SET line = 77'
+    dq -q add a >/dev/null
+    run dqd
+    rests_are a
+    [ "$(sql 'SELECT line FROM dq_handler JOIN dq_poller USING (handlers)')" = 77 ]
+    [ "$(sql 'SELECT HEX(token) FROM dq_poller')" != "$first" ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_rest JOIN dq_poller USING (token)')" = 1 ]
+    write_handlers <<<'handlers: {b: {run: "true"}}'
+    dqd
+    handlers_are b
+    rests_are NULL
+    [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = 1 ]
+}
+
+@test 'dqd works without the right to write down its handlers, and logs that once' {
+    write_handlers <<<'handlers: {a: {run: "true"}}'
+    new_account dq_worker
+    sql "$(sed -n "s/'%'/'localhost'/; /GRANT.* 'dq_worker'/p" "$DQ_TOP/sql/grants.sql.example" |
+        grep -v 'dq_handler\|dq_rest')"
+    own_ini 's/^user *=.*/user = dq_worker/; s/^\[dqd\]/&\nheartbeat = 100ms/'
+    id=$(dq -q add a)
+    dqd --config "$BATS_TEST_TMPDIR/own.ini"
+    [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" = 1 ]
+    dqd --for 1s --config "$BATS_TEST_TMPDIR/own.ini" 2>"$BATS_TEST_TMPDIR/log"
+    cat "$BATS_TEST_TMPDIR/log"
+    [ "$(grep -c 'cannot record which handlers' "$BATS_TEST_TMPDIR/log")" = 1 ]
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    wait_until logged 'cannot record which handlers'
+    sql 'GRANT SELECT, INSERT, DELETE ON dq.dq_handler TO dq_worker@localhost;
+         GRANT SELECT, INSERT, DELETE ON dq.dq_rest TO dq_worker@localhost'
+    wait_until handlers_are a
+    wait_until logged 'can be recorded again'
+    dqd_stop
+}

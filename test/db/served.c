@@ -1,0 +1,195 @@
+/* What the live dqds serve: rows that dqds share, rests, and what is deleted when nobody refers to
+ * it any more. */
+#include "harness.h"
+#include "store/handler_store.h"
+#include "store/poller_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct poller_say resident = {
+    .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 7};
+
+static void beat(const struct claim_owner *o, const struct poller_say *say)
+{
+    struct poller_share s;
+
+    ok(poller_store_beat(db, o, say, &s, &err));
+}
+
+static int64_t handlers(void)
+{
+    return number(db, "SELECT COUNT(*) FROM dq_handler");
+}
+
+static bool known(uint64_t n)
+{
+    struct handler_seen seen;
+
+    ok(handler_store_look(db, n, &seen, &err));
+    return seen.known;
+}
+
+static void handlers_are_written_once_and_kept_while_a_dqd_has_them(void **state)
+{
+    struct handler_row rows[] = {
+        {.pattern = (char *)"mail.*",
+         .is_glob = true,
+         .line = 3,
+         .digest = UINT64_MAX,
+         .batch = 50,
+         .max_running = 2,
+         .global_max_running = 5,
+         .max_attempts = 9,
+         .timeout_ms = 60000},
+        {.pattern = (char *)"a",
+         .line = 9,
+         .batch = 1,
+         .max_running = 8,
+         .max_attempts = 1,
+         .timeout_ms = 10},
+    };
+    struct handler_row *list;
+    const uint64_t numbers_of[] = {7, 8};
+    struct claim_owner a = owner('a'), b = owner('b');
+    size_t count;
+
+    (void)state;
+    beat(&a, &resident);
+    beat(&b, &resident);
+    assert_false(known(7));
+    ok(handler_store_put(db, 7, rows, 2, &err));
+    assert_true(known(7));
+    ok(handler_store_put(db, 7, rows, 2, &err)); /* another dqd has been faster */
+    assert_int_equal(handlers(), 2);
+    ok(handler_store_list(db, numbers_of, 2, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_string_equal(list[0].pattern, "mail.*");
+    assert_true(list[0].is_glob && list[0].digest == UINT64_MAX && list[0].line == 3);
+    assert_true(list[0].batch == 50 && list[0].max_running == 2 && list[0].global_max_running == 5);
+    assert_true(list[0].max_attempts == 9 && list[0].timeout_ms == 60000 && list[0].handlers == 7);
+    assert_string_equal(list[1].pattern, "a");
+    handler_store_free(list, count);
+
+    ok(poller_store_leave(db, &a, &err));
+    ok(handler_store_clean(db, &err));
+    assert_int_equal(handlers(), 2);
+    ok(poller_store_leave(db, &b, &err));
+    ok(handler_store_clean(db, &err));
+    assert_int_equal(handlers(), 0);
+}
+
+static void thousands_of_handlers_are_all_there_or_none(void **state)
+{
+    enum { N = 5000 };
+    struct handler_row *rows = mem_zero(N, sizeof *rows), *list;
+    const uint64_t number_of = 7;
+    size_t count;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        rows[i] = (struct handler_row){.pattern = mem_printf("tag.%zu", N - i), .batch = 1};
+    ok(handler_store_put(db, 7, rows, N, &err));
+    ok(handler_store_list(db, &number_of, 1, &list, &count, &err));
+    assert_int_equal(count, N);
+    assert_string_equal(list[0].pattern, "tag.5000");
+    assert_string_equal(list[N - 1].pattern, "tag.1");
+    handler_store_free(list, count);
+
+    run(db, "DELETE FROM dq_handler");
+    free(rows[N - 1].pattern);
+    rows[N - 1].pattern = mem_printf("%0200d", 1); /* the server refuses the last statement */
+    assert_true(handler_store_put(db, 7, rows, N, &err) < 0);
+    assert_int_equal(handlers(), 0);
+    handler_store_free(rows, N);
+}
+
+static void rests_are_replaced_and_go_with_their_dqd(void **state)
+{
+    struct handler_rest rests[] = {
+        {.tag = (char *)"t", .error = (char *)"no program", .for_ms = 5000},
+        {.tag = (char *)"u", .for_ms = 60000}};
+    struct claim_owner a = owner('a');
+    struct handler_rest *list;
+    struct handler_seen seen;
+    size_t count;
+
+    (void)state;
+    beat(&a, &resident);
+    ok(handler_store_put_rests(db, &a, rests, 2, &err));
+    ok(handler_store_list_rests(db, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_memory_equal(list[0].token, a.token, sizeof a.token);
+    assert_string_equal(list[0].tag, "t");
+    assert_string_equal(list[0].error, "no program");
+    assert_true(list[0].for_ms <= 5000);
+    assert_null(list[1].error);
+    handler_store_free_rests(list, count);
+    ok(handler_store_put_rests(db, &a, rests, 1, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_rest"), 1);
+    ok(handler_store_clean(db, &err));
+    ok(handler_store_look(db, 7, &seen, &err));
+    assert_true(seen.rests);
+    ok(poller_store_leave(db, &a, &err));
+    ok(handler_store_clean(db, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_rest"), 0);
+}
+
+static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
+{
+    const struct poller_say pass = {.mode = "once",
+                                    .slots = 4,
+                                    .stale_after_ms = 60000,
+                                    .handlers = 7,
+                                    .passes = true,
+                                    .tags = "a*"};
+    struct claim_owner a = owner('a'), b = owner('b'), c = owner('c');
+    struct poller_info *list;
+    struct poller_share s;
+    size_t count;
+
+    (void)state;
+    ok(poller_store_beat(db, &a, &pass, &s, &err));
+    assert_true(s.shares == 1 && s.since_pass_ms == -1);
+    ok(poller_store_pass_ended(db, &a, 60000, &err));
+    run(db, "UPDATE dq_poller SET start_time = start_time - INTERVAL 30 SECOND");
+    ok(poller_store_beat(db, &c, &resident, &s, &err));
+    assert_true(s.shares == 1 && s.since_pass_ms == -1); /* it has no share of the work any more */
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(list[0].alive && list[0].next_pass_at > list[0].last_seen_at);
+    assert_true(list[0].handlers_known && list[0].handlers == 7);
+    assert_string_equal(list[0].tags, "a*");
+    assert_true(list[1].alive && list[1].next_pass_at == TASK_TIME_NONE);
+    poller_store_free(list, count);
+
+    ok(poller_store_beat(db, &b, &pass, &s, &err));
+    assert_true(s.shares == 2 && s.since_pass_ms >= 30000);
+    ok(poller_store_pass_ended(db, &b, 60000, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 2); /* in place of the first */
+    run(db, "UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND,"
+            " last_seen = last_seen - INTERVAL 2 MINUTE WHERE mode = 'once'");
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_false(list[0].alive);
+    assert_true(list[0].silent_ms >= 120000);
+    poller_store_free(list, count);
+    run(db, "UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) + INTERVAL 1 DAY,"
+            " last_seen = last_seen - INTERVAL 2 DAY WHERE mode = 'once'");
+    ok(poller_store_leave(db, &c, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
+    run(db, "UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(poller_store_leave(db, &c, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(handlers_are_written_once_and_kept_while_a_dqd_has_them,
+                               harness_setup),
+        cmocka_unit_test_setup(thousands_of_handlers_are_all_there_or_none, harness_setup),
+        cmocka_unit_test_setup(rests_are_replaced_and_go_with_their_dqd, harness_setup),
+        cmocka_unit_test_setup(a_pass_that_has_ended_counts_until_the_next_one, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}
