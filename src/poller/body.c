@@ -6,6 +6,7 @@
 #include "poller/body.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/body_store.h"
@@ -45,9 +46,9 @@ static void give_up(const struct context *ctx, struct flight *f, struct flight_j
                            .error = why};
 
     s.finish_at = dbclock_at(&ctx->clock, when_steady_us());
-    log_event(LOG_ERROR, "cannot read a body; its task has failed",
-              "id=%" PRIu64 " tag=%s error=%s", j->flight[i].id, log_quote(j->tag->name),
-              log_quote(why));
+    log_fold(when_steady_us(), LOG_ERROR, "cannot read a body; its task has failed", j->tag->name,
+             why, "id=%" PRIu64 " tag=%s error=%s", j->flight[i].id, log_quote(j->tag->name),
+             log_quote(why));
     flight_settle_task(f, j, &j->flight[i], &s);
     remove_task(j, i);
 }

@@ -5,6 +5,7 @@
 #include "poller/handover.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
@@ -32,8 +33,9 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
         s.start_at = s.finish_at = dbclock_at(&h->ctx->clock, when_steady_us());
         if (t->ended || t->lost)
             continue;
-        log_event(LOG_ERROR, "attempt failed: its body cannot be passed to the handler",
-                  "id=%" PRIu64 " tag=%s error=%s", t->id, log_quote(j->tag->name), log_quote(why));
+        log_fold(when_steady_us(), LOG_ERROR,
+                 "attempt failed: its body cannot be passed to the handler", j->tag->name, why,
+                 "id=%" PRIu64 " tag=%s error=%s", t->id, log_quote(j->tag->name), log_quote(why));
         flight_settle_task(h->flight, j, t, &s);
     }
     flight_job_free(h->flight, j);

@@ -6,6 +6,7 @@
 #include "poller/lease.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/lease_store.h"
@@ -97,8 +98,9 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
         if (!is_open(t) || !is_lost(refs, lost, n, t->id))
             continue;
         t->lost = some = true;
-        log_event(LOG_NOTE, "task was cancelled or taken back; stopping its handler",
-                  "id=%" PRIu64 " tag=%s", t->id, log_quote(j->tag->name));
+        log_fold(when_steady_us(), LOG_NOTE,
+                 "task was cancelled or taken back; stopping its handler", j->tag->name, NULL,
+                 "id=%" PRIu64 " tag=%s", t->id, log_quote(j->tag->name));
     }
     return some;
 }

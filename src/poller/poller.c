@@ -6,12 +6,14 @@
 #include "poller/poller.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/when.h"
 #include "poller/care.h"
 #include "poller/duty.h"
 #include "poller/notify.h"
 #include "poller/report.h"
 #include "poller/startup.h"
+#include "poller/status.h"
 #include "poller/watch.h"
 #include "store/db_connect.h"
 #include "store/db_session.h"
@@ -59,6 +61,7 @@ struct poller {
     struct err failure;     /* why it ends, code 0: as asked */
 
     int64_t watchdog_us, watchdog_every_us; /* systemd's: the next time; how often, 0: never */
+    int64_t status_us;                      /* the heartbeat with which it got the status line */
 };
 
 static const char *mode_name(enum poller_mode m)
@@ -302,16 +305,22 @@ static void take_signals(struct poller *p)
 
 /* --- the loop --- */
 
-static void ping_systemd(struct poller *p, int64_t now_us)
+/* Each heartbeat comes with a new status line. */
+static void tell_systemd(struct poller *p, int64_t now_us)
 {
-    const struct settle_results *r = &p->duties.results;
+    const struct duties *d = &p->duties;
+    struct buf status = BUF_INIT;
 
-    if (!p->watchdog_every_us || now_us < p->watchdog_us)
+    if (p->watchdog_every_us && now_us >= p->watchdog_us) {
+        notify_send("WATCHDOG=1");
+        p->watchdog_us = now_us + p->watchdog_every_us;
+    }
+    if (p->phase != PHASE_RUN || p->status_us == d->registry.beat_us)
         return;
-    notify_send("WATCHDOG=1\nSTATUS=%u running, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
-                " retried since the start",
-                look_running(&p->duties.look), r->done, r->failed, r->retried);
-    p->watchdog_us = now_us + p->watchdog_every_us;
+    p->status_us = d->registry.beat_us;
+    status_put(&status, &d->tags, look_running(&d->look), d->ctx.slots, now_us);
+    notify_send("STATUS=%s", status.data);
+    buf_done(&status);
 }
 
 /* Takes what has happened, does what is due, and returns when to be called again. */
@@ -326,17 +335,19 @@ static int64_t tick(struct poller *p)
     watch_reload(p, now_us);
     wakeup_take(&d->wakeup, &d->look);
     log_catch_up();
+    log_fold_flush(now_us);
 
     if (duty_run(d, &err) < 0)
         end(p, err.code, err.text);
     if (!d->ctx.runner_gone && link_flush(d->ctx.link, &err) < 0)
         take_reports(p); /* what it said before it died still counts */
-    ping_systemd(p, now_us);
+    tell_systemd(p, now_us);
     advance(p);
 
     next_us = MIN(duty_next(d), wakeup_next(&d->wakeup));
     next_us = MIN(next_us, watch_next(&p->watch, &d->ctx, jobs(p) > 0));
     next_us = MIN(next_us, p->watchdog_every_us ? p->watchdog_us : NEVER_US);
+    next_us = MIN(next_us, log_fold_next());
     return MIN(next_us, next_phase(p));
 }
 
@@ -404,6 +415,7 @@ static void finish(struct poller *p)
     if (d->ctx.link)
         link_stop(d->ctx.link, STOP_MS);
     care_say_left(&d->tags);
+    log_fold_flush(INT64_MAX);
     duty_free(d);
     db_free(d->ctx.db);
     conf_free(p->conf);

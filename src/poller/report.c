@@ -5,6 +5,7 @@
 #include "poller/report.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
@@ -54,6 +55,23 @@ static struct flight_task *find_task(struct flight_job *j, uint64_t id)
     return NULL;
 }
 
+static void log_ended(const struct flight_job *j, const struct flight_task *t,
+                      const struct message_result *e, const struct settlement *s)
+{
+    enum task_status to = task_transition(s->event)->to;
+    char took[WHEN_TEXT_SIZE];
+
+    when_format_rough(took, s->finish_at - s->start_at);
+    if (to == TASK_DONE)
+        log_event(LOG_DEBUG, "task done", "id=%" PRIu64 " tag=%s attempt=%u took=%s", t->id,
+                  log_quote(j->tag->name), t->attempt, took);
+    else
+        log_fold(when_steady_us(), LOG_INFO, "attempt failed", j->tag->name, e->error,
+                 "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", t->id,
+                 log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome), took,
+                 task_status_name((int)to), log_quote(e->error));
+}
+
 static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
                       const struct message_result *e)
 {
@@ -65,31 +83,25 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                            .output = e->output,
                            .output_size = e->output_size};
     char took[WHEN_TEXT_SIZE];
-    enum task_status to;
 
     if (!t || t->ended)
         return;
     s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us), t->expected_at);
     s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
     decide(j, t, e, &s);
-    to = task_transition(s.event)->to;
     /* no longer ours: it is recorded already, but for its output */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
         settle_queue_output(f->results, &(struct claim_ref){t->id, t->version}, e->output,
                             e->output_size);
-        log_event(LOG_INFO, "attempt ended, but its task was cancelled or taken back",
-                  "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", t->id,
-                  log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
-                  when_format_rough(took, s.finish_at - s.start_at));
+        log_fold(when_steady_us(), LOG_INFO,
+                 "attempt ended, but its task was cancelled or taken back", j->tag->name, NULL,
+                 "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s", t->id,
+                 log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
+                 when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, t);
         return;
     }
-    log_event(to == TASK_DONE ? LOG_DEBUG : LOG_INFO,
-              to == TASK_DONE ? "task done" : "attempt failed",
-              "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", t->id,
-              log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
-              when_format_rough(took, s.finish_at - s.start_at), task_status_name((int)to),
-              log_quote(e->error));
+    log_ended(j, t, e, &s);
     flight_settle_task(f, j, t, &s);
 }
 
@@ -183,10 +195,10 @@ static void leave_to_lease(struct flight *f, struct flight_job *j)
     for (uint32_t i = 0; i < j->count; i++) {
         if (j->flight[i].ended || j->flight[i].lost)
             continue;
-        log_event(LOG_ERROR,
-                  "a handler may still be running; its task runs again when its lease expires",
-                  "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id, log_quote(j->tag->name),
-                  (int)j->pid);
+        log_fold(when_steady_us(), LOG_ERROR,
+                 "a handler may still be running; its task runs again when its lease expires",
+                 j->tag->name, NULL, "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id,
+                 log_quote(j->tag->name), (int)j->pid);
         flight_end_task(j, &j->flight[i]);
     }
     flight_job_free(f, j);

@@ -6,6 +6,7 @@
 #include "poller/settle.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/attempt_store.h"
@@ -83,8 +84,8 @@ int settle_flush_outputs(struct settle_results *q, struct err *err)
         if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
             return rc;
         if (rc < 0)
-            log_event(LOG_WARN, "cannot store the output of a cancelled task",
-                      "id=%" PRIu64 " error=%s", o->ref.id, log_quote(err->text));
+            log_fold(when_steady_us(), LOG_WARN, "cannot store the output of a cancelled task",
+                     NULL, err->text, "id=%" PRIu64 " error=%s", o->ref.id, log_quote(err->text));
         free(o->output);
         q->output_count--;
     }
@@ -145,18 +146,15 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
 static void count(struct settle_results *q, const struct settle_item *r, bool applied)
 {
     const struct settlement *s = &r->s;
-    const struct task_transition *t = task_transition(s->event);
 
     if (applied)
         minute_ended(q->minute, r->tag, s->event,
                      s->start_at == TASK_TIME_NONE ? -1 : s->finish_at - s->start_at);
     else
-        log_event(LOG_NOTE, "result not recorded: the task was cancelled or taken back meanwhile",
-                  "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version,
-                  task_outcome_name((int)s->outcome));
-    q->done += applied && t->to == TASK_DONE;
-    q->failed += applied && t->to == TASK_FAILED;
-    q->retried += applied && t->to == TASK_PENDING && !t->unstarted;
+        log_fold(when_steady_us(), LOG_NOTE,
+                 "result not recorded: the task was cancelled or taken back meanwhile", NULL, NULL,
+                 "id=%" PRIu64 " version=%" PRIu64 " outcome=%s", s->id, s->version,
+                 task_outcome_name((int)s->outcome));
 }
 
 /* The server refused the data of a result: it is settled without its text, so that an odd byte does
@@ -176,8 +174,8 @@ static bool settle_bare(const struct context *ctx, const struct settlement *s,
                             ctx->conf->dqd.history == CONF_HISTORY_ALL, false, applied, NULL,
                             &err) < 0)
         return false;
-    log_event(LOG_ERROR, "cannot store the output of a task", "id=%" PRIu64 " error=%s", s->id,
-              log_quote(f->err.text));
+    log_fold(when_steady_us(), LOG_ERROR, "cannot store the output of a task", NULL, f->err.text,
+             "id=%" PRIu64 " error=%s", s->id, log_quote(f->err.text));
     return true;
 }
 
@@ -195,8 +193,8 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
         r->hold_us = most_us;
     r->again_us = now_us + r->hold_us;
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > SAY_AFTER_US)) {
-        log_event(LOG_WARN, "a result cannot be recorded yet; others are not affected",
-                  "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
+        log_fold(now_us, LOG_WARN, "a result cannot be recorded yet; others are not affected", NULL,
+                 f->err.text, "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
         r->said = true;
     }
 }

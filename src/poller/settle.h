@@ -37,7 +37,6 @@ struct settle_results {
     size_t count, cap;
     struct settle_output *outputs;
     size_t output_count, output_cap;
-    uint64_t done, failed, retried; /* recorded since the start */
 };
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* A tag without handler is named in the log this often: it may be meant for another host. */
 #define WARN_EVERY_US INT64_C(600000000)
@@ -193,8 +194,10 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
     size_t known = set->count, warned = 0;
 
     set->looked_at = peek->now_us / 1000;
-    for (size_t i = 0; i < known; i++)
+    for (size_t i = 0; i < known; i++) {
         look_saw_next(set->look, &set->items[i]->look, TASK_TIME_NONE, now_us);
+        set->items[i]->late_ms = 0;
+    }
     for (size_t i = 0; i < peek->count; i++) {
         const struct peek_tag *seen = &peek->tags[i];
         bool found;
@@ -202,6 +205,7 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
         struct tag_state *t = found ? set->items[at] : insert(set, set->count, seen->tag);
 
         t->seen_us = now_us;
+        t->late_ms = MAX(set->looked_at - seen->next_at, 0);
         look_saw_next(set->look, &t->look, seen->next_at, now_us);
         if (t->handler < 0 && t->selected && seen->next_at <= set->looked_at)
             warn_unhandled(t, &warned, now_us);

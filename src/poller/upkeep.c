@@ -5,6 +5,7 @@
 #include "poller/upkeep.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/lease_store.h"
@@ -114,10 +115,10 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
         const struct task *t = &l->items[i];
 
         if (taken[i])
-            log_event(LOG_WARN, "lease expired; task taken back",
-                      "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
-                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
-                      give_up[i] ? "failed" : "pending");
+            log_fold(when_steady_us(), LOG_WARN, "lease expired; task taken back", t->tag, NULL,
+                     "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
+                     log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
+                     give_up[i] ? "failed" : "pending");
     }
 }
 

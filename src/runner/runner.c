@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/crew.h"
@@ -30,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/param.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -298,6 +300,18 @@ static void take_packet(struct runner *r)
 
 /* ---- the process */
 
+/* Writes what the log has folded; how long to wait at most for more of it to be due, given the wait
+ * in ms (-1: for ever) that there is otherwise. */
+static int fold_log(int wait)
+{
+    log_fold_flush(when_steady_us());
+    int64_t next_us = log_fold_next();
+    if (next_us == INT64_MAX)
+        return wait;
+    int most = (int)((next_us - when_steady_us()) / 1000) + 1;
+    return wait < 0 || most < wait ? MAX(most, 0) : wait;
+}
+
 /* May begin where another thread had to leave it: in the middle of the starts. */
 static void loop(void *ctx)
 {
@@ -309,7 +323,7 @@ static void loop(void *ctx)
         int wait = tick(r);
         if (wait == WAIT_LEFT)
             return;
-        int n = epoll_wait(r->crew.c.epoll, events, EVENTS, wait);
+        int n = epoll_wait(r->crew.c.epoll, events, EVENTS, fold_log(wait));
         bool ended = false, message = false;
         crew_watch(&r->crew);
         for (int i = 0; i < n; i++) {
@@ -333,6 +347,7 @@ static void loop(void *ctx)
         if (message)
             take_packet(r);
     }
+    log_fold_flush(INT64_MAX);
     _exit(0);
 }
 

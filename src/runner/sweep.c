@@ -4,6 +4,7 @@
 #include "runner/sweep.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/when.h"
 #include "runner/child.h"
 #include "runner/session.h"
@@ -58,8 +59,9 @@ bool sweep_ended(struct job *j, struct orphans *orphans)
     if (orphans_since(orphans, j->begun_us / 1000))
         left = session_kill(is_of, j, &denied);
     if (left == SESSION_DENIED && !j->warned)
-        log_event(LOG_WARN, "not permitted to kill a process that a handler left behind",
-                  "tag=%s session=%d pid=%d", log_quote(j->order.tag), (int)j->pid, (int)denied);
+        log_fold(when_steady_us(), LOG_WARN,
+                 "not permitted to kill a process that a handler left behind", j->order.tag, NULL,
+                 "tag=%s session=%d pid=%d", log_quote(j->order.tag), (int)j->pid, (int)denied);
     j->warned |= left == SESSION_DENIED;
     return left == SESSION_EMPTY || left == SESSION_HIDDEN ||
            (left == SESSION_DENIED && j->stop == JOB_RUNS);

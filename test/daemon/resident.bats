@@ -206,6 +206,25 @@ END
     refute logged 'attempt failed'
 }
 
+@test "in a storm of failures the log has a line a second for each kind, and these add up" {
+    write_handlers <<'END'
+handlers:
+  a: {run: 'echo "no account: $DQ_ID"; exit 65'}
+  b: {run: 'cat; echo {\"id\":x}; exit 65', batch: 50}
+END
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT IF(seq % 2, 'a', 'b'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 600)"
+    DQ_CONFIG=$(ini 'slots = 4')
+    dqd_start --resident
+    wait_until is 'status = 2' 600
+    dqd_stop
+    grep -c 'attempt failed' "$DQD_LOG"
+    [ "$(grep 'attempt failed' "$DQD_LOG" | sed 's/.* repeated=\([0-9]*\).*/\1/; /attempt failed/s/.*/0/' |
+        awk '{ sum += 1 + $1 } END { print sum }')" -eq 600 ]
+    [ "$(grep -c 'attempt failed' "$DQD_LOG")" -lt 150 ]
+    grep -q 'info dqd msg="attempt failed" id=[0-9]* tag=a .*error="exit status 65: no account: ' "$DQD_LOG"
+}
+
 @test "leases are renewed, so a handler may run longer than a lease" {
     write_handlers <<'END'
 handlers:
@@ -399,10 +418,17 @@ END
     dqd_stop
 }
 
-@test "dqd sends READY and STOPPING to systemd" {
+@test "dqd sends READY, STOPPING and with each heartbeat its status to systemd" {
     write_handlers <<'END'
-handlers: {}
+handlers:
+  slow: {run: sleep 1000, max_running: 1}
+  missing: {run: /no/such/program}
 END
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'slow', '', UTC_TIMESTAMP(3) - INTERVAL 29 MINUTE, UTC_TIMESTAMP(3) FROM $(numbers 3);
+         INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         VALUES ('missing', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    DQ_CONFIG=$(ini 'heartbeat = 100ms' 'slots = 8' 'drain_timeout = 0s')
     perl -MSocket -e '$| = 1; socket(S, PF_UNIX, SOCK_DGRAM, 0); bind(S, pack_sockaddr_un($ARGV[0])) or die;
         print "$text\n" while defined recv(S, $text, 4096, 0);' \
         "$BATS_TEST_TMPDIR/notify" >"$BATS_TEST_TMPDIR/said" 3>&- &
@@ -410,6 +436,8 @@ END
     wait_until test -S "$BATS_TEST_TMPDIR/notify"
     NOTIFY_SOCKET=$BATS_TEST_TMPDIR/notify dqd_start --resident
     wait_until grep -q READY=1 "$BATS_TEST_TMPDIR/said"
+    # the tag that cannot be started is late, too, after a second
+    wait_until grep -qxE 'STATUS=1 of 8 busy, [12] tags? late \(slow 29m.*\), 1 tag rests' "$BATS_TEST_TMPDIR/said"
     dqd_stop
     wait_until grep -q STOPPING=1 "$BATS_TEST_TMPDIR/said"
     kill "$listener"

@@ -1,0 +1,171 @@
+/* Of many alike events the log gets few lines, which add up. */
+#include "base/log_fold.h"
+
+#include "base/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static FILE *capture; /* stands in for stderr */
+static int real_stderr;
+static int64_t now_us = INT64_C(5000000000);
+
+static int redirect(void **state)
+{
+    (void)state;
+    unsetenv("JOURNAL_STREAM");
+    capture = tmpfile();
+    real_stderr = dup(STDERR_FILENO);
+    dup2(fileno(capture), STDERR_FILENO);
+    log_open("dqd", LOG_INFO);
+    return 0;
+}
+
+static int restore(void **state)
+{
+    (void)state;
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    fclose(capture);
+    return 0;
+}
+
+struct written {
+    unsigned long lines, events;
+    char last[2100];
+};
+
+/* What was written since the last call. */
+static struct written written(void)
+{
+    struct written w = {0};
+    char line[2100];
+
+    rewind(capture);
+    while (fgets(line, sizeof line, capture)) {
+        const char *repeated = strstr(line, " repeated=");
+        w.lines++;
+        w.events += 1 + (repeated ? strtoul(repeated + strlen(" repeated="), NULL, 10) : 0);
+        strcpy(w.last, line);
+    }
+    rewind(capture);
+    assert_int_equal(ftruncate(fileno(capture), 0), 0);
+    return w;
+}
+
+static void fail_task(const char *tag, int id, const char *error)
+{
+    log_fold(now_us, LOG_INFO, "attempt failed", tag, error, "id=%d error=%s", id,
+             log_quote(error));
+}
+
+/* Another second has passed. */
+static void later(void)
+{
+    now_us += LOG_FOLD_EVERY_US;
+    log_fold_flush(now_us);
+}
+
+static void the_first_is_written_at_once_the_others_once_a_second(void **state)
+{
+    char error[64];
+    struct written w;
+
+    (void)state;
+    fail_task("pay", 0, "row 1");
+    w = written();
+    assert_int_equal(w.lines, 1);
+    assert_null(strstr(w.last, "repeated"));
+    assert_true(log_fold_next() == INT64_MAX);
+    for (int i = 1; i < 3700; i++) {
+        snprintf(error, sizeof error, "row %d", i);
+        fail_task("pay", i, error);
+    }
+    assert_int_equal(written().lines, 0);
+    assert_true(log_fold_next() == now_us + LOG_FOLD_EVERY_US);
+    now_us += LOG_FOLD_EVERY_US - 1;
+    log_fold_flush(now_us);
+    assert_int_equal(written().lines, 0);
+    now_us++;
+    log_fold_flush(now_us);
+    w = written();
+    assert_int_equal(w.lines, 1);
+    assert_int_equal(w.events, 3699);
+    assert_non_null(
+        strstr(w.last, "msg=\"attempt failed\" repeated=3698 id=3699 error=\"row 3699\"\n"));
+    assert_true(log_fold_next() == INT64_MAX);
+    later();
+    fail_task("pay", 1, "row 1");
+    assert_int_equal(written().lines, 1);
+}
+
+static void other_tags_errors_and_messages_have_lines_of_their_own(void **state)
+{
+    (void)state;
+    later();
+    fail_task("a", 1, "no route");
+    fail_task("b", 2, "no route");
+    fail_task("a", 3, "no door");
+    fail_task("a", 3, NULL);
+    log_fold(now_us, LOG_WARN, "lease expired", "a", NULL, "id=%d", 3);
+    assert_int_equal(written().lines, 5);
+    fail_task("a", 1, "no route");
+    assert_int_equal(written().lines, 0);
+    later();
+    struct written w = written();
+    assert_int_equal(w.lines, 1);
+    assert_null(strstr(w.last, "repeated"));
+    log_fold(now_us, LOG_DEBUG, "attempt failed", "a", NULL, "%s", ""); /* below the level */
+    later();
+    assert_int_equal(written().lines, 0);
+}
+
+/* However many kinds there are: what finds no place of its own is folded by its message. */
+static void lines_are_bounded_and_add_up(void **state)
+{
+    unsigned long lines = 0, events = 0, told = 0;
+    char tag[32], error[64];
+
+    (void)state;
+    later();
+    for (int second = 0; second < 20; second++) {
+        for (int i = 0; i < 5000; i++) {
+            snprintf(tag, sizeof tag, "tag.%d", rand() % 300);
+            snprintf(error, sizeof error, "error %c%c", 'a' + rand() % 26, 'a' + rand() % 26);
+            fail_task(tag, i, error);
+            log_fold(now_us, LOG_WARN, "lease expired", tag, NULL, "id=%d", i);
+            events += 2;
+            now_us += 100;
+            log_fold_flush(now_us);
+        }
+        struct written w = written();
+        assert_in_range(w.lines, 1, 2 * (LOG_FOLD_KINDS + 2));
+        lines += w.lines;
+        told += w.events;
+    }
+    log_fold_flush(INT64_MAX);
+    told += written().events;
+    assert_int_equal(told, events);
+    assert_true(lines < 20 * (LOG_FOLD_KINDS + 10));
+    assert_true(log_fold_next() == INT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_is_written_at_once_the_others_once_a_second,
+                                        redirect, restore),
+        cmocka_unit_test_setup_teardown(other_tags_errors_and_messages_have_lines_of_their_own,
+                                        redirect, restore),
+        cmocka_unit_test_setup_teardown(lines_are_bounded_and_add_up, redirect, restore),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
