@@ -1,6 +1,7 @@
--- dq schema, migration 4: what operators ask about. Each dqd counts what it does, by minute and tag, and writes down what it serves.
+-- dq schema, migration 4: what operators ask about.
 -- compat: 1
 
+-- Each dqd counts what it does, by minute and tag.
 CREATE TABLE IF NOT EXISTS dq_minute (
   minute datetime(3) NOT NULL COMMENT 'when it began',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'empty: tags beyond the number that a dqd counts apart',
@@ -26,6 +27,8 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   late_1h int unsigned NOT NULL COMMENT 'those that began even later are the rest of started',
   PRIMARY KEY (minute, tag, poller)
 ) ENGINE=InnoDB COMMENT='dq: what each dqd did in each minute, written with its heartbeat';
+
+-- What each dqd serves.
 CREATE TABLE IF NOT EXISTS dq_handler (
   handlers bigint unsigned NOT NULL COMMENT 'a handlers file as dqd has read it; dq_poller.handlers refers to it',
   pattern varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'a tag, or a glob',
@@ -56,3 +59,17 @@ ALTER TABLE dq_poller ADD COLUMN handlers_file mediumtext CHARACTER SET utf8mb4 
 ALTER TABLE dq_poller ADD COLUMN tags mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'globs of --tag, one a line; NULL: all tags', ALGORITHM=INSTANT;
 
 ALTER TABLE dq_poller ADD COLUMN next_pass datetime(3) NULL COMMENT 'a pass that has ended: the next one is expected before', ALGORITHM=INSTANT;
+
+-- What operators did, and when a dqd began and ended.
+CREATE TABLE IF NOT EXISTS dq_event (
+  token binary(16) NOT NULL COMMENT 'random; of dqd-lost: that of the dqd in dq_poller',
+  event_time datetime(3) NOT NULL COMMENT 'of the first change',
+  actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, or dqd@host',
+  verb varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',
+  arguments varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'what was asked for, as on the command line',
+  tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'NULL: none, or several',
+  task_id bigint unsigned NULL COMMENT 'NULL: none, or several',
+  tasks bigint unsigned NOT NULL DEFAULT 0 COMMENT 'changed so far: grows with each step of a long act',
+  PRIMARY KEY (token),
+  KEY event_time (event_time)
+) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd';

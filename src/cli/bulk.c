@@ -14,11 +14,11 @@
 #include "cli/bulk_line.h"
 #include "cli/csv.h"
 #include "cli/infile.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -58,22 +58,6 @@ struct bulk {
     struct buf unknown_tag; /* of that line, as a word of a shell */
     uint64_t added, kept;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal_number __attribute__((unused)))
-{
-    interrupted = 1;
-}
-
-/* The first SIGINT or SIGTERM ends at the next line, with word of how far it got; a second one ends
- * at once. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* By the name's end, else by the first line. */
 static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_line_format *ret,
@@ -284,7 +268,7 @@ static int read_lines(struct bulk *b, struct err *err)
         if (rc == 0 &&
             (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
-        if (rc == 0 && interrupted)
+        if (rc == 0 && interrupt_asked())
             rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name,
                          b->lines.number);
         if (rc < 0)
@@ -367,7 +351,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     if (o->dry_run)
         /* nothing is stored: no database is needed to check a relative time */
         c->now_at = when_host_wall();
-    catch_signals();
+    interrupt_catch();
     rc = read_all(&b, err);
     progress_clear(&b.progress);
     if (rc < 0)

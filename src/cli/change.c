@@ -10,156 +10,90 @@
 #include "store/task_delete.h"
 
 #include "base/when.h"
+#include "cli/act.h"
+#include "cli/confirm.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/survey.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/param.h>
 
-#define IDS_AT_ONCE 500
 #define FAULTS_NAMED 20
+#define PROGRESS_EVERY 1000 /* tasks found */
 
 struct change {
     struct cmd_context *c;
+    const struct change_values *values;
     const struct change_request *request;
-    bool dry_run;
+    struct targets targets;
+    struct survey survey; /* of the targets */
     struct progress progress;
-    struct task_changed total;
+    struct task_changed done;
     struct rows_faults faults;
     uint64_t refused; /* ids that do not exist or are not in a state for it */
 };
 
-static void show_progress(const struct task_changed *so_far, void *arg)
-{
-    struct change *ch = arg;
-    progress_show(&ch->progress, ch->total.changed + so_far->changed, -1);
-}
+/* ---- which tasks ---- */
 
-static int apply(struct change *ch, const struct task_filter *f, bool dry_run,
-                 struct task_changed *ret, struct err *err)
-{
-    *ret = (struct task_changed){0};
-    if (!ch->request->change)
-        return task_delete(ch->c->db, f, TASK_TIME_NONE, dry_run, show_progress, ch, ret,
-                           &ch->faults, err);
-    return task_change(ch->c->db, f, ch->request->change, dry_run, show_progress, ch, ret,
-                       &ch->faults, err);
-}
-
-static void add_up(struct change *ch, const struct task_changed *part)
-{
-    ch->total.matched += part->matched;
-    ch->total.changed += part->changed;
-    ch->total.running += part->running;
-    ch->total.lost += part->lost;
-}
-
-/* ---- by id ---- */
-
-struct found { /* the tasks of one step that exist, in the order of their ids */
+struct asked { /* ids that were asked for, ascending; those before `next` have been dealt with */
     struct change *change;
-    const uint64_t *ids; /* asked for, ascending */
+    const uint64_t *ids;
     size_t count, next;
-    uint64_t *allowed;
-    size_t allowed_count;
 };
 
-static void refuse_missing(struct found *f, uint64_t before)
+static void refuse_missing(struct asked *a, uint64_t before)
 {
-    for (; f->next < f->count && f->ids[f->next] < before; f->next++) {
-        cmd_complain(f->change->c, "task %" PRIu64 " does not exist", f->ids[f->next]);
-        f->change->refused++;
+    for (; a->next < a->count && a->ids[a->next] < before; a->next++) {
+        cmd_complain(a->change->c, "task %" PRIu64 " does not exist", a->ids[a->next]);
+        a->change->refused++;
     }
 }
 
-static int each_found(const struct task *t, void *arg)
+static bool take_asked(const struct task *t, void *arg)
 {
-    struct found *f = arg;
-    const struct change_request *r = f->change->request;
-    refuse_missing(f, t->id);
-    f->next++;
+    struct asked *a = arg;
+    const struct change_request *r = a->change->request;
+    refuse_missing(a, t->id);
+    a->next++;
     if (r->from & TASK_BIT(t->status)) {
-        f->allowed[f->allowed_count++] = t->id;
-        return 0;
+        survey_add(&a->change->survey, t);
+        return true;
     }
     struct buf states = BUF_INIT;
     select_put_statuses(&states, r->from);
-    cmd_complain(f->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
+    cmd_complain(a->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
                  task_status_name(t->status), states.data, r->past);
     buf_done(&states);
-    f->change->refused++;
-    return 0;
+    a->change->refused++;
+    return false;
 }
 
-static int change_step(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
+static int find_by_ids(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
 {
-    uint64_t allowed[IDS_AT_ONCE];
-    struct found found = {.change = ch, .ids = ids, .count = count, .allowed = allowed};
-    struct task_filter f = {.ids = ids,
-                            .id_count = count,
-                            .due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE,
-                            .sort = SORT_ID};
-    struct task_changed part;
-    size_t faults = ch->faults.count;
-    int rc = task_list(ch->c->db, &f, false, each_found, &found, err);
-    if (rc < 0)
-        return rc;
-    refuse_missing(&found, UINT64_MAX);
-    if (found.allowed_count == 0)
-        return 0;
-    f.ids = allowed;
-    f.id_count = found.allowed_count;
-    rc = apply(ch, &f, ch->dry_run, &part, err);
-    add_up(ch, &part);
-    if (rc < 0)
-        return rc;
-    faults = ch->faults.count - faults;
-    if (part.changed + faults < found.allowed_count)
-        cmd_complain(ch->c,
-                     "%" PRIu64
-                     " of the tasks changed at the same time and were left alone; see dq show",
-                     (uint64_t)(found.allowed_count - faults) - part.changed);
-    return 0;
-}
-
-static int change_by_ids(struct change *ch, struct err *err)
-{
-    uint64_t *ids;
-    size_t count;
-    int rc = cmd_ids(ch->c, true, &ids, &count, err);
-    if (rc < 0)
-        return rc;
-    for (size_t at = 0; rc == 0 && at < count; at += IDS_AT_ONCE)
-        rc = change_step(ch, ids + at, count - at < IDS_AT_ONCE ? count - at : IDS_AT_ONCE, err);
-    free(ids);
+    struct asked asked = {.change = ch, .ids = ids, .count = count};
+    struct task_filter f = {.ids = ids, .id_count = count, .sort = SORT_ID};
+    int rc = targets_list(ch->c->db, &f, TASK_ANY, take_asked, &asked, &ch->targets, err);
+    if (rc == 0)
+        refuse_missing(&asked, UINT64_MAX);
     return rc;
 }
 
-/* ---- by filter ---- */
-
-static int agree(struct change *ch, const struct task_filter *f, struct err *err)
+static bool take_matching(const struct task *t, void *arg)
 {
-    struct task_changed count;
-    const char *verb = ch->request->verb;
-    int rc = apply(ch, f, true, &count, err);
-    if (rc < 0 || count.matched <= 1)
-        return rc;
-    if (!isatty(STDIN_FILENO))
-        return err_set(err, ERR_USAGE,
-                       "%" PRIu64 " tasks match; use -y to %s them, or --dry-run to count them",
-                       count.matched, verb);
-    if (!cmd_ask("%s %" PRIu64 " tasks?", verb, count.matched))
-        return err_set(err, ERR_NOT_FOUND, "nothing was changed");
-    return 0;
+    struct change *ch = arg;
+    survey_add(&ch->survey, t);
+    if (ch->survey.tasks % PROGRESS_EVERY == 0)
+        progress_show(&ch->progress, ch->survey.tasks, -1);
+    return true;
 }
 
-static int change_by_filter(struct change *ch, const struct change_values *v, struct err *err)
+static int find_by_filter(struct change *ch, struct err *err)
 {
     const struct change_request *r = ch->request;
-    struct task_changed part = {0};
+    const struct change_values *v = ch->values;
     struct task_filter f;
     if (!select_given(&v->select) && v->select.statuses == 0)
         return err_set(
@@ -173,14 +107,64 @@ static int change_by_filter(struct change *ch, const struct change_values *v, st
         return rc;
     }
     int rc = select_filter(ch->c, &v->select, r->by_default, &f, err);
-    if (rc == 0 && !v->yes && !v->dry_run)
-        rc = agree(ch, &f, err);
-    if (rc == 0)
-        rc = apply(ch, &f, v->dry_run, &part, err);
-    add_up(ch, &part);
     if (rc < 0)
         return rc;
-    return part.matched == 0 ? err_set(err, ERR_NOT_FOUND, "no task matches") : 0;
+    f.limit = v->limit > 0 ? (size_t)v->limit : 0;
+    progress_init(&ch->progress, ch->c->quiet, "tasks found");
+    rc = targets_list(ch->c->db, &f, r->from, take_matching, ch, &ch->targets, err);
+    progress_clear(&ch->progress);
+    if (rc == 0 && ch->targets.count == 0)
+        rc = err_set(err, ERR_NOT_FOUND, "no task matches");
+    return rc;
+}
+
+static int agree(struct change *ch, struct err *err)
+{
+    struct buf tags = BUF_INIT;
+    if (ch->targets.count <= 1)
+        return 0;
+    survey_put_tags(&tags, &ch->survey);
+    int rc = confirm_change(ch->c, ch->request->verb, ch->targets.count, tags.data, err);
+    buf_done(&tags);
+    return rc;
+}
+
+/* ---- the change ---- */
+
+static bool step_done(const struct task_changed *so_far, void *arg)
+{
+    struct change *ch = arg;
+    uint64_t passed = so_far->changed + so_far->lost;
+    progress_show(&ch->progress, so_far->changed, (double)passed / (double)so_far->matched);
+    return !interrupt_asked();
+}
+
+static int apply(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
+{
+    const struct change_request *r = ch->request;
+    struct cmd_context *c = ch->c;
+    struct act act;
+    int rc;
+    if (ch->targets.count == 0)
+        return 0;
+    act_init(&act, c, ids, count);
+    act.event.tag = survey_only_tag(&ch->survey);
+    struct targets_steps steps = {&act.event, step_done, ch};
+    progress_init(&ch->progress, c->quiet, r->past);
+    interrupt_catch();
+    if (r->change) {
+        struct task_change change = *r->change;
+        change.over_ms = MAX(ch->values->over_ms, 0);
+        rc = task_change(c->db, &ch->targets, &change, &steps, &ch->done, &ch->faults, err);
+    } else {
+        rc = task_delete(c->db, &ch->targets, &steps, &ch->done, &ch->faults, err);
+    }
+    progress_clear(&ch->progress);
+    act_done(&act);
+    if (rc == 0 && ch->done.changed + ch->done.lost < ch->targets.count)
+        rc = err_set(err, ERR_TRANSIENT, "interrupted: %" PRIu64 " of %zu tasks were %s",
+                     ch->done.changed, ch->targets.count, r->past);
+    return rc;
 }
 
 /* Also after an error: something may have been changed before. */
@@ -189,8 +173,7 @@ static void wake(const struct change *ch)
     const struct task_change *change = ch->request->change;
     const struct cmd_context *c = ch->c;
 
-    if (!change || ch->dry_run || ch->total.changed == 0 ||
-        task_transition(change->event)->to != TASK_PENDING)
+    if (!change || ch->done.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
         return;
     if (change->expected_at == TASK_TIME_NONE)
         cmd_wake(c, change->delay_ms);
@@ -198,13 +181,18 @@ static void wake(const struct change *ch)
         cmd_wake(c, c->now_at == TASK_TIME_NONE ? 0 : change->expected_at - c->now_at);
 }
 
+/* ---- the report ---- */
+
 /* The time that was asked for, as it was understood. */
-static void say_when(const struct cmd_context *c, int64_t expected_at)
+static void say_when(const struct change *ch)
 {
     char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE];
-    if (expected_at != TASK_TIME_NONE)
-        cmd_note(c, "due %s = %s", when_format_local(local, expected_at),
-                 when_format_utc(utc, expected_at));
+    const struct task_change *change = ch->request->change;
+    if (change && change->expected_at != TASK_TIME_NONE)
+        cmd_note(ch->c, "due %s = %s", when_format_local(local, change->expected_at),
+                 when_format_utc(utc, change->expected_at));
+    if (ch->values->over_ms > 0)
+        cmd_note(ch->c, "spread evenly over %s", when_format_duration(local, ch->values->over_ms));
 }
 
 /* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */
@@ -222,32 +210,45 @@ static void put_running(struct buf *b, uint64_t count, uint64_t running, bool dr
         buf_str(b, running == 1 ? ": its handler is killed" : ": their handlers are killed");
 }
 
-static void report(const struct change *ch)
+static void put_line(struct buf *b, const struct change *ch, uint64_t count, uint64_t running)
+{
+    bool dry_run = ch->values->dry_run;
+    buf_printf(b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s",
+               dry_run ? "would be " : "", ch->request->past);
+    if (!ch->c->quiet)
+        put_running(b, count, running, dry_run);
+    buf_chr(b, '\n');
+}
+
+/* What was done or, in a dry run, what would be. */
+static int report(struct change *ch, struct err *err)
 {
     struct buf b = BUF_INIT;
-    const struct task_changed *t = &ch->total;
+    bool dry_run = ch->values->dry_run;
     enum out_format format = ch->c->style.format;
-    uint64_t count = ch->dry_run ? t->matched : t->changed;
-    if (format == OUT_JSON || format == OUT_NDJSON)
+    uint64_t count = dry_run ? ch->targets.count : ch->done.changed;
+    int rc = 0;
+    if (format == OUT_JSON || format == OUT_NDJSON) {
         buf_printf(&b,
-                   "{\"matched\":%" PRIu64 ",\"changed\":%" PRIu64 ",\"lost\":%" PRIu64
-                   ",\"refused\":%" PRIu64 ",\"dry_run\":%s}\n",
-                   t->matched, ch->dry_run ? 0 : t->changed, t->lost, ch->refused,
-                   ch->dry_run ? "true" : "false");
-    else if (format == OUT_TSV)
-        buf_printf(&b, "%s\n%" PRIu64 "\n", ch->dry_run ? "matched" : "changed", count);
-    else
-        buf_printf(&b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s",
-                   ch->dry_run ? "would be " : "", ch->request->past);
-    if (format == OUT_TABLE) {
-        if (!ch->c->quiet)
-            put_running(&b, count, t->running, ch->dry_run);
-        buf_chr(&b, '\n');
+                   "{\"matched\":%zu,\"changed\":%" PRIu64 ",\"lost\":%" PRIu64
+                   ",\"refused\":%" PRIu64 ",\"dry_run\":%s",
+                   ch->targets.count, ch->done.changed, ch->done.lost, ch->refused,
+                   dry_run ? "true" : "false");
+        rc = dry_run ? survey_put_members(&b, ch->c, &ch->survey, err) : 0;
+        buf_str(&b, "}\n");
+    } else if (format == OUT_TSV) {
+        buf_printf(&b, "%s\n%" PRIu64 "\n", dry_run ? "matched" : "changed", count);
+    } else {
+        put_line(&b, ch, count, dry_run ? ch->survey.running : ch->done.running);
     }
-    out_write(&b);
+    if (rc == 0)
+        out_write(&b);
     buf_done(&b);
-    if (count > 0 && ch->request->change)
-        say_when(ch->c, ch->request->change->expected_at);
+    if (rc == 0 && dry_run && format == OUT_TABLE && !ch->c->quiet)
+        rc = survey_print(ch->c, &ch->survey, err);
+    if (rc == 0 && count > 0)
+        say_when(ch);
+    return rc;
 }
 
 /* Names the tasks that could not be changed, if there are not too many. */
@@ -266,33 +267,68 @@ static void complain_faults(const struct change *ch)
             ch->c->exit_status = err_exit_status(ERR_LOCKED);
 }
 
+/* Of tasks that were named, that is an error; of those that a filter found, some are always on
+ * their way. */
+static void say_lost(const struct change *ch)
+{
+    uint64_t lost = ch->done.lost - MIN(ch->done.lost, ch->faults.count);
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%" PRIu64 " of the tasks changed at the same time and were left alone", lost);
+    if (lost && ch->c->operand_count > 0)
+        cmd_complain(ch->c, "%s; see dq show", b.data);
+    else if (lost)
+        cmd_note(ch->c, "%s", b.data);
+    buf_done(&b);
+}
+
 /* Puts what was done before the fault behind its text. */
 static void put_done(const struct change *ch, struct err *err)
 {
     char text[sizeof err->text];
-    uint64_t count = ch->total.changed;
+    uint64_t count = ch->done.changed;
 
     memcpy(text, err->text, sizeof text);
     err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", text, count,
             count == 1 ? " was" : "s were", ch->request->past);
 }
 
+static int run(struct change *ch, struct err *err)
+{
+    struct cmd_context *c = ch->c;
+    const struct change_values *v = ch->values;
+    uint64_t *ids = NULL;
+    size_t count = 0;
+    int rc = c->operand_count > 0 ? cmd_ids(c, true, &ids, &count, err) : 0;
+    if (rc == 0)
+        rc = c->operand_count > 0 ? find_by_ids(ch, ids, count, err) : find_by_filter(ch, err);
+    if (rc == 0 && c->operand_count == 0 && !v->yes && !v->dry_run)
+        rc = agree(ch, err);
+    if (rc == 0 && !v->dry_run)
+        rc = apply(ch, ids, count, err);
+    free(ids);
+    return rc;
+}
+
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
                struct err *err)
 {
-    struct change ch = {.c = c, .request = r, .dry_run = v->dry_run};
-    if (c->operand_count > 0 && (select_given(&v->select) || v->select.statuses != 0))
+    struct change ch = {.c = c, .values = v, .request = r};
+    bool filter = select_given(&v->select) || v->select.statuses != 0 || v->limit >= 0;
+    if (c->operand_count > 0 && filter)
         return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
-    progress_init(&ch.progress, c->quiet, r->past);
-    int rc = c->operand_count > 0 ? change_by_ids(&ch, err) : change_by_filter(&ch, v, err);
+    int rc = run(&ch, err);
     wake(&ch);
-    progress_clear(&ch.progress);
     if (rc != ERR_DUPLICATE)
         complain_faults(&ch);
     if (rc == 0)
-        report(&ch);
-    else if (ch.total.changed > 0 && !ch.dry_run)
+        say_lost(&ch);
+    if (rc == 0)
+        rc = report(&ch, err);
+    else if (ch.done.changed > 0 && rc != ERR_TRANSIENT)
         put_done(&ch, err);
     rows_faults_done(&ch.faults);
+    survey_done(&ch.survey);
+    targets_done(&ch.targets);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "cli/infile.h"
 #include "conf/handlers_load.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
@@ -18,6 +19,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,29 +169,72 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+struct ids {
+    uint64_t *items;
+    size_t count, cap;
+};
+
+/* false: it is not one. */
+static bool add_id(struct ids *ids, const char *text)
+{
+    char *end;
+    errno = 0;
+    uint64_t id = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || id == 0)
+        return false;
+    if (ids->count == ids->cap) {
+        ids->cap = ids->cap ? 2 * ids->cap : 64;
+        ids->items = mem_resize(ids->items, ids->cap, sizeof *ids->items);
+    }
+    ids->items[ids->count++] = id;
+    return true;
+}
+
+/* One in each line; empty lines do not count. */
+static int read_ids(struct ids *ids, struct err *err)
+{
+    struct infile f;
+    const char *line;
+    size_t len;
+    int rc = infile_open(&f, "-", err);
+    while (rc >= 0 && (rc = infile_next(&f, &line, &len, err)) == 1) {
+        char *text = mem_dup(line, len && line[len - 1] == '\r' ? len - 1 : len);
+        if (*text != '\0' && !add_id(ids, text))
+            rc = err_set(err, ERR_DATA,
+                         "%s, line %" PRIu64
+                         ": \"%.40s\" is not a task id; dq list -o id prints ids",
+                         f.name, f.number, text);
+        free(text);
+    }
+    infile_done(&f);
+    return rc;
+}
+
 int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
             struct err *err)
 {
-    size_t given = (size_t)c->operand_count, count = 0;
-    uint64_t *ids = mem_zero(given + 1, sizeof *ids);
-    for (size_t i = 0; i < given; i++) {
+    struct ids ids = {0};
+    size_t count = 0;
+    int rc = 0;
+    for (int i = 0; rc >= 0 && i < c->operand_count; i++) {
         const char *text = c->operands[i];
-        char *end;
-        errno = 0;
-        ids[i] = strtoull(text, &end, 10);
-        if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || ids[i] == 0) {
-            free(ids);
-            return err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids",
-                           text);
-        }
+        if (strcmp(text, "-") == 0)
+            rc = read_ids(&ids, err);
+        else if (!add_id(&ids, text))
+            rc = err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids",
+                         text);
     }
-    if (sorted)
-        qsort(ids, given, sizeof *ids, compare_ids);
-    for (size_t i = 0; i < given; i++) {
-        if (!sorted || count == 0 || ids[count - 1] != ids[i])
-            ids[count++] = ids[i];
+    if (rc < 0) {
+        free(ids.items);
+        return rc;
     }
-    *ret = ids;
+    if (sorted && ids.count)
+        qsort(ids.items, ids.count, sizeof *ids.items, compare_ids);
+    for (size_t i = 0; i < ids.count; i++) {
+        if (!sorted || count == 0 || ids.items[count - 1] != ids.items[i])
+            ids.items[count++] = ids.items[i];
+    }
+    *ret = ids.items;
     *ret_count = count;
     return 0;
 }
@@ -247,15 +292,4 @@ void cmd_complain(struct cmd_context *c, const char *fmt, ...)
 void cmd_fail(const struct cmd_context *c, const struct err *err)
 {
     say_line(prefix_of(c), err->text, strlen(err->text));
-}
-
-bool cmd_ask(const char *fmt, ...)
-{
-    char answer[16];
-    va_list ap;
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputs(" [y/N] ", stderr);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }

@@ -110,7 +110,8 @@ bool cmd_time_is_relative(const char *text);
 /* The instant of an option; *ret_at is untouched if the option was not given. */
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
                 struct err *err) __attribute__((warn_unused_result));
-/* The operands as task ids: in their order, or ascending and each once. *ret is heap memory. */
+/* The operands as task ids, those on standard input for the operand "-": in their order, or
+ * ascending and each once. *ret is heap memory. */
 int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
             struct err *err) __attribute__((warn_unused_result));
 
@@ -130,7 +131,4 @@ void cmd_complain(struct cmd_context *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The error that ends the program: "dq: VERB: text", or "dq: text" if there is no verb yet. */
 void cmd_fail(const struct cmd_context *c, const struct err *err);
-/* Asks on the terminal, "text [y/N] ". True for yes. */
-bool cmd_ask(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

@@ -1,10 +1,12 @@
 /*
  * cmd_init.c - dq init: the tables, created or brought up to date. It never destroys data.
  */
+#include "cli/act.h"
 #include "cli/verbs.h"
 #include "store/routines.h"
 #include "store/schema_migrate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -123,6 +125,20 @@ static int make_routines(struct cmd_context *c, struct err *err)
     return 0;
 }
 
+/* What the tables are for works without this. */
+static void record(struct cmd_context *c, int from)
+{
+    struct err why = {0};
+    char text[64];
+    struct act act;
+    act_init(&act, c, NULL, 0);
+    snprintf(text, sizeof text, "schema version %d to %d", from, schema_latest);
+    act.event.arguments = text;
+    if (event_store_add(c->db, &act.event, 0, &why) < 0)
+        cmd_note(c, "dq log does not show this: %s", why.text);
+    act_done(&act);
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct init_values *v = values;
@@ -140,6 +156,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_plan(c, err);
     if (rc == 0)
         rc = schema_migrate(c->db, say_applied, c, &from, err);
+    if (rc == 0 && from < schema_latest)
+        record(c, from);
     if (rc == 0 && !v->no_routines)
         rc = make_routines(c, err);
     if (rc < 0)

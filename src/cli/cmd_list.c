@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define TERMINAL_LIMIT 50
+#define SEARCH_MOST 20000 /* tasks that a list with a limit looks at in vain */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
 struct list_values {
@@ -73,18 +74,27 @@ static const char *shown_columns(const struct cmd_context *c, const struct list_
     return v->columns ? v->columns : c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL;
 }
 
+/* Only finished tasks can match a time at which they finished. */
+static unsigned default_statuses(const struct list_values *v)
+{
+    const struct select_values *s = &v->select;
+
+    if (s->since[TASK_FILTER_FINISHED].text || s->before[TASK_FILTER_FINISHED].text)
+        return TASK_FINISHED;
+    return TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN);
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct list_values *v = values;
+    struct task_filter_search search = {.most = SEARCH_MOST};
     struct listing l = {0};
     struct task_filter f;
     if (v->columns && strcmp(v->columns, "help") == 0)
         return print_columns();
     int rc = cmd_open(c, CMD_SCHEMA, err);
     if (rc == 0)
-        rc = select_filter(c, &v->select,
-                           TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN), &f,
-                           err);
+        rc = select_filter(c, &v->select, default_statuses(v), &f, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc != 0)
@@ -96,6 +106,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
     l.limit = paged ? TERMINAL_LIMIT : v->limit > 0 ? (size_t)v->limit : 0;
     f.limit = paged ? l.limit + 1 : l.limit;
+    f.search = f.limit ? &search : NULL;
     const char *columns = shown_columns(c, v);
     rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, NULL, err);
     if (rc < 0)
@@ -105,6 +116,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     out_free(l.out);
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);
+    if (rc >= 0 && search.partial)
+        cmd_note(
+            c,
+            "only %d tasks were searched, there may be more; a narrower filter or -n 0 finds all",
+            SEARCH_MOST);
     return rc < 0 ? rc : 0;
 }
 

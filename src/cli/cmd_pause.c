@@ -1,34 +1,22 @@
 /*
  * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
  */
+#include "cli/act.h"
 #include "cli/verbs.h"
 #include "store/tag_store.h"
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct pause_values {
     int64_t for_ms;
     struct cmd_when until;
     const char *reason;
 };
-
-/* "user@host"; under sudo the user who called it. */
-static char *who(void)
-{
-    char host[256] = "";
-    const char *sudo = geteuid() == 0 ? getenv("SUDO_USER") : NULL;
-    const struct passwd *pw = getpwuid(geteuid());
-    gethostname(host, sizeof host - 1);
-    return mem_printf("%.64s@%.128s", sudo && *sudo ? sudo : pw ? pw->pw_name : "?", host);
-}
 
 /* Accepts a tag that dq add would accept, or one that tasks of an application have. In other names
  * a * is a glob and a blank a typing error, and the pause would have no effect. */
@@ -71,6 +59,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
     struct buf end = BUF_INIT, word = BUF_INIT;
+    struct act act;
     size_t chars;
     if (v->for_ms >= 0 && v->until.text)
         return err_set(err, ERR_USAGE, "--for and --until cannot be combined");
@@ -87,9 +76,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     if (v->until.text && until_at <= now_at)
         return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
-    char *by = who();
-    rc = tag_store_pause(c->db, tag, until_at, v->for_ms, by, v->reason, err);
-    free(by);
+    act_init(&act, c, NULL, 0);
+    act.event.tag = tag;
+    rc = tag_store_pause(c->db, &act.event, until_at, v->for_ms, v->reason, err);
+    act_done(&act);
     if (rc < 0)
         return rc;
     put_end(&end, v, until_at);

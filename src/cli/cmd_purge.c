@@ -1,6 +1,8 @@
 /*
  * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
  */
+#include "cli/act.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/verbs.h"
@@ -19,14 +21,23 @@ struct purge_values {
 
 struct purge {
     struct progress progress;
-    uint64_t deleted; /* by the steps before */
+    struct act act;
+    uint64_t deleted;  /* by the steps before */
+    int64_t before_at; /* when tasks of the present status must have finished */
     struct rows_faults faults;
 };
 
-static void show_progress(const struct task_changed *so_far, void *arg)
+static bool is_old(const struct task *t, void *arg)
+{
+    const struct purge *p = arg;
+    return t->finish_at < p->before_at; /* one without a time, of an application, is */
+}
+
+static bool step_done(const struct task_changed *so_far, void *arg)
 {
     struct purge *p = arg;
     progress_show(&p->progress, p->deleted + so_far->changed, -1);
+    return !interrupt_asked();
 }
 
 /* How old a task of this status may get; 0: any age. */
@@ -40,12 +51,9 @@ static int64_t retention_of(const struct conf_retention *r, int status)
 static int purge_status(struct cmd_context *c, const struct purge_values *v, int status,
                         struct purge *p, struct err *err)
 {
-    struct task_filter f = {.tag_glob = v->tag,
-                            .statuses = TASK_BIT(status),
-                            .due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE,
-                            .sort = SORT_EXPECTED};
+    struct task_filter f = {.tag_glob = v->tag, .statuses = TASK_BIT(status)};
+    const struct targets_steps steps = {&p->act.event, step_done, p};
+    struct targets old = {0};
     struct task_changed changed = {0};
     int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms
                                            : retention_of(&c->conf->retention, status),
@@ -53,10 +61,13 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
     if (v->older_than_ms < 0 && age_ms == 0)
         return 0;
     int rc = cmd_now(c, &now_at, err);
+    p->before_at = now_at - age_ms;
     if (rc == 0)
-        rc = task_delete(c->db, &f, now_at - age_ms, v->dry_run, show_progress, p, &changed,
-                         &p->faults, err);
-    p->deleted += v->dry_run ? changed.matched : changed.changed;
+        rc = targets_list(c->db, &f, TASK_FINISHED, is_old, p, &old, err);
+    if (rc == 0 && !v->dry_run)
+        rc = task_delete(c->db, &old, &steps, &changed, &p->faults, err);
+    p->deleted += v->dry_run ? old.count : changed.changed;
+    targets_done(&old);
     return rc;
 }
 
@@ -69,12 +80,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (statuses & TASK_LIVE)
         return err_set(err, ERR_USAGE,
                        "--status: only done, failed or cancelled tasks can be purged");
+    act_init(&p.act, c, NULL, 0);
     progress_init(&p.progress, c->quiet, "deleted");
-    for (int s = 0; rc == 0 && s < TASK_STATUS_COUNT; s++) {
+    if (!v->dry_run)
+        interrupt_catch();
+    for (int s = 0; rc == 0 && !interrupt_asked() && s < TASK_STATUS_COUNT; s++) {
         if (statuses & TASK_BIT(s))
             rc = purge_status(c, v, s, &p, err);
     }
+    if (rc == 0 && interrupt_asked())
+        rc = err_set(err, ERR_TRANSIENT, "interrupted");
     progress_clear(&p.progress);
+    act_done(&p.act);
     if (p.faults.count)
         cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s",
                      p.faults.count, p.faults.items[0].id, p.faults.items[0].err.text);

@@ -29,6 +29,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due D from now", NULL, 0},
     {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", "due at TIME", NULL, 0},
+    CHANGE_OVER(struct reschedule_values, change.),
     CHANGE_OPTIONS(struct reschedule_values, change.),
 };
 
@@ -36,7 +37,8 @@ const struct cmd cmd_reschedule = {
     .name = "reschedule",
     .group = "tasks",
     .summary = "change the time of pending tasks",
-    .usage = "ID... {--in D | --at TIME}\n[FILTER]... {--in D | --at TIME} [--dry-run] [-y]",
+    .usage =
+        "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",
     .details = CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct reschedule_values),

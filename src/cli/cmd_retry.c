@@ -29,6 +29,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D; default: at once", NULL, 0},
     {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", "due at TIME", NULL, 0},
+    CHANGE_OVER(struct retry_values, change.),
     CHANGE_OPTIONS(struct retry_values, change.),
 };
 
@@ -36,7 +37,8 @@ const struct cmd cmd_retry = {
     .name = "retry",
     .group = "tasks",
     .summary = "run failed, cancelled or done tasks again, from attempt 1",
-    .usage = "ID... [--in D | --at TIME]\n[FILTER]... [--in D | --at TIME] [--dry-run] [-y]",
+    .usage =
+        "ID... [--in D | --at TIME] [--over D]\n[FILTER]... [--in D | --at TIME] [--over D] [--dry-run] [-y]",
     .details = "A filter without --status selects failed tasks only.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct retry_values),

@@ -13,13 +13,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return change_run(c, values, &request, err);
 }
 
-static const struct cmd_option options[] = {CHANGE_OPTIONS(struct change_values, )};
+static const struct cmd_option options[] = {
+    CHANGE_OVER(struct change_values, ),
+    CHANGE_OPTIONS(struct change_values, ),
+};
 
 const struct cmd cmd_run_now = {
     .name = "run-now",
     .group = "tasks",
     .summary = "make pending tasks due at once",
-    .usage = "ID...\n[FILTER]... [--dry-run] [-y]",
+    .usage = "ID... [--over D]\n[FILTER]... [--over D] [--dry-run] [-y]",
     .details = "To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct change_values),

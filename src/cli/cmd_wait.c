@@ -73,12 +73,7 @@ static int each_task(const struct task *t, void *arg)
 /* One look at all that are not finished. If it fails, the tasks that it did not reach stay. */
 static int look(struct waiting *w, struct err *err)
 {
-    struct task_filter f = {.ids = w->ids,
-                            .id_count = w->count,
-                            .due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE,
-                            .sort = SORT_ID};
+    struct task_filter f = {.ids = w->ids, .id_count = w->count, .sort = SORT_ID};
     w->next = w->kept = 0;
     int rc = task_list(w->c->db, &f, false, each_task, w, err);
     if (rc == 0)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
+#include "base/when.h"
 #include "base/when_parse.h"
 #include "cli/verbs.h"
 
@@ -332,4 +333,65 @@ int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
     c->operands = argv + at + optind;
     c->operand_count = argc - at - optind;
     return c->help || c->version ? 0 : check_operands(c, err);
+}
+
+/* ---- what was given ---- */
+
+static void put_statuses(struct buf *b, unsigned mask)
+{
+    const char *separator = "";
+    for (int s = 0; s <= TASK_STATUS_UNKNOWN; s++) {
+        if (!(mask & TASK_BIT(s)))
+            continue;
+        buf_printf(b, "%s%s", separator, task_status_name(s));
+        separator = ",";
+    }
+}
+
+/* Nothing if the option was not given. */
+static void put_given(struct buf *b, const struct cmd_option *o, const void *values)
+{
+    const void *field = (const char *)values + o->offset;
+    const struct cmd_when *when = field;
+    char text[WHEN_TEXT_SIZE];
+    switch (o->type) {
+    case CMD_FLAG:
+        break;
+    case CMD_TEXT:
+        if (*(const char *const *)field)
+            text_shell_word(b, *(const char *const *)field);
+        break;
+    case CMD_COUNT:
+        if (*(const int64_t *)field >= 0)
+            buf_u64(b, *(const uint64_t *)field);
+        break;
+    case CMD_DURATION:
+        if (*(const int64_t *)field >= 0)
+            buf_str(b, when_format_duration(text, *(const int64_t *)field));
+        break;
+    case CMD_CHOICE:
+        if (*(const int *)field >= 0)
+            buf_str(b, o->choices[*(const int *)field]);
+        break;
+    case CMD_STATUSES:
+        put_statuses(b, *(const unsigned *)field);
+        break;
+    case CMD_INSTANT:
+    case CMD_SINCE: /* two options may be names of one field */
+        if (when->text && strcmp(when->option, o->name) == 0)
+            text_shell_word(b, when->text);
+        break;
+    }
+}
+
+void option_put_given(struct buf *b, const struct cmd_context *c)
+{
+    struct buf value = BUF_INIT;
+    for (size_t i = 0; i < c->cmd->option_count; i++) {
+        buf_reset(&value);
+        put_given(&value, &c->cmd->options[i], c->values);
+        if (value.len > 0)
+            buf_printf(b, " --%s %s", c->cmd->options[i].name, value.data);
+    }
+    buf_done(&value);
 }

@@ -5,7 +5,17 @@
 
 bool select_given(const struct select_values *v)
 {
-    return v->tag || v->key || v->due_before.text || v->due_after.text || v->since.text;
+    bool any = v->tag || v->key || v->error || v->host || v->body;
+    for (int t = 0; t < TASK_FILTER_TIMES; t++)
+        any = any || v->since[t].text || v->before[t].text;
+    return any;
+}
+
+static int bound(struct cmd_context *c, const struct cmd_when *when, struct task_filter_bound *ret,
+                 struct err *err)
+{
+    ret->set = !!when->text;
+    return cmd_resolve(c, when, &ret->at, err);
 }
 
 int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default,
@@ -14,16 +24,17 @@ int select_filter(struct cmd_context *c, const struct select_values *v, unsigned
     struct task_filter f = {
         .tag_glob = v->tag,
         .key = v->key,
+        .error_glob = v->error,
+        .host_glob = v->host,
+        .body = v->body,
         .statuses = v->statuses ? v->statuses : by_default,
-        .due_before_at = TASK_TIME_NONE,
-        .due_after_at = TASK_TIME_NONE,
-        .since_at = TASK_TIME_NONE,
     };
-    int rc = cmd_resolve(c, &v->due_before, &f.due_before_at, err);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->due_after, &f.due_after_at, err);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->since, &f.since_at, err);
+    int rc = 0;
+    for (int t = 0; rc == 0 && t < TASK_FILTER_TIMES; t++) {
+        rc = bound(c, &v->since[t], &f.since[t], err);
+        if (rc == 0)
+            rc = bound(c, &v->before[t], &f.before[t], err);
+    }
     if (rc == 0)
         *ret = f;
     return rc;

@@ -84,6 +84,7 @@ const struct conf_key conf_keys[] = {
     AGE(retention, counters, "30d", "what dqd counts by minute and tag is deleted after this; never: kept"),
     SPAN(retention, interval, "1m", 100, DAY, true, "pause between sweeps"),
 
+    TEXT(dq, name, "", 0, "name of this installation, such as prod, for questions before large changes"),
     WORD(dq, output, "table", output_names, "format of listings: table, json, ndjson, tsv or id"),
     WORD(dq, time_zone, "local", zone_names, "zone of times in tables: local or utc"),
 };

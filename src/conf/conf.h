@@ -68,6 +68,7 @@ struct conf_retention { /* 0: kept for ever */
 };
 
 struct conf_dq {
+    char *name;      /* of this installation, for prompts; empty: none */
     char *output;    /* default of -o: table, json, ndjson, tsv, id */
     char *time_zone; /* "local" or "utc": how tables show times */
 };

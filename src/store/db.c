@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define USUAL_PORT ":3306"
+
 #define STAMP_DIGITS 17
 
 struct db_rows {
@@ -75,6 +77,16 @@ const char *db_client(void)
 const char *db_server(const struct db *db)
 {
     return db->my ? db->server : "not connected";
+}
+
+const char *db_host(struct db *db)
+{
+    const size_t usual = strlen(USUAL_PORT), len = strlen(db->at);
+
+    snprintf(db->host, sizeof db->host, "%s", *db->at == '/' ? "localhost" : db->at);
+    if (len > usual && !strcmp(db->at + len - usual, USUAL_PORT))
+        db->host[len - usual] = '\0';
+    return db->host;
 }
 
 bool db_is_mariadb(const struct db *db)

@@ -30,6 +30,9 @@ void db_close(struct db *db);
 bool db_connected(const struct db *db);
 /* "MariaDB 10.11.19 at db1:3306" or "not connected", for messages. */
 const char *db_server(const struct db *db);
+/* The host of the connection, "db1" or, over a socket, "localhost"; a port only if it is not the
+ * usual one. Valid until the next connection. */
+const char *db_host(struct db *db);
 const char *db_client(void); /* name and version of the client library */
 
 /* Of the server connected to last. */

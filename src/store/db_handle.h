@@ -30,6 +30,7 @@ struct db {
     bool mariadb;
     unsigned version;               /* 101119: 10.11.19 */
     char at[DB_HANDLE_AT_SIZE];     /* "db1:3306", for messages */
+    char host[DB_HANDLE_AT_SIZE];   /* of `at`, for db_host */
     char server[256];               /* "MariaDB 10.11.19 at db1:3306" */
     uint64_t insert_id, duplicates; /* of the last statement without a result set */
     /* steady clock: when the connection was made, and when the last statement was sent */

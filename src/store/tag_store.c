@@ -379,34 +379,53 @@ void tag_store_free(struct tag_info *t, size_t count)
 
 /* ---- pausing */
 
-int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms,
-                    const char *by, const char *reason, struct err *err)
+/* The statement and its event, in one transaction. */
+static int change_tag(struct db *db, const struct buf *sql, struct event_act *act,
+                      uint64_t *ret_rows, struct err *err)
+{
+    int rc = db_begin(db, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_exec(db, sql, ret_rows, err);
+    if (rc == 0 && *ret_rows)
+        rc = event_store_add(db, act, 0, err);
+    if (rc == 0)
+        rc = db_commit(db, err);
+    if (rc < 0)
+        db_rollback(db);
+    return rc;
+}
+
+int tag_store_pause(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
+                    const char *reason, struct err *err)
 {
     struct buf sql = BUF_INIT;
+    uint64_t rows;
 
     buf_str(
         &sql,
         "INSERT INTO dq_tag (tag, paused_until, paused_by, pause_reason, update_time) VALUES (");
-    db_put_text(&sql, tag);
+    db_put_text(&sql, act->tag);
     buf_chr(&sql, ',');
     if (until_at == TASK_TIME_NONE)
         sql_put_from_now(&sql, for_ms);
     else
         db_put_time(&sql, until_at > PAUSED_FOR_EVER_AT ? PAUSED_FOR_EVER_AT : until_at);
     buf_chr(&sql, ',');
-    db_put_text(&sql, by);
+    db_put_text(&sql, act->actor);
     buf_chr(&sql, ',');
     db_put_text(&sql, reason);
     buf_str(
         &sql,
         ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
         " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
-    int rc = db_exec(db, &sql, NULL, err);
+    int rc = change_tag(db, &sql, act, &rows, err);
     buf_done(&sql);
     return rc < 0 ? rc : 1;
 }
 
-int tag_store_resume(struct db *db, const char *tag, struct err *err)
+int tag_store_resume(struct db *db, struct event_act *act, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
@@ -415,9 +434,9 @@ int tag_store_resume(struct db *db, const char *tag, struct err *err)
         &sql,
         "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
         "WHERE tag = ");
-    db_put_text(&sql, tag);
+    db_put_text(&sql, act->tag);
     buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
-    int rc = db_exec(db, &sql, &rows, err);
+    int rc = change_tag(db, &sql, act, &rows, err);
     buf_done(&sql);
     return rc < 0 ? rc : rows > 0;
 }

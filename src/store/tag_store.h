@@ -6,6 +6,7 @@
 
 #include "base/task.h"
 #include "store/db.h"
+#include "store/event_store.h"
 
 #define TAG_COUNT_CAP 10000 /* counting stops here, unless `exact` */
 
@@ -35,13 +36,12 @@ void tag_store_free(struct tag_info *t, size_t count);
 int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Pauses a tag until an instant (INT64_MAX: until resumed; TASK_TIME_NONE: for for_ms from now).
- * Running handlers are not affected. Always 1 on success. */
-int tag_store_pause(struct db *db, const char *tag, int64_t until_at, int64_t for_ms,
-                    const char *by, const char *reason, struct err *err)
-    __attribute__((warn_unused_result));
-/* Ends a pause. 1: the tag was paused, 0: it was not. */
-int tag_store_resume(struct db *db, const char *tag, struct err *err)
+/* Pauses the tag of an act, which is recorded, until an instant (INT64_MAX: until resumed;
+ * TASK_TIME_NONE: for for_ms from now). Running handlers are not affected. Always 1 on success. */
+int tag_store_pause(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
+                    const char *reason, struct err *err) __attribute__((warn_unused_result));
+/* Ends a pause. 1: the tag was paused, 0: it was not, and nothing is recorded. */
+int tag_store_resume(struct db *db, struct event_act *act, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -7,11 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct listing {
+    struct targets *x;
+    bool (*wanted)(const struct task *t, void *arg);
+    void *arg;
+};
+
 static int add_target(const struct task *t, void *arg)
 {
-    struct targets *x = arg;
+    const struct listing *l = arg;
+    struct targets *x = l->x;
 
-    if (x->finished_before_at != TASK_TIME_NONE && t->finish_at >= x->finished_before_at)
+    if (l->wanted && !l->wanted(t, l->arg))
         return 0;
     if (x->count == x->cap) {
         x->cap = x->cap ? 2 * x->cap : 64;
@@ -29,13 +36,15 @@ void targets_done(struct targets *x)
     free(x->running);
 }
 
-int targets_list(struct db *db, const struct task_filter *f, unsigned allowed, struct targets *x,
+int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
+                 bool (*wanted)(const struct task *t, void *arg), void *arg, struct targets *x,
                  struct err *err)
 {
     struct task_filter allowing = *f;
+    struct listing l = {x, wanted, arg};
 
     allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
-    return allowing.statuses ? task_list(db, &allowing, false, add_target, x, err) : 0;
+    return allowing.statuses ? task_list(db, &allowing, false, add_target, &l, err) : 0;
 }
 
 int targets_unsure(size_t n, struct err *err)

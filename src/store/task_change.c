@@ -1,9 +1,9 @@
 /*
  * task_change.c - cancelling, retrying and rescheduling tasks, in steps of ROWS_STEP.
  *
- * Invariant: a row is changed only while it is at the version that was listed. If a running task is
- * cancelled, its attempt is recorded in the same transaction. A row that cannot be changed does not
- * keep others from it (rows.h).
+ * Invariant: a row is changed only while it is at the version that was listed. A step is one
+ * transaction, in which the attempts of cancelled running tasks, and the event, are recorded, too.
+ * A row that cannot be changed does not keep others from it (rows.h).
  */
 #include "store/task_change.h"
 #include "store/attempt_store.h"
@@ -11,24 +11,76 @@
 #include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/sql.h"
+#include "store/task_get.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+/* Tasks that one statement changes. */
+struct part {
+    struct claim_ref refs[ROWS_STEP];
+    unsigned char running[ROWS_STEP];
+    size_t place[ROWS_STEP]; /* among all targets */
+    size_t count;
+};
 
 /* The effect of a step. */
 struct step {
     uint64_t rows, running; /* changed; of these, running before */
 };
 
-static int change_rows(struct db *db, const struct task_change *change,
-                       const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+struct changing {
+    struct db *db;
+    const struct task_change *change;
+    struct event_act *act;
+    const struct targets *x;
+    size_t from; /* the first target of this step */
+    struct step sum;
+};
+
+static int by_id(const void *a, const void *b)
 {
+    const struct claim_ref *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Each task's own time, found by its id; `version` holds its place meanwhile. */
+static void put_spread(struct buf *sql, const struct changing *w, const struct part *p)
+{
+    struct claim_ref sorted[ROWS_STEP];
+    const struct task_change *c = w->change;
+
+    for (size_t i = 0; i < p->count; i++)
+        sorted[i] = (struct claim_ref){p->refs[i].id, p->place[i]};
+    qsort(sorted, p->count, sizeof *sorted, by_id);
+    buf_str(sql, "ELT(INTERVAL(id");
+    for (size_t i = 0; i < p->count; i++) {
+        buf_chr(sql, ',');
+        buf_u64(sql, sorted[i].id);
+    }
+    buf_chr(sql, ')');
+    for (size_t i = 0; i < p->count; i++) {
+        buf_chr(sql, ',');
+        db_put_time(sql, c->expected_at +
+                             c->over_ms * (int64_t)sorted[i].version / (int64_t)w->x->count);
+    }
+    buf_chr(sql, ')');
+}
+
+static int change_rows(const struct changing *w, const struct part *p, uint64_t *ret_rows,
+                       struct err *err)
+{
+    const struct task_change *change = w->change;
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", change->event, NULL);
     if (task_transition(change->event)->due == DUE_GIVEN) {
         buf_str(&sql, ", expected_time = ");
-        if (change->expected_at == TASK_TIME_NONE)
+        if (change->over_ms)
+            put_spread(&sql, w, p);
+        else if (change->expected_at == TASK_TIME_NONE)
             sql_put_from_now(&sql, change->delay_ms);
         else
             db_put_time(&sql, change->expected_at);
@@ -36,49 +88,66 @@ static int change_rows(struct db *db, const struct task_change *change,
     buf_str(&sql, " WHERE ");
     sql_put_from(&sql, "", change->event);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", refs, n);
-    int rc = db_exec(db, &sql, ret_rows, err);
+    claim_ref_put(&sql, "", p->refs, p->count);
+    int rc = db_exec(w->db, &sql, ret_rows, err);
     buf_done(&sql);
     return rc;
 }
 
-/* Some of them are running: locks those, and records the attempts that end here. */
-static int change_running(struct db *db, const struct task_change *change, const struct targets *x,
-                          bool drop_stale, struct step *ret, struct err *err)
+/* Locks those of refs that are running, and records the attempts that end here. */
+static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, bool drop_stale,
+                        uint64_t *ret_running, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref refs[ROWS_STEP];
-    size_t count = 0, locked = 0;
+    size_t locked = 0;
 
-    for (size_t i = 0; i < x->count; i++)
-        if (x->running[i])
-            refs[count++] = x->refs[i];
-    int rc = db_begin(db, err);
-    if (rc < 0)
-        return rc;
+    if (count == 0)
+        return 0;
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS), TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
     buf_str(&sql, " FOR UPDATE");
-    rc = claim_ref_read(db, &sql, refs, count, &locked, err);
+    int rc = claim_ref_read(db, &sql, refs, count, &locked, err);
     if (rc == 0 && locked && drop_stale)
         rc = attempt_store_drop_stale(db, refs, locked, err);
     if (rc == 0 && locked)
         rc = attempt_store_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
-    if (rc == 0)
-        rc = change_rows(db, change, x->refs, x->count, &ret->rows, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    else
-        ret->running = locked;
     buf_done(&sql);
+    *ret_running = locked;
+    return rc;
+}
+
+static int change_together(const struct changing *w, const struct part *p, bool drop_stale,
+                           struct step *ret, struct err *err)
+{
+    struct claim_ref running[ROWS_STEP];
+    struct step step = {0, 0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        if (p->running[i])
+            running[count++] = p->refs[i];
+    int rc = db_begin(w->db, err);
+    if (rc < 0)
+        return rc;
+    rc = end_attempts(w->db, running, count, drop_stale, &step.running, err);
+    if (rc == 0)
+        rc = change_rows(w, p, &step.rows, err);
+    if (rc == 0 && step.rows)
+        rc = event_store_add(w->db, w->act, step.rows, err);
+    if (rc == 0)
+        rc = db_commit(w->db, err);
+    if (rc < 0)
+        db_rollback(w->db);
+    else
+        *ret = step;
+    if (rc == ERR_DUPLICATE && count && !drop_stale)
+        return change_together(w, p, true, ret, err);
     return rc;
 }
 
 /* After a lost answer: counts those that are in the state in which the change leaves them. */
-static int count_changed(struct db *db, enum task_event event, const struct targets *x,
+static int count_changed(struct db *db, enum task_event event, const struct part *x,
                          struct step *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -102,27 +171,6 @@ static int count_changed(struct db *db, enum task_event event, const struct targ
     return rc;
 }
 
-static int change_once(struct db *db, const struct task_change *change, const struct targets *x,
-                       struct step *ret, struct err *err)
-{
-    bool running = false;
-
-    for (size_t i = 0; i < x->count; i++)
-        running |= x->running[i];
-    if (!running)
-        return change_rows(db, change, x->refs, x->count, &ret->rows, err);
-    int rc = change_running(db, change, x, false, ret, err);
-    return rc == ERR_DUPLICATE ? change_running(db, change, x, true, ret, err) : rc;
-}
-
-struct changing {
-    struct db *db;
-    const struct task_change *change;
-    const struct targets *x;
-    size_t from;
-    struct step sum;
-};
-
 static uint64_t changing_id(const void *arg, size_t i)
 {
     const struct changing *w = arg;
@@ -132,19 +180,18 @@ static uint64_t changing_id(const void *arg, size_t i)
 static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct changing *w = arg;
-    struct claim_ref refs[ROWS_STEP];
-    unsigned char running[ROWS_STEP];
-    struct targets part = {.refs = refs, .running = running, .count = n};
+    struct part part = {.count = n};
     struct step step = {0, 0};
     bool lost = false;
     int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
-        refs[i] = w->x->refs[w->from + at[i]];
-        running[i] = w->x->running[w->from + at[i]];
+        part.place[i] = w->from + at[i];
+        part.refs[i] = w->x->refs[part.place[i]];
+        part.running[i] = w->x->running[part.place[i]];
     }
     for (int tries = 0; tries < TARGETS_TRIES; tries++) {
-        rc = change_once(w->db, w->change, &part, &step, err);
+        rc = change_together(w, &part, false, &step, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
@@ -175,29 +222,29 @@ static bool has_duplicates(const struct rows_faults *f, size_t from, struct err 
     return any;
 }
 
-int task_change(struct db *db, const struct task_filter *f, const struct task_change *change,
-                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
+int task_change(struct db *db, const struct targets *x, const struct task_change *change,
+                const struct targets_steps *steps, struct task_changed *ret,
+                struct rows_faults *faults, struct err *err)
 {
-    struct targets x = {.finished_before_at = TASK_TIME_NONE};
-    struct task_changed so_far = {0};
+    struct task_changed so_far = {.matched = x->count};
+    struct task_change timed = *change;
     size_t n, before = faults->count;
+    bool go_on = true;
+    int rc = 0;
 
-    int rc = targets_list(db, f, task_transition(change->event)->from, &x, err);
-    so_far.matched = x.count;
-    for (size_t i = 0; dry_run && i < x.count; i++)
-        so_far.changed++, so_far.running += x.running[i];
-    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
-        struct changing w = {db, change, &x, from, {0, 0}};
-        n = x.count - from < ROWS_STEP ? x.count - from : ROWS_STEP;
+    if (timed.over_ms && timed.expected_at == TASK_TIME_NONE) {
+        rc = task_get_now(db, &timed.expected_at, err);
+        timed.expected_at += timed.delay_ms;
+    }
+    for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
+        struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
+        n = MIN(x->count - from, ROWS_STEP);
         rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some}, false, faults, err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;
         so_far.lost += n - w.sum.rows;
-        if (rc == 0 && progress)
-            progress(&so_far, arg);
+        go_on = rc < 0 || !steps->go_on || steps->go_on(&so_far, steps->arg);
     }
-    targets_done(&x);
     if (rc == 0 || so_far.changed)
         *ret = so_far;
     return rc == 0 && has_duplicates(faults, before, err) && !so_far.changed ? ERR_DUPLICATE : rc;

@@ -19,17 +19,17 @@ struct task_change {
     /* TASK_RETRY, TASK_RESCHEDULE: the new time; TASK_TIME_NONE: the database's now + delay_ms */
     int64_t expected_at;
     int64_t delay_ms;
+    int64_t
+        over_ms; /* the new times are spread evenly over this long, in the order of the targets */
 };
-/* Changes all tasks that match f, in steps of ROWS_STEP, each row by (id, version). dry_run: only
- * counts. progress, unless NULL, is called after each step.
+/* Changes the tasks of x that are still at their versions, in steps of ROWS_STEP.
  *
  * Tasks that could not be changed are added to *faults: their row is locked by another session
  * (ERR_LOCKED), a live task has their tag and key (ERR_DUPLICATE, also returned if nothing was
  * changed), or the server refused. On any other error *ret is set if earlier steps changed
  * something. ERR_LOST: it is not known whether the last step was done; repeating it is safe. */
-int task_change(struct db *db, const struct task_filter *f, const struct task_change *change,
-                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
-    __attribute__((warn_unused_result));
+int task_change(struct db *db, const struct targets *x, const struct task_change *change,
+                const struct targets_steps *steps, struct task_changed *ret,
+                struct rows_faults *faults, struct err *err) __attribute__((warn_unused_result));
 
 #endif

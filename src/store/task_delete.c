@@ -9,8 +9,10 @@
 #include "store/db_latest.h"
 #include "store/sql.h"
 
+#include <sys/param.h>
+
 static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
-                       size_t *ret_deleted, struct err *err)
+                       struct event_act *act, size_t *ret_deleted, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
@@ -33,6 +35,8 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
         claim_ref_put_ids(&sql, "a.task_", refs, count);
         rc = db_exec(db, &sql, NULL, err);
     }
+    if (rc == 0 && rows)
+        rc = event_store_add(db, act, rows, err);
     if (rc == 0)
         rc = db_commit(db, err);
     if (rc < 0)
@@ -46,6 +50,7 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
 struct deleting {
     struct db *db;
     const struct claim_ref *refs;
+    struct event_act *act;
     int tries;
     size_t deleted;
     bool lost; /* the answer to a try was lost */
@@ -69,7 +74,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
     for (size_t i = 0; i < n; i++)
         refs[i] = w->refs[at[i]];
     for (int tries = 0; tries < w->tries; tries++) {
-        rc = delete_rows(w->db, refs, n, &deleted, err);
+        rc = delete_rows(w->db, refs, n, w->act, &deleted, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
@@ -94,7 +99,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
 int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
                      struct rows_faults *faults, struct err *err)
 {
-    struct deleting w = {db, refs, 1, 0, false};
+    struct deleting w = {db, refs, NULL, 1, 0, false};
 
     int rc =
         rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
@@ -103,38 +108,32 @@ int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, 
     return rc;
 }
 
-static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, size_t *ret_deleted,
-                       struct rows_faults *faults, struct err *err)
+static int delete_step(struct db *db, const struct claim_ref *refs, size_t n, struct event_act *act,
+                       size_t *ret_deleted, struct rows_faults *faults, struct err *err)
 {
-    struct deleting w = {db, refs, TARGETS_TRIES, 0, false};
+    struct deleting w = {db, refs, act, TARGETS_TRIES, 0, false};
 
     int rc = rows_run(db, &(struct rows_work){n, &w, deleting_id, delete_some}, false, faults, err);
     *ret_deleted = w.deleted;
     return rc < 0 && w.lost ? targets_unsure(n, err) : rc;
 }
 
-int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,
-                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
+int task_delete(struct db *db, const struct targets *x, const struct targets_steps *steps,
+                struct task_changed *ret, struct rows_faults *faults, struct err *err)
 {
-    struct targets x = {.finished_before_at = finished_before_at};
-    struct task_changed so_far = {0};
+    struct task_changed so_far = {.matched = x->count};
     size_t n, deleted;
+    bool go_on = true;
+    int rc = 0;
 
-    int rc = targets_list(db, f, TASK_FINISHED, &x, err);
-    so_far.matched = x.count;
-    if (dry_run)
-        so_far.changed = x.count;
-    for (size_t from = 0; rc == 0 && !dry_run && from < x.count; from += n) {
-        n = x.count - from < ROWS_STEP ? x.count - from : ROWS_STEP;
+    for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
+        n = MIN(x->count - from, ROWS_STEP);
         deleted = 0;
-        rc = delete_step(db, x.refs + from, n, &deleted, faults, err);
+        rc = delete_step(db, x->refs + from, n, steps->act, &deleted, faults, err);
         so_far.changed += deleted;
         so_far.lost += n - deleted;
-        if (rc == 0 && progress)
-            progress(&so_far, arg);
+        go_on = rc < 0 || !steps->go_on || steps->go_on(&so_far, steps->arg);
     }
-    targets_done(&x);
     if (rc == 0 || so_far.changed)
         *ret = so_far;
     return rc;

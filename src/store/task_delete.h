@@ -11,11 +11,10 @@
 #include "store/targets.h"
 #include "store/task_list.h"
 
-/* Deletes the finished tasks that match f and finished before finished_before_at (TASK_TIME_NONE:
- * at any time), with their attempts. dry_run, progress, *ret, *faults: as task_change. */
-int task_delete(struct db *db, const struct task_filter *f, int64_t finished_before_at,
-                bool dry_run, void (*progress)(const struct task_changed *so_far, void *arg),
-                void *arg, struct task_changed *ret, struct rows_faults *faults, struct err *err)
+/* Deletes the tasks of x that are still finished and at their versions, with their attempts. steps,
+ * *ret, *faults: as task_change. */
+int task_delete(struct db *db, const struct targets *x, const struct targets_steps *steps,
+                struct task_changed *ret, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Deletes those of refs (at most ROWS_STEP) that are finished and still at that version, with their

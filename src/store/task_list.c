@@ -127,18 +127,6 @@ static void cursor_push(struct cursor *c, struct key key)
     c->begun = true;
 }
 
-static void put_due_range(struct buf *sql, const struct task_filter *f)
-{
-    if (f->due_after_at != TASK_TIME_NONE) {
-        buf_str(sql, " AND expected_time >= ");
-        db_put_time(sql, f->due_after_at);
-    }
-    if (f->due_before_at != TASK_TIME_NONE) {
-        buf_str(sql, " AND expected_time < ");
-        db_put_time(sql, f->due_before_at);
-    }
-}
-
 /* With a placeholder of printf. */
 #define KEY_COLUMNS(X) X(KEY_CURSOR, "%zu") X(KEY_ID, "id") X(KEY_EXPECTED, "expected_time")
 enum { KEY_COLUMNS(COLUMNS_NAME) KEY_COUNT };
@@ -157,7 +145,7 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
     } else {
         buf_str(sql, "1");
     }
-    put_due_range(sql, l->f);
+    task_filter_put_time(sql, l->f, TASK_FILTER_DUE);
     if (c->begun && !id_order) {
         buf_str(sql, desc ? " AND expected_time <= " : " AND expected_time >= ");
         db_put_stamp(sql, c->last.expected);
@@ -214,35 +202,6 @@ static int fill(struct list *l, size_t from, size_t to, struct err *err)
 
 /* ---- which cursors a filter needs */
 
-static bool has_wildcard(const char *glob)
-{
-    return strpbrk(glob, "*?");
-}
-
-/* Appends the conditions that the ranges of the cursors do not already imply. */
-static void put_filter(struct buf *sql, const struct list *l)
-{
-    const struct task_filter *f = l->f;
-
-    if (l->statuses != TASK_ANY) {
-        buf_str(sql, " AND ");
-        sql_put_statuses(sql, "", l->statuses);
-    }
-    if (f->tag_glob && !has_wildcard(f->tag_glob)) {
-        buf_str(sql, " AND tag = ");
-        db_put_text(sql, f->tag_glob);
-    }
-    if (f->key) {
-        buf_str(sql, " AND task_key = ");
-        db_put_text(sql, f->key);
-    }
-    put_due_range(sql, f);
-    if (f->since_at != TASK_TIME_NONE) {
-        buf_str(sql, " AND create_time >= ");
-        db_put_time(sql, f->since_at);
-    }
-}
-
 #define MATCH_COLUMNS(X) X(MATCH_ID, "id") X(MATCH_EXPECTED, "expected_time") X(MATCH_TAG, "tag")
 enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
 
@@ -264,9 +223,46 @@ static int load_where(struct list *l, const struct buf *where, struct err *err)
 
     buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(MATCH_COLUMNS));
     buf_add(&sql, where->data, where->len);
-    put_filter(&sql, l);
+    task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each_streamed(l->db, &sql, MATCH_COUNT, take_match, l, err);
     buf_done(&sql);
+    return rc;
+}
+
+/* Raises *floor so far that about search->most tasks are left. */
+static int raise_floor(struct list *l, uint64_t *floor, struct err *err)
+{
+    struct task_filter_search *search = l->f->search;
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
+               " ORDER BY id DESC LIMIT %zu, 1",
+               *floor, search->most);
+    int rc = db_first(l->db, &sql, COLUMNS_ONE, sql_take_u64, floor, err);
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    search->partial = rc == 1;
+    *floor += search->partial;
+    return 0;
+}
+
+/* Tasks with ids from about the first one that was created since then. */
+static int load_since(struct list *l, struct err *err)
+{
+    const struct task_filter *f = l->f;
+    struct buf where = BUF_INIT;
+    uint64_t floor;
+
+    int rc = task_floor_id(l->db, f->since[TASK_FILTER_CREATED].at - SINCE_SLACK_MS, &floor, err);
+    if (rc == 0 && f->search)
+        rc = raise_floor(l, &floor, err);
+    if (rc == 0) {
+        buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
+        rc = load_where(l, &where, err);
+    }
+    buf_done(&where);
     return rc;
 }
 
@@ -276,7 +272,6 @@ static int load(struct list *l, struct err *err)
     const struct task_filter *f = l->f;
     struct cursor *c = cursor_add(l, 0, NULL);
     struct buf where = BUF_INIT;
-    uint64_t floor;
     int rc = 0;
 
     c->end = true;
@@ -287,14 +282,10 @@ static int load(struct list *l, struct err *err)
         rc = load_where(l, &where, err);
     }
     if (!f->ids && f->key) {
-        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* put_filter adds the key */
+        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* task_filter_put adds the key */
         rc = load_where(l, &where, err);
     } else if (!f->ids) {
-        rc = task_floor_id(l->db, f->since_at - SINCE_SLACK_MS, &floor, err);
-        if (rc == 0) {
-            buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
-            rc = load_where(l, &where, err);
-        }
+        rc = load_since(l, err);
     }
     buf_done(&where);
     if (c->count)
@@ -323,7 +314,7 @@ static int add_ranges(struct list *l, struct err *err)
     const char *glob = l->f->tag_glob;
     struct buf sql = BUF_INIT;
 
-    const bool one = glob && !has_wildcard(glob);
+    const bool one = glob && !task_filter_has_wildcard(glob);
     for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
         if (l->statuses & TASK_BIT(s))
             cursor_add(l, s, glob);
@@ -345,9 +336,12 @@ static size_t page_size(const struct list *l, bool ranges)
     const struct task_filter *f = l->f;
     size_t page = PAGES_KEYS / (l->count ? l->count : 1);
 
+    bool all_match = !task_filter_needs_row(f);
+
     if (ranges && by_id(f))
-        return f->limit;
-    if (f->limit && f->limit < PAGE_MAX && 2 * f->limit / (l->count ? l->count : 1) < page)
+        return all_match ? f->limit : 0;
+    if (all_match && f->limit && f->limit < PAGE_MAX &&
+        2 * f->limit / (l->count ? l->count : 1) < page)
         page = ranges ? 2 * f->limit / (l->count ? l->count : 1) : f->limit;
     return page < PAGE_MIN ? PAGE_MIN : page > PAGE_MAX ? PAGE_MAX : page;
 }
@@ -358,11 +352,11 @@ static int list_open(struct list *l, struct err *err)
     const struct task_filter *f = l->f;
     int rc = 0;
 
-    if (f->ids || f->key || f->since_at != TASK_TIME_NONE) {
+    if (f->ids || f->key || f->since[TASK_FILTER_CREATED].set) {
         rc = load(l, err);
     } else {
         bool walk = by_id(f) && l->statuses == TASK_ANY && !f->tag_glob &&
-                    f->due_after_at == TASK_TIME_NONE && f->due_before_at == TASK_TIME_NONE;
+                    !f->since[TASK_FILTER_DUE].set && !f->before[TASK_FILTER_DUE].set;
         if (walk)
             cursor_add(l, 0, NULL);
         else
@@ -449,7 +443,7 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
     task_read_put_columns(&sql, "t.", read.columns);
     buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "", ids, n);
-    put_filter(&sql, l);
+    task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each(l->db, &sql, task_read_count(read.columns), take_task, &read, err);
     buf_done(&sql);
     qsort(ret, read.count, sizeof *ret, compare_tasks);
@@ -457,11 +451,16 @@ static int read_tasks(struct list *l, const uint64_t *ids, size_t n, bool bodies
     return rc;
 }
 
-/* Handles at most `most` tasks of the list: *ret_keys were taken (0: the end), and `each` was
- * called for *ret_told of them. */
-static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
-                     int (*each)(const struct task *t, void *arg), void *arg, size_t *ret_keys,
-                     size_t *ret_told, struct err *err)
+/* What became of some tasks of the list. */
+struct told {
+    size_t keys; /* taken; 0: the end */
+    size_t rows; /* of these, those that match, for which `each` was called */
+};
+
+/* Handles at most `most` tasks of the list, and calls `each` for at most `left`. */
+static int tell_some(struct list *l, struct key *last, size_t most, size_t left, bool bodies,
+                     int (*each)(const struct task *t, void *arg), void *arg, struct told *ret,
+                     struct err *err)
 {
     uint64_t ids[ROWS];
     struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
@@ -469,7 +468,7 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     struct key key;
     int rc = 1;
 
-    *ret_told = 0;
+    ret->rows = 0;
     while (n < most && (rc = list_next(l, &key, err)) == 1) {
         if (last->id &&
             compare_keys(l->f, &key, last) <= 0) /* it moved to another range meanwhile */
@@ -479,12 +478,12 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     }
     if (rc >= 0 && n)
         rc = read_tasks(l, ids, n, bodies, tasks, &count, err);
-    for (size_t i = 0; rc >= 0 && i < n; i++) {
+    for (size_t i = 0; rc >= 0 && i < n && ret->rows < left; i++) {
         const struct task *t =
             bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
         if (!t)
             continue;
-        ++*ret_told;
+        ret->rows++;
         rc = each(t, arg);
         if (rc)
             break;
@@ -493,7 +492,7 @@ static int tell_some(struct list *l, struct key *last, size_t most, bool bodies,
     for (size_t i = 0; i < count; i++)
         task_done(&tasks[i]);
     free(tasks);
-    *ret_keys = n;
+    ret->keys = n;
     return rc;
 }
 
@@ -502,14 +501,23 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies,
 {
     struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
     struct key last = {0, 0};
-    size_t left = f->limit ? f->limit : SIZE_MAX, keys = 1, told = 0;
+    struct told told = {1, 0};
+    size_t left = f->limit ? f->limit : SIZE_MAX, missed = 0;
 
     int rc = list_open(&l, err);
-    while (rc == 0 && left && keys) {
-        size_t most = bodies ? ROWS_WITH_BODIES : ROWS;
-        rc = tell_some(&l, &last, MIN(left, most), bodies, each, arg, &keys, &told, err);
-        left -= told;
+    while (rc == 0 && left && told.keys) {
+        /* the more did not match, the more are looked at together */
+        size_t most = MIN(left < ROWS ? left + 2 * missed : ROWS, bodies ? ROWS_WITH_BODIES : ROWS);
+        if (f->search && missed >= f->search->most) {
+            f->search->partial = true;
+            break;
+        }
+        rc = tell_some(&l, &last, most, left, bodies, each, arg, &told, err);
+        left -= told.rows;
+        missed += told.keys - told.rows;
     }
+    if (f->search && !left && f->sort == SORT_ID_DESC)
+        f->search->partial = false; /* none of the older ones belongs before these */
     list_close(&l);
     return rc;
 }

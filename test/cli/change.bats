@@ -83,12 +83,12 @@ END
 @test 'cancel prints how many tasks were running' {
     id=$(task running)
     try dq cancel "$id" --dry-run
-    [ "$out" = '1 task would be cancelled; it is running' ]
+    [ "${out%%$'\n'*}" = '1 task would be cancelled; it is running' ]
     try dq cancel "$id"
     [ "$out" = '1 task cancelled; it was running: its handler is killed' ]
     for state in running pending running pending pending; do task "$state" mail >/dev/null; done
     try dq cancel --tag mail -y --dry-run
-    [ "$out" = '5 tasks would be cancelled, 2 of them are running' ]
+    [ "${out%%$'\n'*}" = '5 tasks would be cancelled, 2 of them are running' ]
     try dq cancel --tag mail -y
     [ "$out" = '5 tasks cancelled, 2 of them were running: their handlers are killed' ]
     a=$(task running) b=$(task pending)
@@ -117,7 +117,7 @@ END
     [[ $err == 'dq: cancel: 2 tasks match; use -y to cancel them, or --dry-run to count them' ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 2 ]
     try dq cancel --tag 'mail*' --dry-run
-    [ "$out" = '2 tasks would be cancelled' ]
+    [ "${out%%$'\n'*}" = '2 tasks would be cancelled' ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 2 ]
     try dq cancel --tag 'mail*' -y -o json
     [ "$out" = '{"matched":2,"changed":2,"lost":0,"refused":0,"dry_run":false}' ]
@@ -129,7 +129,7 @@ END
 @test 'confirmation is asked for on a terminal' {
     for i in 1 2 3; do task pending mail >/dev/null; done
     echo n | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen" || true
-    grep -q 'cancel 3 tasks? \[y/N\]' "$BATS_TEST_TMPDIR/seen"
+    grep -q 'cancel 3 tasks (mail) on localhost/dq? \[y/N\]' "$BATS_TEST_TMPDIR/seen"
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 3 ]
     echo y | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 3 ]

@@ -90,7 +90,9 @@ refused()
         as operator dq -q $command >/dev/null
     done
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 0 ]
-    denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' "CALL dq_add('t', NULL, '', 0, @id)"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 7 ]
+    denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' 'DELETE FROM dq_event' \
+        "UPDATE dq_event SET actor = 'x'" "CALL dq_add('t', NULL, '', 0, @id)"
 }
 
 @test 'dq_monitor: reads what is listed, and no body' {

@@ -10,10 +10,7 @@ static struct rows_faults faults;
 
 static struct task_filter by_tag(const char *glob)
 {
-    return (struct task_filter){.tag_glob = glob,
-                                .due_before_at = TASK_TIME_NONE,
-                                .due_after_at = TASK_TIME_NONE,
-                                .since_at = TASK_TIME_NONE};
+    return (struct task_filter){.tag_glob = glob};
 }
 
 static int change(struct db *d, const char *glob, enum task_event event, int64_t delay_ms)
@@ -21,7 +18,7 @@ static int change(struct db *d, const char *glob, enum task_event event, int64_t
     struct task_filter f = by_tag(glob);
     struct task_change c = {.event = event, .expected_at = TASK_TIME_NONE, .delay_ms = delay_ms};
     done = (struct task_changed){0};
-    return task_change(d, &f, &c, false, NULL, NULL, &done, &faults, &err);
+    return change_all(d, &f, &c, &done, &faults);
 }
 
 static void cancel_takes_live_tasks_and_records_the_running(void **state)
@@ -145,14 +142,13 @@ static void a_change_that_is_lost_with_the_server_is_not_known(void **state)
     assert_non_null(strstr(err.text, "is not known"));
     assert_int_equal(done.changed, 0);
     proxy_free(p);
+    run(db, "UPDATE dq_task SET status = 4");
     p = proxy_new();
     f.ids = &id;
     f.id_count = 1;
     ok(db_connect(proxy_db(p), &err));
     proxy_cut_all(p, "ION", true);
-    assert_int_equal(
-        task_delete(proxy_db(p), &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err),
-        ERR_LOST);
+    assert_int_equal(delete_all(proxy_db(p), &f, &done, &faults), ERR_LOST);
     assert_non_null(strstr(err.text, "is not known"));
     assert_int_equal(done.changed, 0);
     proxy_free(p);
@@ -212,40 +208,34 @@ static void reschedule_moves_each_task_once(void **state)
 }
 
 static unsigned steps;
-static void count_step(const struct task_changed *so_far, void *arg)
+static bool count_step(const struct task_changed *so_far, void *arg)
 {
     (void)arg;
     steps++;
     assert_int_equal(so_far->changed, steps < 4 ? steps * 500 : 1700);
+    return true;
+}
+
+/* Finished tasks, among others. */
+static void fill(unsigned count)
+{
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, "
+        "UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM %s ORDER BY seq",
+        numbers(count));
+    run(db,
+        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
+        "FROM dq_task");
 }
 
 static void delete_goes_in_steps_and_spares_the_live(void **state)
 {
+    struct targets x = {0};
     struct task_filter f = by_tag("*");
-    int64_t now_at;
     (void)state;
-    run(db,
-        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) SELECT 't', '', seq %% 5, "
-        "UTC_TIMESTAMP(3),"
-        " UTC_TIMESTAMP(3) - INTERVAL IF(seq > 2500, 0, 2) HOUR, UTC_TIMESTAMP(3) FROM %s ORDER BY seq",
-        numbers(3000));
-    run(db,
-        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 0, 1, UTC_TIMESTAMP(3), 'exit' "
-        "FROM dq_task");
-    ok(task_get_now(db, &now_at, &err));
-    ok(task_delete(db, &f, now_at - 3600000, true, NULL, NULL, &done, &faults, &err));
-    assert_int_equal(done.changed, 1500);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3000);
-    run(db,
-        "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL 2 HOUR WHERE status = 1 AND finish_time > "
-        "UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
-        " ORDER BY id LIMIT 200");
-    f.statuses = 0;
-    steps = 0;
-    ok(task_delete(db, &f, now_at - 3600000, false, NULL, NULL, &done, &faults, &err));
-    assert_int_equal(done.changed, 1600);
-    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1200);
+    fill(3000);
+    ok(delete_all(db, &f, &done, &faults));
+    assert_int_equal(done.changed, 1800);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 3)"), 1200);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 1200);
     run(db, "UPDATE dq_task SET status = 1");
@@ -253,8 +243,91 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
         "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 't', '', 1, UTC_TIMESTAMP(3), "
         "UTC_TIMESTAMP(3) FROM %s",
         numbers(500));
-    ok(task_delete(db, &f, TASK_TIME_NONE, false, count_step, NULL, &done, &faults, &err));
+    steps = 0;
+    ok(targets_list(db, &f, TASK_FINISHED, NULL, NULL, &x, &err));
+    ok(task_delete(db, &x, &(struct targets_steps){NULL, count_step, NULL}, &done, &faults, &err));
     assert_int_equal(steps, 4);
+    targets_done(&x);
+}
+
+static bool stop_at_once(const struct task_changed *so_far, void *arg)
+{
+    (void)arg;
+    return so_far->changed == 0;
+}
+
+/* ... and the event's count is that of what was committed. */
+static void a_change_that_is_stopped_leaves_whole_steps(void **state)
+{
+    const struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct event_act act = {.token = "1", .actor = "a@h", .verb = "cancel"};
+    const struct targets_steps stopping = {&act, stop_at_once, NULL};
+    struct task_filter f = by_tag("*");
+    struct targets x = {0};
+    (void)state;
+    fill(4000);
+    ok(targets_list(db, &f, TASK_LIVE, NULL, NULL, &x, &err));
+    ok(task_change(db, &x, &c, &stopping, &done, &faults, &err));
+    assert_int_equal(done.matched, 1600);
+    assert_int_equal(done.changed, ROWS_STEP);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 1"), ROWS_STEP);
+    assert_int_equal(number(db, "SELECT tasks FROM dq_event"), ROWS_STEP);
+    targets_done(&x);
+}
+
+/* Whatever answer is lost, the event is there once, with as many tasks as were changed. */
+static void an_event_counts_what_was_committed(void **state)
+{
+    static const char *const cut[] = {"UPDATE dq_task", "INSERT INTO dq_event", "COMMIT"};
+    const struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct task_filter f = by_tag("t");
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct event_act act = {.token = "1", .actor = "a@h", .verb = "cancel", .tag = "t"};
+        struct targets_steps recorded = {&act, NULL, NULL};
+        struct proxy *p = proxy_new();
+        struct targets x = {0};
+        harness_setup(NULL);
+        for (int k = 0; k < 700; k++)
+            add("t", NULL, -1000);
+        ok(targets_list(proxy_db(p), &f, TASK_LIVE, NULL, NULL, &x, &err));
+        proxy_cut(p, cut[i / 2], i % 2);
+        ok(task_change(proxy_db(p), &x, &c, &recorded, &done, &faults, &err));
+        assert_int_equal(proxy_cuts(p), 1);
+        assert_int_equal(done.changed, 700);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
+        assert_int_equal(number(db, "SELECT tasks FROM dq_event WHERE tag = 't'"), 700);
+        targets_done(&x);
+        proxy_free(p);
+    }
+}
+
+static void new_times_are_spread_evenly(void **state)
+{
+    struct task_change c = {
+        .event = TASK_RESCHEDULE, .expected_at = INT64_C(1925000000000), .over_ms = 700000};
+    struct task_filter f = by_tag("t");
+    (void)state;
+    for (int k = 0; k < 700; k++)
+        add("t", NULL, (700 - k) * 1000);
+    ok(change_all(db, &f, &c, &done, &faults));
+    assert_int_equal(done.changed, 700);
+    assert_int_equal(number(db, "SELECT COUNT(DISTINCT expected_time) FROM dq_task"), 700);
+    assert_int_equal(
+        number(db,
+               "SELECT TIMESTAMPDIFF(SECOND, MIN(expected_time), MAX(expected_time)) FROM dq_task"),
+        699);
+    /* in the order in which they were due */
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task a JOIN dq_task b ON b.id = a.id + 1"
+                                " WHERE b.expected_time + INTERVAL 1 SECOND = a.expected_time"),
+                     699);
+    c.expected_at = TASK_TIME_NONE;
+    c.delay_ms = 3600000;
+    ok(change_all(db, &f, &c, &done, &faults));
+    assert_in_range(
+        number(db,
+               "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(expected_time)) FROM dq_task"),
+        3500, 3600);
 }
 
 int main(void)
@@ -269,6 +342,9 @@ int main(void)
         cmocka_unit_test_setup(retry_meets_a_live_key, harness_setup),
         cmocka_unit_test_setup(reschedule_moves_each_task_once, harness_setup),
         cmocka_unit_test_setup(delete_goes_in_steps_and_spares_the_live, harness_setup),
+        cmocka_unit_test_setup(a_change_that_is_stopped_leaves_whole_steps, harness_setup),
+        cmocka_unit_test_setup(an_event_counts_what_was_committed, harness_setup),
+        cmocka_unit_test_setup(new_times_are_spread_evenly, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

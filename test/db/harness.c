@@ -59,6 +59,7 @@ int harness_setup(void **state)
     run(db, "DELETE FROM dq_minute");
     run(db, "DELETE FROM dq_handler");
     run(db, "DELETE FROM dq_rest");
+    run(db, "DELETE FROM dq_event");
     return 0;
 }
 
@@ -153,6 +154,30 @@ int64_t reads(struct db *d)
 {
     return session_status(d,
                           "LIKE 'Handler%read%' AND variable_name <> 'Handler_read_rnd_deleted'");
+}
+
+int change_all(struct db *d, const struct task_filter *f, const struct task_change *c,
+               struct task_changed *ret, struct rows_faults *faults)
+{
+    const struct targets_steps plain = {NULL, NULL, NULL};
+    struct targets x = {0};
+    int rc = targets_list(d, f, task_transition(c->event)->from, NULL, NULL, &x, &err);
+    if (rc == 0)
+        rc = task_change(d, &x, c, &plain, ret, faults, &err);
+    targets_done(&x);
+    return rc;
+}
+
+int delete_all(struct db *d, const struct task_filter *f, struct task_changed *ret,
+               struct rows_faults *faults)
+{
+    const struct targets_steps plain = {NULL, NULL, NULL};
+    struct targets x = {0};
+    int rc = targets_list(d, f, TASK_FINISHED, NULL, NULL, &x, &err);
+    if (rc == 0)
+        rc = task_delete(d, &x, &plain, ret, faults, &err);
+    targets_done(&x);
+    return rc;
 }
 
 uint64_t add(const char *tag, const char *key, int64_t delay_ms)

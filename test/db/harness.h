@@ -70,6 +70,12 @@ struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
+/* Lists the tasks that match, and changes or deletes them, as dq does. */
+int change_all(struct db *d, const struct task_filter *f, const struct task_change *c,
+               struct task_changed *ret, struct rows_faults *faults);
+int delete_all(struct db *d, const struct task_filter *f, struct task_changed *ret,
+               struct rows_faults *faults);
+
 /* A connection through a proxy. The next statement that contains `pattern` is passed on, answered
  * by the server, and its answer thrown away with the connection; deliver false: it is thrown away
  * itself. The proxy then works on; with proxy_cut_all every such statement meets the same. */

@@ -21,9 +21,7 @@ static int note(const struct task *t, void *arg)
 
 static struct task_filter all(void)
 {
-    return (struct task_filter){.due_before_at = TASK_TIME_NONE,
-                                .due_after_at = TASK_TIME_NONE,
-                                .since_at = TASK_TIME_NONE};
+    return (struct task_filter){0};
 }
 
 static size_t list(const struct task_filter *f)
@@ -124,7 +122,7 @@ static void filters_select_what_they_say(void **state)
     assert_int_equal(list(&f), 0);
 
     f = all();
-    f.due_before_at = now_at;
+    f.before[TASK_FILTER_DUE] = (struct task_filter_bound){true, now_at};
     size_t before = list(&f);
     assert_int_equal(
         before, number(db,
@@ -133,7 +131,7 @@ static void filters_select_what_they_say(void **state)
                        " - INTERVAL TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) SECOND",
                        now_at));
     f = all();
-    f.due_after_at = now_at;
+    f.since[TASK_FILTER_DUE] = (struct task_filter_bound){true, now_at};
     f.sort = SORT_ID;
     assert_int_equal(list(&f), 1000 - before);
 
@@ -148,7 +146,7 @@ static void filters_select_what_they_say(void **state)
         number(db, "SELECT LEAST(3, COUNT(*)) FROM dq_task WHERE task_key = 'k3' AND status = 1"));
 
     f = all();
-    f.since_at = now_at - 100000;
+    f.since[TASK_FILTER_CREATED] = (struct task_filter_bound){true, now_at - 100000};
     assert_in_range(list(&f), 95, 105);
     f.limit = 10;
     f.tag_glob = "tag.1";

@@ -198,10 +198,7 @@ static void retention(void **state)
 
 static void lists(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE,
-                            .limit = 20};
+    struct task_filter f = {.limit = 20};
     int64_t now_at;
     uint64_t ids[3] = {500, 100000, 150000};
     (void)state;
@@ -210,7 +207,7 @@ static void lists(void **state)
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(PAIRS * 40);
     f.statuses = TASK_BIT(TASK_PENDING);
-    f.due_after_at = now_at;
+    f.since[TASK_FILTER_DUE] = (struct task_filter_bound){true, now_at};
     begin("list -n 20 of pending tasks due after now");
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(PAIRS * 8 + TAGS * 40);
@@ -219,11 +216,7 @@ static void lists(void **state)
     begin("list -n 20 of one tag, latest first");
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(200);
-    f = (struct task_filter){.due_before_at = TASK_TIME_NONE,
-                             .due_after_at = TASK_TIME_NONE,
-                             .since_at = TASK_TIME_NONE,
-                             .limit = 20,
-                             .sort = SORT_ID_DESC};
+    f = (struct task_filter){.limit = 20, .sort = SORT_ID_DESC};
     begin("list -n 20, newest first");
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(200);
@@ -245,7 +238,8 @@ static void lists(void **state)
     f.tag_glob = NULL;
     f.statuses = 0;
     f.ids = NULL;
-    f.since_at = now_at - 1000000; /* 10 tasks */
+    f.since[TASK_FILTER_CREATED] =
+        (struct task_filter_bound){true, now_at - 1000000}; /* 10 tasks */
     begin("list since, 10 tasks and an hour of slack (36 tasks)");
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(300);
@@ -276,11 +270,7 @@ static void keys_and_statistics(void **state)
 static void changes(void **state)
 {
     uint64_t ids[10];
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE,
-                            .ids = ids,
-                            .id_count = 10};
+    struct task_filter f = {.ids = ids, .id_count = 10};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
     struct rows_faults faults = {0};
@@ -288,11 +278,11 @@ static void changes(void **state)
     for (size_t i = 0; i < 10; i++)
         ids[i] = 100001 + 20 * i;
     begin("cancel 10 by id");
-    ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+    ok(change_all(db, &f, &c, &done, &faults));
     end_within(100);
     assert_int_equal(done.changed, 10);
     begin("delete 10 by id");
-    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, NULL, &err));
+    ok(delete_all(db, &f, &done, NULL));
     end_within(200);
     assert_int_equal(done.changed, 10);
 }

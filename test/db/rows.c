@@ -245,9 +245,7 @@ static void the_others_are_taken_back(void **state)
 
 static void the_others_are_deleted_and_cancelled(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    struct task_filter f = {0};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct task_changed done;
     uint64_t id = 0;
@@ -256,7 +254,7 @@ static void the_others_are_deleted_and_cancelled(void **state)
     for (int i = 0; i < N; i++)
         id = add("t", NULL, 60000);
     lock_row(id);
-    ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+    ok(change_all(db, &f, &c, &done, &faults));
     run(stranger, "ROLLBACK");
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(done.matched, N);
@@ -267,7 +265,7 @@ static void the_others_are_deleted_and_cancelled(void **state)
     ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(deleted, N - 1);
-    ok(task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &done, &faults, &err));
+    ok(delete_all(db, &f, &done, &faults));
     expect_fault(id, ERR_LOCKED);
     run(stranger, "ROLLBACK");
     assert_int_equal(done.changed, 0);
@@ -276,9 +274,7 @@ static void the_others_are_deleted_and_cancelled(void **state)
 
 static void a_stale_attempt_gives_way(void **state)
 {
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    struct task_filter f = {0};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct claim_owner a = owner('a');
     (void)state;
@@ -302,7 +298,7 @@ static void a_stale_attempt_gives_way(void **state)
             ok(lease_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
             assert_int_equal(count_true(flags), N);
         } else {
-            ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+            ok(change_all(db, &f, &c, &done, &faults));
             assert_int_equal(done.changed, N);
         }
         assert_int_equal(faults.count, 0);
@@ -316,9 +312,7 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
 {
     static const char *const odd[] = {"version = 18446744073709551615",
                                       "version = 18446744073709551614", "attempt = 4294967295"};
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    struct task_filter f = {0};
     struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
     struct claim_ask ask = {
         .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
@@ -348,7 +342,7 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
         expect_fault(id, ERR_DATA);
         assert_int_equal(count_true(taken), N - 1);
         task_array_done(&expired);
-        ok(task_change(db, &f, &c, false, NULL, NULL, &done, &faults, &err));
+        ok(change_all(db, &f, &c, &done, &faults));
         expect_fault(id, ERR_DATA);
         assert_int_equal(done.changed, N - 1);
     }

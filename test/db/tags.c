@@ -48,8 +48,11 @@ static void a_pause_is_seen_until_it_ends(void **state)
     size_t count;
     int64_t now_at;
     (void)state;
-    assert_int_equal(tag_store_pause(db, "p", INT64_MAX, 0, "root@host", "it's broken", &err), 1);
-    assert_int_equal(tag_store_pause(db, "q", TASK_TIME_NONE, 3600000, "me", NULL, &err), 1);
+    struct event_act p = {.token = "1", .actor = "root@host", .verb = "pause", .tag = "p"},
+                     q = {.token = "2", .actor = "me", .verb = "pause", .tag = "q"},
+                     absent = {.token = "3", .actor = "me", .verb = "resume", .tag = "absent"};
+    assert_int_equal(tag_store_pause(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
+    assert_int_equal(tag_store_pause(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
     run(db, "INSERT INTO dq_tag (tag) VALUES ('lock only')");
     ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
@@ -59,10 +62,14 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_in_range(list[1].paused_until_at - now_at, 3500000, 3600000);
     assert_null(list[1].pause_reason);
     tag_store_free(list, count);
-    assert_int_equal(tag_store_pause(db, "q", TASK_TIME_NONE, 0, "me", NULL, &err), 1);
-    assert_int_equal(tag_store_resume(db, "p", &err), 1);
-    assert_int_equal(tag_store_resume(db, "p", &err), 0);
-    assert_int_equal(tag_store_resume(db, "absent", &err), 0);
+    assert_int_equal(tag_store_pause(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
+    p.token[0] = '4';
+    p.verb = "resume";
+    assert_int_equal(tag_store_resume(db, &p, &err), 1);
+    assert_int_equal(tag_store_resume(db, &p, &err), 0);
+    assert_int_equal(tag_store_resume(db, &absent, &err), 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE actor = 'root@host'"), 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'resume'"), 1);
     ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
     assert_int_equal(count, 0);
     tag_store_free(list, count);

@@ -61,9 +61,7 @@ static void list(struct db *db)
 {
     uint64_t ids[] = {1, 5, 7};
     unsigned how = results_next();
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    struct task_filter f = {0};
     struct err err;
 
     f.sort = (enum task_sort)(how % 4);
@@ -72,7 +70,7 @@ static void list(struct db *db)
     if (how & 32)
         f.ids = ids, f.id_count = 3;
     else if (how & 64)
-        f.since_at = 1;
+        f.since[TASK_FILTER_CREATED] = (struct task_filter_bound){true, 1};
     f.statuses = how & 128 ? TASK_ANY : 0;
     (void)!task_list(db, &f, how & 1, check_task, NULL, &err);
 }
@@ -80,19 +78,23 @@ static void list(struct db *db)
 static void change(struct db *db)
 {
     unsigned how = results_next();
-    struct task_filter f = {.due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    struct task_filter f = {0};
     struct task_change change = {.event = how % 2 ? TASK_CANCEL : TASK_RETRY,
                                  .expected_at = TASK_TIME_NONE};
+    struct event_act act = {.token = "1", .actor = "a@h", .verb = "cancel"};
+    const struct targets_steps steps = {&act, NULL, NULL};
+    struct targets targets = {0};
     struct task_changed changed;
     struct rows_faults faults = {0};
     struct err err;
 
-    if (how & 4)
-        (void)!task_delete(db, &f, TASK_TIME_NONE, false, NULL, NULL, &changed, &faults, &err);
+    if (targets_list(db, &f, TASK_ANY, NULL, NULL, &targets, &err) < 0)
+        ;
+    else if (how & 4)
+        (void)!task_delete(db, &targets, &steps, &changed, &faults, &err);
     else
-        (void)!task_change(db, &f, &change, false, NULL, NULL, &changed, &faults, &err);
+        (void)!task_change(db, &targets, &change, &steps, &changed, &faults, &err);
+    targets_done(&targets);
     rows_faults_done(&faults);
 }
 

@@ -1,0 +1,19 @@
+/*
+ * confirm.h - asks a person before many tasks are changed: what, how many, and where.
+ */
+#ifndef DQ_CLI_CONFIRM_H
+#define DQ_CLI_CONFIRM_H
+
+#include "cli/cmd.h"
+
+#define CONFIRM_TYPED 1000 /* more tasks: the name of the place has to be typed */
+
+/* "cancel 3,000 tasks (mail) on prod, db1/dq? [y/N] ". verb: "cancel"; tags: as survey_put_tags
+ * appends them. 0: agreed. ERR_NOT_FOUND: not, so nothing is changed. ERR_USAGE: standard input is
+ * no terminal, and -y is needed. */
+int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count, const char *tags,
+                   struct err *err) __attribute__((warn_unused_result));
+/* "1,234,567" */
+void confirm_put_count(struct buf *b, uint64_t count);
+
+#endif

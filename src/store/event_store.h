@@ -1,0 +1,53 @@
+/*
+ * event_store.h - what operators did, and when a dqd began and ended: dq_event. All functions block
+ * on the database.
+ */
+#ifndef DQ_STORE_EVENT_STORE_H
+#define DQ_STORE_EVENT_STORE_H
+
+#include "base/task.h"
+#include "store/claim_ref.h"
+#include "store/db.h"
+
+#include <stdbool.h>
+
+#define EVENT_STORE_ARGUMENTS_MAX 1000 /* characters */
+
+/* One act. Its row is written by the first of its transactions that changes something. */
+struct event_act {
+    unsigned char token[TASK_TOKEN_SIZE]; /* random: a step that is repeated adds to the same row */
+    const char *actor;                    /* "alice@db1" */
+    const char *verb;                     /* "cancel" */
+    const char *arguments;                /* as on the command line; NULL: none */
+    const char *tag;                      /* NULL: none, or several */
+    uint64_t task_id;                     /* 0: none, or several */
+    bool begun;                           /* set by event_store_add: there may be a row already */
+};
+
+/* Adds the row of an act, or `tasks` to the count of the row that is there. Call it in the
+ * transaction of the act. NULL does nothing. */
+int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* Adds the rows of dqds that have fallen silent, one for each, and how many these are to
+ * *ret_count. Another dqd calls it: they cannot. */
+int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* A row as it is read. Texts are valid during the call. */
+struct event_row {
+    struct event_act act;
+    int64_t at;
+    uint64_t tasks;
+};
+/* Calls fn for the events of a time, since_at <= time < before_at, newest first, `most` at most.
+ * *ret_more: there are older ones. */
+int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t most,
+                     void (*fn)(const struct event_row *row, void *arg), void *arg, bool *ret_more,
+                     struct err *err) __attribute__((warn_unused_result));
+
+/* Deletes up to `limit` rows that are older than age_ms. */
+int event_store_expire(struct db *db, int64_t age_ms, size_t limit, size_t *ret_deleted,
+                       struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * task_filter.c - a filter as conditions of a statement. Invariant: a text is a literal of db_put.h
+ * and acts as itself; only * and ? of a glob are wildcards.
+ */
+#include "store/task_filter.h"
+#include "base/task.h"
+#include "store/db_put.h"
+#include "store/sql.h"
+
+#include <string.h>
+
+static const char *const columns[TASK_FILTER_TIMES] = {
+    [TASK_FILTER_DUE] = "expected_time",
+    [TASK_FILTER_CREATED] = "create_time",
+    [TASK_FILTER_STARTED] = "execution_time",
+    [TASK_FILTER_FINISHED] = "finish_time",
+};
+
+bool task_filter_has_wildcard(const char *glob)
+{
+    return strpbrk(glob, "*?");
+}
+
+bool task_filter_needs_row(const struct task_filter *f)
+{
+    bool bounded = false;
+
+    for (int t = TASK_FILTER_DUE + 1; t < TASK_FILTER_TIMES; t++)
+        bounded |= f->since[t].set || f->before[t].set;
+    return bounded || f->error_glob || f->host_glob || f->body;
+}
+
+void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum task_filter_time t)
+{
+    const struct task_filter_bound *since = &f->since[t], *before = &f->before[t];
+
+    if (since->set) {
+        buf_printf(sql, " AND %s >= ", columns[t]);
+        db_put_time(sql, since->at);
+    }
+    if (before->set) {
+        buf_printf(sql, " AND %s < ", columns[t]);
+        db_put_time(sql, before->at);
+    }
+}
+
+static void put_glob(struct buf *sql, const char *column, const char *glob)
+{
+    struct buf pattern = BUF_INIT;
+
+    buf_str(&pattern, "");
+    for (const char *c = glob; *c; c++) {
+        if (strchr("%_|", *c))
+            buf_chr(&pattern, '|');
+        buf_chr(&pattern, *c == '*' ? '%' : *c == '?' ? '_' : *c);
+    }
+    buf_printf(sql, " AND %s LIKE ", column);
+    db_put_text(sql, pattern.data);
+    buf_str(sql, " ESCAPE '|'");
+    buf_done(&pattern);
+}
+
+void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned statuses)
+{
+    if (statuses != TASK_ANY) {
+        buf_str(sql, " AND ");
+        sql_put_statuses(sql, "", statuses);
+    }
+    if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob)) {
+        buf_str(sql, " AND tag = ");
+        db_put_text(sql, f->tag_glob);
+    }
+    if (f->key) {
+        buf_str(sql, " AND task_key = ");
+        db_put_text(sql, f->key);
+    }
+    for (enum task_filter_time t = 0; t < TASK_FILTER_TIMES; t++)
+        task_filter_put_time(sql, f, t);
+    if (f->host_glob)
+        put_glob(sql, "host", f->host_glob);
+    if (f->error_glob)
+        put_glob(sql, "error_stack", f->error_glob);
+    if (f->body) {
+        buf_str(sql, " AND LOCATE(");
+        db_put_bytes(sql, f->body, strlen(f->body));
+        buf_str(sql, ", message_body) > 0");
+    }
+}
