@@ -73,3 +73,15 @@ CREATE TABLE IF NOT EXISTS dq_event (
   PRIMARY KEY (token),
   KEY event_time (event_time)
 ) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd';
+
+-- What a running attempt writes, while someone follows it.
+CREATE TABLE IF NOT EXISTS dq_output (
+  task_id bigint unsigned NOT NULL,
+  task_version bigint unsigned NOT NULL COMMENT 'of the task while this attempt runs',
+  seq int unsigned NOT NULL COMMENT '0: the mark of a follower; 1 and up: the chunks, in order',
+  until_time datetime(3) NULL COMMENT 'of the mark: someone follows the attempt until then',
+  start_byte bigint unsigned NOT NULL DEFAULT 0 COMMENT 'how much the attempt had written before the chunk',
+  is_last tinyint unsigned NOT NULL DEFAULT 0 COMMENT '1: the attempt has ended',
+  chunk mediumblob NULL,
+  PRIMARY KEY (task_id, task_version, seq)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: output of running attempts, written only while someone follows it';

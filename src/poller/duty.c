@@ -19,10 +19,10 @@
 #define ROLLED_BACK_MORE_US 20000
 
 static const char *const names[DUTY_COUNT] = {
-    [DUTY_RECOVER] = "recover",     [DUTY_RENEW] = "renew",   [DUTY_SETTLE] = "settle",
-    [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",     [DUTY_CLAIM] = "claim",
-    [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",     [DUTY_MINUTE] = "minute",
-    [DUTY_RETENTION] = "retention", [DUTY_SERVED] = "served",
+    [DUTY_RECOVER] = "recover", [DUTY_RENEW] = "renew",         [DUTY_FOLLOW] = "follow",
+    [DUTY_SETTLE] = "settle",   [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",
+    [DUTY_CLAIM] = "claim",     [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",
+    [DUTY_MINUTE] = "minute",   [DUTY_RETENTION] = "retention", [DUTY_SERVED] = "served",
 };
 
 void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
@@ -36,7 +36,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     settle_init(&d->results, ctx, &d->minute);
     flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
-    lease_init(&d->leases, ctx, &d->flight, &d->results);
+    follow_init(&d->follow, ctx, &d->flight);
+    lease_init(&d->leases, ctx, &d->flight, &d->results, &d->follow);
     registry_init(&d->registry, ctx, &d->look, &d->tags, mode, passes);
     served_init(&d->served, ctx, &d->tags);
     d->claims = (struct claims){.ctx = ctx,
@@ -51,6 +52,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
 
 void duty_free(struct duties *d)
 {
+    follow_free(&d->follow);
     flight_free(&d->flight);
     settle_free(&d->results);
     minute_free(&d->minute);
@@ -100,6 +102,8 @@ static int64_t next_of(const struct duties *d, enum duty which)
         return claim_recover_next(&d->claims);
     case DUTY_RENEW:
         return lease_renew_next(&d->leases);
+    case DUTY_FOLLOW:
+        return follow_next(&d->follow);
     case DUTY_SETTLE:
         return settle_when(d);
     case DUTY_LOAD:
@@ -131,6 +135,8 @@ static int run(struct duties *d, enum duty which, struct err *err)
         return claim_recover(&d->claims, err);
     case DUTY_RENEW:
         return lease_renew(&d->leases, err);
+    case DUTY_FOLLOW:
+        return follow_run(&d->follow, err);
     case DUTY_SETTLE:
         return settle(d, err);
     case DUTY_LOAD:

@@ -13,6 +13,7 @@
 #include "poller/claim.h"
 #include "poller/context.h"
 #include "poller/flight.h"
+#include "poller/follow.h"
 #include "poller/handover.h"
 #include "poller/lease.h"
 #include "poller/look.h"
@@ -33,6 +34,7 @@
 enum duty {
     DUTY_RECOVER,
     DUTY_RENEW,
+    DUTY_FOLLOW, /* before DUTY_SETTLE, see follow.h */
     DUTY_SETTLE,
     DUTY_LOAD,
     DUTY_BEAT,
@@ -53,6 +55,7 @@ struct duties {
     struct settle_results results;
     struct flight flight;
     struct handover handover;
+    struct follow follow;
     struct leases leases;
     struct registry registry;
     struct served served;

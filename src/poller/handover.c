@@ -10,8 +10,8 @@
 #include "base/retry.h"
 #include "base/when.h"
 #include "poller/body.h"
-#include "poller/input.h"
 #include "poller/lease.h"
+#include "runner/input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -24,9 +24,9 @@
 #define RENEW_AGAIN_PART 20
 
 void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
-                struct settle_results *results)
+                struct settle_results *results, struct follow *follow)
 {
-    *l = (struct leases){.ctx = ctx, .flight = flight, .results = results};
+    *l = (struct leases){.ctx = ctx, .flight = flight, .results = results, .follow = follow};
 }
 
 /* Younger work is not checked yet: most of it ends before it would be its turn. */
@@ -170,18 +170,21 @@ int lease_check(struct leases *l, struct err *err)
     int64_t now_us = when_steady_us();
     size_t n;
     struct claim_ref *refs = refs_of(l, now_us - check_age_us(l->ctx), false, &n);
-    bool *lost = mem_zero(n + 1, sizeof *lost);
+    bool *lost = mem_zero(n + 1, sizeof *lost), *followed = mem_zero(n + 1, sizeof *followed);
     int rc = 0;
 
     l->check_us = now_us;
     if (n)
-        rc = lease_store_check(l->ctx->db, &l->ctx->owner, refs, n, lost, err);
+        rc = lease_store_check(l->ctx->db, &l->ctx->owner, refs, n, lost, followed, err);
+    if (rc >= 0)
+        follow_checked(l->follow, refs, followed, n);
     if (rc >= 0 && any(lost, n))
         drop_lost(l, refs, lost, n);
     if (rc >= 0)
         vouch(l->ctx, now_us);
     free(refs);
     free(lost);
+    free(followed);
     return rc;
 }
 

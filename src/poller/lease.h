@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "poller/context.h"
 #include "poller/flight.h"
+#include "poller/follow.h"
 #include "poller/settle.h"
 
 #include <stdbool.h>
@@ -16,13 +17,14 @@ struct leases {
     const struct context *ctx;
     struct flight *flight;
     struct settle_results *results;
+    struct follow *follow;      /* learns which tasks are followed */
     int64_t check_us, renew_us; /* when that was last done */
     int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
     bool faulty;                /* there was something of that kind at the last renewal */
 };
 
 void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
-                struct settle_results *results);
+                struct settle_results *results, struct follow *follow);
 
 /* How long after a claim or a check a task may be started, microseconds. */
 int64_t lease_vouch_us(const struct context *ctx);

@@ -225,6 +225,9 @@ static void take_reports(struct poller *p)
             if (fresh)
                 duty_set_handlers(d, fresh);
             break;
+        case MESSAGE_CHUNK:
+            follow_take(&d->follow, m.number, &m.chunk);
+            break;
         case MESSAGE_PONG:
             watch_answered(&p->watch, m.pong.n);
             break;

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/log_fold.h"
 #include "base/mem.h"
-#include "base/retry.h"
 #include "base/when.h"
 #include "conf/handlers_load.h"
+#include "runner/outcome.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,30 +17,6 @@
 #include <string.h>
 #include <sys/param.h>
 #include <unistd.h>
-
-/* How a task goes on whose attempt ended like this. */
-static void decide(const struct flight_job *j, const struct flight_task *f,
-                   const struct message_result *e, struct settlement *s)
-{
-    int64_t delay_ms;
-
-    if (e->outcome == OUTCOME_DONE) {
-        s->event = TASK_SUCCEED;
-        return;
-    }
-    if (e->outcome == OUTCOME_KILLED) { /* not the handler's fault: any dqd takes it over */
-        s->event = TASK_TAKE_BACK;
-        return;
-    }
-    delay_ms =
-        retry_delay_ms(&flight_handler(j)->retry, f->attempt, f->max_attempts, context_random());
-    if (e->permanent || delay_ms < 0) {
-        s->event = TASK_GIVE_UP;
-        return;
-    }
-    s->event = TASK_TRY_LATER;
-    s->retry_delay_ms = e->retry_after_ms >= 0 ? e->retry_after_ms : delay_ms;
-}
 
 static struct flight_task *find_task(struct flight_job *j, uint64_t id)
 {
@@ -88,7 +64,8 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
         return;
     s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us), t->expected_at);
     s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
-    decide(j, t, e, &s);
+    s.event = outcome_event(e, flight_handler(j), t->attempt, t->max_attempts, context_random(),
+                            &s.retry_delay_ms);
     /* no longer ours: it is recorded already, but for its output */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
         settle_queue_output(f->results, &(struct claim_ref){t->id, t->version}, e->output,

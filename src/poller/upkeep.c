@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/lease_store.h"
+#include "store/output_store.h"
 #include "store/retention_store.h"
 #include "store/rows.h"
 
@@ -223,6 +224,8 @@ int upkeep_retention(struct upkeep *u, struct err *err)
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
     rc = expire_counts(u, &more, err);
+    if (rc == 0)
+        rc = output_store_drop_left(u->ctx->db, err);
     if (rc < 0)
         return rc;
     u->retention_us =

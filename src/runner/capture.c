@@ -33,6 +33,7 @@ static void grow(struct capture *c, size_t want)
 
 void capture_add(struct capture *c, const char *p, size_t len)
 {
+    c->total += len;
     if (len > c->limit) {
         p += len - c->limit;
         len = c->limit;
@@ -74,6 +75,12 @@ const char *capture_tail(struct capture *c, size_t *ret_len)
             skip++;
     *ret_len = c->len - skip;
     return c->len ? c->data + skip : "";
+}
+
+void capture_empty(struct capture *c)
+{
+    c->len = c->head = 0;
+    c->cut = false;
 }
 
 void capture_done(struct capture *c)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CAPTURE_LINE_MAX (16 * 1024)
 
@@ -16,15 +17,17 @@
 struct capture {
     char *data;
     size_t limit, cap;
-    size_t len;  /* bytes kept */
-    size_t head; /* index of the oldest byte, once len == limit */
-    bool cut;    /* older bytes were dropped */
+    size_t len;     /* bytes kept */
+    size_t head;    /* index of the oldest byte, once len == limit */
+    bool cut;       /* older bytes were dropped */
+    uint64_t total; /* bytes that were added */
 };
 void capture_init(struct capture *c, size_t limit);
 void capture_add(struct capture *c, const char *p, size_t len);
 /* The tail in one piece, without the rest of a UTF-8 character that was cut at its front. Owned by
  * c, valid until the next call. */
 const char *capture_tail(struct capture *c, size_t *ret_len);
+void capture_empty(struct capture *c); /* drops what is kept; total stays */
 void capture_done(struct capture *c);
 
 /* Splits output into lines. A line longer than CAPTURE_LINE_MAX is delivered in pieces that are not

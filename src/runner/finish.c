@@ -47,6 +47,8 @@ void finish_job(struct job *j, struct job_context *c)
         stream_close(&j->streams[i], c);
         stream_finish(&j->streams[i], c);
     }
+    if (j->followed)
+        reply_fresh(c->out, j);
     int status = child_reap(j->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if ((code == 126 || code == 127) && j->stop == JOB_RUNS && j->open == j->order.count)
         return_unable(j, c, code);

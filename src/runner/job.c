@@ -37,6 +37,7 @@ void job_free(struct job *j)
     if (j->stdin_fd >= 0)
         close(j->stdin_fd);
     capture_done(&j->tail);
+    capture_done(&j->fresh);
     lines_done(&j->lines);
     for (uint32_t i = 0; j->unread && i < j->order.count; i++)
         free(j->unread[i]);
@@ -47,6 +48,20 @@ void job_free(struct job *j)
     free((uint64_t *)j->ids);
     free(j->reported);
     free(j);
+}
+
+void job_follow(struct job *j, bool begin)
+{
+    size_t len;
+    const char *tail = capture_tail(&j->tail, &len);
+
+    capture_done(&j->fresh);
+    j->followed = begin;
+    if (!begin)
+        return;
+    capture_init(&j->fresh, MESSAGE_FRESH_MAX);
+    j->fresh.total = j->tail.total - len;
+    capture_add(&j->fresh, tail, len);
 }
 
 bool job_is_batch(const struct job *j)

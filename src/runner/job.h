@@ -75,6 +75,8 @@ struct job {
     bool warned;
     struct job_stream streams[2];
     struct capture tail;
+    bool followed;
+    struct capture fresh; /* if it is: what it has written since it was last asked */
     struct lines lines;
 };
 
@@ -91,6 +93,8 @@ struct job_context {
 struct job *job_new(uint32_t number, const struct message_job *m, int64_t now);
 void job_free(struct job *j); /* it must not be running; NULL is fine */
 bool job_is_batch(const struct job *j);
+/* Begins to keep its output in `fresh`, which then has the tail so far; or ends that. */
+void job_follow(struct job *j, bool begin);
 
 /* A deadline is only ever moved into the future. */
 void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now);

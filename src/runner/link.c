@@ -137,6 +137,11 @@ void link_send_kill(struct link *l, uint32_t number, enum message_kill_reason re
     put(l, &(struct message){.type = MESSAGE_KILL, .number = number, .kill = {reason}});
 }
 
+void link_send_follow(struct link *l, uint32_t number, enum message_follow_what what)
+{
+    put(l, &(struct message){.type = MESSAGE_FOLLOW, .number = number, .follow = {what}});
+}
+
 void link_send_return(struct link *l)
 {
     put(l, &(struct message){.type = MESSAGE_RETURN});

@@ -51,6 +51,8 @@ void link_send_vouch(struct link *l, int64_t until_us);
  * outcome of its tasks is OUTCOME_CANCELLED or OUTCOME_KILLED, even if the process exits with
  * status 0. */
 void link_send_kill(struct link *l, uint32_t number, enum message_kill_reason reason);
+/* Asks for the output of a job while it runs. The answer is one or more MESSAGE_CHUNK. */
+void link_send_follow(struct link *l, uint32_t number, enum message_follow_what what);
 void link_send_return(struct link *l); /* every job that has not started */
 /* Makes the runner read the handlers file again; if it is being read, once more afterwards. digest:
  * of the caller's table, which stays known. */

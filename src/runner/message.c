@@ -144,6 +144,14 @@ static void code_kill(struct codec *c, struct message_kill *m)
     m->reason = (enum message_kill_reason)reason;
 }
 
+static void code_follow(struct codec *c, struct message_follow *m)
+{
+    int what = (int)m->what;
+
+    code_int(c, &what, 0, MESSAGE_FOLLOW_COUNT - 1);
+    m->what = (enum message_follow_what)what;
+}
+
 static void code_reload(struct codec *c, struct message_reload *m)
 {
     code_u64(c, &m->digest);
@@ -160,6 +168,13 @@ static void code_started(struct codec *c, struct message_started *m)
 {
     code_int(c, &m->pid, 2, INT_MAX);
     code_i64(c, &m->at_us);
+}
+
+static void code_chunk(struct codec *c, struct message_chunk *m)
+{
+    code_u64(c, &m->start);
+    code_bytes(c, &m->data, &m->size, MESSAGE_PIECE_MAX);
+    code_flag(c, &m->more);
 }
 
 static void code_output(struct codec *c, struct message_output *m)
@@ -221,6 +236,9 @@ static void code(struct codec *c, struct message *m)
     case MESSAGE_KILL:
         code_kill(c, &m->kill);
         break;
+    case MESSAGE_FOLLOW:
+        code_follow(c, &m->follow);
+        break;
     case MESSAGE_RELOAD:
         code_reload(c, &m->reload);
         break;
@@ -229,6 +247,9 @@ static void code(struct codec *c, struct message *m)
         break;
     case MESSAGE_STARTED:
         code_started(c, &m->started);
+        break;
+    case MESSAGE_CHUNK:
+        code_chunk(c, &m->chunk);
         break;
     case MESSAGE_OUTPUT:
         code_output(c, &m->output);

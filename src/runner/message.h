@@ -16,19 +16,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MESSAGE_TASKS_MAX 8192        /* of one job */
-#define MESSAGE_NUMBERS_MAX 16384     /* in one DEADLINE */
-#define MESSAGE_PIECE_MAX (32 * 1024) /* of output in one OUTPUT */
+#define MESSAGE_TASKS_MAX 8192         /* of one job */
+#define MESSAGE_NUMBERS_MAX 16384      /* in one DEADLINE */
+#define MESSAGE_PIECE_MAX (32 * 1024)  /* of output in one OUTPUT or CHUNK */
+#define MESSAGE_FRESH_MAX (256 * 1024) /* of output kept between two FOLLOW */
 
 enum message_type {
     MESSAGE_JOB = 1,
     MESSAGE_DEADLINE,
     MESSAGE_VOUCH,
     MESSAGE_KILL,
+    MESSAGE_FOLLOW,
     MESSAGE_RETURN, /* give back every job that has not started; has no fields */
     MESSAGE_RELOAD,
     MESSAGE_PING,
     MESSAGE_STARTED = 101,
+    MESSAGE_CHUNK,
     /* a piece of a job's output; those of one job come together, before its last results */
     MESSAGE_OUTPUT,
     MESSAGE_RESULT,
@@ -86,6 +89,18 @@ struct message_kill {
     enum message_kill_reason reason;
 };
 
+/* A job that is followed keeps new output, besides its tail, and sends it in CHUNK messages when it
+ * is asked and when the process has ended. A job that does not exist does not answer. */
+enum message_follow_what {
+    MESSAGE_FOLLOW_BEGIN, /* also asks: for the tail so far */
+    MESSAGE_FOLLOW_MORE,  /* asks for what is new since */
+    MESSAGE_FOLLOW_END,
+    MESSAGE_FOLLOW_COUNT
+};
+struct message_follow {
+    enum message_follow_what what;
+};
+
 struct message_reload {
     uint64_t digest; /* of the poller's table: it stays known */
 };
@@ -99,6 +114,14 @@ struct message_ping {
 struct message_started {
     pid_t pid; /* also its session */
     int64_t at_us;
+};
+
+/* A part of the answer to a FOLLOW; those of one answer come together. For a batch it is stderr. */
+struct message_chunk {
+    uint64_t start; /* how much the job had written before; later than expected: some was lost */
+    const void *data;
+    size_t size; /* at most MESSAGE_PIECE_MAX; 0: nothing new */
+    bool more;   /* the next CHUNK belongs to this answer, too */
 };
 
 struct message_output {
@@ -148,9 +171,11 @@ struct message {
         struct message_deadline deadline;
         struct message_vouch vouch;
         struct message_kill kill;
+        struct message_follow follow;
         struct message_reload reload;
         struct message_ping ping;
         struct message_started started;
+        struct message_chunk chunk;
         struct message_output output;
         struct message_result result;
         struct message_returned returned;

@@ -73,6 +73,22 @@ void reply_verdict(struct proto_out *o, const struct job *j, const struct verdic
     put_result(o, j->number, v->id, &r);
 }
 
+void reply_fresh(struct proto_out *o, struct job *j)
+{
+    size_t len;
+    const char *p = capture_tail(&j->fresh, &len);
+
+    do {
+        size_t n = MIN(len, (size_t)MESSAGE_PIECE_MAX);
+        message_put(o, &(struct message){.type = MESSAGE_CHUNK,
+                                         .number = j->number,
+                                         .chunk = {j->fresh.total - len, p, n, len > n}});
+        p += n;
+        len -= n;
+    } while (len);
+    capture_empty(&j->fresh);
+}
+
 static void put_output(struct proto_out *o, struct job *j)
 {
     size_t len;

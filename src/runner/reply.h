@@ -19,6 +19,8 @@ void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
 
 void reply_started(struct proto_out *o, const struct job *j, int64_t at_us);
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v);
+/* Reports the output since the last time; the job is followed. */
+void reply_fresh(struct proto_out *o, struct job *j);
 /* Reports the output, the results of all tasks that have none yet, as the wait status of the
  * process implies, and the end of the job. */
 void reply_ended(struct proto_out *o, struct job *j, int status);

@@ -187,6 +187,20 @@ static void take_kill(struct runner *r, uint32_t number, enum message_kill_reaso
         crew_give_back(&r->crew, j, false, NULL);
 }
 
+static void take_follow(struct runner *r, uint32_t number, enum message_follow_what what)
+{
+    struct job *j = jobs_find(&r->crew.jobs, number);
+
+    if (!j)
+        return;
+    if (j->followed && what == MESSAGE_FOLLOW_BEGIN)
+        reply_fresh(&r->out, j); /* the tail may not have all of it */
+    if (what != MESSAGE_FOLLOW_MORE)
+        job_follow(j, what == MESSAGE_FOLLOW_BEGIN);
+    if (j->followed)
+        reply_fresh(&r->out, j);
+}
+
 static void take_vouch(struct runner *r, int64_t until_us)
 {
     if (until_us > r->crew.queue.vouched_us)
@@ -271,6 +285,9 @@ static void take_order(struct runner *r, const struct message *m)
         break;
     case MESSAGE_KILL:
         take_kill(r, m->number, m->kill.reason);
+        break;
+    case MESSAGE_FOLLOW:
+        take_follow(r, m->number, m->follow.what);
         break;
     case MESSAGE_RETURN:
         return_waiting(r);

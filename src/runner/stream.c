@@ -57,6 +57,13 @@ static void take_line(void *ctx, const char *line, size_t len, bool whole)
         reply_verdict(x->c->out, x->job, &v);
 }
 
+static void keep(struct job *j, const char *p, size_t len)
+{
+    capture_add(&j->tail, p, len);
+    if (j->followed)
+        capture_add(&j->fresh, p, len);
+}
+
 void stream_read(struct job_stream *s, struct job_context *c, size_t max)
 {
     static char data[READ_MAX];
@@ -75,7 +82,7 @@ void stream_read(struct job_stream *s, struct job_context *c, size_t max)
         if (s->verdicts)
             lines_add(&s->job->lines, data, (size_t)n, take_line, &x);
         else
-            capture_add(&s->job->tail, data, (size_t)n);
+            keep(s->job, data, (size_t)n);
         if ((size_t)n < sizeof data)
             return; /* it is empty for now, or at its end: the next event will show */
         done += (size_t)n;

@@ -8,6 +8,7 @@
 #include "store/lease_store.h"
 #include "store/attempt_store.h"
 #include "store/columns.h"
+#include "store/output_store.h"
 #include "store/sql.h"
 #include "store/task_read.h"
 
@@ -27,32 +28,72 @@ static int compare_refs(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
+#define CHECK_COLUMNS(X)                                                                           \
+    X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, OUTPUT_STORE_FOLLOWED)
+enum { CHECK_COLUMNS(COLUMNS_NAME) CHECK_COUNT };
+
+/* A reference, and its place in the caller's arrays. */
+struct check_ref {
+    struct claim_ref ref;
+    size_t at;
+};
+
+struct checking {
+    struct check_ref sorted[ROWS_STEP];
+    size_t count;
+    bool *lost, *followed;
+};
+
+static int compare_checks(const void *a, const void *b)
+{
+    return compare_refs(&((const struct check_ref *)a)->ref, &((const struct check_ref *)b)->ref);
+}
+
+static int take_check(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct checking *x = arg;
+    const struct check_ref key = {{db_u64(r, CHECK_ID), db_u64(r, CHECK_VERSION)}, 0};
+    const struct check_ref *found = bsearch(&key, x->sorted, x->count, sizeof key, compare_checks);
+
+    (void)err;
+    if (!found)
+        return 0;
+    x->lost[found->at] = false;
+    if (x->followed)
+        x->followed[found->at] = db_u64(r, CHECK_FOLLOWED) == 1;
+    return 0;
+}
+
+/* followed NULL: not asked for. */
 static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t n, bool *lost, struct err *err)
+                      size_t n, bool *lost, bool *followed, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct claim_ref ours[ROWS_STEP];
-    size_t count = 0;
+    struct checking x = {.count = n, .lost = lost, .followed = followed};
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    for (size_t i = 0; i < n; i++) {
+        x.sorted[i] = (struct check_ref){refs[i], i};
+        lost[i] = true;
+        if (followed)
+            followed[i] = false;
+    }
+    qsort(x.sorted, n, sizeof *x.sorted, compare_checks);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY)" OUTPUT_STORE_JOIN " WHERE ",
+               COLUMNS_SELECT(CHECK_COLUMNS));
     claim_ref_put_ours(&sql, owner, refs, n);
-    int rc = claim_ref_read(db, &sql, ours, n, &count, err);
-    qsort(ours, count, sizeof *ours, compare_refs);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        lost[i] = !bsearch(&refs[i], ours, count, sizeof *ours, compare_refs);
+    int rc = db_each(db, &sql, CHECK_COUNT, take_check, &x, err);
     buf_done(&sql);
     return rc;
 }
 
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t count, bool *lost, struct err *err)
+                      size_t count, bool *lost, bool *followed, struct err *err)
 {
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
-        rc = check_step(db, owner, refs + from, n, lost + from, err);
+        rc = check_step(db, owner, refs + from, n, lost + from, followed + from, err);
     }
     return rc;
 }
@@ -100,7 +141,7 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
         n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
         rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows}, careful, faults, err);
         if (rc == 0 && w.rows < n)
-            rc = check_step(db, owner, refs + from, n, lost + from, err);
+            rc = check_step(db, owner, refs + from, n, lost + from, NULL, err);
         for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
             lost[i] = false;
     }

@@ -11,13 +11,14 @@
 #include "store/rows.h"
 #include "store/task_array.h"
 
-/* Sets lost[i] to whether refs[i] is no longer ours: running, at that version, with our token. */
+/* Sets lost[i] to whether refs[i] is no longer ours: running, at that version, with our token; and
+ * followed[i] to whether it is, and someone follows its output (output_store.h). */
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t count, bool *lost, struct err *err)
+                      size_t count, bool *lost, bool *followed, struct err *err)
     __attribute__((warn_unused_result));
-/* The same, and lets the leases of those still ours end lease_ms after the statement. One UPDATE
- * for each ROWS_STEP of them if no row fails. faults, careful: as rows_run; the leases of those in
- * *faults do not change. */
+/* Sets lost[] likewise, and lets the leases of those still ours end lease_ms after the statement.
+ * One UPDATE for each ROWS_STEP of them if no row fails. faults, careful: as rows_run; the leases
+ * of those in *faults do not change. */
 int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t count, int64_t lease_ms, bool careful, bool *lost,
                       struct rows_faults *faults, struct err *err)

@@ -74,11 +74,13 @@ refused()
 }
 
 @test 'dq_worker: dqd runs tasks, but adds none and changes no table' {
-    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    echo 'handlers: {t: {run: "sleep 0.5; echo hi"}}' | write_handlers
     id=$(dq -q add t)
+    sql "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES ($id, 1, 0, '9999-12-31')"
     own_ini 's/^user = .*/user = dq_worker/'
     dqd --config "$BATS_TEST_TMPDIR/own.ini"
     [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_output WHERE is_last')" -eq 1 ]
     refused worker dq add t
     denied worker 'DROP TABLE dq_task' 'ALTER TABLE dq_task ADD x int' "CALL dq_add('t', NULL, '', 0, @id)"
 }
@@ -91,6 +93,10 @@ refused()
     done
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 0 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 7 ]
+    id=$(as operator dq -q add t)
+    sql 'UPDATE dq_task SET status = 3, version = 1, attempt = 1'
+    as operator dq -q logs "$id"
+    [ "$(sql 'SELECT task_id FROM dq_output')" -eq "$id" ]
     denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' 'DELETE FROM dq_event' \
         "UPDATE dq_event SET actor = 'x'" "CALL dq_add('t', NULL, '', 0, @id)"
 }

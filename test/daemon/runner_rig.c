@@ -164,12 +164,13 @@ static const char *error_of(const struct message *m)
 
 static void keep(struct rig *r, const struct message *m)
 {
-    bool output = m->type == MESSAGE_RESULT && m->result.output;
+    const bool chunk = m->type == MESSAGE_CHUNK, result = m->type == MESSAGE_RESULT;
+    const void *output = chunk ? m->chunk.data : result ? m->result.output : NULL;
+    size_t size = chunk ? m->chunk.size : result ? m->result.output_size : 0;
 
     r->reports = mem_resize(r->reports, r->count + 1, sizeof *r->reports);
     r->reports[r->count++] =
-        (struct rig_report){*m, mem_strdup(error_of(m)),
-                            output ? mem_dup(m->result.output, m->result.output_size) : NULL};
+        (struct rig_report){*m, mem_strdup(error_of(m)), output ? mem_dup(output, size) : NULL};
 }
 
 /* Takes what is there, or waits for it that long (-1: for ever). */

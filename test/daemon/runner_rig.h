@@ -14,7 +14,7 @@
 /* A report, with copies of what it points to (NUL-terminated). */
 struct rig_report {
     struct message m;
-    char *error, *output; /* NULL: none */
+    char *error, *output; /* NULL: none; output: of a RESULT or CHUNK */
 };
 
 struct rig {

@@ -55,6 +55,7 @@ int harness_setup(void **state)
     run(db, "DELETE FROM dq_task");
     run(db, "DELETE FROM dq_attempt");
     run(db, "DELETE FROM dq_tag");
+    run(db, "DELETE FROM dq_output");
     run(db, "DELETE FROM dq_poller");
     run(db, "DELETE FROM dq_minute");
     run(db, "DELETE FROM dq_handler");

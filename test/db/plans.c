@@ -82,7 +82,7 @@ static void claim_check_renew_settle(void **state)
     struct task_array won = {0}, expired = {0};
     struct claim_ref refs[N];
     struct settlement s[N];
-    bool flags[N], give_up[N] = {false};
+    bool flags[N], followed[N], give_up[N] = {false};
     struct claim_seen saw;
     (void)state;
     begin("claim of 100");
@@ -94,8 +94,8 @@ static void claim_check_renew_settle(void **state)
         assert_non_null(won.items[i].body);
     }
     begin("check of 100");
-    ok(lease_store_check(db, &a, refs, N, flags, &err));
-    end_within(N * 2);
+    ok(lease_store_check(db, &a, refs, N, flags, followed, &err));
+    end_within(N * 3); /* with a look for the mark of a follower */
     begin("renewal of 100");
     ok(lease_store_renew(db, &a, refs, N, 60000, false, flags, NULL, &err));
     end_within(N * 2);

@@ -14,6 +14,7 @@
 #include "store/handler_store.h"
 #include "store/lease_store.h"
 #include "store/minute_store.h"
+#include "store/output_store.h"
 #include "store/peek_store.h"
 #include "store/poller_store.h"
 #include "store/retention_store.h"
@@ -113,6 +114,26 @@ static void show(struct db *db)
         attempt_store_free(attempts, count);
 }
 
+static void check_chunk(const struct output_chunk *c, void *arg)
+{
+    (void)arg;
+    if (c->size && ((const char *)c->data)[c->size])
+        abort();
+}
+
+static void follow(struct db *db)
+{
+    const struct claim_ref attempt = {7, 3};
+    const struct output_chunk chunk = {.seq = 1, .data = "x", .size = 1};
+    struct err err;
+
+    (void)!output_store_mark(db, &attempt, 1000, &err);
+    (void)!output_store_add(db, &attempt, &chunk, &err);
+    (void)!output_store_read(db, &attempt, 0, check_chunk, NULL, &err);
+    (void)!output_store_trim(db, &attempt, 1, &err);
+    (void)!output_store_drop_left(db, &err);
+}
+
 static void add(struct db *db)
 {
     struct task_new t[3] = {{.tag = "mail", .expected_at = TASK_TIME_NONE},
@@ -181,13 +202,14 @@ static void keep(struct db *db)
         {.id = 1, .version = 1, .event = TASK_SUCCEED, .exit_code = 0},
         {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
         {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
-    bool lost[3], applied[3], give_up[600] = {false}, taken[600], careful = results_next() % 2;
+    bool lost[3], followed[3], applied[3], give_up[600] = {false}, taken[600],
+                                           careful = results_next() % 2;
     struct rows_faults faults = {0};
     struct task_array expired = {0};
     size_t n;
     struct err err;
 
-    (void)!lease_store_check(db, &owner, refs, 3, lost, &err);
+    (void)!lease_store_check(db, &owner, refs, 3, lost, followed, &err);
     (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
     if (lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
@@ -254,8 +276,8 @@ static void verify(struct db *db)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static void (*const parts[])(struct db * db) = {list,  change, show, add,
-                                                    claim, keep,   look, verify};
+    static void (*const parts[])(struct db * db) = {list, change, show,   add,   claim,
+                                                    keep, look,   verify, follow};
     const struct conf_mysql conf = {.database = NULL};
 
     results_begin(bytes, len);

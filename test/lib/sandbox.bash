@@ -63,7 +63,7 @@ new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost 
 sandbox_clear()
 {
     local table
-    sql "$(for table in task attempt tag poller minute handler rest event; do echo "DELETE FROM dq_$table;"; done)"
+    sql "$(for table in task attempt tag poller minute handler rest event output; do echo "DELETE FROM dq_$table;"; done)"
 }
 
 own_ini()

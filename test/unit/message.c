@@ -191,6 +191,8 @@ static void small_messages_arrive_in_order(void **state)
         {.type = MESSAGE_RETURNED, .number = 5, .returned = {true, NULL}},
         {.type = MESSAGE_RELOADED, .reloaded = {9, -1, ""}},
         {.type = MESSAGE_PONG, .pong = {UINT64_MAX}},
+        {.type = MESSAGE_FOLLOW, .number = 6, .follow = {MESSAGE_FOLLOW_END}},
+        {.type = MESSAGE_CHUNK, .number = 7, .chunk = {UINT64_MAX, "ab", 2, true}},
     };
     const size_t count = sizeof all / sizeof all[0];
     struct message got[sizeof all / sizeof all[0]];
@@ -220,6 +222,11 @@ static void small_messages_arrive_in_order(void **state)
     assert_int_equal(got[10].reloaded.text_fd, -1);
     assert_string_equal(got[10].reloaded.error, "");
     assert_int_equal(got[11].pong.n, UINT64_MAX);
+    assert_int_equal(got[12].follow.what, MESSAGE_FOLLOW_END);
+    assert_int_equal(got[13].chunk.start, UINT64_MAX);
+    assert_int_equal(got[13].chunk.size, 2);
+    assert_memory_equal(got[13].chunk.data, "ab", 2);
+    assert_true(got[13].chunk.more);
     pair_close(&p);
 }
 
@@ -331,6 +338,7 @@ static void values_out_of_range_are_refused(void **state)
         {.type = MESSAGE_STARTED, .started = {1, 0}},
         {.type = MESSAGE_STARTED, .started = {-2, 0}},
         {.type = MESSAGE_OUTPUT, .output = {output, MESSAGE_PIECE_MAX + 1}},
+        {.type = MESSAGE_CHUNK, .chunk = {.data = output, .size = MESSAGE_PIECE_MAX + 1}},
         {.type = MESSAGE_RESULT, .result = {.outcome = OUTCOME_COUNT}},
         {.type = MESSAGE_RESULT, .result = {.exit_code = 256}},
         {.type = MESSAGE_RESULT, .result = {.exit_code = -2}},
@@ -354,6 +362,7 @@ static void values_out_of_range_are_refused(void **state)
          .job = {.tag = "t", .key = key, .stdin_fd = -1, .ids = ids, .count = 1}},
         {.type = MESSAGE_DEADLINE, .deadline = {1, ids, 0}},
         {.type = MESSAGE_KILL, .kill = {MESSAGE_KILL_COUNT}},
+        {.type = MESSAGE_FOLLOW, .follow = {MESSAGE_FOLLOW_COUNT}},
         {.type = MESSAGE_PONG},
     };
     const size_t report_count = sizeof reports / sizeof reports[0];

@@ -2,7 +2,7 @@
  * input.c - what a handler reads on stdin: a sealed memfd, so that no pipe can fill, break or
  * block, and no process can change it while the handler reads.
  */
-#include "poller/input.h"
+#include "runner/input.h"
 
 #include "base/buf.h"
 #include "base/json.h"

@@ -1,8 +1,8 @@
 /*
  * input.h - what a handler reads.
  */
-#ifndef DQ_POLLER_INPUT_H
-#define DQ_POLLER_INPUT_H
+#ifndef DQ_RUNNER_INPUT_H
+#define DQ_RUNNER_INPUT_H
 
 #include "base/err.h"
 #include "base/task.h"

@@ -1,0 +1,181 @@
+# dq logs: the output of attempts, those that have ended and those that run.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# A handler that writes a line for each file that it finds: say NAME makes it write NAME.
+write_steps()
+{
+    export STEPS=$BATS_TEST_TMPDIR/steps
+    mkdir -p "$STEPS"
+    write_handlers <<END
+handlers:
+  steps:
+    run: |
+      for step in one two three; do
+        until [ -e $STEPS/\$step ]; do sleep 0.02; done
+        echo \$step
+      done
+      exit 3
+    retry: []
+  many:
+    run: "cat >/dev/null; echo both >&2; until [ -e $STEPS/one ]; do sleep 0.02; done"
+    batch: 10
+END
+}
+
+# refused STATUS TEXT ARG...
+refused()
+{
+    local rc=0
+    dq logs "${@:3}" >"$BATS_TEST_TMPDIR/out" 2>&1 || rc=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    [ "$rc" -eq "$1" ]
+    grep -qF "$2" "$BATS_TEST_TMPDIR/out"
+}
+
+say() { touch "$STEPS/$1"; }
+status_is() { [ "$(sql "SELECT status FROM dq_task WHERE id = $1")" = "$2" ]; }
+nothing_kept() { [ "$(sql 'SELECT COUNT(*) FROM dq_output')" -eq 0 ]; }
+marked() { [ "$(sql 'SELECT COUNT(*) FROM dq_output WHERE seq = 0')" -eq "$1" ]; }
+
+# follow ID: in the background, its pid in $follower
+follow()
+{
+    "$DQ_BIN/dq" logs -f "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    follower=$!
+}
+
+followed() { grep -qx "$1" "$BATS_TEST_TMPDIR/out"; }
+
+teardown()
+{
+    [ -z "${follower:-}" ] || kill "$follower" 2>/dev/null || true
+    dqd_reap
+}
+
+@test 'logs prints the output of the last attempt, byte by byte' {
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET status = 2, attempt = 2, output = X'61000affc3a90a1b5b' WHERE id = $id"
+    dq logs "$id" | od -An -tx1 | grep -qx ' 61 00 0a ff c3 a9 0a 1b 5b'
+    sql "UPDATE dq_task SET output = NULL WHERE id = $id"
+    [ "$(dq logs "$id" 2>"$BATS_TEST_TMPDIR/err")" = '' ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = "attempt 2 of task $id has no output" ]
+}
+
+@test 'on a terminal the output is inert' {
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET status = 1, attempt = 1, output = X'6f6e650a1b5b33316d74776fc3a90a' WHERE id = $id"
+    script -qec "'$DQ_BIN/dq' logs $id" /dev/null </dev/null >"$BATS_TEST_TMPDIR/out"
+    cat -v "$BATS_TEST_TMPDIR/out"
+    [ "$(tr -d '\r' <"$BATS_TEST_TMPDIR/out")" = $'one\n\\x1B[31mtwoé' ]
+}
+
+@test 'logs --attempt prints that of an earlier attempt' {
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET status = 1, attempt = 3, output = 'third' WHERE id = $id;
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, output)
+         VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'exit', 'first'), ($id, 3, 2, UTC_TIMESTAMP(3), 'exit', NULL)"
+    [ "$(dq logs "$id" --attempt 1)" = first ]
+    [ "$(dq logs "$id" --attempt 3)" = third ]
+    [ "$(dq logs "$id" --attempt 2 2>&1)" = "attempt 2 of task $id has no output" ]
+    refused 1 "attempt 4 of task $id is not recorded" "$id" --attempt 4
+}
+
+@test 'without an attempt, or without a task, logs fails' {
+    id=$(dq -q add t)
+    refused 1 'has not been started yet' "$id"
+    refused 1 'task 999999 does not exist' 999999
+    refused 64 'missing argument'
+    refused 64 'json is not available' "$id" -o json
+}
+
+@test 'logs -f waits for the start, shows what is written while it runs, and ends with the outcome' {
+    write_steps
+    id=$(dq -q add steps --in 1s)
+    follow "$id"
+    dqd_start --resident
+    wait_until grep -q 'waiting until it starts' "$BATS_TEST_TMPDIR/err"
+    say one
+    wait_until followed one
+    say two
+    wait_until followed two
+    status_is "$id" 3
+    refute followed three
+    [ "$(dq logs "$id")" = $'one\ntwo' ]
+    say three
+    wait "$follower"
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo\nthree' ]
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/err")" = "task $id is failed: exit status 3: three" ]
+    wait_until nothing_kept
+    follow "$id"
+    wait "$follower"
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo\nthree' ]
+}
+
+@test 'nothing is written while nobody follows, and a follower that was killed leaves nothing' {
+    write_steps
+    id=$(dq -q add steps)
+    dqd_start --resident
+    say one
+    wait_until status_is "$id" 3
+    follow "$id"
+    wait_until followed one
+    kill -9 "$follower"
+    wait_until nothing_kept
+    say two
+    wait_until eval '[ "$(dq logs "$id")" = "$(printf "one\ntwo")" ]'
+    wait_until nothing_kept
+    follow "$id"
+    wait_until followed two
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo' ]
+    say three
+    wait "$follower"
+}
+
+@test 'tasks of a batch share the output, each to its own follower' {
+    write_steps
+    a=$(dq -q add many) b=$(dq -q add many)
+    dqd_start --resident
+    wait_until status_is "$b" 3
+    follow "$a"
+    wait_until followed both
+    "$DQ_BIN/dq" logs -f "$b" >"$BATS_TEST_TMPDIR/other" 3>&- &
+    other=$!
+    wait_until grep -qx both "$BATS_TEST_TMPDIR/other"
+    say one
+    wait "$follower" "$other"
+    [ "$(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/other")" = $'both\nboth' ]
+}
+
+@test 'a follower outlives the database, and a dqd that dies' {
+    write_steps
+    id=$(dq -q add steps)
+    own_ini 's/^lease *=.*//; s/^\[dqd\]/[dqd]\nlease = 2s\nheartbeat = 500ms/'
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    say one
+    wait_until status_is "$id" 3
+    follow "$id"
+    wait_until followed one
+    sql 'SELECT id FROM information_schema.processlist WHERE user = "dq"' | while read -r connection; do
+        sql "KILL $connection" || true
+    done
+    say two
+    wait_until followed two
+    kill -9 "$DQD_PID"
+    wait "$DQD_PID" || true
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    wait "$follower"
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo' ]
+    grep -q 'the end of the output is missing' "$BATS_TEST_TMPDIR/err"
+}
+
+@test 'dqd deletes what a dqd that died has left, but nothing that is followed' {
+    sql "INSERT INTO dq_output (task_id, task_version, seq, until_time, chunk) VALUES
+         (1, 1, 0, UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, NULL), (1, 1, 1, NULL, 'x'), (2, 1, 1, NULL, 'y'),
+         (3, 1, 0, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, NULL), (3, 1, 1, NULL, 'z')"
+    dqd_start --resident
+    wait_until marked 1
+    wait_until eval '[ "$(sql "SELECT GROUP_CONCAT(task_id, seq ORDER BY task_id, seq) FROM dq_output")" = 30,31 ]'
+}
