@@ -110,11 +110,7 @@ static int keep_task(const struct task *t, void *arg)
 
 static int look(struct logs *l, struct err *err)
 {
-    struct task_filter f = {.ids = &l->id,
-                            .id_count = 1,
-                            .due_before_at = TASK_TIME_NONE,
-                            .due_after_at = TASK_TIME_NONE,
-                            .since_at = TASK_TIME_NONE};
+    const struct task_filter f = {.ids = &l->id, .id_count = 1};
     int rc = task_list(l->c->db, &f, false, keep_task, l, err);
 
     return rc ? MIN(rc, 0) : err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", l->id);
