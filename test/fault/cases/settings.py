@@ -35,6 +35,7 @@ SERVERS = {
 LONG = 60000
 BODIES = [b"", b"\xbf'", b"\xbf', '1'); -- ", b"\\", "ünï".encode(), bytes(LONG), b"\xbf'" * (LONG // 2)]
 TAG = "größe"
+MANY = 2000
 
 
 def _stored(t, task):
@@ -82,6 +83,11 @@ def store_and_run(t, what, ini):
     t.dq("cancel", "--tag", "fail", "-y", ini=ini)
     listed = json.loads(t.dq("list", "-o", "json", "--status", "all", ini=ini).stdout)
     t.expect(len(listed) == len(BODIES) + 4, f"{what}: dq list shows {len(listed)} tasks")
+    # Statements that take long.
+    many = b'{"tag": "later", "in": "1h"}\n' * MANY
+    said = t.dq("add", "--from", "-", body=many, ini=ini)
+    t.expect(f"{MANY} added".encode() in said.stdout, f"{what}: {said.stdout}")
+    t.dq("cancel", "--tag", "later", "-y", ini=ini)
     t.dq("delete", "--status", "done,cancelled", "-y", ini=ini)
     t.expect(t.count() == 0 and t.one("SELECT COUNT(*) FROM dq_attempt") == 0, f"{what}: something was not deleted")
 
