@@ -209,6 +209,10 @@ def poison(t):
             f"{tag}: {CRASHES} crashes were to be counted",
         )
     t.expect(t.count("tag = 't' AND status = 1") == 150, "the other tasks are not all done")
+    together = t.count(
+        "tag = 't' AND attempt > 2 AND expected_time = create_time + INTERVAL delay_time * 1000 MICROSECOND"
+    )
+    t.expect(together == 0, f"{together} tasks taken back twice were due with those they had been claimed with")
 
 
 @case("many-pollers", 14, 25)
