@@ -199,15 +199,6 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     return rc;
 }
 
-/* What was taken starts while we go on asking. That the runner is gone is for the tick to find. */
-static void hand_over(struct claims *claims)
-{
-    struct err err;
-    int rc = link_flush(claims->ctx->link, &err);
-
-    (void)rc;
-}
-
 static int do_step(struct claims *claims, const struct look_step *s, struct err *err)
 {
     switch (s->what) {
@@ -230,17 +221,25 @@ int claim_run(struct claims *claims, struct err *err)
     enum look_what last = LOOK_END;
 
     for (;;) {
-        struct look_step s = look_next(claims->look, when_steady_us());
+        int64_t now_us = when_steady_us();
+        struct look_step s;
         int rc;
 
+        /* On a slow server a round may take longer than a lease. */
+        if (last != LOOK_END && lease_renew_next(claims->leases) <= now_us) {
+            look_end_round(claims->look);
+            return 0;
+        }
+        s = look_next(claims->look, now_us);
+
         if (last == LOOK_CLAIM && s.what != LOOK_CLAIM)
-            hand_over(claims);
+            link_push(claims->ctx->link); /* what was taken starts while we go on asking */
         if (s.what == LOOK_END)
             return 0;
         rc = do_step(claims, &s, err);
         if (rc < 0) {
             if (s.what != LOOK_CLAIM)
-                look_failed(claims->look);
+                look_end_round(claims->look);
             return rc;
         }
         last = s.what;

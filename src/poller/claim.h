@@ -8,6 +8,7 @@
 #include "poller/context.h"
 #include "poller/flight.h"
 #include "poller/handover.h"
+#include "poller/lease.h"
 #include "poller/look.h"
 #include "poller/registry.h"
 #include "poller/settle.h"
@@ -25,6 +26,7 @@ struct claims {
     struct handover *handover;       /* of what was taken */
     struct flight *flight;
     struct settle_results *results;
+    const struct leases *leases;
     struct peek peek; /* the last look at several tags */
     bool recover;     /* a claim failed, its outcome is not known: look what it took */
     int64_t sent_us;  /* of that claim */

@@ -46,7 +46,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .registry = &d->registry,
                                 .handover = &d->handover,
                                 .flight = &d->flight,
-                                .results = &d->results};
+                                .results = &d->results,
+                                .leases = &d->leases};
     upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->minute);
 }
 
@@ -241,6 +242,8 @@ static int connect(struct duties *d, struct err *err)
     if (rc == 0) {
         log_event(LOG_INFO, d->outage.since_us ? "the database is back" : "connected", "server=%s",
                   log_quote(db_server(db)));
+        if (d->outage.since_us)
+            upkeep_outage_over(&d->upkeep, d->outage.since_us);
         trouble_outage_over(&d->outage);
     }
     return rc;
@@ -277,6 +280,24 @@ static int64_t due_us(const struct duties *d, enum duty which)
     return MAX(next_of(d, which), d->troubles[which].retry_us);
 }
 
+/* 1: the next duty may run; 0: none may for now; negative: dqd must end, with err. */
+static int run_one(struct duties *d, enum duty which, struct err *err)
+{
+    int rc;
+
+    link_push(d->ctx.link); /* renewed leases, for example: a statement may take long */
+    rc = database_ready(d, err);
+    if (rc <= 0)
+        return rc;
+    if (run(d, which, err) < 0)
+        return statement_failed(d, which, err);
+    trouble_over(&d->troubles[which], names[which]);
+    d->outage.backoff_us = d->outage.retry_us = 0;
+    return 1;
+}
+
+/* On a slow server all duties together may take longer than a lease, so renewals do not wait for
+ * their next turn. */
 int duty_run(struct duties *d, struct err *err)
 {
     for (enum duty which = 0; which < DUTY_COUNT; which++) {
@@ -284,15 +305,11 @@ int duty_run(struct duties *d, struct err *err)
 
         if (due_us(d, which) > when_steady_us())
             continue;
-        rc = database_ready(d, err);
+        rc = run_one(d, which, err);
+        if (rc > 0 && due_us(d, DUTY_RENEW) <= when_steady_us())
+            rc = run_one(d, DUTY_RENEW, err);
         if (rc <= 0)
             return rc;
-        if (run(d, which, err) == 0) {
-            trouble_over(&d->troubles[which], names[which]);
-            d->outage.backoff_us = d->outage.retry_us = 0;
-        } else if ((rc = statement_failed(d, which, err)) <= 0) {
-            return rc;
-        }
     }
     return 0;
 }

@@ -308,8 +308,12 @@ struct look_step look_next(struct look *l, int64_t now_us)
     }
 }
 
-void look_failed(struct look *l)
+void look_end_round(struct look *l)
 {
+    bool claiming = l->stage == LOOK_CLAIM_KNOWN || l->stage == LOOK_CLAIM_FOUND;
+
+    if (claiming && l->tag_count)
+        l->turn = (l->turn + l->next) % l->tag_count;
     if (l->stage != LOOK_ASK)
         next_wake(l);
     l->stage = LOOK_IDLE;
@@ -434,8 +438,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         return true;
     }
     l->claim_failed = true;
-    l->turn = (l->turn + l->next) % l->tag_count; /* the others are first next time */
-    look_failed(l);
+    look_end_round(l);
     return false;
 }
 

@@ -5,8 +5,8 @@
  *
  * Work goes in rounds: look_when returns when the next one is due, look_next returns its steps one
  * after the other, the last of which is LOOK_END. The caller reports the outcome of each step
- * before it asks for the next; if a statement fails, look_failed ends the round. Rounds are short,
- * so that other duties have their turn between them.
+ * before it asks for the next; look_end_round ends the round early, if a statement fails or another
+ * duty must not wait. Rounds are short, so that other duties have their turn between them.
  *
  * Times named _us are microseconds on the steady clock of this host, times named _at milliseconds
  * on the database's clock.
@@ -100,7 +100,8 @@ void look_set_shares(struct look *l, unsigned shares); /* pollers that share the
 
 int64_t look_when(const struct look *l); /* when the next one is due; never NEVER_US */
 struct look_step look_next(struct look *l, int64_t now_us);
-void look_failed(struct look *l); /* the round is over */
+/* Before LOOK_END: tags that were not claimed yet are first in the next round. */
+void look_end_round(struct look *l);
 
 /* Each tag's next task is reported by look_saw_next, then the look itself. sent_us, now_us: around
  * the statement. */
@@ -129,7 +130,7 @@ struct look_claim {
 };
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);
 enum look_failure { LOOK_DEADLOCK, LOOK_LIMIT_LOCKED, LOOK_LOCKED, LOOK_REFUSED };
-/* Returns whether the round goes on; else look_failed has been done. */
+/* Returns whether the round goes on; else look_end_round has been done. */
 bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why, int64_t sent_us,
                        int64_t now_us, uint64_t random);
 

@@ -25,6 +25,11 @@
  * but at least this often. */
 #define REAP_PART 500
 #define REAP_RARE_US INT64_C(10000000)
+/* A lease is renewed when a third of it is over, so a shorter outage ends none. After a longer one,
+ * owners get some time to reconnect (trouble.c: 7.5 s at most) and to record how their tasks ended
+ * meanwhile: these would be repeated for nothing. */
+#define OUTAGE_LEASE_PART 3
+#define OUTAGE_REST_US INT64_C(10000000)
 /* A tag without handler here is left this long to pollers that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 /* Finished tasks are deleted in small steps, so that no lock is held for long, and claims have
@@ -49,6 +54,14 @@ void upkeep_free(struct upkeep *u)
 int64_t upkeep_reap_next(const struct upkeep *u)
 {
     return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;
+}
+
+void upkeep_outage_over(struct upkeep *u, int64_t since_us)
+{
+    int64_t now_us = when_steady_us(), lease_us = context_lease_us(u->ctx);
+
+    if (now_us - since_us >= lease_us / OUTAGE_LEASE_PART)
+        u->reap_us = MAX(u->reap_us, now_us + MIN(OUTAGE_REST_US, lease_us / 2));
 }
 
 /* Whether we may take the task back, and if so, whether it has failed for good. */

@@ -33,6 +33,9 @@ void upkeep_free(struct upkeep *u);
  * with err. */
 int64_t upkeep_reap_next(const struct upkeep *u);
 int upkeep_reap(struct upkeep *u, struct err *err);
+/* The database is back: until other dqds are, too, nothing is taken back from them. */
+void upkeep_outage_over(struct upkeep *u, int64_t since_us);
+
 /* The duty that deletes tasks which have been finished for long enough, and old counts
  * ([retention]). Asks the
  * database. 0 or a negative code with err. */

@@ -100,6 +100,12 @@ int link_flush(struct link *l, struct err *err)
     return rc < 0 ? err_set(err, ERR_SYSTEM, "the runner is gone") : rc;
 }
 
+void link_push(struct link *l)
+{
+    if (link_flush(l, NULL) < 0)
+        return;
+}
+
 /* Sends full packets at once if possible, so that their descriptors are closed soon. */
 static void put(struct link *l, const struct message *m)
 {

@@ -61,6 +61,9 @@ void link_send_ping(struct link *l, uint64_t n);
 /* Sends what the socket takes. 0: everything was sent; 1: some is left; ERR_SYSTEM: the runner is
  * gone, but its reports can still be read. */
 int link_flush(struct link *l, struct err *err) __attribute__((warn_unused_result));
+/* The same between statements that may take long; a runner that is gone is reported by the next
+ * link_flush. */
+void link_push(struct link *l);
 
 /* ---- reports */
 

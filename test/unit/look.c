@@ -168,7 +168,7 @@ static bool failed(struct play *p, char *text)
     uint64_t random = text ? strtoull(text, NULL, 10) : 0;
 
     if (!strcmp(name, "step")) {
-        look_failed(&p->look);
+        look_end_round(&p->look);
         return true;
     }
     for (int why = LOOK_DEADLOCK; why <= LOOK_REFUSED; why++)

@@ -239,4 +239,4 @@ def cannot_fork(t):
         t.wait_finished(20)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+    oracle.no_repeats()

@@ -76,7 +76,7 @@ def kill_dqd(t):
 def kill_database(t):
     """The database is killed with kill -9 and restarted. Running handlers finish and are settled; no attempt
     is repeated."""
-    t.configure(lease="10s")
+    t.configure(lease="60s")  # longer than all three outages, on a slow machine too
     t.add(300, words="ms=100")
     for _ in range(3):
         t.dqd(keep=True)
@@ -85,7 +85,38 @@ def kill_database(t):
     chaos.verify()
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats, though no dqd died")
+    oracle.no_repeats()
+
+
+@case("outage-outlasts-leases", 2, 20)
+def outage_outlasts_leases(t):
+    """The database is away for longer than a lease, and then one dqd reconnects before the other. It leaves the
+    other's tasks alone until their results, which the other has kept, are recorded."""
+    proxy, lease = t.proxy(), 6.0
+    t.configure(lease=f"{lease}s")
+    first = t.dqd()
+    last = t.dqd(ini=t.configure(proxy.settings(), path=t.dir + "/last.ini", lease=f"{lease}s"))
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "both are there", 20)
+    t.add(16, words="ms=1000")
+    t.wait(lambda: first.handlers() and last.handlers(), "both run handlers", 20)
+    entry = t.faults.add("kill-database")
+    t.server.kill()
+    proxy.close()
+    t.wait(lambda: not first.handlers() and not last.handlers(), "the handlers have ended", 20)
+    t.sleep(lease)
+    t.server.start()
+    entry["until"] = time.monotonic()
+    back = "the database is back"
+    t.wait(lambda: back in first.log(), "the first is back", 20)
+    proxy.open()
+    t.wait(lambda: back in last.log(), "the last is back", 20)
+    took = time.monotonic() - entry["until"]
+    t.wait_finished(60)
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(f"both were back after {took:.1f} s")
+    if took < lease / 2:
+        oracle.no_repeats()
 
 
 @case("kill-database-id-reused", 2, 10)
@@ -221,7 +252,8 @@ def many_pollers(t):
     n = 100_000 if t.full else 20_000
     # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
     # a poller that helps out loses races.
-    t.configure(slots=4, claim_batch=100, lease="10s", steal_after="2s" if t.full else "20s", log_level="debug")
+    # The lease is one that does not end if the machine is too slow for 20 pollers.
+    t.configure(slots=4, claim_batch=100, lease="60s", steal_after="2s" if t.full else "60s", log_level="debug")
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
@@ -229,11 +261,12 @@ def many_pollers(t):
         lambda: all(d.log().rpartition('msg="share of the work"')[2].split("\n")[0].endswith("of=20") for d in dqds),
         "each knows its share",
     )
+    shares = sum(d.log().count('msg="share of the work"') for d in dqds)
     t.add(n)
     t.wait_finished(300 if t.full else 60)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+    oracle.no_repeats()
     share = {d.runner(): 0 for d in dqds}
     for attempts in oracle.attempts.values():
         share[attempts[0].runner] += 1
@@ -245,7 +278,11 @@ def many_pollers(t):
         f" lost {lost} rows"
     )
     t.expect(min(share.values()) > 0, "a poller was starved")
-    t.expect(lost < 0.1 * won, f"{lost} rows lost in races, {won} won")
+    shares = sum(d.log().count('msg="share of the work"') for d in dqds) - shares
+    if shares:
+        t.note(f"heartbeats were late, and shares changed {shares} times")
+    else:
+        t.expect(lost < 0.1 * won, f"{lost} rows lost in races, {won} won")
 
 
 def _share(d):
@@ -291,7 +328,7 @@ def join_and_leave(t):
 def fault_free(t):
     """G2: Without faults, no task is repeated."""
     n = 1_000_000 if t.full else 10_000
-    t.configure(slots=8, lease="30s")
+    t.configure(slots=8, lease="60s")
     t.handlers({"t": {"words": "batch", "batch": 500}})
     chunk = [t.line(words="", key=False) for _ in range(1000)]
     for _ in range(n // 1000):
@@ -301,6 +338,5 @@ def fault_free(t):
     t.wait_finished(1800 if t.full else 60)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(
-        oracle.starts == n and oracle.repeats == 0, f"{n} tasks, {oracle.starts} starts, {oracle.repeats} repeats"
-    )
+    oracle.no_repeats()
+    t.expect(oracle.starts == n, f"{n} tasks, {oracle.starts} starts")

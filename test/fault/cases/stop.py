@@ -34,7 +34,7 @@ def term_in_batch(t):
     t.wait_finished(60)
     oracle = Oracle(t)
     oracle.check()
-    t.expect(oracle.repeats == 0, f"{oracle.repeats} repeats")
+    oracle.no_repeats()
 
 
 @case("term-twice", 12, 10)

@@ -109,6 +109,15 @@ class Dqd:
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
             return f.read()
 
+    def log_of(self, pid, task):
+        """The lines of its log about a task and, if that is its process id, those of warnings and errors."""
+        own = str(self.pid) == pid
+        return [
+            line
+            for line in self.log().splitlines()
+            if task in line or (own and line.split()[1:2] in (["warn"], ["error"]))
+        ]
+
     def stop(self, number=signal.SIGTERM, timeout=30.0):
         """Stops it and returns its exit status; None if it had to be killed."""
         self.keep = False

@@ -188,7 +188,14 @@ class Oracle:
                         f.get("lasting") or f["at"] * SECOND >= a.start - 5 * SECOND for f in self.faults[:at]
                     )
                 ):
-                    raise Failed(f"task {a.id}: attempt {a.attempt} ended as {outcome}, and no fault explains it")
+                    raise Failed(
+                        "\n".join(
+                            [
+                                f"task {a.id}: attempt {a.attempt} ended as {outcome}, and no fault explains it",
+                                *self.evidence(),
+                            ]
+                        )
+                    )
 
     def repeats_by_cause(self):
         """How many attempts were repeated because their dqd was killed while they were in flight, and how many because
@@ -210,6 +217,19 @@ class Oracle:
                         " and its owner was at work"
                     )
         return killed, stalled
+
+    def no_repeats(self):
+        """For a trial in which nothing is a reason to repeat a task."""
+        if self.repeats:
+            raise Failed("\n".join([f"{self.repeats} repeats, though nothing is a reason for one", *self.evidence()]))
+
+    def evidence(self, most=3):
+        """What is known of the first repeated tasks: their attempts, their owners, and what the logs say of both."""
+        for task in [task for task, attempts in self.attempts.items() if len(attempts) > 1][:most]:
+            for a in self.attempts[task]:
+                outcome, _, pid, error = self.history.get((a.id, a.token), ("not in dq_attempt", "", "", ""))
+                yield f"task {task}: {self.owners.life(a)}: {outcome} {error or ''}"
+                yield from (f"  {line}" for d in self.t.dqds for line in d.log_of(pid, f" id={task} ")[-20:])
 
     def rerun_ms(self):
         """The times from a kill to the next start, for every repeat after a kill, sorted."""

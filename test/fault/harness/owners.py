@@ -41,6 +41,18 @@ class Owners:
         work = [at for at in self._work[self._owner[a.id, a.token]] if begin < at < end]
         return max(late - early for early, late in zip([begin, *work], [*work, end]))
 
+    def life(self, a):
+        """What the audit table says of attempt a and its owner."""
+        lease_us, end = self._lease_us[a.id, a.token], self._lease_end.get((a.id, a.token))
+        ran = f"{(a.end - a.start) / SECOND:.3f} s" if a.end else "not to its end"
+        if end is None:
+            return f"attempt {a.attempt} ran {ran}, and has its lease still"
+        silence = self._silence_us(a, end - lease_us, end)
+        return (
+            f"attempt {a.attempt} ran {ran}; its lease ended {(end - a.start) / SECOND:.3f} s after the start, and its"
+            f" owner changed nothing for {silence / SECOND:.3f} s of the last {lease_us / SECOND:g} s"
+        )
+
     def in_flight(self, a, at):
         """Whether a kill of its dqd at that time explains the loss of attempt a: it was running, its result
         had not been recorded, or the runner started it before it noticed that its poller was gone."""
