@@ -319,6 +319,10 @@ END
     sql 'GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
          GRANT SELECT ON dq.dq_meta TO worker@localhost; GRANT SELECT, UPDATE, DELETE ON dq.dq_task TO worker@localhost;
          GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost;
+         GRANT SELECT, INSERT, DELETE ON dq.dq_event TO worker@localhost;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_minute TO worker@localhost;
+         GRANT SELECT, INSERT, DELETE ON dq.dq_handler TO worker@localhost;
+         GRANT SELECT, INSERT, DELETE ON dq.dq_rest TO worker@localhost;
          GRANT SELECT ON dq.dq_tag TO worker@localhost'
     dq add b
     own_ini 's/^user *=.*/user = worker/'
