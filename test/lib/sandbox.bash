@@ -62,8 +62,8 @@ new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost 
 
 sandbox_clear()
 {
-    local table
-    sql "$(for table in task attempt tag poller minute handler rest event output; do echo "DELETE FROM dq_$table;"; done)"
+    local tables=(task attempt tag poller minute handler rest event output)
+    sql "$(printf 'DELETE FROM dq_%s;\n' "${tables[@]}")"
 }
 
 own_ini()
