@@ -85,3 +85,5 @@ CREATE TABLE IF NOT EXISTS dq_output (
   chunk mediumblob NULL,
   PRIMARY KEY (task_id, task_version, seq)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: output of running attempts, written only while someone follows it';
+
+ALTER TABLE dq_attempt ADD KEY finished (finish_time), ALGORITHM=INPLACE, LOCK=NONE;

@@ -33,6 +33,7 @@ struct cell { /* all zero: CELL_NULL */
     size_t len;
     uint64_t number;
     bool capped;
+    bool brief;         /* CELL_TIME in a table: without what it shares with today */
     const char *people; /* what a table shows instead of the value; NULL: the value */
     double real;
     int64_t at;

@@ -15,6 +15,7 @@ verbs()
     echo 'tags'
     echo 'stats'
     echo 'pollers'
+    echo 'errors'
 }
 
 # The names in the heading of a table are separated by two blanks.
@@ -36,7 +37,7 @@ fill()
 {
     id=$(dq -q add known body --key k)
     sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, output)
-         VALUES ($id, 1, 1, '2026-11-20 10:00:00', '2026-11-20 10:00:01', 'exit', 'x');
+         VALUES ($id, 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'exit', 'x');
          INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
          VALUES
          (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"

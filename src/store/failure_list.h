@@ -1,0 +1,35 @@
+/*
+ * failure_list.h - the attempts that failed lately. Blocks on the database, changes nothing.
+ */
+#ifndef DQ_STORE_FAILURE_LIST_H
+#define DQ_STORE_FAILURE_LIST_H
+
+#include "store/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct failure {
+    uint64_t id;       /* of the task */
+    int status;        /* of the task, now */
+    const char *tag;   /* valid during the call, as is error */
+    const char *error; /* why the attempt failed, or the name of its outcome */
+    int64_t finish_at; /* when the attempt ended */
+};
+
+struct failure_filter {
+    int64_t since_at;
+    /* at most this many of the newest, and of the oldest; 0: all */
+    size_t newest, oldest;
+};
+
+/* Calls each(failure, arg) for the attempts that ended at since_at or later and failed, newest
+ * first. If there are more than the filter allows, then for the oldest of the others, oldest first,
+ * and *ret_sampled is set. Cancelled attempts did not fail. Reads a range of the index `finished`,
+ * and the task of each entry. `each` must not use the connection. */
+int failure_list(struct db *db, const struct failure_filter *f,
+                 void (*each)(const struct failure *x, void *arg), void *arg, bool *ret_sampled,
+                 struct err *err) __attribute__((warn_unused_result));
+
+#endif
