@@ -120,6 +120,6 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     fill
     retry=$(dq errors -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["retry"])')
     eval "$retry -y"
-    [ "$(sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' | tr '\t\n' ' ,')" = \
-        'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 3 1,' ]
+    sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' >states
+    [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 3 1,' ]
 }
