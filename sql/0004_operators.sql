@@ -62,7 +62,7 @@ ALTER TABLE dq_poller ADD COLUMN next_pass datetime(3) NULL COMMENT 'a pass that
 
 -- What operators did, and when a dqd began and ended.
 CREATE TABLE IF NOT EXISTS dq_event (
-  token binary(16) NOT NULL COMMENT 'random; of dqd-lost: that of the dqd in dq_poller',
+  token binary(16) NOT NULL COMMENT 'of the act; random, or made of that of a dqd',
   event_time datetime(3) NOT NULL COMMENT 'of the first change',
   actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, or dqd@host',
   verb varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',

@@ -64,6 +64,7 @@ struct conf_dqd {
 struct conf_retention { /* 0: kept for ever */
     int64_t done_ms, failed_ms, cancelled_ms;
     int64_t counters_ms; /* rows of dq_minute */
+    int64_t events_ms;   /* rows of dq_event */
     int64_t interval_ms; /* pause between sweeps */
 };
 

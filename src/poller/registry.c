@@ -5,8 +5,11 @@
 
 #include "base/log.h"
 #include "base/when.h"
+#include "store/event_store.h"
 #include "store/poller_store.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/param.h>
 
 /* A poller that misses this many heartbeats is dead: two may be lost to a slow statement and a
@@ -86,6 +89,46 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     return rc;
 }
 
+/* ---- what dq_event says of dqds ---- */
+
+/* Passes come and go; a resident dqd is expected to stay. */
+static int record_own(struct registry *r, const char *verb, struct err *err)
+{
+    const struct context *ctx = r->ctx;
+    char text[80];
+
+    if (r->passes)
+        return 0;
+    snprintf(text, sizeof text, "pid %" PRIu32 ", %" PRIu32 " slots, " PACKAGE_VERSION,
+             ctx->owner.pid, ctx->slots);
+    return event_store_add_own(ctx->db, &ctx->owner, verb, text, err);
+}
+
+/* Only when this dqd begins, and when another one is gone: the rest of the time it costs nothing. A
+ * record that the server refuses is not worth a heartbeat. */
+static int record(struct registry *r, bool fewer, struct err *err)
+{
+    uint64_t lost = 0;
+    int rc = 0;
+
+    if (!r->recorded)
+        rc = record_own(r, "dqd-start", err);
+    if (rc == 0 && (!r->recorded || fewer))
+        rc = event_store_add_lost(r->ctx->db, &lost, err);
+    if (rc < 0 && !db_connected(r->ctx->db))
+        return rc;
+    if (rc < 0 && !r->unrecorded)
+        log_event(LOG_WARN, "cannot write to dq_event, so dq log misses starts and ends of dqds",
+                  "error=%s", log_quote(err->text));
+    r->unrecorded = rc < 0;
+    r->recorded = true;
+    if (lost)
+        log_event(LOG_WARN, "another dqd has fallen silent without ending", "dqds=%" PRIu64, lost);
+    return 0;
+}
+
+/* ---- the duty ---- */
+
 int registry_beat(struct registry *r, struct err *err)
 {
     struct context *ctx = r->ctx;
@@ -109,12 +152,13 @@ int registry_beat(struct registry *r, struct err *err)
     r->unheard = s.unheard;
     if (s.shares)
         dbclock_sample(&ctx->clock, sent_us, r->beat_us, s.now_us);
+    bool fewer = s.shares < r->shares;
     if (s.shares != r->shares || s.share != r->share)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
     r->share = s.share;
     r->shares = s.shares;
     look_set_shares(r->look, s.shares);
-    return 0;
+    return r->recorded && !fewer ? 0 : record(r, fewer, err);
 }
 
 void registry_leave(struct registry *r)
@@ -129,6 +173,8 @@ void registry_leave(struct registry *r)
                                      registry_next_pass_ms(r->since_pass_ms), &err);
     else
         rc = poller_store_leave(r->ctx->db, &r->ctx->owner, &err);
+    if (rc == 0)
+        rc = record_own(r, "dqd-end", &err);
     if (rc < 0)
         log_event(LOG_DEBUG, "cannot remove this dqd from the list of pollers", "error=%s",
                   log_quote(err.text));

@@ -24,7 +24,9 @@ struct registry {
     int64_t beat_us;   /* the last heartbeat; 0: none */
     bool changed;      /* its handlers have, since then */
     unsigned share, shares;
-    bool unheard; /* another session has locked our row of dq_poller */
+    bool unheard;    /* another session has locked our row of dq_poller */
+    bool recorded;   /* dq_event has the start of this dqd */
+    bool unrecorded; /* the log says that dq_event cannot be written */
 };
 
 /* mode: as dq pollers shows it; the caller's. */

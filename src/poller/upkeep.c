@@ -1,6 +1,6 @@
 /*
  * upkeep.c - what any poller does for all: takes back tasks whose owner is gone, deletes tasks that
- * have been finished for long enough, and old counts.
+ * have been finished for long enough, old counts and old events.
  */
 #include "poller/upkeep.h"
 
@@ -8,6 +8,7 @@
 #include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/event_store.h"
 #include "store/lease_store.h"
 #include "store/output_store.h"
 #include "store/retention_store.h"
@@ -214,6 +215,18 @@ static int expire_counts(struct upkeep *u, bool *more, struct err *err)
     return rc;
 }
 
+static int expire_events(struct upkeep *u, bool *more, struct err *err)
+{
+    int64_t age_ms = u->ctx->conf->retention.events_ms;
+    size_t deleted = age_ms > 0 ? SWEEP_STEP : 0;
+    int rc = 0;
+
+    for (int step = 0; rc == 0 && deleted >= SWEEP_STEP && step < SWEEP_STEPS; step++)
+        rc = event_store_expire(u->ctx->db, age_ms, SWEEP_STEP, &deleted, err);
+    *more |= deleted >= SWEEP_STEP;
+    return rc;
+}
+
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     const struct {
@@ -237,6 +250,8 @@ int upkeep_retention(struct upkeep *u, struct err *err)
         more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
     }
     rc = expire_counts(u, &more, err);
+    if (rc == 0)
+        rc = expire_events(u, &more, err);
     if (rc == 0)
         rc = output_store_drop_left(u->ctx->db, err);
     if (rc < 0)

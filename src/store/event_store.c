@@ -59,16 +59,39 @@ int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct
     return rc;
 }
 
-/* The token of a poller is that of the row which says that it was lost. */
+/* The tokens of these rows are made of the dqd's own. */
+int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
+                        const char *arguments, struct err *err)
+{
+    struct buf sql = BUF_INIT, actor = BUF_INIT;
+
+    buf_printf(&actor, "dqd@%.200s", owner->host);
+    buf_str(
+        &sql,
+        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments) VALUES (UNHEX(MD5(CONCAT(");
+    sql_put_token(&sql, owner->token);
+    buf_printf(&sql, ", '%s'))), UTC_TIMESTAMP(3), ", verb);
+    db_put_text(&sql, actor.data);
+    buf_printf(&sql, ", '%s', ", verb);
+    db_put_text(&sql, arguments);
+    buf_chr(&sql, ')');
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&actor);
+    buf_done(&sql);
+    return rc;
+}
+
 int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql,
-            "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
-            " SELECT token, UTC_TIMESTAMP(3), LEFT(CONCAT('dqd@', host), 255), 'dqd-lost',"
-            " CONCAT('pid ', pid, ', ', mode, ', last seen ', last_seen, ' UTC') FROM dq_poller"
-            " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND");
+    buf_str(
+        &sql,
+        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
+        " SELECT UNHEX(MD5(CONCAT(token, 'dqd-lost'))), UTC_TIMESTAMP(3), LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
+        " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
+        " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+        " AND next_pass IS NULL");
     int rc = db_exec(db, &sql, ret_count, err);
     buf_done(&sql);
     return rc;
@@ -139,16 +162,23 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     return rc;
 }
 
+/* Most of the time none is that old, and nothing is written. */
 int event_store_expire(struct db *db, int64_t age_ms, size_t limit, size_t *ret_deleted,
                        struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct buf sql = BUF_INIT, where = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&sql, "DELETE FROM dq_event WHERE event_time < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_printf(&sql, " ORDER BY event_time LIMIT %zu", limit);
-    int rc = db_exec(db, &sql, &rows, err);
+    buf_str(&where, " FROM dq_event WHERE event_time < ");
+    sql_put_from_now(&where, -age_ms);
+    buf_printf(&sql, "SELECT 1%s LIMIT 1", where.data);
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    if (rc == 1) {
+        buf_reset(&sql);
+        buf_printf(&sql, "DELETE%s ORDER BY event_time LIMIT %zu", where.data, limit);
+        rc = db_exec(db, &sql, &rows, err);
+    }
+    buf_done(&where);
     buf_done(&sql);
     if (rc == 0)
         *ret_deleted = (size_t)rows;

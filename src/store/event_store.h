@@ -29,8 +29,11 @@ struct event_act {
 int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Adds the rows of dqds that have fallen silent, one for each, and how many these are to
- * *ret_count. Another dqd calls it: they cannot. */
+/* Adds the row of a dqd's start or end, "dqd-start" or "dqd-end", once, also if it is repeated. */
+int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
+                        const char *arguments, struct err *err) __attribute__((warn_unused_result));
+/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one. Another dqd calls
+ * it: they cannot. *ret_count: how many were added. */
 int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 

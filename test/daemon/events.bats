@@ -1,0 +1,82 @@
+# dq_event: what a dqd records of itself and of others, and how long it is kept.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    configure ''
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
+}
+
+configure() { DQ_CONFIG=$DQ_SANDBOX/dq.ini own_ini "$1"$'\n/^\\[dqd\\]/a heartbeat = 100ms'; }
+events() { sql "SELECT COUNT(*) FROM dq_event WHERE verb = '$1'"; }
+has() { [ "$(events "$1")" -eq "$2" ]; }
+
+@test 'a resident dqd records its start and its end, a pass neither' {
+    dqd --once
+    dqd_start --resident
+    wait_until has dqd-start 1
+    dqd_stop
+    has dqd-end 1
+    [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 2 ]
+    [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE actor = 'dqd@$(hostname)'
+        AND arguments LIKE 'pid %, % slots, %'")" -eq 2 ]
+}
+
+@test 'a dqd that was killed is recorded once, by one that lives or by the next one' {
+    dqd_start --resident
+    wait_until has dqd-start 1
+    "$DQ_BIN/dqd" --resident >"$BATS_TEST_TMPDIR/second" 2>&1 3>&- &
+    second=$!
+    wait_until has dqd-start 2
+    kill -9 "$second"
+    wait_until has dqd-lost 1
+    [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'dqd-lost'
+        AND arguments LIKE 'pid $second, resident, silent%'")" -eq 1 ]
+    wait_until grep -q 'another dqd has fallen silent' "$DQD_LOG"
+    kill -9 "$DQD_PID"
+    wait "$DQD_PID" || true
+    silent() { [ "$(sql 'SELECT MAX(last_seen) < UTC_TIMESTAMP(3) - INTERVAL 1 SECOND FROM dq_poller')" -eq 1 ]; }
+    wait_until silent
+    dqd --once
+    has dqd-lost 2
+    dqd --once
+    has dqd-lost 2
+    has dqd-end 0
+}
+
+@test 'without the right to write dq_event, dqd works, and says so' {
+    sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")
+        REVOKE INSERT ON dq.dq_event FROM dq_worker@localhost"
+    configure 's/^user = .*/user = dq_worker/'
+    id=$(dq --config "$DQ_SANDBOX/dq.ini" -q add t)
+    dqd_start --resident
+    done_() { [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]; }
+    wait_until done_
+    wait_until grep -q 'cannot write to dq_event' "$DQD_LOG"
+    dqd_stop
+    [ "$(grep -c 'cannot write to dq_event' "$DQD_LOG")" -eq 1 ]
+}
+
+@test 'old events are deleted, in steps, as [retention] says' {
+    sql "INSERT INTO dq_event (token, event_time, actor, verb)
+         SELECT UNHEX(MD5(seq)), UTC_TIMESTAMP(3) - INTERVAL IF(seq > 1200, 89, 91) DAY, 'a@h', 'cancel'
+         FROM $(numbers 1300)"
+    dqd_start --resident
+    young() { has cancel 100; }
+    wait_until young
+    dqd_stop
+    sql "UPDATE dq_event SET event_time = '2020-01-01'"
+    configure '$a [retention]\nevents = never\ninterval = 100ms'
+    dqd_start --resident
+    for sweep in first second; do
+        sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
+             VALUES ('$sweep', '', 1, '2020-01-01', '2020-01-01', '2020-01-01')"
+        swept() { [ "$(sql "SELECT COUNT(*) FROM dq_task")" -eq 0 ]; }
+        wait_until swept
+    done
+    dqd_stop
+    has cancel 100
+}
