@@ -7,12 +7,33 @@
 
 #include <string.h>
 
+/* clang-format off */
 const struct cmd *const verbs_table[] = {
-    &cmd_add,   &cmd_list,       &cmd_show,    &cmd_logs,   &cmd_wait,    &cmd_cancel,
-    &cmd_retry, &cmd_reschedule, &cmd_run_now, &cmd_delete, &cmd_purge,   &cmd_tags,
-    &cmd_pause, &cmd_resume,     &cmd_stats,   &cmd_errors, &cmd_pollers, &cmd_init,
-    &cmd_bench, &cmd_help,       &cmd_version, NULL,
+    &cmd_add,
+    &cmd_list,
+    &cmd_show,
+    &cmd_logs,
+    &cmd_wait,
+    &cmd_cancel,
+    &cmd_retry,
+    &cmd_reschedule,
+    &cmd_run_now,
+    &cmd_delete,
+    &cmd_purge,
+    &cmd_tags,
+    &cmd_pause,
+    &cmd_resume,
+    &cmd_stats,
+    &cmd_errors,
+    &cmd_pollers,
+    &cmd_init,
+    &cmd_doctor,
+    &cmd_bench,
+    &cmd_help,
+    &cmd_version,
+    NULL,
 };
+/* clang-format on */
 
 const struct cmd *verbs_find(const char *name, struct err *err)
 {

@@ -6,9 +6,31 @@
 
 #include "cli/cmd.h"
 
-extern const struct cmd cmd_add, cmd_bench, cmd_cancel, cmd_delete, cmd_errors, cmd_help, cmd_init,
-    cmd_list, cmd_logs, cmd_pause, cmd_pollers, cmd_purge, cmd_reschedule, cmd_resume, cmd_retry,
-    cmd_run_now, cmd_show, cmd_stats, cmd_tags, cmd_version, cmd_wait;
+/* clang-format off */
+extern const struct cmd
+    cmd_add,
+    cmd_bench,
+    cmd_cancel,
+    cmd_delete,
+    cmd_doctor,
+    cmd_errors,
+    cmd_help,
+    cmd_init,
+    cmd_list,
+    cmd_logs,
+    cmd_pause,
+    cmd_pollers,
+    cmd_purge,
+    cmd_reschedule,
+    cmd_resume,
+    cmd_retry,
+    cmd_run_now,
+    cmd_show,
+    cmd_stats,
+    cmd_tags,
+    cmd_version,
+    cmd_wait;
+/* clang-format on */
 
 extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */
 /* Finds a verb by name or alias. If there is none: NULL and ERR_USAGE, with the nearest name. */

@@ -175,6 +175,15 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     return rc;
 }
 
+void claim_store_put_find(struct buf *sql, const char *tag, size_t limit)
+{
+    const struct claim_ask ask = {.tag = tag};
+
+    put_select(sql, true, false, TASK_PENDING);
+    put_share(sql, &ask, 0, "<=", 0);
+    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
+}
+
 /* Reads candidates of our own share: due, or due within early_ms. */
 static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
                     struct task_array *found, struct claim_seen *saw, struct err *err)

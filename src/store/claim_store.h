@@ -74,4 +74,7 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner, const ui
                         size_t count, struct task_array *ret, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Appends the statement with which a claim of a sole poller finds up to `limit` candidates. */
+void claim_store_put_find(struct buf *sql, const char *tag, size_t limit);
+
 #endif

@@ -72,20 +72,25 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
  * read per tag, however many tasks there are. (`status = 0` would scan all pending entries.) It has
  * no join, because this is the statement of an idle dqd. The limit is a setting for MariaDB and a
  * hint for MySQL; to the other server each is a comment. */
+void peek_store_put_all(struct buf *sql, int64_t limit_ms)
+{
+    if (limit_ms)
+        buf_printf(sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
+                   limit_ms / 1000, (int)(limit_ms % 1000));
+    buf_str(sql, "SELECT ");
+    if (limit_ms)
+        buf_printf(sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
+    buf_printf(
+        sql,
+        "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
+        COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+}
+
 int peek_store_all(struct db *db, int64_t limit_ms, struct peek *p, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    if (limit_ms)
-        buf_printf(&sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
-                   limit_ms / 1000, (int)(limit_ms % 1000));
-    buf_str(&sql, "SELECT ");
-    if (limit_ms)
-        buf_printf(&sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
-    buf_printf(
-        &sql,
-        "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
-        COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+    peek_store_put_all(&sql, limit_ms);
     int rc = read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
     buf_done(&sql);
     return rc;
@@ -128,17 +133,22 @@ static void take_next(const struct db_rows *r, void *arg)
     *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
 }
 
+void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_floor *floor)
+{
+    buf_printf(sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
+               COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
+    db_put_text(sql, tag);
+    peek_store_put_floor(sql, floor);
+    buf_str(sql, " ORDER BY c.expected_time, c.id LIMIT 1");
+}
+
 int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
                     int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct next next = {0, TASK_TIME_NONE};
 
-    buf_printf(&sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
-               COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
-    db_put_text(&sql, tag);
-    peek_store_put_floor(&sql, floor);
-    buf_str(&sql, " ORDER BY c.expected_time, c.id LIMIT 1");
+    peek_store_put_next(&sql, tag, floor);
     int rc = db_first(db, &sql, NEXT_COUNT, take_next, &next, err);
     buf_done(&sql);
     if (rc < 0)

@@ -52,4 +52,8 @@ int peek_store_next(struct db *db, const char *tag, const struct peek_floor *flo
  * to src/store. */
 void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor);
 
+/* The statements of peek_store_all and peek_store_next. */
+void peek_store_put_all(struct buf *sql, int64_t limit_ms);
+void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_floor *floor);
+
 #endif

@@ -169,6 +169,25 @@ int routines_install(struct db *db, unsigned *ret_made, struct err *err)
     return rc;
 }
 
+int routines_check(struct db *db, struct routines_state *ret, struct err *err)
+{
+    struct routine r;
+    const char *text = routines_script;
+    enum state state;
+
+    *ret = (struct routines_state){0};
+    while (next_routine(&text, &r)) {
+        int rc = find(db, &r, &state, err);
+        if (rc < 0)
+            return rc;
+        ret->current += state == CURRENT;
+        ret->missing += state == MISSING;
+        ret->old += state == OTHER_TEXT;
+        ret->foreign += state == FOREIGN;
+    }
+    return 0;
+}
+
 void routines_put_script(struct buf *sql)
 {
     struct routine r;

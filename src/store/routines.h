@@ -19,6 +19,14 @@ extern const char routines_script[]; /* the file's text, for the mysql client */
 int routines_install(struct db *db, unsigned *ret_made, struct err *err)
     __attribute__((warn_unused_result));
 
+/* How many of them are as they should be, not there (or not visible to this account), of another
+ * text, and not dq's. */
+struct routines_state {
+    unsigned current, missing, old, foreign;
+};
+int routines_check(struct db *db, struct routines_state *ret, struct err *err)
+    __attribute__((warn_unused_result));
+
 /* Appends what a DBA runs with the mysql client: the script, with a DROP before each procedure. */
 void routines_put_script(struct buf *sql);
 

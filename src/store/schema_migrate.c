@@ -190,7 +190,7 @@ static int find_version(struct db *db, int *ret_version, struct err *err)
     *ret_version = range.compat ? range.version : 0;
     if (*ret_version > schema_latest)
         return schema_check(db, err);
-    return schema_verify(db, *ret_version, err);
+    return schema_verify(db, *ret_version, NULL, err);
 }
 
 /* A statement of a plan, on tables as they are now. false: it is done already. */
@@ -276,7 +276,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
             done(&schema_migrations[i], arg);
     }
     if (rc == 0 && version < schema_latest)
-        rc = schema_verify(db, schema_latest, err);
+        rc = schema_verify(db, schema_latest, NULL, err);
 out:
     if (db_connected(db) && query_number(db, "SELECT " UNLOCK, 0, &unlocked, NULL) < 0)
         db_close(db); /* which frees the lock as well */

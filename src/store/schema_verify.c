@@ -16,6 +16,7 @@
 struct faults {
     struct buf text;
     unsigned count;
+    struct buf mend; /* statements that end them */
 };
 
 static void fault(struct faults *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -29,6 +30,38 @@ static void fault(struct faults *f, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&f->text, fmt, ap);
     va_end(ap);
+}
+
+/* ---- statements that end a fault */
+
+/* "varchar(128) utf8mb4_bin NOT NULL" as SQL has it. A default that is an expression is left out:
+ * its text was only kept for comparison. */
+static void put_column(struct buf *b, const struct schema_shape_part *want)
+{
+    for (const char *p = want->text; *p;) {
+        size_t len = strcspn(p, " ");
+        bool collation = len > 4 && !memcmp(p + len - 4, "_bin", 4);
+        buf_printf(b, " %s%.*s", collation ? "COLLATE " : "", (int)len, p);
+        p += len + (p[len] == ' ');
+    }
+    if (want->fallback && !strpbrk(want->fallback, "'\\(,"))
+        buf_printf(b, " DEFAULT '%s'", want->fallback);
+}
+
+static void mend_column(struct faults *f, const struct schema_shape_part *want, const char *how)
+{
+    buf_printf(&f->mend, "ALTER TABLE %s %s COLUMN `%s`", want->table, how, want->name);
+    put_column(&f->mend, want);
+    buf_str(&f->mend, "; ");
+}
+
+static void mend_index(struct faults *f, const struct schema_shape_part *want, bool drop)
+{
+    buf_printf(&f->mend, "ALTER TABLE %s ", want->table);
+    if (drop)
+        buf_printf(&f->mend, "DROP KEY %s, ", want->name);
+    buf_printf(&f->mend, "ADD %sKEY %s %s; ", want->optional ? "" : "UNIQUE ", want->name,
+               want->text);
 }
 
 /* A part before the migration that is next and after it (NULL: not there), and as it is. */
@@ -45,6 +78,9 @@ static void compare_column(const struct trio *c, struct faults *f)
 {
     const struct schema_shape_part *want = c->before ? c->before : c->after, *have = c->have;
 
+    if (strcmp(want->text, have->text) != 0 ||
+        (!same_default(want, have) && !(c->after && same_default(c->after, have))))
+        mend_column(f, want, "MODIFY");
     if (strcmp(want->text, have->text) != 0)
         fault(f, "column %s.%s is %s, not %s", want->table, want->name, have->text, want->text);
     else if (!same_default(want, have) && !(c->after && same_default(c->after, have)))
@@ -56,19 +92,22 @@ static void compare_index(const struct trio *x, struct faults *f)
 {
     const struct schema_shape_part *want = x->before ? x->before : x->after, *have = x->have;
 
-    if (strcmp(want->text, have->text) != 0 || want->optional != have->optional)
-        fault(f, "index %s.%s is %s%s, not %s%s", want->table, want->name,
-              have->optional ? "" : "unique ", have->text, want->optional ? "" : "unique ",
-              want->text);
+    if (strcmp(want->text, have->text) == 0 && want->optional == have->optional)
+        return;
+    mend_index(f, want, true);
+    fault(f, "index %s.%s is %s%s, not %s%s", want->table, want->name,
+          have->optional ? "" : "unique ", have->text, want->optional ? "" : "unique ", want->text);
 }
 
 static void missing_column(const struct schema_shape_part *want, struct faults *f)
 {
+    mend_column(f, want, "ADD");
     fault(f, "column %s.%s is missing (%s)", want->table, want->name, want->text);
 }
 
 static void missing_index(const struct schema_shape_part *want, struct faults *f)
 {
+    mend_index(f, want, false);
     fault(f, "index %s.%s is missing: %s%s", want->table, want->name,
           want->optional ? "" : "unique ", want->text);
 }
@@ -80,6 +119,7 @@ static void foreign_column(const struct schema_shape_part *have, struct faults *
 
 static void foreign_index(const struct schema_shape_part *have, struct faults *f)
 {
+    buf_printf(&f->mend, "ALTER TABLE %s DROP KEY `%s`; ", have->table, have->name);
     fault(f, "unique index %s.%s %s is not one of dq's", have->table, have->name, have->text);
 }
 
@@ -155,10 +195,10 @@ static void compare(const struct shapes *s, struct faults *f)
     }
 }
 
-int schema_verify(struct db *db, int version, struct err *err)
+int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
 {
     struct shapes s = {0};
-    struct faults f = {BUF_INIT, 0};
+    struct faults f = {BUF_INIT, 0, BUF_INIT};
 
     int rc = schema_shape_expected(version, &s.before, err);
     if (rc == 0)
@@ -174,7 +214,10 @@ int schema_verify(struct db *db, int version, struct err *err)
             err, ERR_CONFIG,
             "%s: these are not the tables of dq: %s. Put them right, or give dq a database of its own",
             db_server(db), f.text.data);
+    if (mend && f.mend.len)
+        buf_add(mend, f.mend.data, f.mend.len);
     buf_done(&f.text);
+    buf_done(&f.mend);
     schema_shape_done(&s.before);
     schema_shape_done(&s.after);
     schema_shape_done(&s.have);

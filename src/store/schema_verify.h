@@ -6,9 +6,13 @@
 
 #include "store/db.h"
 
-/* Compares the tables with what the migrations up to that version make, and with what the next one
+/* mend, unless NULL, gets the statements that remove the differences, separated by "; ", as far as
+ * that is possible without loss.
+ *
+ * Compares the tables with what the migrations up to that version make, and with what the next one
  * makes of it, as that may have broken off anywhere: columns (type, NULL, collation, default),
  * indexes, engine. ERR_CONFIG names the first differences. Three reads of information_schema. */
-int schema_verify(struct db *db, int version, struct err *err) __attribute__((warn_unused_result));
+int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

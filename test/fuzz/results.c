@@ -271,7 +271,7 @@ static void verify(struct db *db)
 
     (void)!schema_check(db, &err);
     (void)!schema_read(db, &range, &err);
-    (void)!schema_verify(db, schema_latest - (results_next() % 2), &err);
+    (void)!schema_verify(db, schema_latest - (results_next() % 2), NULL, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -1,0 +1,178 @@
+/*
+ * doctor_queue.c - see doctor_queue.h.
+ */
+#include "cli/doctor_queue.h"
+
+#include "base/when.h"
+#include "store/claim_store.h"
+#include "store/health_store.h"
+#include "store/peek_store.h"
+#include "store/poller_store.h"
+#include "store/routines.h"
+#include "store/schema.h"
+#include "store/schema_verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PLAN_ROWS 10000 /* a statement that reads more of them each time is slow */
+#define CLAIM_ROWS 500
+
+void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
+{
+    struct buf mend = BUF_INIT;
+    struct err err;
+
+    if (schema_check(d->c->db, &err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    else
+        d->stage = DOCTOR_TABLES;
+    if (d->stage == DOCTOR_TABLES && schema_verify(d->c->db, schema_latest, &mend, &err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    if (mend.len)
+        doctor_find(f, DOCTOR_BAD, "this mends it: %.*s", (int)mend.len - 2, mend.data);
+    doctor_find(f, DOCTOR_OK, "version %d, tables as dq makes them", schema_latest);
+    buf_done(&mend);
+}
+
+void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
+{
+    struct routines_state s;
+    struct err err;
+
+    if (routines_check(d->c->db, &s, &err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    if (s.foreign)
+        doctor_find(f, DOCTOR_WARN, "%u of that name are not dq's: rename them", s.foreign);
+    if (s.old)
+        doctor_find(f, DOCTOR_WARN, "%u are of another release: run dq init", s.old);
+    if (s.missing && s.current)
+        doctor_find(f, DOCTOR_WARN, "%u are missing: run dq init", s.missing);
+    if (!s.current)
+        doctor_find(f, DOCTOR_OK,
+                    "none that this account can see: only producers in SQL need them");
+    else
+        doctor_find(f, DOCTOR_OK, "%u for producers in SQL, current", s.current);
+}
+
+static void check_plan(struct doctor *d, const char *what, const struct buf *sql, bool grouped,
+                       struct doctor_finding *f)
+{
+    struct health_plan p;
+    struct err err;
+
+    if (health_store_plan(d->c->db, sql, &p, &err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s: %s", what, err.text);
+    else if (p.rows > PLAN_ROWS && (p.sorts || (grouped && !p.loose)))
+        doctor_find(f, DOCTOR_WARN,
+                    "%s reads about %" PRIu64 " rows%s; if this lasts, run: ANALYZE TABLE dq_task",
+                    what, p.rows, p.sorts ? " and sorts them" : "");
+}
+
+void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
+{
+    static const struct peek_floor none = {0};
+    struct peek peek = {0};
+    struct buf sql = BUF_INIT;
+    struct err err;
+
+    peek_store_put_all(&sql, 0);
+    check_plan(d, "looking for due tags", &sql, true, f);
+    if (f->verdict == DOCTOR_BAD || peek_store_all(d->c->db, 0, &peek, &err) < 0)
+        goto out;
+    const char *tag = peek.count ? peek.tags[0].tag : "";
+    buf_reset(&sql);
+    peek_store_put_next(&sql, tag, &none);
+    check_plan(d, "looking for the next task of a tag", &sql, false, f);
+    buf_reset(&sql);
+    claim_store_put_find(&sql, tag, CLAIM_ROWS);
+    check_plan(d, "finding tasks to claim", &sql, false, f);
+    doctor_find(f, DOCTOR_OK, "the statements of dqd use the index due, and sort nothing");
+out:
+    peek_store_done(&peek);
+    buf_done(&sql);
+}
+
+void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
+{
+    struct health_rows odd;
+    struct err err;
+
+    if (health_store_rows(d->c->db, &odd, &err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    if (odd.unkeyed)
+        doctor_find(f, DOCTOR_BAD,
+                    "%" PRIu64 " pending or running tasks have a key, but live is not 1: "
+                    "another task can have the same key; run: " HEALTH_MEND_UNKEYED,
+                    odd.unkeyed);
+    if (odd.unknown)
+        doctor_find(f, DOCTOR_WARN,
+                    "%" PRIu64 " have a status that is none of dq's, and are never run",
+                    odd.unknown);
+    if (odd.dateless)
+        doctor_find(f, DOCTOR_WARN,
+                    "%" PRIu64 " pending ones are due before the year 1000: a zero time",
+                    odd.dateless);
+    if (f->verdict != DOCTOR_OK)
+        doctor_find(f, DOCTOR_WARN, "one of them is task %" PRIu64, odd.example);
+    doctor_find(f, DOCTOR_OK, "the newest %d are as dq writes them", HEALTH_ROWS);
+}
+
+/* The dqd that was seen last, and how long ago. */
+static void put_last(struct doctor_finding *f, const struct poller_info *p, size_t count,
+                     int64_t now_at)
+{
+    const struct poller_info *last = NULL;
+    char ago[WHEN_TEXT_SIZE];
+
+    for (size_t i = 0; i < count; i++)
+        if (!last || p[i].last_seen_at > last->last_seen_at)
+            last = &p[i];
+    if (!last) {
+        doctor_find(f, DOCTOR_BAD, "none is alive, and none was in the last day: start dqd");
+        return;
+    }
+    doctor_find(f, DOCTOR_BAD,
+                "none is alive; the last was %s/%" PRIu32 ", silent for %s: journalctl -u dqd",
+                last->host, last->pid, when_format_rough(ago, now_at - last->last_seen_at));
+}
+
+static const char *version_of(const struct poller_info *p)
+{
+    return p->version ? p->version : "unknown";
+}
+
+void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
+{
+    struct poller_info *p = NULL;
+    size_t count = 0, alive = 0, other = 0;
+    const char *odd = NULL;
+    struct err err;
+    int64_t now_at;
+
+    int rc = cmd_now(d->c, &now_at, &err);
+    if (rc == 0)
+        rc = poller_store_list(d->c->db, &p, &count, &err);
+    if (rc < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool same = strcmp(version_of(&p[i]), PACKAGE_VERSION) == 0;
+        alive += p[i].alive;
+        other += p[i].alive && !same;
+        odd = p[i].alive && !same ? version_of(&p[i]) : odd;
+    }
+    if (!alive)
+        put_last(f, p, count, now_at);
+    if (other)
+        doctor_find(f, DOCTOR_WARN,
+                    "%zu of %zu are of another version (%s; this is %s): see doc/upgrading", other,
+                    alive, odd, PACKAGE_VERSION);
+    doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", alive, PACKAGE_VERSION);
+    poller_store_free(p, count);
+}

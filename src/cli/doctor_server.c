@@ -1,0 +1,194 @@
+/*
+ * doctor_server.c - see doctor_server.h. Invariant: nothing is changed.
+ */
+#include "cli/doctor_server.h"
+
+#include "base/when.h"
+#include "store/db_connect.h"
+#include "store/health_store.h"
+#include "store/rights_store.h"
+#include "store/schema.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACKET_LEAST ((size_t)512 << 10) /* below that, dqd does not start */
+#define PACKET_SMALL ((size_t)1 << 20)
+#define CLOCK_OFF_MS WHEN_SECOND
+
+static bool is_on(const struct doctor *d, enum doctor_setting s)
+{
+    const char *value = doctor_setting(d, s);
+    return strcmp(value, "ON") == 0 || strcmp(value, "1") == 0;
+}
+
+static bool is_old(const struct db *db)
+{
+    return db_server_version(db) < (db_is_mariadb(db) ? 100500u : 80013u);
+}
+
+void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
+{
+    struct schema_range schema = {0, 0};
+    struct health_clock clock = {0, 0};
+    struct err err, none;
+
+    int rc = cmd_open(d->c, CMD_DB, &err);
+    if (rc == 0)
+        rc = db_connect(d->c->db, &err);
+    if (rc == 0)
+        rc = health_store_settings(d->c->db, doctor_setting_names, DOCTOR_SETTING_COUNT,
+                                   d->settings, &err);
+    if (rc == 0)
+        rc = health_store_clock(d->c->db, &clock, &err);
+    if (rc < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    d->stage = DOCTOR_SERVER;
+    bool read_only = is_on(d, DOCTOR_READ_ONLY);
+    if (is_old(d->c->db))
+        doctor_find(f, DOCTOR_BAD, "%s is too old: MariaDB 10.5 or MySQL 8.0.13 is needed",
+                    db_server(d->c->db));
+    if (read_only)
+        doctor_find(
+            f, DOCTOR_BAD,
+            "%s is read-only: tasks can be neither added nor run; name its primary first in [mysql] host",
+            db_server(d->c->db));
+    (void)!schema_read(d->c->db, &schema, &none);
+    doctor_find(f, DOCTOR_OK, "%s, writable, schema %d, %.1f ms", db_server(d->c->db),
+                schema.version, (double)clock.trip_us / 1000);
+}
+
+void doctor_server_durability(struct doctor *d, struct doctor_finding *f)
+{
+    const char *flush = doctor_setting(d, DOCTOR_FLUSH),
+               *sync = doctor_setting(d, DOCTOR_SYNC_BINLOG),
+               *twice = doctor_setting(d, DOCTOR_DOUBLEWRITE),
+               *forced = doctor_setting(d, DOCTOR_FORCE_RECOVERY);
+
+    if (strcmp(flush, "1") != 0)
+        doctor_find(
+            f, DOCTOR_BAD,
+            "innodb_flush_log_at_trx_commit = %s: a power failure may lose tasks; set it to 1",
+            flush);
+    if (strcmp(twice, "OFF") == 0 || strcmp(twice, "DETECT_ONLY") == 0)
+        doctor_find(f, DOCTOR_BAD,
+                    "innodb_doublewrite = %s: a power failure may destroy pages; set it to ON",
+                    twice);
+    if (*forced && strcmp(forced, "0") != 0)
+        doctor_find(f, DOCTOR_BAD, "innodb_force_recovery = %s: nothing can be stored", forced);
+    if (is_on(d, DOCTOR_LOG_BIN) && strcmp(sync, "1") != 0)
+        doctor_find(f, DOCTOR_WARN,
+                    "sync_binlog = %s: after a power failure, replicas may lack tasks; set it to 1",
+                    sync);
+    doctor_find(f, DOCTOR_OK, "each commit is flushed, pages are written twice%s",
+                is_on(d, DOCTOR_LOG_BIN) ? ", the binary log is flushed" : "");
+}
+
+void doctor_server_isolation(struct doctor *d, struct doctor_finding *f)
+{
+    const char *format = doctor_setting(d, DOCTOR_BINLOG_FORMAT);
+
+    if (!is_on(d, DOCTOR_LOG_BIN)) {
+        doctor_find(f, DOCTOR_OK, "READ COMMITTED; no binary log");
+        return;
+    }
+    if (strcmp(format, "STATEMENT") == 0)
+        doctor_find(
+            f, DOCTOR_BAD,
+            "binlog_format = STATEMENT refuses writes under READ COMMITTED (error 1665); set it to ROW");
+    doctor_find(f, DOCTOR_OK, "READ COMMITTED; binlog_format = %s", format);
+}
+
+void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
+{
+    size_t bytes = 0;
+    struct err err;
+
+    if (db_max_packet(d->c->db, &bytes, &err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    if (bytes < PACKET_SMALL)
+        doctor_find(f, bytes < PACKET_LEAST ? DOCTOR_BAD : DOCTOR_WARN,
+                    "max_allowed_packet = %zu: %s; set it to 16 MB or more", bytes,
+                    bytes < PACKET_LEAST ? "dqd does not start" : "longer bodies are refused");
+    doctor_find(f, DOCTOR_OK, "max_allowed_packet = %zu: bodies up to %zu MB", bytes, bytes >> 20);
+}
+
+void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
+{
+    struct health_clock clock;
+    char off[WHEN_TEXT_SIZE];
+    struct err err;
+
+    if (health_store_clock(d->c->db, &clock, &err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    when_format_rough(off, llabs(clock.ahead_ms));
+    if (llabs(clock.ahead_ms) > CLOCK_OFF_MS + clock.trip_us / 2000)
+        doctor_find(
+            f, DOCTOR_WARN,
+            "this host is %s %s the server, whose clock decides when tasks run: logs of this host show other times",
+            off, clock.ahead_ms > 0 ? "behind" : "ahead of");
+    doctor_find(f, DOCTOR_OK, "this host and the server differ by %s", off);
+}
+
+void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
+{
+    struct health_transaction oldest;
+    char age[WHEN_TEXT_SIZE];
+    struct err err;
+
+    int rc = health_store_oldest(d->c->db, &oldest, &err);
+    if (rc == ERR_DENIED) {
+        doctor_find(f, DOCTOR_OK, "not known: this account lacks the right PROCESS");
+        return;
+    }
+    if (rc < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    when_format_rough(age, oldest.age_s * WHEN_SECOND);
+    if (oldest.connection && oldest.age_s * WHEN_SECOND >= d->old_ms)
+        doctor_find(
+            f, DOCTOR_WARN,
+            "connection %" PRIu64
+            " has had a transaction open for %s: its snapshot slows every claim; end it, or: KILL %" PRIu64,
+            oldest.connection, age, oldest.connection);
+    if (oldest.connection)
+        doctor_find(f, DOCTOR_OK, "the oldest is open for %s", age);
+    else
+        doctor_find(f, DOCTOR_OK, "none is open");
+}
+
+void doctor_server_rights(struct doctor *d, struct doctor_finding *f)
+{
+    struct buf missing[RIGHTS_ROLE_COUNT], able = BUF_INIT, unable = BUF_INIT;
+    struct err err;
+
+    for (int r = 0; r < RIGHTS_ROLE_COUNT; r++)
+        missing[r] = (struct buf)BUF_INIT;
+    int rc = rights_store_missing(d->c->db, missing, &err);
+    if (rc < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    for (int r = 0; r < RIGHTS_ROLE_COUNT; r++) {
+        if (!missing[r].len)
+            buf_printf(&able, "%s%s", able.len ? ", " : "", rights_role_names[r]);
+        else
+            buf_printf(&unable, "%s%s lacks %s", unable.len ? "; " : "", rights_role_names[r],
+                       missing[r].data);
+        buf_done(&missing[r]);
+    }
+    if (!able.len)
+        doctor_find(f, DOCTOR_BAD,
+                    "this account can do the work of no role of sql/grants.sql.example: %s",
+                    unable.data);
+    doctor_find(f, DOCTOR_OK, "enough for %s%s%s", able.data, unable.len ? "; " : "",
+                unable.len ? unable.data : "");
+    buf_done(&able);
+    buf_done(&unable);
+}

@@ -1,0 +1,190 @@
+# dq doctor: each check finds what it looks for, says what to do, and changes nothing.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# found NAME VERDICT TEXT ARG...: the check NAME of `dq ARG... doctor` has that verdict, and a text with TEXT.
+found()
+{
+    local name=$1 verdict=$2 text=$3 line
+    shift 3
+    rc=0
+    dq "$@" doctor -o tsv >"$BATS_TEST_TMPDIR/found" 2>&1 || rc=$?
+    cat "$BATS_TEST_TMPDIR/found"
+    line=$(grep -P "^$verdict\t$name\t" "$BATS_TEST_TMPDIR/found")
+    [[ $line == *"$text"* ]]
+}
+
+own() { own_ini "$1"; echo "$BATS_TEST_TMPDIR/own.ini"; }
+alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
+
+@test 'with everything in order, each check is ok, in every format' {
+    dqd_start --resident
+    wait_until alive
+    run dq doctor
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -ge 15 ]
+    [ "$(grep -c '^ok  [a-z]*  ' <<<"$output")" -eq "${#lines[@]}" ]
+    [[ $output == *'ok  server         MariaDB'*', writable, schema '* || $output == *'ok  server         MySQL'* ]]
+    [ "$(dq doctor -o ndjson | grep -cE '^\{"verdict":"ok","check":"[a-z]+","text":"[^"]+"\}$')" -eq "${#lines[@]}" ]
+    [ "$(dq doctor -o tsv | head -n 1)" = $'verdict\tcheck\ttext' ]
+}
+
+@test 'without a configuration, the rest is left out' {
+    found configuration BAD 'there is no such configuration file' --config /nonexistent/dq.ini
+    [ "$rc" -eq 2 ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/found")" -eq 2 ]
+    mkdir "$BATS_TEST_TMPDIR/open"
+    install -m 0600 "$(own '')" "$BATS_TEST_TMPDIR/open/dq.ini"
+    chmod 0777 "$BATS_TEST_TMPDIR/open"
+    found configuration BAD 'everybody can replace files in it (mode 0777); run: chmod o-w ' \
+        --config "$BATS_TEST_TMPDIR/open/dq.ini"
+}
+
+@test 'a password file that others can read, a handlers file with a fault' {
+    install -m 0644 /dev/null "$BATS_TEST_TMPDIR/password"
+    found password BAD 'others can read or change the password file (mode 0644); run: chmod 600' \
+        --config "$(own "s|^\[mysql\]|&\npassword_file = $BATS_TEST_TMPDIR/password|")"
+    echo 'handlers: {t: {rum: "true"}}' >"$BATS_TEST_TMPDIR/handlers.yaml"
+    own_ini "s|^\[dqd\]|&|"
+    sed -i "s|^handlers = .*|handlers = $BATS_TEST_TMPDIR/handlers.yaml|" "$BATS_TEST_TMPDIR/own.ini"
+    found handlers BAD 'handlers.yaml:1:' --config "$BATS_TEST_TMPDIR/own.ini"
+}
+
+@test 'a server that cannot be reached, or only be read' {
+    found server BAD 'is the server running?' --config "$(own 's|^socket *=.*|socket = /nonexistent|')"
+    [ "$rc" -eq 2 ]
+    sql 'SET GLOBAL read_only = 1'
+    found server BAD 'is read-only: tasks can be neither added nor run'
+    sql 'SET GLOBAL read_only = 0'
+}
+
+@test 'settings of the server: durability and packets' {
+    sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 2'
+    found durability BAD 'innodb_flush_log_at_trx_commit = 2: a power failure may lose tasks; set it to 1'
+    sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 1'
+    sql 'SET @@GLOBAL.max_allowed_packet = 262144'
+    found packet BAD 'max_allowed_packet = 262144: dqd does not start; set it to 16 MB or more'
+    sql 'SET @@GLOBAL.max_allowed_packet = 16777216'
+}
+
+# bats test_tags=bare
+@test 'a host whose clock is wrong' {
+    cat >"$BATS_TEST_TMPDIR/clock.c" <<'END'
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    long rc = syscall(SYS_clock_gettime, clock, ts);
+    ts->tv_sec -= clock == CLOCK_REALTIME ? 3600 : 0;
+    return (int)rc;
+}
+END
+    cc -shared -fPIC -o "$BATS_TEST_TMPDIR/clock.so" "$BATS_TEST_TMPDIR/clock.c"
+    rc=0
+    LD_PRELOAD=$BATS_TEST_TMPDIR/clock.so dq doctor >"$BATS_TEST_TMPDIR/found" || rc=$?
+    cat "$BATS_TEST_TMPDIR/found"
+    grep -qE '^warn +clock +this host is (1h|59m|1h0m).* behind the server' "$BATS_TEST_TMPDIR/found"
+}
+
+@test 'a transaction that has been open for long; without PROCESS it is not known' {
+    id=$(dq -q add t)
+    found transactions ok 'not known: this account lacks the right PROCESS'
+    lock_task "$id"
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    run dq --config "$(own 's/^user = .*/user = dq_doctor/')" doctor --old-transaction 0s
+    echo "$output"
+    [[ $output =~ warn\ +transactions\ +connection\ [0-9]+\ has\ had\ a\ transaction\ open\ for\ .*\ KILL\ [0-9]+ ]]
+    lock_release
+}
+
+@test 'tables that differ: the statement that mends them does so' {
+    sql 'ALTER TABLE dq_task DROP KEY due, DROP COLUMN pid, ADD UNIQUE KEY odd (create_time)'
+    sql 'ALTER TABLE dq_poller MODIFY COLUMN host varchar(10) NULL'
+    found schema BAD 'index dq_task.due is missing'
+    found statements BAD 'looking for due tags: '
+    sed -n 's/.*this mends it: //p' "$BATS_TEST_TMPDIR/found" >"$BATS_TEST_TMPDIR/mend"
+    cat "$BATS_TEST_TMPDIR/mend"
+    [ "$(grep -o 'ALTER TABLE' "$BATS_TEST_TMPDIR/mend" | wc -l)" -eq 4 ]
+    sql "$(cat "$BATS_TEST_TMPDIR/mend")"
+    found schema ok 'tables as dq makes them'
+    dq init | grep -q 'nothing to do'
+}
+
+@test 'a schema of another version' {
+    sql "UPDATE dq_meta SET value = 1 WHERE name = 'schema_version'"
+    found schema BAD 'run dq init'
+    sql "UPDATE dq_meta SET value = $(dq version -o tsv | cut -f 3 | tail -n 1) WHERE name = 'schema_version'"
+    found schema ok ''
+}
+
+@test 'procedures that are missing, old or of somebody else' {
+    sql 'DROP PROCEDURE dq_add'
+    found procedures warn '1 are missing: run dq init'
+    sql "CREATE PROCEDURE dq_add() COMMENT 'dq: an old one' SELECT 1"
+    found procedures warn '1 are of another release: run dq init'
+    sql 'DROP PROCEDURE dq_add'
+    sql 'CREATE PROCEDURE dq_add() SELECT 1'
+    found procedures warn "1 of that name are not dq's: rename them"
+    sql 'DROP PROCEDURE dq_add'
+    dq -q init
+    found procedures ok '6 for producers in SQL, current'
+}
+
+@test 'statements that read too much' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT CONCAT('t', seq), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 30000)"
+    sql 'ALTER TABLE dq_task DROP KEY due, ADD KEY due (status)'
+    sql 'ANALYZE TABLE dq_task' >/dev/null
+    found statements warn 'looking for due tags reads about '
+    sql 'ALTER TABLE dq_task DROP KEY due, ADD KEY due (status, tag, expected_time)'
+}
+
+@test 'rows of applications that are wrong' {
+    sql "INSERT INTO dq_task (tag, task_key, live, message_body, expected_time, create_time)
+         VALUES ('t', 'k', NULL, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    found tasks BAD '1 pending or running tasks have a key, but live is not 1: another task can have the same key'
+    sql "$(sed -n 's/.*; run: \(UPDATE[^;]*\);.*/\1/p' "$BATS_TEST_TMPDIR/found")"
+    found tasks ok ''
+    sql "UPDATE dq_task SET status = 9"
+    found tasks warn "1 have a status that is none of dq's"
+    sql "UPDATE dq_task SET status = 0, expected_time = '0001-01-01'"
+    found tasks warn '1 pending ones are due before the year 1000'
+}
+
+# dqd_row TOKEN HOST PID SECONDS STALE VERSION: a dqd that was last seen SECONDS ago.
+dqd_row()
+{
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+         VALUES ('$1', '$2', $3, 'resident', 1, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $4 SECOND, $5, '$6')"
+}
+
+@test 'no dqd, a dead one, one of another version' {
+    found dqd BAD 'none is alive, and none was in the last day: start dqd'
+    [ "$rc" -eq 2 ]
+    dqd_row a web1 17 240 20000 1
+    found dqd BAD 'none is alive; the last was web1/17, silent for 4m'
+    dqd_row b web2 18 0 3600000 0.0.1
+    found dqd warn '1 of 1 are of another version (0.0.1; this is '
+    [ "$rc" -eq 1 ]
+}
+
+@test 'the rights of each account of sql/grants.sql.example are enough for its role' {
+    sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
+    found rights ok 'enough for monitor' --config "$(own 's/^user = .*/user = dq_monitor/')"
+    found rights ok 'enough for producer;' --config "$(own 's/^user = .*/user = dq_producer/')"
+    found rights ok 'enough for worker, monitor; producer lacks INSERT on dq_task; operator lacks' \
+        --config "$(own 's/^user = .*/user = dq_worker/')"
+    found rights ok 'enough for producer, operator, monitor; worker lacks' \
+        --config "$(own 's/^user = .*/user = dq_operator/')"
+    sql 'REVOKE DELETE ON dq.dq_attempt FROM dq_operator@localhost'
+    found rights ok 'operator lacks DELETE on dq_attempt' --config "$(own 's/^user = .*/user = dq_operator/')"
+    new_account dq_nothing
+    sql 'GRANT SELECT ON dq.dq_meta TO dq_nothing@localhost'
+    sql 'GRANT SELECT (id, tag, status) ON dq.dq_task TO dq_nothing@localhost'
+    found rights BAD 'can do the work of no role' --config "$(own 's/^user = .*/user = dq_nothing/')"
+}
