@@ -165,6 +165,27 @@ void db_session_set(struct db *db, const struct db_session *session)
     db->idle_s = session->idle_s;
 }
 
+static int set_lock_wait(struct db *db, unsigned s, struct err *err)
+{
+    char sql[64];
+
+    if (!db->my || !db->mariadb || !db->lock_wait_s) /* a new connection waits */
+        return 0;
+    snprintf(sql, sizeof sql, "SET SESSION innodb_lock_wait_timeout = %u", s);
+    return db_handle_run(db, sql, err);
+}
+
+int db_session_wait_not(struct db *db, struct err *err)
+{
+    return set_lock_wait(db, 0, err);
+}
+
+void db_session_wait(struct db *db)
+{
+    if (set_lock_wait(db, db->lock_wait_s, NULL) < 0)
+        db_handle_drop(db);
+}
+
 int db_session_set_up(struct db *db, struct err *err)
 {
     int rc = set_all(db) ? 0 : set_singly(db, err);

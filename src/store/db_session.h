@@ -28,6 +28,12 @@ struct db_session {
 /* Takes effect with the next connection; db_new sets DB_SESSION_DEFAULT. */
 void db_session_set(struct db *db, const struct db_session *session);
 
+/* Until db_session_wait, statements on this connection do not wait for locked rows. Has no effect
+ * on MySQL, which always waits, nor on a session that never does. A failed db_session_wait closes
+ * the connection: the next one waits. */
+int db_session_wait_not(struct db *db, struct err *err) __attribute__((warn_unused_result));
+void db_session_wait(struct db *db);
+
 /* Sends the settings over a connection just made, in one statement, and ends a transaction that
  * init_connect or init_command left open. ERR_CONFIG names a setting that the server refuses.
  * Private to db*.c. */

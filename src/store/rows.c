@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/columns.h"
+#include "store/db_session.h"
 
 #include <stdlib.h>
 
@@ -63,6 +64,8 @@ static int divide(struct division *d, const size_t *at, size_t n, struct err *er
 
     if (!rows_at_fault(d->db, rc))
         return rc;
+    if (n > 1 && when_steady() > d->until)
+        err_set(err, rc, "not tried alone, because too many rows before it failed: run it again");
     if (n == 1 || when_steady() > d->until) {
         for (size_t i = 0; i < n; i++)
             add_fault(d, at[i], err);
@@ -142,12 +145,15 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
     if (!careful)
         rc = n ? w->run(w->arg, at, n, err) : 0;
     if (careful || (faults && rows_at_fault(db, rc))) {
+        bool skip = careful || (rc == ERR_LOCKED && db_skips_locked(db));
+        bool wait = rc != ERR_LOCKED || skip; /* it did, for the locks that hide the others */
+
         d.until = when_steady() + PATIENCE_MS;
-        rc = careful || (rc == ERR_LOCKED && db_skips_locked(db))
-                 ? rows_sift(db, w, faults, at, &n, err)
-                 : 0;
+        rc = skip ? rows_sift(db, w, faults, at, &n, err) : wait ? 0 : db_session_wait_not(db, err);
         if (rc == 0)
             rc = divide(&d, at, n, err);
+        if (!wait)
+            db_session_wait(db);
     }
     free(at);
     return rc;

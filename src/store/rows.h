@@ -48,9 +48,10 @@ struct rows_work {
     int (*run)(void *arg, const size_t *at, size_t n, struct err *err);
 };
 /* Runs it for all rows at once. If that fails because of a row, finds the locked rows (with SKIP
- * LOCKED if the server has it) and halves the rest until each bad row stands alone; these are added
- * to *faults, all others are changed. After two seconds of failures a part that fails is not
- * divided any more: all of its rows are faults. faults NULL: the first failure is returned.
+ * LOCKED if the server has it, else by not waiting for locks any more) and halves the rest until
+ * each bad row stands alone; these are added to *faults, all others are changed. After two seconds
+ * of failures a part that fails is not divided any more: all of its rows are faults, with a text
+ * that says so. faults NULL: the first failure is returned.
  * careful: looks for locked rows first, for a caller that expects some and would rather not wait
  * for their locks. */
 int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,

@@ -2,10 +2,12 @@
  * that tell lies. */
 #include "harness.h"
 #include "store/db_connect.h"
+#include "store/db_handle.h"
 #include "store/db_session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define N 20
 
@@ -272,6 +274,39 @@ static void the_others_are_deleted_and_cancelled(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
 }
 
+/* MariaDB 10.5 has no SKIP LOCKED. */
+static void without_skip_locked_only_locked_rows_are_named(void **state)
+{
+    static const struct db_session usual = DB_SESSION_DEFAULT;
+    struct task_filter f = {0};
+    struct task_change c = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct task_changed done;
+    uint64_t first = 0, id = 0;
+    (void)state;
+    db_free(db);
+    db = db_new(harness_conf);
+    db_session_set(db, &usual);
+    ok(db_connect(db, &err));
+    if (!db_is_mariadb(db))
+        skip();
+    db->version = MIN(db->version, 100500);
+    for (int i = 0; i < 300; i++) {
+        id = add("t", NULL, 60000);
+        if (!first)
+            first = id;
+    }
+    lock_row(first);
+    run(stranger, "UPDATE dq_task SET pid = 1 WHERE id = %" PRIu64, id - 7);
+    ok(change_all(db, &f, &c, &done, &faults));
+    run(stranger, "ROLLBACK");
+    assert_int_equal(done.changed, 298);
+    assert_int_equal(faults.count, 2);
+    assert_int_equal(faults.items[0].id, first);
+    assert_int_equal(faults.items[1].id, id - 7);
+    rows_faults_done(&faults);
+    assert_int_equal(number(db, "SELECT @@innodb_lock_wait_timeout"), usual.lock_wait_s);
+}
+
 static void a_stale_attempt_gives_way(void **state)
 {
     struct task_filter f = {0};
@@ -384,6 +419,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(results_of_the_others_are_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_deleted_and_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_skip_locked_only_locked_rows_are_named, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_counted_up_costs_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup,
