@@ -247,6 +247,7 @@ static void say_line(const char *prefix, const char *text, size_t len)
     buf_str(&line, prefix);
     text_escape(&line, text, len, 0);
     buf_chr(&line, '\n');
+    fflush(stdout); /* the line comes after what was printed before */
     fwrite(line.data, 1, line.len, stderr);
     buf_done(&line);
 }

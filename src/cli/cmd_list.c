@@ -5,12 +5,16 @@
 #include "cli/select.h"
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
+#include "store/task_count.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define TERMINAL_LIMIT 50
+#define FAILED_MOST 10000 /* more are not counted */
 #define SEARCH_MOST 20000 /* tasks that a list with a limit looks at in vain */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
@@ -68,10 +72,85 @@ static int each_task(const struct task *t, void *arg)
     return out_failed();
 }
 
+/* ---- without a filter: what runs, what is late, what is next ---- */
+
+enum { PART_RUNNING, PART_LATE, PART_NEXT, PART_COUNT };
+
+/* Each part may take what the parts before it have left, but for fifths of the limit that are kept
+ * for those behind it. */
+static size_t part_limit(int part, size_t limit, size_t rows)
+{
+    static const size_t kept_fifths[PART_COUNT] = {[PART_RUNNING] = 3, [PART_LATE] = 1};
+    size_t kept = limit * kept_fifths[part] / 5;
+    return limit == 0 ? 0 : limit - kept > rows ? limit - kept - rows : 0;
+}
+
+static struct task_filter part_filter(int part, int64_t now_at)
+{
+    struct task_filter f = {.statuses = TASK_BIT(TASK_PENDING), .sort = SORT_EXPECTED};
+    struct task_filter_bound now = {true, now_at};
+    if (part == PART_RUNNING)
+        f.statuses = TASK_BIT(TASK_RUNNING) | TASK_BIT(TASK_STATUS_UNKNOWN);
+    else if (part == PART_LATE)
+        f.before[TASK_FILTER_DUE] = now;
+    else
+        f.since[TASK_FILTER_DUE] = now;
+    return f;
+}
+
+/* After the table: what it does not show, and how to see it. */
+static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struct err *err)
+{
+    static const char *const names[PART_COUNT] = {"running", "late", "next"};
+    struct buf cut = BUF_INIT;
+    uint64_t failed = 0;
+    int rc = task_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
+    for (int part = 0; part < PART_COUNT; part++)
+        if (more[part])
+            buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
+    if (rc == 0 && cut.len)
+        cmd_note(c, "only %zu tasks are listed, there are more (%s); -n N lists more, -n 0 all",
+                 rows, cut.data);
+    if (rc == 0 && failed)
+        cmd_note(c, "%" PRIu64 "%s %s failed: dq errors shows why, dq list -s failed lists them",
+                 MIN(failed, (uint64_t)FAILED_MOST), failed > FAILED_MOST ? "+" : "",
+                 failed == 1 ? "task has" : "tasks have");
+    buf_done(&cut);
+    return rc;
+}
+
+static int list_overview(struct cmd_context *c, struct out *out, size_t limit, bool bodies,
+                         struct err *err)
+{
+    bool more[PART_COUNT] = {false};
+    size_t rows = 0;
+    int rc = 0;
+    for (int part = 0; rc >= 0 && part < PART_COUNT && !out_failed(); part++) {
+        struct task_filter f = part_filter(part, c->style.cell.now_at);
+        struct listing l = {.out = out, .limit = part_limit(part, limit, rows)};
+        f.limit = limit ? l.limit + 1 : 0;
+        if (limit && l.limit == 0)
+            continue;
+        rc = task_list(c->db, &f, bodies, each_task, &l, err);
+        more[part] = l.more;
+        rows += l.rows;
+    }
+    out_free(out);
+    return rc < 0 ? rc : note_rest(c, more, rows, err);
+}
+
+/* ---- with a filter, or for programs ---- */
+
 /* Short rows for people, complete ones for programs: `dq add --from` reads them. */
 static const char *shown_columns(const struct cmd_context *c, const struct list_values *v)
 {
     return v->columns ? v->columns : c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL;
+}
+
+static bool is_overview(const struct cmd_context *c, const struct list_values *v)
+{
+    return c->style.format == OUT_TABLE && !v->select.statuses && !select_given(&v->select) &&
+           v->sort < 0;
 }
 
 /* Only finished tasks can match a time at which they finished. */
@@ -112,6 +191,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     bool bodies = c->style.format != OUT_ID && names_body(columns);
+    if (is_overview(c, v))
+        return list_overview(c, l.out, l.limit, bodies, err);
     rc = task_list(c->db, &f, bodies, each_task, &l, err);
     out_free(l.out);
     if (rc >= 0 && l.more)
@@ -144,8 +225,9 @@ const struct cmd cmd_list = {
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
-        "Without --status, lists pending, running and failed tasks. -o id prints only ids, for pipes: dq list -o id --tag x | "
-        "xargs dq cancel",
+        "Without filters, shows what is running, late and next, and how many tasks have failed. With a filter, and in formats for "
+        "programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for pipes: "
+        "dq list -o id --tag x | xargs dq cancel",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,

@@ -29,9 +29,30 @@ fill()
     task cancelled 4 -30
 }
 
-@test 'list shows pending, running and failed tasks by default, sorted by expected time' {
+@test 'for programs list shows pending, running and failed tasks by default, sorted by expected time' {
     fill
     [ "$(tags)" = 'failed pending.late running pending.soon ' ]
+}
+
+@test 'for people list shows what is running, late and next, and then how many tasks have failed' {
+    shown() { dq list "$@" -c tag --no-header 2>"$BATS_TEST_TMPDIR/err" | tr '\n' ' '; }
+    fill
+    task later.late 0 -1
+    task later.soon 0 20
+    [ "$(shown)" = 'running pending.late later.late pending.soon later.soon ' ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = '1 task has failed: dq errors shows why, dq list -s failed lists them' ]
+    # a filter or an order of one's own: all of them, as for programs
+    [ "$(shown -t '*')" = 'failed pending.late running later.late pending.soon later.soon ' ]
+    [ "$(shown --sort -id -n 1)" = 'later.soon ' ]
+    [ ! -s "$BATS_TEST_TMPDIR/err" ] || [[ $(cat "$BATS_TEST_TMPDIR/err") == 'only the first 1 '* ]]
+    # each part has room, however long those before it are
+    for i in 1 2 3 4 5 6; do task "r$i" 3 -9; task "l$i" 0 -9; task "n$i" 0 30; done
+    [ "$(shown -n 5 | tr -d '.[:digit:]')" = 'r r l l pendingsoon ' ]
+    [[ $(head -n 1 "$BATS_TEST_TMPDIR/err") == 'only 5 tasks are listed, there are more (running, late, next); '* ]]
+    [ "$(shown -n 10 | wc -w)" -eq 10 ]
+    sql 'DELETE FROM dq_task WHERE status <> 0 OR expected_time < UTC_TIMESTAMP(3)'
+    [ "$(shown -n 5)" = 'pending.soon later.soon n1 n2 n3 ' ]
+    [[ $(cat "$BATS_TEST_TMPDIR/err") == 'only 5 tasks are listed, there are more (next); '* ]]
 }
 
 @test 'list filters by status, tag, key, due time and creation time, and by all of them together' {
@@ -64,14 +85,14 @@ fill()
 
 @test '--columns selects columns in the given order, and an unknown one gets a suggestion' {
     fill
-    [ "$(dq list -c status,tag -n 1)" = "$(printf 'STATUS  TAG\nfailed  failed')" ]
-    [ "$(dq list -c tag --no-header -n 1)" = failed ]
+    [ "$(dq list -s failed -c status,tag)" = "$(printf 'STATUS  TAG\nfailed  failed')" ]
+    [ "$(dq list -c tag --no-header -n 1)" = running ]
     rc=0
     dq list -c tag,statsu 2>"$BATS_TEST_TMPDIR/err" || rc=$?
     [ "$rc" -eq 64 ]
     [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: list: there is no column "statsu": did you mean "status"?' ]
     for column in $(dq list -c help | awk '{ print $1 }'); do
-        [ "$(dq list -c "$column" | wc -l)" -eq 5 ]
+        [ "$(dq list -t '*' -c "$column" | wc -l)" -eq 5 ]
     done
 }
 
@@ -134,8 +155,8 @@ fill()
         dq list -o "$format" -c id,tag,key,error,body | LC_ALL=C tr -d '\n\t' >"$BATS_TEST_TMPDIR/$format"
         LC_ALL=C refute grep '[[:cntrl:]]' "$BATS_TEST_TMPDIR/$format"
     done
-    [ "$(dq list -c tag,key,body --no-header)" = 'a\x1B[2J  k\nx  \x00\x1B]0;x\x07\xFF' ]
-    [[ $(dq list -c error --no-header) == *'\u{202E}'*'\r'* ]]
+    [ "$(dq list -t '*' -c tag,key,body --no-header)" = 'a\x1B[2J  k\nx  \x00\x1B]0;x\x07\xFF' ]
+    [[ $(dq list -s failed -c error --no-header) == *'\u{202E}'*'\r'* ]]
     id=$(dq list -o id)
     [ "$(dq show "$id" --full | LC_ALL=C tr -d '\n' | LC_ALL=C grep -c '[[:cntrl:]]')" -eq 0 ]
 }
@@ -151,13 +172,19 @@ fill()
 @test 'a terminal gets 50 rows, a note and colours; a pipe gets all rows without colours' {
     yes '{"tag":"x","in":"1h"}' | head -n 120 | dq -q add --from - >/dev/null
     task broken 2 0
-    [ "$(dq list | wc -l)" -eq 122 ]
+    [ "$(dq list | wc -l)" -eq 121 ]
     [ "$(dq list | grep -c "$(printf '\033')" || true)" -eq 0 ]
     TERM=xterm script -qec "$DQ_BIN/dq list" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 53 ]
+    sed -n 52p "$BATS_TEST_TMPDIR/seen" |
+        grep -q 'only 50 tasks are listed, there are more (next); -n N lists more, -n 0 all'
+    sed -n 53p "$BATS_TEST_TMPDIR/seen" | grep -q '^1 task has failed: '
+    TERM=xterm script -qec "$DQ_BIN/dq list -t '*'" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 52 ]
-    grep -q 'only the first 50 tasks are listed; -n N lists more, -n 0 all' "$BATS_TEST_TMPDIR/seen"
+    sed -n 52p "$BATS_TEST_TMPDIR/seen" |
+        grep -q 'only the first 50 tasks are listed; -n N lists more, -n 0 all'
     grep -q "$(printf '\033\\[31m')failed" "$BATS_TEST_TMPDIR/seen"
-    NO_COLOR=1 TERM=xterm script -qec "$DQ_BIN/dq list -n 0" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    NO_COLOR=1 TERM=xterm script -qec "$DQ_BIN/dq list -n 0 -t '*'" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 122 ]
     [ "$(grep -c "$(printf '\033')" "$BATS_TEST_TMPDIR/seen" || true)" -eq 0 ]
 }
@@ -171,7 +198,7 @@ fill()
     on()
     {
         local columns=${2:-id,tag,key,status,error}
-        script -qec "stty cols $1; LC_ALL=C.UTF-8 $DQ_BIN/dq list -c $columns" /dev/null </dev/null |
+        script -qec "stty cols $1; LC_ALL=C.UTF-8 $DQ_BIN/dq list -t '*' -c $columns" /dev/null </dev/null |
             tr -d '\r' >"$BATS_TEST_TMPDIR/seen"
     }
     widest() { awk 'length > n { n = length } END { print n }'; }
@@ -183,7 +210,7 @@ fill()
     [[ $(row) == *"$id  a.tag.of.some.length  $words  failed "*'…' ]]
     on 50
     [[ $(row) == *"$id "*'a.tag.of.so'*'…  a'*'…'*'failed '*'…' ]]
-    [ "$(dq list -c id,tag,key,status,error | grep -c 'the end$')" = 1 ]
+    [ "$(dq list -s failed -c id,tag,key,status,error | grep -c 'the end$')" = 1 ]
     on 20 id,tag,status
     [[ $(row) == *"$id  a.tag"*'…  failed' ]]
 }

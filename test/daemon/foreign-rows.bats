@@ -82,7 +82,7 @@ insert_zeros() # the sandbox's server takes them as servers with an older sql_mo
     [ "$(dq list -o id | head -n 1)" = "$(sql 'SELECT MIN(id) + 1 FROM dq_task')" ]
     [ "$(dq list -o id | wc -l)" = 8 ]
     [ "$(dq list -o id -n 3 | wc -l)" = 3 ]
-    dq list | grep -q 'late'
+    dq list -c due_in,late --no-header | grep -qE '^ *- +[0-9]'
     for id in $(sql 'SELECT id FROM dq_task'); do
         dq show "$id" | grep -q 'late'
     done
