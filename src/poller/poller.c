@@ -152,6 +152,17 @@ static void end_settled(struct poller *p)
     p->phase = PHASE_END;
 }
 
+/* As if it had been asked to stop, but it fails: started again, it would be refused. */
+static void drain_outgrown(struct poller *p)
+{
+    const struct err *why = &p->duties.registry.outgrown;
+
+    log_event(LOG_ERROR, "a newer dq has changed the tables; no more tasks are started", "error=%s",
+              log_quote(why->text));
+    p->failure = *why;
+    drain(p, "waiting for running handlers", p->conf->dqd.drain_timeout_ms * 1000);
+}
+
 /* A pass ends when nothing is left, and waits at most a lease for a database that is away, or for
  * results that cannot be recorded. */
 static void advance_pass(struct poller *p, int64_t now_us)
@@ -182,6 +193,8 @@ static void advance(struct poller *p)
         p->give_up_us = now_us + context_lease_us(&d->ctx);
         err_set(&p->failure, ERR_SYSTEM, "the runner process died");
     }
+    if (p->phase == PHASE_RUN && d->registry.outgrown.code)
+        drain_outgrown(p);
     if (p->phase == PHASE_RUN && p->o->mode == POLLER_ONCE)
         advance_pass(p, now_us);
     if (p->phase == PHASE_RUN && now_us >= p->end_us)

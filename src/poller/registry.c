@@ -7,6 +7,7 @@
 #include "base/when.h"
 #include "store/event_store.h"
 #include "store/poller_store.h"
+#include "store/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,6 +130,18 @@ static int record(struct registry *r, bool fewer, struct err *err)
 
 /* ---- the duty ---- */
 
+/* From here on no statement but those that end what has been begun. */
+static int check_schema(struct registry *r, struct err *err)
+{
+    int rc = schema_check(r->ctx->db, err);
+
+    if (rc != ERR_CONFIG)
+        return rc;
+    r->ctx->ending = true;
+    r->outgrown = *err;
+    return 0;
+}
+
 int registry_beat(struct registry *r, struct err *err)
 {
     struct context *ctx = r->ctx;
@@ -158,6 +171,8 @@ int registry_beat(struct registry *r, struct err *err)
     r->share = s.share;
     r->shares = s.shares;
     look_set_shares(r->look, s.shares);
+    if (s.schema_compat > schema_latest && !r->outgrown.code)
+        return check_schema(r, err);
     return r->recorded && !fewer ? 0 : record(r, fewer, err);
 }
 

@@ -24,9 +24,10 @@ struct registry {
     int64_t beat_us;   /* the last heartbeat; 0: none */
     bool changed;      /* its handlers have, since then */
     unsigned share, shares;
-    bool unheard;    /* another session has locked our row of dq_poller */
-    bool recorded;   /* dq_event has the start of this dqd */
-    bool unrecorded; /* the log says that dq_event cannot be written */
+    bool unheard;        /* another session has locked our row of dq_poller */
+    bool recorded;       /* dq_event has the start of this dqd */
+    bool unrecorded;     /* the log says that dq_event cannot be written */
+    struct err outgrown; /* code ERR_CONFIG: the tables are those of a newer dq; what to do */
 };
 
 /* mode: as dq pollers shows it; the caller's. */
@@ -38,8 +39,9 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
 unsigned registry_share(const struct registry *r);
 unsigned registry_shares(const struct registry *r); /* 1 or more */
 
-/* The duty: writes the heartbeat, counts the others. Asks the database. 0 or a negative code with
- * err. */
+/* The duty: writes the heartbeat, counts the others, and notices if the tables no longer are those
+ * of this program: then the context is ending, and outgrown set. Asks the database. 0 or a negative
+ * code with err. */
 int64_t registry_next(const struct registry *r);
 int registry_beat(struct registry *r, struct err *err);
 /* The handlers have changed: the next heartbeat, which is due now, says so. */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "store/columns.h"
 #include "store/db_put.h"
+#include "store/schema.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
@@ -64,7 +65,13 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
 }
 
 /* The last two get appended: when the last pass began, and our token. */
-#define SHARE_COLUMNS(X) SQL_NOW(X, SHARE_NOW) X(SHARE_PASS, "%s") X(SHARE_BEFORE_US, "token < ")
+/* clang-format off */
+#define SHARE_COLUMNS(X)                 \
+    SQL_NOW(X, SHARE_NOW)                \
+    X(SHARE_COMPAT, SCHEMA_COMPAT_VALUE) \
+    X(SHARE_PASS, "%s")                  \
+    X(SHARE_BEFORE_US, "token < ")
+/* clang-format on */
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
@@ -74,6 +81,7 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     found->now_us = sql_now_us(r, SHARE_NOW);
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
+    found->schema_compat = db_int(r, SHARE_COMPAT, 0);
     found->share += db_u64(r, SHARE_BEFORE_US) == 1;
     found->shares++;
     return 0;

@@ -43,6 +43,7 @@ struct poller_say {
 struct poller_share {
     unsigned share, shares; /* its rank among the live pollers (by token), and their number */
     bool unheard;           /* our row is locked by another session: others may take us for dead */
+    int schema_compat;      /* as in schema.h, at that statement; 0: not known */
     int64_t now_us;         /* the database's clock at that statement, microseconds */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define NAME_VERSION "schema_version"
-#define NAME_COMPAT "schema_compat"
 
 /* clang-format off */
 #define META_COLUMNS(X)     \
@@ -35,7 +34,8 @@ int schema_read(struct db *db, struct schema_range *ret, struct err *err)
     struct schema_range range = {0, 0};
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM dq_meta WHERE name IN ('" NAME_VERSION "', '" NAME_COMPAT "')",
+    buf_printf(&sql,
+               "SELECT %s FROM dq_meta WHERE name IN ('" NAME_VERSION "', '" SCHEMA_COMPAT "')",
                COLUMNS_SELECT(META_COLUMNS));
     int rc = db_each(db, &sql, META_COUNT, take_meta, &range, err);
     buf_done(&sql);
@@ -68,7 +68,7 @@ void schema_put_from(struct buf *sql)
 {
     buf_printf(sql,
                " FROM dq_meta v JOIN dq_meta c WHERE v.name = '" NAME_VERSION
-               "' AND v.value >= %d AND c.name = '" NAME_COMPAT "' AND c.value <= %d",
+               "' AND v.value >= %d AND c.name = '" SCHEMA_COMPAT "' AND c.value <= %d",
                schema_latest, schema_latest);
 }
 
@@ -107,9 +107,9 @@ void schema_put_script(struct buf *sql, const struct schema_migration *m)
     bool creates_meta = m->number == 1;
 
     if (!creates_meta)
-        put_number(sql, NAME_COMPAT, m->compat);
+        put_number(sql, SCHEMA_COMPAT, m->compat);
     buf_printf(sql, "%s\n", m->sql);
     if (creates_meta)
-        put_number(sql, NAME_COMPAT, m->compat);
+        put_number(sql, SCHEMA_COMPAT, m->compat);
     put_number(sql, NAME_VERSION, m->number);
 }

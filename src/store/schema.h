@@ -28,6 +28,9 @@ int schema_next_statement(const char **text, struct buf *sql);
 struct schema_range {
     int compat, version; /* 0: not there */
 };
+#define SCHEMA_COMPAT "schema_compat" /* its name there */
+/* A scalar subquery with the same compat, for a statement that is sent anyway; NULL: not there. */
+#define SCHEMA_COMPAT_VALUE "(SELECT value FROM dq_meta WHERE name = '" SCHEMA_COMPAT "')"
 /* ERR_CONFIG if there is no dq_meta. One read of two rows. */
 int schema_read(struct db *db, struct schema_range *ret, struct err *err)
     __attribute__((warn_unused_result));

@@ -113,8 +113,10 @@ static int alter(struct db *db, const struct schema_shape_change *c, struct buf 
     rc = set_table_wait(db, TABLE_WAIT_S, err);
     if (rc == 0)
         rc = alter_online(db, c, sql, err);
-    if (rc == 0)
-        rc = set_table_wait(db, usual.table_wait_s, err);
+    if (db_connected(db)) {
+        int restored = set_table_wait(db, usual.table_wait_s, rc < 0 ? NULL : err);
+        rc = rc < 0 ? rc : restored;
+    }
     return rc;
 }
 
