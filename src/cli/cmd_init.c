@@ -60,11 +60,10 @@ GETTER(touched)
     cell_set_number(ret, (uint64_t)STEP->touched);
 }
 
-/* By what a statement of a migration may be: see schema_shape.h. */
 GETTER(waits)
 {
-    (void)row;
     ret->kind = CELL_BOOL;
+    ret->number = STEP->writers_wait;
 }
 
 GETTER(statement)
@@ -86,19 +85,60 @@ static void print_step(const struct schema_migrate_step *s, void *arg)
     out_row(arg, s);
 }
 
-static int print_plan(struct cmd_context *c, struct err *err)
+/* The procedures of a plan: what has been printed of them, and what needs no statement. */
+struct routine_plan {
+    struct out *out;
+    const struct db *db;
+    unsigned kept, denied, made;
+};
+
+static void print_routine(const char *name, enum routines_action action, void *arg)
 {
+    struct routine_plan *p = arg;
+    struct buf sql = BUF_INIT;
+    bool replace = action == ROUTINES_REPLACE, mariadb = db_is_mariadb(p->db);
+
+    p->kept += action == ROUTINES_KEEP;
+    p->denied += action == ROUTINES_DENIED;
+    if (action != ROUTINES_CREATE && !replace)
+        return;
+    p->made++;
+    if (replace && !mariadb)
+        buf_printf(&sql, "DROP PROCEDURE %s; ", name);
+    buf_printf(&sql, "CREATE %sPROCEDURE %s (...)", replace && mariadb ? "OR REPLACE " : "", name);
+    print_step(&(struct schema_migrate_step){.migration = "routines", .statement = sql.data},
+               p->out);
+    buf_done(&sql);
+}
+
+static void say_routines(const struct cmd_context *c, const struct routine_plan *p)
+{
+    if (p->kept)
+        cmd_note(c, "procedures for producers in SQL: %u left alone", p->kept);
+    if (p->denied)
+        cmd_note(c,
+                 "procedures for producers in SQL: %u not created, as this account has no right to",
+                 p->denied);
+}
+
+static int print_plan(struct cmd_context *c, bool routines, struct err *err)
+{
+    struct routine_plan p = {.db = c->db};
     struct out *out;
     int from = 0;
 
     int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
     if (rc < 0)
         return rc;
+    p.out = out;
     rc = schema_migrate_plan(c->db, print_step, out, &from, err);
+    if (rc == 0 && routines && from <= schema_latest)
+        rc = routines_plan(c->db, print_routine, &p, err);
     if (rc < 0)
         return rc;
     out_free(out);
-    if (from >= schema_latest)
+    say_routines(c, &p);
+    if (from >= schema_latest && !p.made)
         cmd_note(c, "schema version %d: nothing to do", from);
     return 0;
 }
@@ -153,12 +193,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     c->conf->mysql.read_timeout_ms = MAX(c->conf->mysql.read_timeout_ms, STATEMENT_TIMEOUT_MS);
     rc = cmd_open(c, CMD_DB, err);
     if (rc == 0 && v->plan)
-        return print_plan(c, err);
+        return print_plan(c, !v->no_routines, err);
     if (rc == 0)
         rc = schema_migrate(c->db, say_applied, c, &from, err);
     if (rc == 0 && from < schema_latest)
         record(c, from);
-    if (rc == 0 && !v->no_routines)
+    if (rc == 0 && !v->no_routines && from <= schema_latest) /* else they are a newer dq's */
         rc = make_routines(c, err);
     if (rc < 0)
         return rc;
@@ -190,7 +230,7 @@ const struct cmd cmd_init = {
     .name = "init",
     .group = "setup",
     .summary = "create the tables, or upgrade them; never destroys data",
-    .usage = "\n--plan\n--print-sql [N]",
+    .usage = "[--no-routines]\n--plan [--no-routines]\n--print-sql [N] [--no-routines]",
     .details =
         "Can be run at any time, also several times at once, while dq and dqd of this and of the previous version work. What "
         "was interrupted is continued by the next run. Creates the database if it does not exist and the account may create it.",

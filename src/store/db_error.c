@@ -103,12 +103,14 @@ static const struct fault faults[] = {
     {1292, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_TRUNCATED_WRONG_VALUE */
     {1297, ERR_TRANSIENT, SERVER_TEXT, "try again"},                                           /* ER_GET_TEMPORARY_ERRMSG */
     {1300, ERR_DATA, SERVER_VALUES, BAD_DATA},                                                 /* ER_INVALID_CHARACTER_STRING */
+    {1304, ERR_DUPLICATE, SERVER_TEXT, NULL},                                                  /* ER_SP_ALREADY_EXISTS */
     {1317, ERR_TRANSIENT, KEEP, "the statement was interrupted on the server: try again"},     /* ER_QUERY_INTERRUPTED */
     {1366, ERR_DATA, SERVER_VALUES, BAD_DATA},                             /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
     {1370, ERR_DENIED, SERVER_TEXT, A_RIGHT},                              /* ER_PROCACCESS_DENIED_ERROR */
     {1406, ERR_DATA, SERVER_TEXT, NULL},                                   /* ER_DATA_TOO_LONG: names the column only */
     {1412, ERR_TRANSIENT, KEEP, "the table was being altered: try again"}, /* ER_TABLE_DEF_CHANGED */
     {1441, ERR_DATA, KEEP, BAD_DATA},                                      /* ER_DATETIME_FUNCTION_OVERFLOW */
+    {1449, ERR_CONFIG, SERVER_TEXT, NULL},                                 /* ER_NO_SUCH_USER: the definer was dropped */
     {1461, ERR_UNAVAILABLE, KEEP,
      "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
     {1467, ERR_TRANSIENT, KEEP, "the server could not read the table's next id: try again"}, /* ER_AUTOINC_READ_FAILED */
@@ -198,7 +200,7 @@ static const unsigned names_only[] = {
     1005, 1006, 1007, 1008, 1016, 1017, 1025, 1032, 1033, 1034, 1035, 1036, 1050, 1051,
     1052, 1055, 1060, 1061, 1067, 1072, 1091, 1099, 1100, 1103, 1109, 1110, 1115, 1147,
     1166, 1193, 1194, 1195, 1214, 1228, 1229, 1231, 1232, 1235, 1238, 1273, 1286, 1298,
-    1304, 1305, 1347, 1356, 1364, 1449, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
+    1305, 1347, 1356, 1364, 1463, 1548, 1558, 1728, 1805, 1813, 1932,
 };
 
 /* Of the texts of server and libraries. A longer one has lost its end, perhaps with a quotation

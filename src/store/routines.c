@@ -16,7 +16,7 @@
 #define CREATE "CREATE PROCEDURE "
 #define END_LINE "//\n" /* of a statement, alone on its line */
 #define COMMENT "COMMENT '"
-#define INSTALL_TRIES 2
+#define INSTALL_TRIES 3
 
 /* A statement of the script that creates a procedure. */
 struct routine {
@@ -49,12 +49,14 @@ enum state { MISSING, CURRENT, OTHER_TEXT, FOREIGN };
 struct found {
     const struct routine *want;
     enum state state;
+    bool own; /* works with the rights of this account */
 };
 
 /* clang-format off */
 #define FOUND_COLUMNS(X)                     \
     X(FOUND_COMMENT, "routine_comment")      \
-    X(FOUND_SECURITY, "security_type")
+    X(FOUND_SECURITY, "security_type")       \
+    X(FOUND_OWN, "definer = CURRENT_USER()")
 /* clang-format on */
 enum { FOUND_COLUMNS(COLUMNS_NAME) FOUND_COUNT };
 
@@ -63,6 +65,7 @@ static void take_found(const struct db_rows *r, void *arg)
     struct found *f = arg;
     const char *comment = db_string(r, FOUND_COMMENT), *mark = strrchr(comment, ' ');
 
+    f->own = db_u64(r, FOUND_OWN) == 1;
     if (strncmp(comment, "dq: ", 4) != 0)
         f->state = FOREIGN;
     else if (mark && !strcmp(mark, f->want->mark) &&
@@ -72,10 +75,30 @@ static void take_found(const struct db_rows *r, void *arg)
         f->state = OTHER_TEXT;
 }
 
-static int find(struct db *db, const struct routine *want, enum state *ret, struct err *err)
+/* Whether the account with whose rights it works has been dropped. Only a call shows that; each
+ * procedure refuses a NULL before it does anything. */
+static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct err *err)
 {
-    struct found found = {want, MISSING};
     struct buf sql = BUF_INIT;
+    const char *parameter = r->text, *end = strstr(r->text, "SQL SECURITY");
+    struct err said = {0};
+
+    buf_printf(&sql, "CALL %s(", r->name);
+    while ((parameter = strstr(parameter, " p_")) && parameter < end) {
+        buf_str(&sql, strncmp(parameter - 3, "OUT", 3) ? "NULL, " : "@dq_any)");
+        parameter++;
+    }
+    int rc = db_exec(db, &sql, NULL, &said);
+    buf_done(&sql);
+    *ret = rc == ERR_CONFIG;
+    return db_connected(db) ? 0 : err_set(err, rc, "%s", said.text);
+}
+
+static int find(struct db *db, const struct routine *want, struct found *ret, struct err *err)
+{
+    struct found found = {.want = want, .state = MISSING};
+    struct buf sql = BUF_INIT;
+    bool orphan = false;
 
     buf_printf(&sql,
                "SELECT %s FROM information_schema.routines WHERE routine_schema = DATABASE()"
@@ -83,7 +106,11 @@ static int find(struct db *db, const struct routine *want, enum state *ret, stru
                COLUMNS_SELECT(FOUND_COLUMNS), want->name);
     int rc = db_first(db, &sql, FOUND_COUNT, take_found, &found, err);
     buf_done(&sql);
-    *ret = found.state;
+    if (rc >= 0 && found.state == CURRENT && !found.own)
+        rc = is_orphan(db, want, &orphan, err);
+    if (orphan)
+        found.state = OTHER_TEXT;
+    *ret = found;
     return rc < 0 ? rc : 0;
 }
 
@@ -98,74 +125,146 @@ static void put_create(struct buf *sql, const struct routine *r, bool or_replace
     buf_add(sql, mark_at, r->len - (size_t)(mark_at - r->text));
 }
 
-static int create(struct db *db, const struct routine *r, bool replace, struct err *err)
+static int create_plainly(struct db *db, const struct routine *r, bool or_replace, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    bool at_once = db_is_mariadb(db); /* keeps the grants, and is there all the time */
-    int rc = 0;
 
-    if (replace && !at_once) {
+    put_create(&sql, r, or_replace);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* MariaDB keeps the grants, and the procedure is there all the time. On MySQL it is dropped only
+ * after the server has shown that this account may create it. */
+static int create(struct db *db, const struct routine *r, bool replace, struct err *err)
+{
+    bool at_once = db_is_mariadb(db);
+    struct buf sql = BUF_INIT;
+
+    int rc = create_plainly(db, r, replace && at_once, err);
+    if (rc == ERR_DUPLICATE && replace) {
         buf_printf(&sql, "DROP PROCEDURE IF EXISTS %s", r->name);
         rc = db_exec(db, &sql, NULL, err);
-        buf_reset(&sql);
+        if (rc == 0)
+            rc = create_plainly(db, r, false, err);
     }
-    put_create(&sql, r, replace && at_once);
-    if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc < 0 ? err_prefix(err, "procedure %s", r->name) : 0;
 }
 
-static int refuse_foreign(struct db *db, struct err *err)
+static int refuse_foreign(const struct db *db, const struct routine *r, struct err *err)
+{
+    return err_set(err, ERR_CONFIG,
+                   "%s: the procedure %s is not dq's: rename it, give dq a database of its"
+                   " own, or run dq init --no-routines",
+                   db_server(db), r->name);
+}
+
+static int look_for_foreign(struct db *db, struct err *err)
 {
     struct routine r;
     const char *text = routines_script;
-    enum state state;
+    struct found found;
 
     while (next_routine(&text, &r)) {
-        int rc = find(db, &r, &state, err);
+        int rc = find(db, &r, &found, err);
+        if (rc == 0 && found.state == FOREIGN)
+            rc = refuse_foreign(db, &r, err);
         if (rc < 0)
             return rc;
-        if (state == FOREIGN)
-            return err_set(err, ERR_CONFIG,
-                           "%s: the procedure %s is not dq's: rename it, give dq a database of its"
-                           " own, or run dq init --no-routines",
-                           db_server(db), r.name);
     }
     return 0;
 }
 
-static int install(struct db *db, unsigned *made, struct err *err)
+/* Another dq init may create or replace it between our look and our statement. 1: done, 0: nothing
+ * to do. */
+static int install(struct db *db, const struct routine *r, struct err *err)
 {
-    struct routine r;
-    const char *text = routines_script;
-    enum state state;
+    struct found found;
 
-    while (next_routine(&text, &r)) {
-        int rc = find(db, &r, &state, err);
-        if (rc == 0 && state != CURRENT) {
-            rc = create(db, &r, state == OTHER_TEXT, err);
-            *made += rc == 0;
-        }
-        if (rc < 0)
+    for (int tries = 1;; tries++) {
+        int rc = find(db, r, &found, err);
+        if (rc < 0 || found.state == CURRENT)
             return rc;
+        if (found.state == FOREIGN)
+            return refuse_foreign(db, r, err);
+        rc = create(db, r, found.state == OTHER_TEXT, err);
+        if (rc != ERR_DUPLICATE || tries == INSTALL_TRIES)
+            return rc < 0 ? rc : 1;
     }
-    return 0;
 }
 
 int routines_install(struct db *db, unsigned *ret_made, struct err *err)
 {
-    unsigned made = 0;
+    struct routine r;
+    const char *text = routines_script;
 
-    int rc = refuse_foreign(db, err);
-    /* Another dq init may create one between our look and our statement. */
-    for (int tries = 0; rc == 0 && tries < INSTALL_TRIES; tries++) {
-        rc = install(db, &made, err);
-        if (rc != ERR_FATAL || tries + 1 == INSTALL_TRIES)
-            break;
-        rc = 0;
+    *ret_made = 0;
+    int rc = look_for_foreign(db, err);
+    while (rc >= 0 && next_routine(&text, &r)) {
+        rc = install(db, &r, err);
+        *ret_made += rc == 1;
     }
-    *ret_made = made;
+    return rc < 0 ? rc : 0;
+}
+
+static void take_count(const struct db_rows *r, void *arg)
+{
+    *(int *)arg = db_int(r, COLUMNS_ONLY, 0);
+}
+
+/* Whether the account has these rights on the database, or a role that may have them. */
+static int may(struct db *db, const char *rights, int count, bool *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int has = 0;
+
+    buf_printf(
+        &sql,
+        "SELECT IF(COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE', COUNT(DISTINCT privilege_type), %d)"
+        " FROM (SELECT grantee, privilege_type FROM information_schema.user_privileges"
+        " UNION ALL SELECT grantee, privilege_type FROM information_schema.schema_privileges"
+        " WHERE DATABASE() LIKE table_schema) granted"
+        " WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN (%s)",
+        count, rights);
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_count, &has, err);
+    buf_done(&sql);
+    *ret = has == count;
+    return rc < 0 ? rc : 0;
+}
+
+/* An account may replace what it has created. */
+static int plan(struct db *db, const struct routine *r, enum routines_action *ret, struct err *err)
+{
+    struct found found;
+    bool allowed = true;
+
+    int rc = find(db, r, &found, err);
+    if (rc == 0 && found.state != CURRENT)
+        rc = found.state == MISSING || found.own
+                 ? may(db, "'CREATE ROUTINE'", 1, &allowed, err)
+                 : may(db, "'CREATE ROUTINE', 'ALTER ROUTINE'", 2, &allowed, err);
+    *ret = !allowed                 ? ROUTINES_DENIED
+           : found.state == CURRENT ? ROUTINES_KEEP
+           : found.state == MISSING ? ROUTINES_CREATE
+                                    : ROUTINES_REPLACE;
+    return rc;
+}
+
+int routines_plan(struct db *db, void (*fn)(const char *name, enum routines_action a, void *arg),
+                  void *arg, struct err *err)
+{
+    struct routine r;
+    const char *text = routines_script;
+    enum routines_action action;
+
+    int rc = look_for_foreign(db, err);
+    while (rc == 0 && next_routine(&text, &r)) {
+        rc = plan(db, &r, &action, err);
+        if (rc == 0)
+            fn(r.name, action, arg);
+    }
     return rc;
 }
 
@@ -173,17 +272,17 @@ int routines_check(struct db *db, struct routines_state *ret, struct err *err)
 {
     struct routine r;
     const char *text = routines_script;
-    enum state state;
+    struct found found;
 
     *ret = (struct routines_state){0};
     while (next_routine(&text, &r)) {
-        int rc = find(db, &r, &state, err);
+        int rc = find(db, &r, &found, err);
         if (rc < 0)
             return rc;
-        ret->current += state == CURRENT;
-        ret->missing += state == MISSING;
-        ret->old += state == OTHER_TEXT;
-        ret->foreign += state == FOREIGN;
+        ret->current += found.state == CURRENT;
+        ret->missing += found.state == MISSING;
+        ret->old += found.state == OTHER_TEXT;
+        ret->foreign += found.state == FOREIGN;
     }
     return 0;
 }

@@ -10,8 +10,9 @@
 
 extern const char routines_script[]; /* the file's text, for the mysql client */
 
-/* Creates the procedures that are missing, and replaces those of another text. *ret_made is their
- * number. Blocks on the database.
+/* Creates the procedures that are missing, and replaces those of another text, and those that work
+ * with the rights of an account that was dropped. *ret_made is their number. Blocks on the
+ * database.
  *
  * ERR_DENIED: this account must not create or replace one. ERR_CONFIG: a procedure of such a name
  * is not dq's; nothing was changed. MySQL forgets which accounts may execute a procedure that is
@@ -26,6 +27,18 @@ struct routines_state {
 };
 int routines_check(struct db *db, struct routines_state *ret, struct err *err)
     __attribute__((warn_unused_result));
+
+enum routines_action {
+    ROUTINES_KEEP, /* it is as it should be */
+    ROUTINES_CREATE,
+    ROUTINES_REPLACE, /* another text, or the account with whose rights it works was dropped */
+    ROUTINES_DENIED,  /* one of the latter two, but this account must not */
+};
+/* Calls fn for each procedure with what routines_install would do, and changes nothing. Which
+ * rights a role has is not looked up: an account with one counts as having them. Blocks on the
+ * database. ERR_CONFIG: as above. */
+int routines_plan(struct db *db, void (*fn)(const char *name, enum routines_action a, void *arg),
+                  void *arg, struct err *err) __attribute__((warn_unused_result));
 
 /* Appends what a DBA runs with the mysql client: the script, with a DROP before each procedure. */
 void routines_put_script(struct buf *sql);

@@ -195,8 +195,24 @@ static int find_version(struct db *db, int *ret_version, struct err *err)
     return schema_verify(db, *ret_version, NULL, err);
 }
 
+static void take_size(const struct db_rows *r, void *arg)
+{
+    *(bool *)arg = db_u64(r, COLUMNS_SHOW_VALUE) > 0;
+}
+
+/* A Galera cluster runs such a statement on all nodes at the same time, and nothing else. */
+static int is_galera(struct db *db, bool *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
+    int rc = db_first(db, &sql, COLUMNS_SHOW, take_size, ret, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
 /* A statement of a plan, on tables as they are now. false: it is done already. */
-static bool cost(const struct schema_shape *have, const struct schema_shape_change *c,
+static bool cost(const struct schema_shape *have, const struct schema_shape_change *c, bool galera,
                  struct schema_migrate_step *ret)
 {
     if (schema_shape_has(have, c))
@@ -206,10 +222,12 @@ static bool cost(const struct schema_shape *have, const struct schema_shape_chan
     ret->table = c->part.table;
     ret->rows = table ? table->rows : 0;
     ret->touched = c->kind == SCHEMA_SHAPE_CREATE || c->instant ? 0 : ret->rows;
+    ret->writers_wait =
+        galera && !c->instant && c->kind != SCHEMA_SHAPE_CREATE && c->kind != SCHEMA_SHAPE_ROWS;
     return true;
 }
 
-static int plan_one(const struct schema_migration *m, struct schema_shape *have,
+static int plan_one(const struct schema_migration *m, struct schema_shape *have, bool galera,
                     void (*fn)(const struct schema_migrate_step *s, void *arg), void *arg,
                     struct err *err)
 {
@@ -221,7 +239,7 @@ static int plan_one(const struct schema_migration *m, struct schema_shape *have,
         struct schema_migrate_step step = {.migration = m->name, .statement = sql.data};
         struct schema_shape_change c;
         rc = schema_shape_parse(sql.data, &c, err);
-        if (rc == 0 && cost(have, &c, &step)) {
+        if (rc == 0 && cost(have, &c, galera, &step)) {
             fn(&step, arg);
             schema_shape_apply(have, &c, sql.data);
         } else {
@@ -236,9 +254,12 @@ int schema_migrate_plan(struct db *db, void (*fn)(const struct schema_migrate_st
                         void *arg, int *ret_from, struct err *err)
 {
     struct schema_shape expected = {0}, have = {0};
+    bool galera = false;
     int version = 0;
 
     int rc = db_connect(db, err);
+    if (rc == 0)
+        rc = is_galera(db, &galera, err);
     if (rc == 0)
         rc = find_version(db, &version, err);
     if (rc == 0)
@@ -248,7 +269,7 @@ int schema_migrate_plan(struct db *db, void (*fn)(const struct schema_migrate_st
     if (rc == 0)
         *ret_from = version;
     for (int i = version; i < schema_latest && rc == 0; i++)
-        rc = plan_one(&schema_migrations[i], &have, fn, arg, err);
+        rc = plan_one(&schema_migrations[i], &have, galera, fn, arg, err);
     schema_shape_done(&expected);
     schema_shape_done(&have);
     return rc;

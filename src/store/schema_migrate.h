@@ -21,8 +21,9 @@ struct schema_migrate_step {
     const char *migration, *statement;
     const char *table; /* NULL: it changes rows of dq_meta or of any table */
     /* About how many the table has, and how many of them the server reads or copies, while others
-     * go on reading and writing. */
+     * go on reading and, unless writers_wait, writing. */
     int64_t rows, touched;
+    bool writers_wait; /* of the whole cluster, until it is done: with Galera, if it is INPLACE */
 };
 /* Calls fn for each of them, and changes nothing. *ret_from, and ERR_CONFIG: as above, also if the
  * database does not exist. */

@@ -3,7 +3,11 @@
 
 load ../lib/sandbox
 
-setup() { sandbox_clear; }
+setup()
+{
+    sandbox_clear
+    dq init >/dev/null 2>&1 || true # after a test that failed midway
+}
 
 PROCEDURES='dq_add dq_add_at dq_add_options dq_add_task dq_cancel_key dq_read_utc'
 
@@ -63,6 +67,105 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     [[ $output == *"the procedure dq_add_at is not dq's"* ]]
     [ "$(procedures other)" = dq_add_at ]
     sql 'DROP DATABASE other; DROP USER maker@localhost'
+}
+
+# as ACCOUNT ARG...: dq as an account that new_account has made.
+as()
+{
+    own_ini "s/^user = .*/user = $1/"
+    run dq --config "$BATS_TEST_TMPDIR/own.ini" "${@:2}"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test 'dq init --plan lists the procedures that it would create or replace, and counts the others' {
+    run dq init --plan
+    echo "$output"
+    [[ $output == *'procedures for producers in SQL: 6 left alone'*': nothing to do'* ]]
+    [[ $output != *PROCEDURE\ dq* ]]
+    sql 'DROP PROCEDURE dq_add; ALTER PROCEDURE dq_cancel_key SQL SECURITY INVOKER'
+    run dq init --plan -o ndjson
+    echo "$output"
+    [ "${#lines[@]}" -eq 3 ]
+    [[ $output == *'{"migration":"routines","table":null,"rows":0,"touched":0,"writers_wait":false,'\
+'"statement":"CREATE PROCEDURE dq_add (...)"}'* ]]
+    [[ $output == *'"CREATE OR REPLACE PROCEDURE dq_cancel_key (...)"}'* ||
+        $output == *'"DROP PROCEDURE dq_cancel_key; CREATE PROCEDURE dq_cancel_key (...)"}'* ]]
+    [[ $output == *'procedures for producers in SQL: 4 left alone'* ]]
+    [[ $(dq init --plan --no-routines 2>&1) == 'schema version '*': nothing to do'* ]]
+    new_account maker
+    sql 'GRANT SELECT, EXECUTE ON dq.* TO maker@localhost'
+    as maker init --plan
+    [[ $output == *'procedures for producers in SQL: 2 not created, as this account has no right to'* ]]
+    sql 'GRANT CREATE ROUTINE ON dq.* TO maker@localhost'
+    as maker init --plan
+    [[ $output == *'CREATE PROCEDURE dq_add (...)'* ]]
+    [[ $output == *': 1 not created, as this account has no right to'* ]]
+    sql 'GRANT ALTER ROUTINE ON dq.* TO maker@localhost; DROP PROCEDURE dq_cancel_key;
+         CREATE PROCEDURE dq_cancel_key() BEGIN END'
+    own_ini 's/^user = .*/user = maker/'
+    run dq --config "$BATS_TEST_TMPDIR/own.ini" init --plan
+    [ "$status" -eq 78 ]
+    [[ $output == *"the procedure dq_cancel_key is not dq's"* ]]
+    sql 'DROP PROCEDURE dq_cancel_key; DROP USER maker@localhost'
+    dq -q init >/dev/null
+}
+
+@test 'dq init replaces procedures whose creator was dropped, and those of a newer dq not' {
+    new_account maker
+    sql "GRANT CREATE ROUTINE, ALTER ROUTINE, EXECUTE, SELECT, INSERT, UPDATE ON dq.* TO maker@localhost
+         $(printf '; DROP PROCEDURE %s' $PROCEDURES)"
+    as maker init
+    run dq init
+    [[ $output != *procedures* ]]
+    sql "DROP USER maker@localhost"
+    run sql "CALL dq_add('t', NULL, 'body', 0, @id)"
+    [[ $output == *'ERROR 1449 '* ]]
+    [[ $(dq init --plan 2>/dev/null | grep -c 'CREATE .*PROCEDURE') -eq 6 ]]
+    [[ $(dq init 2>&1) == *'procedures for producers in SQL: 6 created or replaced'* ]]
+    sql "CALL dq_add('t', NULL, 'body', 0, @id)"
+    sql "DROP PROCEDURE dq_add;
+         CREATE DEFINER = dq@localhost PROCEDURE dq_add(i int) COMMENT 'dq: of a newer dq' BEGIN END;
+         UPDATE dq_meta SET value = value + 1 WHERE name = 'schema_version'"
+    run dq init
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output != *procedures* ]]
+    [[ $(dq init --plan 2>&1) != *PROCEDURE* ]]
+    sql "UPDATE dq_meta SET value = value - 1 WHERE name = 'schema_version'"
+    [[ $(dq init 2>&1) == *'1 created or replaced'* ]]
+}
+
+@test 'dq init of an account that may drop procedures but not create them leaves them as they are' {
+    new_account maker
+    sql "GRANT ALTER ROUTINE, EXECUTE, SELECT ON dq.* TO maker@localhost; DROP PROCEDURE dq_add;
+         CREATE DEFINER = dq@localhost PROCEDURE dq_add(i int) COMMENT 'dq: of another text' BEGIN END"
+    as maker init
+    [[ $output == *'missing or not up to date: procedure dq_add: '*denied* ]]
+    [ "$(procedures)" = "$PROCEDURES" ]
+    sql 'DROP USER maker@localhost'
+    [[ $(dq init 2>&1) == *'1 created or replaced'* ]]
+}
+
+@test 'two dq init that both find a procedure missing create it once' {
+    sql 'DROP PROCEDURE dq_add; DROP PROCEDURE dq_add_at'
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --user=root --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" \
+        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo "FLUSH TABLES WITH READ LOCK; SELECT 'done';" >&9
+    wait_until grep -q done "$BATS_TEST_TMPDIR/locked"
+    creating()
+    {
+        [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'CREATE PROCEDURE%'")" -eq 2 ]
+    }
+    for i in 1 2; do dq init >"$BATS_TEST_TMPDIR/said.$i" 2>&1 3>&- 9>&- & pids[i]=$!; done
+    wait_until creating
+    exec 9>&-
+    for i in 1 2; do
+        wait "${pids[i]}" || { cat "$BATS_TEST_TMPDIR"/said.*; false; }
+    done
+    [ "$(procedures)" = "$PROCEDURES" ]
 }
 
 @test 'a DBA creates the same procedures with the SQL that dq init prints' {

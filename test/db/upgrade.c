@@ -1,6 +1,7 @@
 /* Migrations of a next release (test/upgrade/sql, linked before the library's): from anywhere they
  * may have broken off, beside the work on the tables, and never on tables of others. */
 #include "harness.h"
+#include "store/db_session.h"
 
 #include <pthread.h>
 #include <limits.h>
@@ -91,7 +92,7 @@ static void an_alter_whose_answer_was_lost_is_found_done(void **state)
 }
 
 struct plan {
-    int count, instant;
+    int count, instant, waits;
     char tables[400];
 };
 
@@ -101,6 +102,7 @@ static void note(const struct schema_migrate_step *s, void *arg)
 
     p->count++;
     p->instant += s->touched == 0;
+    p->waits += s->writers_wait;
     if (s->table)
         snprintf(p->tables + strlen(p->tables), sizeof p->tables - strlen(p->tables), "%s ",
                  s->table);
@@ -112,10 +114,12 @@ static void a_plan_lists_what_is_left_and_changes_nothing(void **state)
     int left = 3, from;
     struct db *d = upgraded_by("dq_plan", &left); /* the compat, and the first two of 5 */
     (void)state;
+    bool galera = session_status(d, "= 'wsrep_cluster_size'") > 0;
     int64_t columns = number(d, "SELECT COUNT(*) FROM information_schema.columns");
     ok(schema_migrate_plan(d, note, &before, &from, &err));
     assert_int_equal(from, schema_latest - NEXT);
     assert_int_equal(before.count, 3 + 7);
+    assert_int_equal(before.waits, galera ? 5 : 0); /* those that are INPLACE */
     assert_string_equal(before.tables, "dq_tag dq_attempt dq_extra "
                                        "dq_task dq_extra dq_extra dq_attempt dq_tag dq_attempt ");
     assert_int_equal(number(d, "SELECT COUNT(*) FROM information_schema.columns"), columns);
@@ -175,6 +179,8 @@ static void what_would_make_writers_wait_is_not_done(void **state)
     assert_int_equal(schema_migrate(d, NULL, NULL, &from, &err), ERR_CONFIG);
     assert_non_null(strstr(err.text, "migration next_columns: "));
     assert_non_null(strstr(err.text, "only while nobody writes to it: see doc/upgrading"));
+    assert_int_equal(number(d, "SELECT @@SESSION.lock_wait_timeout"),
+                     (int)((const struct db_session)DB_SESSION_DEFAULT).table_wait_s);
     run(d, "ALTER TABLE dq_task DROP KEY words");
     ok(schema_migrate(d, NULL, NULL, &from, &err));
     db_free(d);
