@@ -86,7 +86,8 @@ static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err 
     struct tag_info *tags = NULL;
     size_t count = 0;
     int64_t now_at;
-    int rc = tag_store_list(db, tag, true, &tags, &count, &now_at, err);
+    int rc = tag_store_list(db, tag, &(struct tag_count_how){.exact = true}, &tags, &count, &now_at,
+                            err);
 
     if (rc == 0)
         *ret = count ? tags[0].count[TASK_DONE] : 0;

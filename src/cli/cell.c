@@ -128,6 +128,7 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
         text_escape(b, cell->text, cell->len, max);
         break;
     case CELL_NUMBER:
+        buf_str(b, cell->sampled ? "~" : "");
         buf_u64(b, cell->number);
         buf_str(b, cell->capped ? "+" : "");
         break;

@@ -14,7 +14,7 @@ enum cell_kind {
     CELL_NULL,     /* table "-", JSON null, TSV empty */
     CELL_TEXT,     /* text, UTF-8 */
     CELL_BYTES,    /* text, any bytes; JSON: NAME or NAME_base64 */
-    CELL_NUMBER,   /* number; `capped`: there may be more, "10000+" */
+    CELL_NUMBER,   /* number; `capped`: at least, "10000+"; `sampled`: about, "~10000" */
     CELL_BOOL,     /* number 0 or 1: "no", "yes" */
     CELL_REAL,     /* real */
     CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
@@ -32,7 +32,7 @@ struct cell { /* all zero: CELL_NULL */
     const char *text; /* must live until the getter is called again */
     size_t len;
     uint64_t number;
-    bool capped;
+    bool capped, sampled;
     bool brief;         /* CELL_TIME in a table: without what it shares with today */
     const char *people; /* what a table shows instead of the value; NULL: the value */
     double real;

@@ -28,7 +28,8 @@ static int check(struct cmd_context *c, const char *tag, struct err *err)
     bool known = false;
     if (task_check_tag(tag, strlen(tag), err) == 0)
         return 0;
-    int rc = tag_store_list(c->db, tag, false, &tags, &count, &now_at, NULL);
+    int rc = tag_store_list(c->db, tag, &(struct tag_count_how){.exact = false}, &tags, &count,
+                            &now_at, NULL);
     if (rc < 0)
         return ERR_DATA;
     for (size_t i = 0; i < count; i++)

@@ -133,7 +133,8 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
     struct tag_info *tags;
     size_t count;
     int64_t now_at;
-    int rc = tag_store_list(c->db, s->task.tag, false, &tags, &count, &now_at, err);
+    int rc = tag_store_list(c->db, s->task.tag, &(struct tag_count_how){.exact = false}, &tags,
+                            &count, &now_at, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < count; i++) { /* the tag may look like a glob and match others too */

@@ -1,13 +1,16 @@
 /*
  * cmd_stats.c - dq stats: how much there is, how late things start, how fast they are done.
  *
- * Each tag is one row that joins the counts (all tasks) with what was measured in the window; the
- * first row is all tags together.
+ * Each tag is one row that joins the counts of tasks with what dqd counted in the period; the first
+ * row is all tags together.
  */
+#include "cli/progress.h"
+#include "cli/spark.h"
+#include "cli/stats.h"
+#include "cli/stats_html.h"
+#include "cli/stats_prom.h"
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
-#include "store/tag_lateness.h"
-#include "store/tag_store.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -15,198 +18,386 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
-#define DEFAULT_WINDOW_HOURS 1
+#define DEFAULT_PERIOD_HOURS 1
+#define TREND_STEPS 24
+#define BAR_WIDTH 24
+/* A row for each step is kept in memory, for each tag. */
+#define STEPS_MOST 50000
+
+enum by { BY_MINUTE, BY_HOUR };
+static const char *const by_names[] = {"minute", "hour", NULL};
+static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
 
 struct stats_values {
-    const char *tag;
-    int64_t window_ms;
+    const char *tag, *html;
+    int64_t since_ms;
+    int by; /* -1: not given */
     bool exact;
 };
 
-struct stats_row {
-    /* first, as TAG_COUNT_COLUMNS wants it; its tag is NULL in the row of all */
-    struct tag_info info;
-    const struct tag_lateness *late; /* NULL: nothing started in the window */
-};
+/* ---- a row for each tag */
 
-#define ROW ((const struct stats_row *)row)
+#define ROW ((const struct stats_tag *)row)
 #define GETTER(name)                                                                               \
     static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
                            struct cell *ret)
 
+/* NULL: all together. */
+static void set_tag(struct cell *ret, const char *tag)
+{
+    cell_set_text(ret, tag);
+    if (!tag)
+        ret->people = "(all)";
+    else if (!strcmp(tag, MINUTE_OTHER_TAGS))
+        ret->people = "(others)";
+}
+
 GETTER(tag)
 {
-    cell_set_text(ret, ROW->info.tag);
-    if (!ROW->info.tag)
-        ret->people = "(all)";
-}
-
-/* The lateness of the task that has waited longest. */
-GETTER(late)
-{
-    cell_set_since(ret, ROW->info.oldest_due_at);
-}
-
-static void set_lateness(struct cell *ret, const struct stats_row *r, int64_t ms)
-{
-    if (r->late && r->late->started > 0)
-        cell_set_duration(ret, ms);
+    set_tag(ret, ROW->info.tag);
 }
 
 GETTER(starts)
 {
-    cell_set_number(ret, ROW->late ? ROW->late->started : 0);
-    ret->capped = ROW->late && ROW->late->sampled;
+    cell_set_number(ret, ROW->sum.started);
+}
+
+static void set_late(struct cell *ret, const struct counts *c, unsigned percent)
+{
+    if (c->started)
+        cell_set_duration(ret, counts_late(c, percent));
 }
 
 GETTER(p50)
 {
-    set_lateness(ret, ROW, ROW->late ? ROW->late->p50_ms : 0);
+    set_late(ret, &ROW->sum, 50);
 }
 
 GETTER(p95)
 {
-    set_lateness(ret, ROW, ROW->late ? ROW->late->p95_ms : 0);
+    set_late(ret, &ROW->sum, 95);
 }
 
 GETTER(p99)
 {
-    set_lateness(ret, ROW, ROW->late ? ROW->late->p99_ms : 0);
+    set_late(ret, &ROW->sum, 99);
 }
 
 GETTER(max)
 {
-    set_lateness(ret, ROW, ROW->late ? ROW->late->max_ms : 0);
+    set_late(ret, &ROW->sum, 100);
 }
 
-GETTER(window_done)
+GETTER(ended_done)
 {
-    cell_set_number(ret, ROW->late ? ROW->late->done : 0);
+    cell_set_number(ret, ROW->sum.done);
 }
 
-GETTER(window_failed)
+static void set_failed(struct cell *ret, uint64_t n)
 {
-    cell_set_number(ret, ROW->late ? ROW->late->failed : 0);
+    cell_set_number(ret, n);
+    ret->colour = n ? CELL_BAD : CELL_PLAIN;
 }
 
-GETTER(rate)
+GETTER(ended_failed)
+{
+    set_failed(ret, ROW->sum.failed);
+}
+
+GETTER(retried)
+{
+    cell_set_number(ret, ROW->sum.retried);
+}
+
+GETTER(done_per_s)
 {
     ret->kind = CELL_REAL;
-    ret->real = ROW->late ? ROW->late->done_per_second : 0;
+    ret->real = stats_per_second(ROW->sum.done, stats_elapsed_ms(ROW->of));
+}
+
+/* Its text lives until the getter is called again. */
+GETTER(trend)
+{
+    static struct buf line;
+    const struct stats *s = ROW->of;
+    uint64_t *done = mem_zero(s->step_count, sizeof *done);
+
+    for (size_t i = 0; ROW->steps && i < s->step_count; i++)
+        done[i] = ROW->steps[i].done;
+    buf_reset(&line);
+    spark_line(&line, done, s->step_count);
+    cell_set_text(ret, line.data);
+    free(done);
 }
 
 static const struct out_column columns[] = {
-    {"tag", false, OUT_NARROW, "", get_tag},
-    TAG_COUNT_COLUMNS,
-    {"late", true, 0, "", get_late},
-    {"starts", true, 0, "", get_starts},
-    {"late_p50", true, 0, "", get_p50},
-    {"late_p95", true, 0, "", get_p95},
-    {"late_p99", true, 0, "", get_p99},
-    {"late_max", true, 0, "", get_max},
-    {"ended_done", true, 0, "", get_window_done},
-    {"ended_failed", true, 0, "", get_window_failed},
-    {"done_per_s", true, 0, "", get_rate},
+    {"tag", false, OUT_NARROW, "", get_tag},     TAG_COUNT_COLUMNS,
+    {"sampled", false, 0, "", tag_get_sampled},  {"starts", true, 0, "", get_starts},
+    {"late_p50", true, 0, "", get_p50},          {"late_p95", true, 0, "", get_p95},
+    {"late_p99", true, 0, "", get_p99},          {"late_max", true, 0, "", get_max},
+    {"ended_done", true, 0, "", get_ended_done}, {"ended_failed", true, 0, "", get_ended_failed},
+    {"retried", true, 0, "", get_retried},       {"done_per_s", true, 0, "", get_done_per_s},
+    {"trend", false, 0, "", get_trend},
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-#define COUNT_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
-#define WINDOW_COLUMNS                                                                             \
-    "tag,starts,late_p50,late_p95,late_p99,late_max,ended_done,ended_failed,done_per_s"
+/* What a narrow terminal does not show, the least useful first. */
+#define TASK_DROP "cancelled,done,running,pending"
+#define PERIOD_DROP "late_p95,trend,retried,late_p50,starts,late_max,late_p99"
+#define TASK_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
+#define PERIOD_COLUMNS                                                                             \
+    "tag,starts,late_p50,late_p95,late_p99,late_max,ended_done,ended_failed,retried,done_per_s,trend"
 
-static void add_to_all(struct tag_info *all, const struct tag_info *t)
+/* Of MINUTE_OTHER_TAGS nothing but counts is known. */
+static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, bool active)
 {
-    for (int s = 0; s < TASK_STATUS_COUNT; s++) {
-        all->count[s] += t->count[s];
-        all->capped[s] |= t->capped[s];
-    }
-    all->due += t->due;
-    all->due_capped |= t->due_capped;
-    if (t->oldest_due_at != TASK_TIME_NONE &&
-        (all->oldest_due_at == TASK_TIME_NONE || t->oldest_due_at < all->oldest_due_at))
-        all->oldest_due_at = t->oldest_due_at;
+    return active ? !!t->steps : t->info.tag[0] || c->style.format != OUT_TABLE;
 }
 
-static int compare_tag(const void *key, const void *element)
-{
-    return strcmp(key, ((const struct tag_lateness *)element)->tag);
-}
-
-/* The first entry is the one for all. */
-static const struct tag_lateness *find_lateness(const struct tag_lateness *late, size_t count,
-                                                const char *tag)
-{
-    return count > 1 ? bsearch(tag, late + 1, count - 1, sizeof *late, compare_tag) : NULL;
-}
-
-/* measured: only the first row and those of tags that started something. */
-static int put_rows(struct cmd_context *c, const struct stats_row *rows, size_t count,
-                    const char *names, bool measured, struct err *err)
+/* active: only the first row and those of tags that started or ended something. */
+static int put_tags(const struct cmd_context *c, const struct stats *s, const char *names,
+                    bool active, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, NULL, err);
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
+
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !measured || (rows[i].late && rows[i].late->started > 0))
-            out_row(out, &rows[i]);
-    }
+    out_may_drop(out, active ? PERIOD_DROP : TASK_DROP);
+    for (size_t i = 0; i < s->count; i++)
+        if (i == 0 || is_shown(c, &s->tags[i], active))
+            out_row(out, &s->tags[i]);
     out_free(out);
     return 0;
 }
 
 /* For people two tables, as one would be too wide. */
-static int put_tables(struct cmd_context *c, const struct stats_row *rows, size_t count,
-                      int64_t window_ms, struct err *err)
+static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
     struct buf b = BUF_INIT;
     char text[WHEN_TEXT_SIZE];
-    int rc = put_rows(c, rows, count, COUNT_COLUMNS, false, err);
-    buf_printf(&b, "\ntasks due in the last %s: how late they started, how they ended\n",
-               when_format_rough(text, window_ms));
+    int rc = put_tags(c, s, TASK_COLUMNS, false, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&b, "\nwhat began and ended in the last %s, counted by dqd\n",
+               when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
     out_write(&b);
     buf_done(&b);
-    return rc < 0 ? rc : put_rows(c, rows, count, WINDOW_COLUMNS, true, err);
+    return put_tags(c, s, PERIOD_COLUMNS, true, err);
+}
+
+/* ---- a row for each step of time */
+
+struct step_row {
+    const struct stats *of;
+    const char *tag;
+    size_t step;
+    struct counts counts;
+    uint64_t most; /* done in any step */
+};
+#define STEP ((const struct step_row *)row)
+
+GETTER(time)
+{
+    cell_set_time(ret, stats_step_at(STEP->of, STEP->step));
+}
+
+GETTER(step_tag)
+{
+    set_tag(ret, STEP->tag);
+}
+
+GETTER(step_starts)
+{
+    cell_set_number(ret, STEP->counts.started);
+}
+
+GETTER(step_done)
+{
+    cell_set_number(ret, STEP->counts.done);
+}
+
+GETTER(step_failed)
+{
+    set_failed(ret, STEP->counts.failed);
+}
+
+GETTER(step_retried)
+{
+    cell_set_number(ret, STEP->counts.retried);
+}
+
+GETTER(step_per_s)
+{
+    ret->kind = CELL_REAL;
+    ret->real = stats_per_second(STEP->counts.done, stats_step_elapsed_ms(STEP->of, STEP->step));
+}
+
+GETTER(step_p50)
+{
+    set_late(ret, &STEP->counts, 50);
+}
+
+GETTER(step_p95)
+{
+    set_late(ret, &STEP->counts, 95);
+}
+
+GETTER(step_p99)
+{
+    set_late(ret, &STEP->counts, 99);
+}
+
+GETTER(step_max)
+{
+    set_late(ret, &STEP->counts, 100);
+}
+
+GETTER(step_trend)
+{
+    static struct buf line;
+
+    buf_reset(&line);
+    buf_str(&line, "");
+    spark_bar(&line, STEP->counts.done, STEP->most, BAR_WIDTH);
+    cell_set_text(ret, line.data);
+}
+
+static const struct out_column step_columns[] = {
+    {"time", false, 0, "", get_time},
+    {"tag", false, OUT_NARROW, "", get_step_tag},
+    {"starts", true, 0, "", get_step_starts},
+    {"ended_done", true, 0, "", get_step_done},
+    {"ended_failed", true, 0, "", get_step_failed},
+    {"retried", true, 0, "", get_step_retried},
+    {"done_per_s", true, 0, "", get_step_per_s},
+    {"late_p50", true, 0, "", get_step_p50},
+    {"late_p95", true, 0, "", get_step_p95},
+    {"late_p99", true, 0, "", get_step_p99},
+    {"late_max", true, 0, "", get_step_max},
+    {"trend", false, 0, "", get_step_trend},
+};
+#define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
+#define STEP_TABLE                                                                                 \
+    "time,starts,ended_done,ended_failed,retried,done_per_s,late_p50,late_p95,late_p99,late_max,trend"
+
+/* Programs also get each tag's steps in which something happened. */
+static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
+{
+    struct step_row row = {.of = s, .step = step};
+
+    for (size_t i = 0; s->tags[0].steps && i < s->step_count; i++)
+        row.most = MAX(row.most, s->tags[0].steps[i].done);
+    for (size_t i = 0; i < (each_tag ? s->count : 1); i++) {
+        const struct counts *c = s->tags[i].steps ? &s->tags[i].steps[step] : NULL;
+
+        if (i > 0 && (!c || !(c->started || c->done || c->failed || c->retried)))
+            continue;
+        row.tag = s->tags[i].info.tag;
+        row.counts = c ? *c : (struct counts){0};
+        out_row(out, &row);
+    }
+}
+
+static int put_steps(const struct cmd_context *c, const struct stats *s, struct err *err)
+{
+    bool people = c->style.format == OUT_TABLE;
+    struct out *out;
+    int rc = out_new(&out, &c->style, step_columns, STEP_COLUMN_COUNT, people ? STEP_TABLE : NULL,
+                     c, err);
+
+    if (rc < 0)
+        return rc;
+    out_may_drop(out, "late_p95,late_p50,late_p99,retried,starts,trend,done_per_s");
+    for (size_t i = 0; i < s->step_count; i++)
+        put_step(out, s, i, !people);
+    out_free(out);
+    return 0;
+}
+
+static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
+{
+    struct poller_info *pollers;
+    size_t count;
+    int rc = poller_store_list(c->db, &pollers, &count, err);
+
+    if (rc < 0)
+        return rc;
+    stats_prom_put(s, pollers, count);
+    poller_store_free(pollers, count);
+    return 0;
+}
+
+/* ---- the verb */
+
+static int check(const struct cmd_context *c, const struct stats_values *v, struct stats_ask *ask,
+                 struct err *err)
+{
+    if (v->since_ms == 0)
+        return err_set(err, ERR_USAGE, "--since must be longer than 0, such as 1h");
+    if (v->by >= 0 && v->html)
+        return err_set(err, ERR_USAGE, "--by and --html: give one of them");
+    if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
+        return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
+    ask->since_ms = v->since_ms > 0 ? v->since_ms : DEFAULT_PERIOD_HOURS * WHEN_HOUR;
+    ask->step_ms = v->by >= 0
+                       ? by_ms[v->by]
+                       : stats_step_ms(ask->since_ms, v->html ? STATS_HTML_STEPS : TREND_STEPS);
+    ask->align_ms = v->by >= 0 ? ask->step_ms : 0;
+    if (ask->since_ms / ask->step_ms > STEPS_MOST)
+        return err_set(err, ERR_USAGE, "--since is too long for --by %s: give %s, or less than %d",
+                       by_names[v->by], v->by == BY_MINUTE ? "--by hour" : "a shorter time",
+                       STEPS_MOST);
+    return 0;
+}
+
+static void show_progress(double fraction, void *arg)
+{
+    progress_phase(arg, "counting tasks", fraction);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
-    if (v->window_ms == 0)
-        return err_set(err, ERR_USAGE, "--since must be longer than 0, such as 1h");
-    int64_t window_ms = v->window_ms > 0 ? v->window_ms : DEFAULT_WINDOW_HOURS * WHEN_HOUR;
-    struct tag_info *tags = NULL;
-    struct tag_lateness *late = NULL;
-    struct stats_row *rows = NULL;
-    size_t count = 0, late_count = 0;
-    int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
-    if (rc == 0)
-        rc = tag_lateness_list(c->db, v->tag, window_ms, &late, &late_count, err);
+    struct stats_ask ask = {.tag_glob = v->tag};
+    struct progress progress;
+    struct stats s;
+    int rc = check(c, v, &ask, err);
+
     if (rc < 0)
-        goto out;
-    rows = mem_zero(count + 1, sizeof *rows);
-    rows[0].info.oldest_due_at = TASK_TIME_NONE;
-    rows[0].late = late_count ? late : NULL;
-    for (size_t i = 0; i < count; i++) {
-        rows[i + 1] = (struct stats_row){tags[i], find_lateness(late, late_count, tags[i].tag)};
-        add_to_all(&rows[0].info, &tags[i]);
-    }
-    rc = c->style.format == OUT_TABLE ? put_tables(c, rows, count + 1, window_ms, err)
-                                      : put_rows(c, rows, count + 1, NULL, false, err);
-out:
-    free(rows);
-    tag_lateness_free(late, late_count);
-    tag_store_free(tags, count);
+        return rc;
+    progress_init(&progress, c->quiet || !v->exact, "");
+    ask.how =
+        (struct tag_count_how){.exact = v->exact, .progress = show_progress, .arg = &progress};
+    rc = stats_read(c->db, &ask, &s, err);
+    progress_clear(&progress);
+    if (rc < 0)
+        return rc;
+    c->style.cell.now_at = s.now_at;
+    if (v->html)
+        rc = stats_html_write(&s, v->html, db_server(c->db), &c->style.cell, err);
+    else if (c->style.format == OUT_PROMETHEUS)
+        rc = put_prometheus(c, &s, err);
+    else if (v->by >= 0)
+        rc = put_steps(c, &s, err);
+    else
+        rc = c->style.format == OUT_TABLE ? put_tables(c, &s, err)
+                                          : put_tags(c, &s, NULL, false, err);
+    stats_done(&s);
     return rc;
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_DURATION, FIELD(window_ms), "D",
-     "report lateness and throughput of the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
+    {"since", 0, CMD_DURATION, FIELD(since_ms), "D",
+     "report what began and ended in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
+    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
+    {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
 };
 /* clang-format on */
 
@@ -214,16 +405,19 @@ const struct cmd cmd_stats = {
     .name = "stats",
     .group = "tags and statistics",
     .summary = "show counts by tag and state, lateness, throughput",
-    .usage = "[--since D] [--tag GLOB] [--exact]",
+    .usage =
+        "[--since D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since D] [--tag GLOB] --html FILE",
     .details =
-        "Lateness is the time from a task's due time to the start of its last attempt, by the database's clock: median, "
-        "percentiles and maximum. The first row is for all tags together; in json its tag is null.",
+        "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
+        "median, percentiles and maximum. The first row is for all tags together; in json its tag is null. If tasks are "
+        "many, some counts are estimates: marked with ~, in json with sampled.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
-    .formats = OUT_NO_ID,
+    .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),
     .examples = "dq stats --since 1h\n"
-                "dq stats --since 10m -t \"mail.*\" -o json",
+                "dq stats --since 24h --by hour -t \"mail.*\"\n"
+                "dq stats --since 24h --html report.html",
     .run = run,
 };

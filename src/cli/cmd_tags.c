@@ -1,6 +1,7 @@
 /*
  * cmd_tags.c - dq tags: what waits under each tag, and who would run it.
  */
+#include "cli/progress.h"
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
 #include "store/tag_store.h"
@@ -9,6 +10,9 @@
 #include <string.h>
 
 #define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler"
+
+/* What a narrow terminal does not show, the least useful first. */
+#define TABLE_DROP "cancelled,next,done,pause_reason,handler,running,pending,paused_until"
 
 struct tags_values {
     const char *tag;
@@ -23,11 +27,6 @@ struct tags_values {
 GETTER(tag)
 {
     cell_set_text(ret, TAG->tag);
-}
-
-GETTER(late)
-{
-    cell_set_since(ret, TAG->oldest_due_at);
 }
 
 GETTER(next)
@@ -85,7 +84,7 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 static const struct out_column columns[] = {
     {"tag", false, OUT_NARROW, "", get_tag},
     TAG_COUNT_COLUMNS,
-    {"late", true, 0, "", get_late},
+    {"sampled", false, 0, "", tag_get_sampled},
     {"next", false, 0, "", get_next},
     {"paused", false, 0, "", get_paused},
     {"paused_until", false, 0, "", get_paused_until},
@@ -104,20 +103,34 @@ static bool has_reason(const struct tag_info *tags, size_t count)
     return false;
 }
 
+static void show_progress(double fraction, void *arg)
+{
+    progress_phase(arg, "counting tasks", fraction);
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct tags_values *v = values;
     struct tag_info *tags;
     struct out *out;
     size_t count;
+    struct progress progress;
     bool people = c->style.format == OUT_TABLE;
-    int rc = tag_store_list(c->db, v->tag, v->exact, &tags, &count, &c->style.cell.now_at, err);
+
+    progress_init(&progress, c->quiet || !v->exact, "");
+    int rc = tag_store_list(
+        c->db, v->tag,
+        &(struct tag_count_how){.exact = v->exact, .progress = show_progress, .arg = &progress},
+        &tags, &count, &c->style.cell.now_at, err);
+    progress_clear(&progress);
     if (rc < 0)
         return rc;
     const char *names = !people                   ? NULL
                         : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
                                                   : TABLE_COLUMNS;
     rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, cmd_handlers(c), err);
+    if (rc == 0)
+        out_may_drop(out, TABLE_DROP);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)
@@ -129,8 +142,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL,
-     "count more than 10,000 tasks of a state, however long it takes", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
 };
 
 const struct cmd cmd_tags = {

@@ -23,7 +23,8 @@
 const struct cmd_option option_global[] = {
     {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
      0},
-    {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT", "table, json, ndjson, tsv or id", out_format_names,
+    {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT",
+     "table, json, ndjson, tsv or id; stats: also prometheus", out_format_names,
      0},
     {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, "no notes on standard error", NULL, 0},
     {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, "print more", NULL, 0},

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/param.h>
 
-const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", NULL};
+const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", "prometheus", NULL};
 
 /* The widths to which texts are cut: all of them to the first before any is cut to the second. */
 static const size_t cut_least[] = {8, 5};
@@ -31,12 +31,14 @@ struct piece { /* one cell of a table that waits for its width */
 struct out {
     struct out_style style;
     const struct out_column **columns;
-    size_t count;
+    size_t count, last; /* last: of those that are shown */
     const void *arg;
     struct buf line, text; /* text: the waiting cells */
     struct piece *pieces;
     size_t piece_count, piece_cap;
     size_t *widths;
+    bool *dropped; /* columns for which the terminal is too narrow */
+    char *drop;    /* those that may be dropped; NULL: none */
     uint64_t rows;
     bool widths_known;
 };
@@ -82,8 +84,10 @@ static void table_put_line(struct out *o, const struct piece *row)
     for (size_t i = 0; i < o->count; i++) {
         const struct piece *p = &row[i];
         size_t fill = o->widths[i] > p->width ? o->widths[i] - p->width : 0;
-        bool last = i + 1 == o->count;
+        bool last = i == o->last;
         bool paint = o->style.colour && p->colour != CELL_PLAIN;
+        if (o->dropped[i])
+            continue;
         if (o->columns[i]->right)
             buf_printf(&o->line, "%*s", (int)fill, "");
         if (paint)
@@ -102,15 +106,34 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
+/* The width of the table, without the columns that were left out. */
+static size_t table_width(const struct out *o)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < o->count; i++)
+        total += o->dropped[i] ? 0 : o->widths[i] + (total ? 2 : 0);
+    return total;
+}
+
+/* Leaves columns out until the table fits the terminal, or none is left that may be. */
+static void table_drop(struct out *o)
+{
+    for (const char *s = o->drop ? o->drop : ""; *s && table_width(o) > o->style.width;) {
+        size_t len = strcspn(s, ",");
+        for (size_t i = 0; i < o->count; i++)
+            if (strlen(o->columns[i]->name) == len && memcmp(o->columns[i]->name, s, len) == 0)
+                o->dropped[i] = true;
+        s += len + (s[len] == ',');
+    }
+}
+
 /* Narrows the columns that may be cut until the table fits the terminal, the last one first; each
  * keeps `least`. */
 static void table_shrink(struct out *o, size_t least)
 {
-    size_t total = 2 * (o->count - 1);
-    for (size_t i = 0; i < o->count; i++)
-        total += o->widths[i];
+    size_t total = table_width(o);
     for (size_t i = o->count; i-- > 0 && total > o->style.width;) {
-        if (o->columns[i]->max == 0 || o->widths[i] <= least)
+        if (o->columns[i]->max == 0 || o->dropped[i] || o->widths[i] <= least)
             continue;
         size_t spare = o->widths[i] - least, excess = total - o->style.width;
         o->widths[i] -= MIN(spare, excess);
@@ -125,9 +148,14 @@ static void table_find_widths(struct out *o)
             o->widths[i % o->count]) /* NOLINT(clang-analyzer-core.DivideZero): there is a column */
             o->widths[i % o->count] = o->pieces[i].width;
     }
-    if (o->style.width)
+    if (o->style.width) {
+        table_drop(o);
         for (size_t i = 0; i < sizeof cut_least / sizeof cut_least[0]; i++)
             table_shrink(o, cut_least[i]);
+    }
+    for (size_t i = 0; i < o->count; i++)
+        if (!o->dropped[i])
+            o->last = i;
     o->widths_known = true;
 }
 
@@ -234,6 +262,8 @@ static void out_destroy(struct out *o)
     buf_done(&o->text);
     free(o->pieces);
     free(o->widths);
+    free(o->dropped);
+    free(o->drop);
     free(o->columns);
     free(o);
 }
@@ -251,6 +281,7 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_co
         return rc;
     }
     o->widths = mem_zero(o->count, sizeof *o->widths);
+    o->dropped = mem_zero(o->count, sizeof *o->dropped);
     if (style->format == OUT_TABLE && !style->no_header)
         table_add_header(o);
     if (style->format == OUT_TSV && !style->no_header) {
@@ -262,6 +293,12 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_co
     }
     *ret = o;
     return 0;
+}
+
+void out_may_drop(struct out *o, const char *names)
+{
+    free(o->drop);
+    o->drop = mem_strdup(names);
 }
 
 void out_row(struct out *o, const void *row)

@@ -19,9 +19,17 @@
 
 #define OUT_AHEAD 1000
 
-enum out_format { OUT_TABLE, OUT_JSON, OUT_NDJSON, OUT_TSV, OUT_ID, OUT_FORMAT_COUNT };
+enum out_format {
+    OUT_TABLE,
+    OUT_JSON,
+    OUT_NDJSON,
+    OUT_TSV,
+    OUT_ID,
+    OUT_PROMETHEUS,
+    OUT_FORMAT_COUNT
+};
 #define OUT_BIT(format) (1u << (format))
-#define OUT_ANY (OUT_BIT(OUT_FORMAT_COUNT) - 1)
+#define OUT_ANY (OUT_BIT(OUT_PROMETHEUS) - 1) /* but that: its verbs print it themselves */
 #define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
 extern const char *const out_format_names[]; /* index = format, NULL-terminated */
 
@@ -52,6 +60,10 @@ struct out;
 int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
             size_t count, const char *names, const void *arg, struct err *err)
     __attribute__((warn_unused_result));
+/* A table that is too wide for the terminal leaves these columns out ("cancelled,done"), the first
+ * one first, before any other is narrowed. To be called before the first row. Names that are not
+ * shown are ignored. */
+void out_may_drop(struct out *o, const char *names);
 void out_row(struct out *o, const void *row);
 void out_free(struct out *o); /* writes pending rows and the end of the output; NULL is fine */
 

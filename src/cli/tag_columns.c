@@ -13,7 +13,7 @@
 static void set_count(struct cell *ret, const struct tag_info *t, int status)
 {
     cell_set_number(ret, t->count[status]);
-    ret->capped = t->capped[status];
+    ret->sampled = t->sampled[status];
     ret->colour = t->count[status] ? task_status_colour(status) : CELL_DIM;
 }
 
@@ -42,8 +42,22 @@ GETTER(cancelled)
     set_count(ret, TAG, TASK_CANCELLED);
 }
 
+GETTER(late)
+{
+    cell_set_since(ret, TAG->late_from_at);
+    ret->sampled = TAG->late_sampled;
+}
+
+GETTER(sampled)
+{
+    ret->kind = CELL_BOOL;
+    ret->number = TAG->due_sampled || TAG->late_sampled;
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        ret->number |= TAG->sampled[s];
+}
+
 GETTER(due)
 {
     cell_set_number(ret, TAG->due);
-    ret->capped = TAG->due_capped;
+    ret->sampled = TAG->due_sampled;
 }

@@ -161,9 +161,11 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     struct buf sql = BUF_INIT;
     struct minute_answer a = {0};
     struct reading w = {.ask = ask, .to = &a};
-    int64_t grain_ms = MAX(ask->step_ms, WHEN_MINUTE);
+    int64_t grain_ms = MAX(ask->align_ms, WHEN_MINUTE);
     int rc = task_get_now(db, &a.now_at, err);
 
+    if (rc == 0 && a.now_at < ask->since_ms)
+        rc = sql_odd_row(db, err);
     if (rc < 0)
         return rc;
     a.from_at = (a.now_at - ask->since_ms) / grain_ms * grain_ms;

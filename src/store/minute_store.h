@@ -29,12 +29,12 @@ struct minute_ask {
     const char *tag_glob; /* NULL: all tags */
     int64_t since_ms;     /* the minutes of this time up to now, and the one in which it began */
     int64_t step_ms;      /* a row for each; whole minutes. 0: one row for all of it */
+    int64_t align_ms;     /* the first step begins at a multiple of this; 0: a minute */
 };
 struct minute_answer {
     struct minute_row *rows; /* by time, then tag (strcmp); no row where nothing was counted */
     size_t count;
-    /* the first step begins at from_at: a whole multiple of step_ms since the epoch */
-    int64_t from_at, now_at;
+    int64_t from_at, now_at; /* the first step begins at from_at */
 };
 /* Sums by tag and step over all dqds. What a live dqd counted since its last heartbeat is missing.
  * Free ret->rows with minute_store_free. */

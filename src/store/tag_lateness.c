@@ -139,7 +139,8 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
 /* How late a task was started, and whether it finished within the window, whose length in
  * microseconds is a placeholder of printf. */
 #define MEASURE_COLUMNS(X, name)                                                                   \
-    X(name##_LATE, "TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000")           \
+    X(name##_LATE,                                                                                 \
+      "TIMESTAMPDIFF(MICROSECOND, GREATEST(expected_time, create_time), execution_time) DIV 1000") \
     X(name##_FINISHED, "finish_time >= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND")
 
 #define PART_COLUMNS(X) X(PART_NUMBER, "%zu") MEASURE_COLUMNS(X, PART)

@@ -1,9 +1,8 @@
 /*
  * tag_store.c - tags as operators see them: counts and switches.
  *
- * Invariant: without `exact`, no count reads more than TAG_COUNT_CAP + 1 entries of the index,
- * however many tasks there are, unless there are so few entries that reading all of them once is
- * less work than the counts.
+ * Invariant: without `exact`, the work is bounded by the number of tags, however many tasks there
+ * are.
  */
 #include "store/tag_store.h"
 #include "base/mem.h"
@@ -16,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNTS_AT_ONCE 100 /* counts in one statement */
+#define LATE_AT_ONCE 100 /* tags in one statement */
+/* Due tasks of a tag that are read to find the one that is latest, if the first ones were given a
+ * time in the past. */
+#define LATE_READ 2000
 /* A count costs the server as much as reading this many entries of the index in a row. */
 #define ENTRIES_A_COUNT 300
 #define ENTRIES_MOST 3000000
@@ -73,7 +75,7 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
     }
     *find_slot(t, tag) = t->count + 1;
     t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag),
-                                           .oldest_due_at = TASK_TIME_NONE,
+                                           .late_from_at = TASK_TIME_NONE,
                                            .next_at = TASK_TIME_NONE,
                                            .paused_until_at = TASK_TIME_NONE};
     return &t->items[t->count++];
@@ -90,7 +92,7 @@ struct reading {
     struct infos *to;
     const char *glob; /* NULL: all tags */
     int64_t now_at;
-    bool exact;
+    const struct tag_count_how *how;
 };
 
 static bool is_wanted(const struct reading *w, const char *tag)
@@ -163,7 +165,7 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
         if (status == TASK_PENDING) {
             i->next_at = sql_due(r, PAIR_FIRST);
             if (i->next_at <= w->now_at)
-                i->oldest_due_at = i->next_at;
+                i->late_from_at = i->next_at;
         }
     }
     free(tag);
@@ -183,58 +185,6 @@ static int read_pairs(struct reading *w, struct err *err)
     return rc;
 }
 
-/* ---- counts: status TASK_STATUS_COUNT stands for pending and due */
-
-/* With placeholders of printf. */
-#define COUNT_COLUMNS(X) X(COUNT_INDEX, "%zu") X(COUNT_STATUS, "%u") X(COUNT_TASKS, "COUNT(*)")
-enum { COUNT_COLUMNS(COLUMNS_NAME) COUNT_COUNT };
-
-static void put_count(struct buf *sql, const struct tag_info *i, size_t index, unsigned status,
-                      bool exact)
-{
-    buf_str(sql, "SELECT ");
-    buf_printf(sql, COLUMNS_SELECT(COUNT_COLUMNS), index, status);
-    buf_printf(sql, " FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ",
-               status == TASK_STATUS_COUNT ? TASK_PENDING : status);
-    sql_put_tag(sql, i->tag);
-    if (status == TASK_STATUS_COUNT)
-        buf_str(sql, " AND expected_time <= UTC_TIMESTAMP(3)");
-    if (!exact)
-        buf_printf(sql, " LIMIT %d", TAG_COUNT_CAP + 1);
-    buf_str(sql, ") x");
-}
-
-static int take_count(const struct db_rows *r, void *arg, struct err *err)
-{
-    const struct reading *w = arg;
-    const struct infos *t = w->to;
-    uint64_t index = db_u64(r, COUNT_INDEX), status = db_u64(r, COUNT_STATUS),
-             n = db_u64(r, COUNT_TASKS);
-
-    if (index >= t->count || status > TASK_STATUS_COUNT)
-        return sql_odd_row(w->db, err);
-    struct tag_info *i = &t->items[index];
-    bool capped = !w->exact && n > TAG_COUNT_CAP;
-    if (capped)
-        n = TAG_COUNT_CAP;
-    if (status == TASK_STATUS_COUNT) {
-        i->due = n;
-        i->due_capped = capped;
-    } else {
-        i->count[status] = n;
-        i->capped[status] = capped;
-    }
-    return 0;
-}
-
-static int run_counts(struct reading *w, struct buf *sql, struct err *err)
-{
-    int rc = db_each(w->db, sql, COUNT_COUNT, take_count, w, err);
-
-    buf_reset(sql);
-    return rc;
-}
-
 static size_t count_parts(const struct infos *t)
 {
     size_t n = 0;
@@ -242,7 +192,7 @@ static size_t count_parts(const struct infos *t)
     for (size_t i = 0; i < t->count; i++) {
         for (int s = 0; s < TASK_STATUS_COUNT; s++)
             n += t->items[i].count[s] > 0;
-        n += t->items[i].oldest_due_at != TASK_TIME_NONE;
+        n += t->items[i].late_from_at != TASK_TIME_NONE;
     }
     return n;
 }
@@ -265,16 +215,6 @@ int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
     return 0;
 }
 
-static void set_count(struct tag_info *i, int status, uint64_t n, uint64_t due, bool exact)
-{
-    i->capped[status] = !exact && n > TAG_COUNT_CAP;
-    i->count[status] = i->capped[status] ? TAG_COUNT_CAP : n;
-    if (status != TASK_PENDING)
-        return;
-    i->due_capped = !exact && due > TAG_COUNT_CAP;
-    i->due = i->due_capped ? TAG_COUNT_CAP : due;
-}
-
 /* clang-format off */
 #define ALL_COLUMNS(X)       \
     X(ALL_STATUS, "status")  \
@@ -293,7 +233,9 @@ static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     if (i && status != TASK_STATUS_UNKNOWN)
-        set_count(i, status, db_u64(r, ALL_TASKS), db_u64(r, ALL_DUE), w->exact);
+        i->count[status] = db_u64(r, ALL_TASKS);
+    if (i && status == TASK_PENDING)
+        i->due = db_u64(r, ALL_DUE);
     free(tag);
     return 0;
 }
@@ -312,39 +254,160 @@ static int read_all_counts(struct reading *w, struct err *err)
     return rc;
 }
 
+/* The states of each tag that has tasks in them, and its due tasks, each a part. */
+static size_t make_parts(const struct reading *w, struct tag_count *parts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->to->count; i++) {
+        const struct tag_info *t = &w->to->items[i];
+
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+            if (t->count[s])
+                parts[n++] = (struct tag_count){.tag = t->tag,
+                                                .status = s,
+                                                .from_at = TASK_TIME_NONE,
+                                                .until_at = TASK_TIME_NONE};
+        if (t->late_from_at != TASK_TIME_NONE)
+            parts[n++] = (struct tag_count){.tag = t->tag,
+                                            .status = TASK_PENDING,
+                                            .from_at = TASK_TIME_NONE,
+                                            .until_at = w->now_at + 1};
+    }
+    return n;
+}
+
+/* In the order of make_parts. */
+static void take_parts(struct infos *t, const struct tag_count *parts)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct tag_info *info = &t->items[i];
+
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
+            if (!info->count[s])
+                continue;
+            info->count[s] = parts->tasks;
+            info->sampled[s] = parts++->sampled;
+        }
+        if (info->late_from_at != TASK_TIME_NONE) {
+            info->due = parts->tasks;
+            info->due_sampled = parts++->sampled;
+        }
+    }
+}
+
 static int read_counts(struct reading *w, struct err *err)
 {
-    const struct infos *t = w->to;
+    struct tag_count *parts = mem_alloc((count_parts(w->to) + 1) * sizeof *parts);
+    struct tag_count_how how = *w->how;
+
+    how.whole = !w->glob;
+    int rc = tag_count_all(w->db, &how, parts, make_parts(w, parts), err);
+
+    if (rc == 0)
+        take_parts(w->to, parts);
+    free(parts);
+    return rc;
+}
+
+/* ---- lateness */
+
+/* With a placeholder of printf. */
+/* clang-format off */
+#define LATE_COLUMNS(X)                       \
+    X(LATE_TAG, "%zu")                        \
+    X(LATE_FROM, "MIN(late_from)")            \
+    X(LATE_LAST, "MAX(expected_time)")        \
+    X(LATE_TASKS, "COUNT(*)")
+/* clang-format on */
+enum { LATE_COLUMNS(COLUMNS_NAME) LATE_COUNT };
+
+struct lateness {
+    struct reading *w;
+    uint64_t limit;
+};
+
+/* Tasks that come later are late from their expected time or later: if the last one read was due no
+ * earlier than the minimum, it is that of all. */
+static int take_late(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct lateness *x = arg;
+    struct infos *t = x->w->to;
+    uint64_t at = db_u64(r, LATE_TAG);
+    int64_t from_at = sql_due(r, LATE_FROM);
+
+    if (at >= t->count)
+        return sql_odd_row(x->w->db, err);
+    if (db_is_null(r, LATE_FROM))
+        return 0;
+    t->items[at].late_from_at = from_at;
+    t->items[at].late_sampled =
+        db_u64(r, LATE_TASKS) >= x->limit && sql_due(r, LATE_LAST) < from_at;
+    return 0;
+}
+
+/* Appends the SELECT of the first due tasks of a tag. */
+static void put_late(struct buf *sql, const struct infos *t, size_t i, uint64_t limit)
+{
+    buf_str(sql, "SELECT ");
+    buf_printf(sql, COLUMNS_SELECT(LATE_COLUMNS), i);
+    buf_printf(sql,
+               " FROM (SELECT expected_time, " SQL_LATE_FROM
+               " AS late_from FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_PENDING);
+    sql_put_tag(sql, t->items[i].tag);
+    buf_printf(sql,
+               " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY expected_time, id LIMIT %" PRIu64
+               ") x",
+               limit);
+}
+
+static int run_late(const struct lateness *x, struct buf *sql, struct err *err)
+{
+    int rc = db_each(x->w->db, sql, LATE_COUNT, take_late, (void *)x, err);
+
+    buf_reset(sql);
+    return rc;
+}
+
+/* Reads the first `limit` due tasks of each tag; again: of those for which that was not enough. */
+static int read_late_some(struct reading *w, uint64_t limit, bool again, struct err *err)
+{
+    struct lateness x = {w, limit};
     struct buf sql = BUF_INIT;
     size_t parts = 0;
     int rc = 0;
 
-    for (size_t k = 0; rc == 0 && k < t->count; k++) {
-        for (unsigned status = 0; rc == 0 && status <= TASK_STATUS_COUNT; status++) {
-            bool wanted = status == TASK_STATUS_COUNT ? t->items[k].oldest_due_at != TASK_TIME_NONE
-                                                      : t->items[k].count[status] > 0;
-            if (!wanted)
-                continue;
-            if (parts)
-                buf_str(&sql, " UNION ALL ");
-            put_count(&sql, &t->items[k], k, status, w->exact);
-            if (++parts == COUNTS_AT_ONCE) {
-                rc = run_counts(w, &sql, err);
-                parts = 0;
-            }
+    for (size_t i = 0; rc == 0 && i < w->to->count; i++) {
+        const struct tag_info *t = &w->to->items[i];
+
+        if (again ? !t->late_sampled : t->late_from_at == TASK_TIME_NONE)
+            continue;
+        buf_str(&sql, parts ? " UNION ALL " : "");
+        put_late(&sql, w->to, i, limit);
+        if (++parts == LATE_AT_ONCE) {
+            rc = run_late(&x, &sql, err);
+            parts = 0;
         }
     }
     if (rc == 0 && parts)
-        rc = run_counts(w, &sql, err);
+        rc = run_late(&x, &sql, err);
     buf_done(&sql);
     return rc;
 }
 
-int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret,
-                   size_t *ret_count, int64_t *ret_now_at, struct err *err)
+static int read_late(struct reading *w, struct err *err)
+{
+    int rc = read_late_some(w, 1, false, err);
+
+    return rc == 0 ? read_late_some(w, LATE_READ, true, err) : rc;
+}
+
+int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_how *how,
+                   struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
 {
     struct infos t = {0};
-    struct reading w = {db, &t, tag_glob, 0, exact};
+    struct reading w = {db, &t, tag_glob, 0, how};
     bool small = false;
 
     int rc = read_switches(&w, err);
@@ -354,6 +417,8 @@ int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_i
         rc = tag_store_is_small(db, count_parts(&t), &small, err);
     if (rc == 0)
         rc = small ? read_all_counts(&w, err) : read_counts(&w, err);
+    if (rc == 0)
+        rc = read_late(&w, err);
     free(t.slots);
     if (rc < 0) {
         tag_store_free(t.items, t.count);

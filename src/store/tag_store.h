@@ -7,26 +7,27 @@
 #include "base/task.h"
 #include "store/db.h"
 #include "store/event_store.h"
-
-#define TAG_COUNT_CAP 10000 /* counting stops here, unless `exact` */
+#include "store/tag_count.h"
 
 struct tag_info {
     char *tag;
     uint64_t count[TASK_STATUS_COUNT];
-    bool capped[TASK_STATUS_COUNT]; /* the real number is higher */
-    uint64_t due;                   /* pending and due; same cap */
-    bool due_capped;
-    /* expected time of the task that has been due longest; TASK_TIME_NONE: none is due */
-    int64_t oldest_due_at;
+    bool sampled[TASK_STATUS_COUNT]; /* the count is the server's estimate */
+    uint64_t due;                    /* pending and due */
+    bool due_sampled;
+    /* of the task that is latest: from when on (task_late_from); TASK_TIME_NONE: none is due */
+    int64_t late_from_at;
+    bool late_sampled; /* of the first due tasks only, which were given a time in the past */
     /* earliest expected time of a pending task; TASK_TIME_NONE: none */
     int64_t next_at;
     int64_t paused_until_at;        /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
     char *paused_by, *pause_reason; /* NULL: none */
 };
-/* Lists every tag that has tasks or is paused and that matches the glob (NULL: any), by name. Free
- * *ret with tag_store_free. Blocks on the database, as do the functions below. */
-int tag_store_list(struct db *db, const char *tag_glob, bool exact, struct tag_info **ret,
-                   size_t *ret_count, int64_t *ret_now_at, struct err *err)
+/* Lists every tag that has tasks or is paused and that matches the glob (NULL: any), by name. how:
+ * they are counted. Free *ret with tag_store_free. Blocks on the database, as do the functions
+ * below. */
+int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_how *how,
+                   struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
     __attribute__((warn_unused_result));
 void tag_store_free(struct tag_info *t, size_t count);
 

@@ -14,6 +14,7 @@ verbs()
     echo "list -s all -c $(dq list -c help | awk '{ print $1 }' | paste -sd,)"
     echo 'tags'
     echo 'stats'
+    echo 'stats --by hour'
     echo 'pollers'
     echo 'errors'
 }

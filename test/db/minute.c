@@ -67,7 +67,8 @@ static void counts_are_read_by_step_and_tag(void **state)
     assert_true(a.rows[1].at == at);
     assert_int_equal(a.rows[1].counts.started, 4);
     minute_store_free(a.rows, a.count);
-    ask = (struct minute_ask){.since_ms = 2 * WHEN_HOUR, .step_ms = WHEN_HOUR};
+    ask =
+        (struct minute_ask){.since_ms = 2 * WHEN_HOUR, .step_ms = WHEN_HOUR, .align_ms = WHEN_HOUR};
     ok(minute_store_read(db, &ask, &a, &err));
     assert_int_equal(a.from_at % WHEN_HOUR, 0);
     for (size_t i = 0; i < a.count; i++)

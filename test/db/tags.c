@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 
-static void counts_are_capped_unless_exact(void **state)
+static const struct tag_count_how quick, exact = {.exact = true};
+
+static void counts_are_exact_while_they_are_cheap(void **state)
 {
     struct tag_info *list;
     size_t count;
@@ -17,29 +19,85 @@ static void counts_are_capped_unless_exact(void **state)
         " FROM %s",
         numbers(10500));
     add("big", NULL, -5000);
-    add("big", NULL, -9000);
     add("big", NULL, 60000);
     add("a.later", NULL, 60000);
-    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
     assert_string_equal(list[0].tag, "a.later");
     assert_int_equal(list[0].count[TASK_PENDING], 1);
     assert_int_equal(list[0].due, 0);
-    assert_true(list[0].oldest_due_at == TASK_TIME_NONE);
+    assert_true(list[0].late_from_at == TASK_TIME_NONE);
     assert_in_range(list[0].next_at - now_at, 1, 60000);
     assert_string_equal(list[1].tag, "big");
-    assert_int_equal(list[1].count[TASK_DONE], TAG_COUNT_CAP);
-    assert_true(list[1].capped[TASK_DONE]);
-    assert_int_equal(list[1].count[TASK_PENDING], 3);
-    assert_false(list[1].capped[TASK_PENDING]);
-    assert_int_equal(list[1].due, 2);
-    assert_in_range(now_at - list[1].oldest_due_at, 9000, 60000);
+    assert_int_equal(list[1].count[TASK_DONE], 10500);
+    assert_false(list[1].sampled[TASK_DONE]);
+    assert_int_equal(list[1].count[TASK_PENDING], 2);
+    assert_int_equal(list[1].due, 1);
     tag_store_free(list, count);
-    ok(tag_store_list(db, "b*", true, &list, &count, &now_at, &err));
+}
+
+/* Beyond the limit: the server's estimate, marked; and the real number if it is asked for. */
+static void large_counts_are_estimates_unless_exact(void **state)
+{
+    struct tag_info *list;
+    size_t count;
+    int64_t now_at;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT IF(seq %% 250, 'big', 'small'), '', "
+        "2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM %s",
+        numbers(3 * TAG_COUNT_ENTRIES));
+    number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
+    ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
+    assert_int_equal(count, 2);
+    assert_true(list[0].sampled[TASK_FAILED]);
+    assert_in_range(list[0].count[TASK_FAILED], TAG_COUNT_ENTRIES / 3, 6 * TAG_COUNT_ENTRIES);
+    assert_false(list[1].sampled[TASK_FAILED]);
+    assert_int_equal(list[1].count[TASK_FAILED], 1200);
+    tag_store_free(list, count);
+    ok(tag_store_list(db, "b*", &exact, &list, &count, &now_at, &err));
     assert_int_equal(count, 1);
-    assert_int_equal(list[0].count[TASK_DONE], 10500);
-    assert_false(list[0].capped[TASK_DONE]);
+    assert_int_equal(list[0].count[TASK_FAILED], 3 * TAG_COUNT_ENTRIES - 1200);
+    assert_false(list[0].sampled[TASK_FAILED]);
     tag_store_free(list, count);
+}
+
+static int64_t late_ms(const char *tag)
+{
+    struct tag_info *list;
+    size_t count;
+    int64_t now_at, late;
+
+    ok(tag_store_list(db, tag, &quick, &list, &count, &now_at, &err));
+    assert_int_equal(count, 1);
+    late = list[0].late_from_at == TASK_TIME_NONE ? -1 : now_at - list[0].late_from_at;
+    assert_false(list[0].late_sampled);
+    tag_store_free(list, count);
+    return late;
+}
+
+/* Tasks that were given a time in the past are late from when they were given it. */
+static void lateness_counts_from_when_a_task_could_have_started(void **state)
+{
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) SELECT 'past', '', '2020-01-01', UTC_TIMESTAMP(3) "
+        "FROM %s",
+        numbers(1500));
+    assert_in_range(late_ms("past"), 0, 60000);
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ('past', '', UTC_TIMESTAMP(3) - INTERVAL 10 "
+        "MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR)");
+    assert_in_range(late_ms("past"), 600000, 700000);
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time, update_time) VALUES ('moved', '', '2020-01-01', "
+        "'2020-01-01', UTC_TIMESTAMP(3))");
+    assert_in_range(late_ms("moved"), 0, 60000);
+    /* a claim that was given back leaves its token, and no time of a start */
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time, update_time, claim_token) VALUES ('released', '', "
+        "UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3), REPEAT('a', 16))");
+    assert_in_range(late_ms("released"), 600000, 700000);
 }
 
 static void a_pause_is_seen_until_it_ends(void **state)
@@ -54,7 +112,7 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_int_equal(tag_store_pause(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
     assert_int_equal(tag_store_pause(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
     run(db, "INSERT INTO dq_tag (tag) VALUES ('lock only')");
-    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
     assert_true(list[0].paused_until_at == INT64_MAX);
     assert_string_equal(list[0].paused_by, "root@host");
@@ -70,7 +128,7 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_int_equal(tag_store_resume(db, &absent, &err), 0);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE actor = 'root@host'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'resume'"), 1);
-    ok(tag_store_list(db, NULL, false, &list, &count, &now_at, &err));
+    ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 0);
     tag_store_free(list, count);
 }
@@ -125,7 +183,9 @@ static void lateness_is_by_nearest_rank(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(counts_are_capped_unless_exact, harness_setup),
+        cmocka_unit_test_setup(counts_are_exact_while_they_are_cheap, harness_setup),
+        cmocka_unit_test_setup(large_counts_are_estimates_unless_exact, harness_setup),
+        cmocka_unit_test_setup(lateness_counts_from_when_a_task_could_have_started, harness_setup),
         cmocka_unit_test_setup(a_pause_is_seen_until_it_ends, harness_setup),
         cmocka_unit_test_setup(lateness_is_by_nearest_rank, harness_setup),
     };

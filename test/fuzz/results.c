@@ -248,14 +248,15 @@ static void look(struct db *db)
     bool more;
     struct err err;
 
-    if (tag_store_list(db, results_next() % 2 ? "m*" : NULL, results_next() % 2, &tags, &count,
-                       &now_at, &err) == 0)
+    if (tag_store_list(db, results_next() % 2 ? "m*" : NULL,
+                       &(struct tag_count_how){.exact = results_next() % 2}, &tags, &count, &now_at,
+                       &err) == 0)
         tag_store_free(tags, count);
     if (tag_lateness_list(db, NULL, 1000, &late, &count, &err) == 0)
         tag_lateness_free(late, count);
     if (poller_store_list(db, &pollers, &count, &err) == 0)
         poller_store_free(pollers, count);
-    if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000}, &minutes, &err) == 0)
+    if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000, 0}, &minutes, &err) == 0)
         minute_store_free(minutes.rows, minutes.count);
     (void)!minute_store_expire(db, 1000, 100, &more, &err);
     (void)!poller_store_beat(db, &owner,

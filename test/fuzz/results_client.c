@@ -47,7 +47,7 @@ int nanosleep(const struct timespec *wanted, struct timespec *rest)
 /* ---- the server */
 
 static MYSQL connection;
-static bool connected;
+static bool connected, mariadb;
 static unsigned error_number, columns;
 static bool idle_process; /* the statement asks whether a broken connection is still at work */
 
@@ -67,6 +67,8 @@ static unsigned asked_for(const char *sql, size_t len)
         p += 11;
     else if (len > 5 && !strncmp(sql, "SHOW ", 5))
         return 2;
+    else if (len > 8 && !strncmp(sql, "EXPLAIN ", 8))
+        return mariadb ? 10 : 12;
     else if (len > 8 && !strncmp(sql + (*sql == '('), "SELECT ", 7))
         p = sql + 7 + (*sql == '(');
     if (!p)
@@ -338,7 +340,7 @@ int db_connect(struct db *db, struct err *err)
         return err_set(err, ERR_LOST, "the connection broke within a transaction");
     connected = true;
     db->my = &connection;
-    db->mariadb = results_next() % 2;
+    db->mariadb = mariadb = results_next() % 2;
     db->version = 101100;
     return 0;
 }

@@ -1,0 +1,134 @@
+# stats: counts by tag and state, and what dqd counted over time.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# task TAG STATUS SECONDS: due that many seconds from now, added two hours ago.
+task()
+{
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+         VALUES ('$1', '', $2, UTC_TIMESTAMP(3) + INTERVAL $3 SECOND, UTC_TIMESTAMP(3) - INTERVAL 2 HOUR)"
+}
+
+# counted TAG MINUTES STARTED DONE FAILED RETRIED: so many minutes ago, all 20 ms late but one, which was 4 s late.
+counted()
+{
+    sql "INSERT INTO dq_minute VALUES (DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL $2 MINUTE, '%Y-%m-%d %H:%i:00'), '$1',
+         REPEAT('a', 16), $3, $4, $5, $6, 1000, 4000, 4000, 0, 0, $3 - 1, 0, 0, 0, 0, 1, 0, 0, 0, 0)"
+}
+
+json() { python3 -c "import json, sys; rows = json.load(sys.stdin); $1"; }
+
+@test 'stats shows counts of tasks, and starts, ends, rate and lateness of the period, by tag and in total' {
+    task known 1 -60; task known 3 -60; task mail.x 0 -30; task mail.x 0 3600
+    counted known 10 3000 2990 4 6
+    counted mail.x 50 100 90 0 10
+    counted known 100 7 7 0 0
+    dq stats -o json | tee out | json '
+a, k, m = rows
+assert (a["tag"], k["tag"], m["tag"]) == (None, "known", "mail.x"), rows
+assert (a["pending"], a["running"], a["done"], a["due"], a["sampled"]) == (2, 1, 1, 1, False), a
+assert 30000 <= a["late"] < 90000 and a["late"] == m["late"] and k["late"] is None, rows
+assert (a["starts"], a["ended_done"], a["ended_failed"], a["retried"]) == (3100, 3080, 4, 16), a
+assert (k["starts"], k["ended_done"], k["ended_failed"], k["retried"]) == (3000, 2990, 4, 6), k
+assert 10 <= k["late_p50"] <= 25 and k["late_p99"] <= 25 and k["late_max"] == 4000, k
+assert 2990 / 3665 <= k["done_per_s"] <= 2990 / 3595, k'
+    dq stats --since 3h -o json | json 'assert rows[1]["ended_done"] == 2997, rows'
+    run dq stats --since 0s
+    [ "$status" -eq 64 ]
+    run dq stats --tag known
+    [[ ${lines[1]} =~ ^\(all\)\ +0\ +1\ +1\ +0 ]]
+    [[ $output =~ what\ began\ and\ ended\ in\ the\ last\ 1h ]]
+    [[ $output =~ known\ +3000\ +[0-9]+ms\ +[0-9]+ms\ +[0-9]+ms\ +4s\ +2990\ +4\ +6\ +0\.8 ]]
+    [[ $output == *█* ]]
+    sandbox_clear
+    [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50\":null ]]
+}
+
+@test 'the rate is that of all tasks that were done, however many' {
+    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    for i in $(seq 500); do echo '{"tag":"t"}'; done | dq -q add --from - >/dev/null
+    dqd
+    dq stats -o json | json '
+for r in rows:
+    assert r["done"] == r["ended_done"] == r["starts"] == 500, r
+    assert abs(r["done_per_s"] - 500 / 3600) < 0.01, r'
+}
+
+@test 'stats --by prints a row for each minute or hour; programs also get the tags' {
+    counted known 2 10 9 1 0
+    counted mail.x 2 1 1 0 0
+    counted known 1 5 5 0 0
+    dq stats --by minute --since 5m -o json | json '
+every = [r for r in rows if r["tag"] is None]
+assert len(every) == 6, rows
+assert [r["ended_done"] for r in every] in ([0, 0, 0, 10, 5, 0], [0, 0, 10, 5, 0, 0]), rows
+known = [r for r in rows if r["tag"] == "known"]
+assert [(r["starts"], r["ended_done"], r["ended_failed"]) for r in known] == [(10, 9, 1), (5, 5, 0)], known
+assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, known'
+    dq stats --by hour --since 3h -o json |
+        json 'assert sum(r["ended_done"] for r in rows if not r["tag"]) == 15, rows'
+    run dq stats --by minute --since 5m --tag known
+    [ "${#lines[@]}" -eq 7 ]
+    [[ $output == *' ████████████████████████'* ]]
+    run dq stats --by day
+    [ "$status" -eq 64 ]
+    run dq stats --by minute --since 300d
+    [ "$status" -eq 64 ]
+}
+
+@test 'stats -o prometheus is what promtool accepts; labels are escaped, and there are not too many' {
+    task known 0 -60
+    task 'a"b\\c' 0 -60
+    task "$(printf 'x\ny')" 0 -60
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT CONCAT('many', seq), '', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM $(numbers 300)"
+    counted known 10 100 98 1 1
+    dq -q pause known
+    dq stats -o prometheus >out
+    promtool check metrics <out
+    grep -qxF 'dq_tasks{tag="a\"b\\c",status="pending"} 1' out
+    grep -qxF 'dq_tasks{tag="x\ny",status="pending"} 1' out
+    grep -qxF 'dq_tasks{tag="",status="pending"} 203' out
+    [ "$(grep -c '^dq_due_tasks' out)" = 101 ]
+    grep -qxF 'dq_period_done{tag="known"} 98' out
+    grep -qxF 'dq_tag_paused{tag="known"} 1' out
+    grep -qE '^dq_late_seconds\{tag="known"\} (6|7|8)[0-9]\.[0-9]{3}$' out
+    grep -qxF 'dq_dqds_alive 0' out
+    for name in $(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' out); do grep -qF "$name" "$DQ_TOP/doc/dq.1"; done
+    run dq stats -o prometheus --by hour
+    [ "$status" -eq 64 ]
+    run dq tags -o prometheus
+    [ "$status" -eq 64 ]
+}
+
+@test 'stats --html writes one page that loads nothing, in which tags are text' {
+    task '<script>alert(1)</script>&"' 0 -60
+    counted known 10 100 98 1 1
+    echo old >page.html
+    dq stats --html page.html
+    ls -A >files
+    [ "$(grep -vxE 'out|files|page.html' files)" = '' ]
+    grep -q '&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;' page.html
+    refute grep -qiE '<script|https?:|src=|@import|url\(' page.html
+    python3 - <<'END'
+from html.parser import HTMLParser
+class Page(HTMLParser):
+    seen, text = [], ''
+    def handle_starttag(self, tag, attributes): self.seen.append(tag)
+    def handle_data(self, data): self.text += data
+p = Page()
+p.feed(open('page.html').read())
+assert p.seen.count('svg') >= 3 and 'table' in p.seen and '98 done' in p.text, p.seen
+END
+    dq stats --html - | grep -q '^<!DOCTYPE html>'
+    mkdir directory
+    run dq stats --html directory/none/page.html
+    [ "$status" -ne 0 ]
+    [[ $output == 'dq: stats: cannot write directory/none/page.html: No such file or directory' ]]
+}
