@@ -3,6 +3,7 @@
  *
  * Everything about the task is checked before the connection is made.
  */
+#include "cli/body.h"
 #include "cli/bulk.h"
 #include "cli/bulk_line.h"
 #include "cli/verbs.h"
@@ -11,15 +12,11 @@
 #include "base/text.h"
 #include "base/when.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define BODY_MAX ((size_t)1 << 30) /* the largest max_allowed_packet there is */
 
 struct add_values {
     int64_t in_ms, max_attempts, skip;
@@ -31,46 +28,6 @@ struct add_values {
 
 static const char *const conflict_names[] = {
     [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
-
-static int read_whole(int fd, const char *name, struct buf *ret, struct err *err)
-{
-    for (;;) {
-        buf_reserve(ret, 64 << 10);
-        ssize_t n = read(fd, ret->data + ret->len, 64 << 10);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(err, ERR_DATA, "cannot read %s: %s", name, strerror(errno));
-        if (n == 0)
-            return 0;
-        ret->len += (size_t)n;
-        if (ret->len > BODY_MAX)
-            return err_set(err, ERR_DATA,
-                           "the body in %s is longer than 1 GiB, more than any server takes", name);
-    }
-}
-
-static int read_body(const char *word, struct buf *ret, struct err *err)
-{
-    if (!word)
-        return 0;
-    if (strcmp(word, "-") == 0)
-        return read_whole(STDIN_FILENO, "standard input", ret, err);
-    if (word[0] != '@') {
-        buf_str(ret, word);
-        return 0;
-    }
-    if (word[1] == '\0')
-        return err_set(
-            err, ERR_USAGE,
-            "no file name after @ (to add a body that begins with @, use standard input)");
-    int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));
-    int rc = read_whole(fd, word + 1, ret, err);
-    close(fd);
-    return rc;
-}
 
 /* Whether bytes wait at standard input that are most likely meant as the body. Not those behind
  * what somebody has read of a file: they belong to a loop, as in `while read tag; do dq add "$tag";
@@ -189,7 +146,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     if (rc == 0)
         rc = check_input(c, err);
     if (rc == 0)
-        rc = read_body(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
+        rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
     if (rc == 0 && !v->sql)
         rc = cmd_open(c, CMD_DB, err);
     if (rc == 0)

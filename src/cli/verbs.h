@@ -20,7 +20,7 @@ extern const struct cmd
     cmd_logs,
     cmd_pause,
     cmd_pollers,
-    cmd_purge,
+    cmd_purge, cmd_rehearse,
     cmd_reschedule,
     cmd_resume,
     cmd_retry,

@@ -40,7 +40,8 @@ src/runner base/ runner/ conf/handlers.h conf/handlers_load.h
 src/poller base/ store/ runner/input.h runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h poller/
 src/poller conf/conf.h conf/handlers.h conf/handlers_load.h
 src/bench base/ conf/conf.h conf/conf_put.h conf/handlers.h store/ bench/
-src/cli base/ store/ bench/ wake/wake_send.h cli/ conf/conf.h conf/conf_file.h conf/handlers.h conf/handlers_load.h
+src/cli base/ store/ bench/ runner/rehearse.h wake/wake_send.h cli/ conf/conf.h conf/conf_file.h
+src/cli conf/handlers.h conf/handlers_load.h
 bin base/ conf/conf_file.h store/ runner/check.h poller/ wake/wake_listen.h cli/
 bin conf/conf.h conf/handlers.h conf/handlers_load.h
 END

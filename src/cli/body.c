@@ -1,0 +1,51 @@
+/*
+ * body.c - see body.h.
+ */
+#include "cli/body.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BODY_MAX ((size_t)1 << 30) /* the largest max_allowed_packet there is */
+
+static int read_whole(int fd, const char *name, struct buf *ret, struct err *err)
+{
+    for (;;) {
+        buf_reserve(ret, 64 << 10);
+        ssize_t n = read(fd, ret->data + ret->len, 64 << 10);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, ERR_DATA, "cannot read %s: %s", name, strerror(errno));
+        if (n == 0)
+            return 0;
+        ret->len += (size_t)n;
+        if (ret->len > BODY_MAX)
+            return err_set(err, ERR_DATA,
+                           "the body in %s is longer than 1 GiB, more than any server takes", name);
+    }
+}
+
+int body_read(const char *word, struct buf *ret, struct err *err)
+{
+    if (!word)
+        return 0;
+    if (strcmp(word, "-") == 0)
+        return read_whole(STDIN_FILENO, "standard input", ret, err);
+    if (word[0] != '@') {
+        buf_str(ret, word);
+        return 0;
+    }
+    if (word[1] == '\0')
+        return err_set(
+            err, ERR_USAGE,
+            "no file name after @ (to add a body that begins with @, use standard input)");
+    int fd = open(word + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return err_set(err, ERR_DATA, "cannot open %s: %s", word + 1, strerror(errno));
+    int rc = read_whole(fd, word + 1, ret, err);
+    close(fd);
+    return rc;
+}
