@@ -20,6 +20,8 @@ const struct cmd *const verbs_table[] = {
     &cmd_run_now,
     &cmd_delete,
     &cmd_purge,
+    &cmd_export,
+    &cmd_import,
     &cmd_tags,
     &cmd_pause,
     &cmd_resume,

@@ -16,6 +16,8 @@
 /* Every column of dq_attempt that struct task_attempt has, and how its cell becomes a field. */
 /* clang-format off */
 #define ATTEMPT_COLUMNS(X)                                                        \
+    X(TASK_ID, "task_id", a->task_id = db_u64(r, TASK_ID))                        \
+    X(CLAIM_VERSION, "version", a->version = db_u64(r, CLAIM_VERSION))                      \
     X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \
     X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                             \
     X(PID, "pid", a->pid = db_u32(r, PID))                                        \
@@ -28,6 +30,14 @@
     X(OUTPUT, "output", a->output = sql_dup(r, OUTPUT, &a->output_size))
 /* clang-format on */
 enum { ATTEMPT_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
+
+static void read_attempt(const struct db_rows *r, struct task_attempt *a)
+{
+    *a = (struct task_attempt){0};
+#define READ(name, text, statement) statement;
+    ATTEMPT_COLUMNS(READ)
+#undef READ
+}
 
 struct attempts {
     struct task_attempt *items;
@@ -43,11 +53,7 @@ static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
         list->cap = list->cap ? 2 * list->cap : 16;
         list->items = mem_resize(list->items, list->cap, sizeof *list->items);
     }
-    struct task_attempt *a = &list->items[list->count++];
-    *a = (struct task_attempt){0};
-#define READ(name, text, statement) statement;
-    ATTEMPT_COLUMNS(READ)
-#undef READ
+    read_attempt(r, &list->items[list->count++]);
     return 0;
 }
 
@@ -70,13 +76,51 @@ int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, si
     return 0;
 }
 
+static void done(struct task_attempt *a)
+{
+    free(a->host);
+    free(a->error);
+    free(a->output);
+}
+
+struct calling {
+    void (*fn)(const struct task_attempt *a, void *arg);
+    void *arg;
+};
+
+static int call(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct calling *c = arg;
+    struct task_attempt a;
+
+    (void)err;
+    read_attempt(r, &a);
+    c->fn(&a, c->arg);
+    done(&a);
+    return 0;
+}
+
+int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
+                       void (*fn)(const struct task_attempt *a, void *arg), void *arg,
+                       struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct calling calling = {fn, arg};
+
+    buf_printf(&sql, "SELECT %s FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id IN (",
+               COLUMNS_SELECT(ATTEMPT_COLUMNS));
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&sql, "%s%" PRIu64, i ? "," : "", ids[i]);
+    buf_str(&sql, ") ORDER BY task_id, version");
+    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, call, &calling, err);
+    buf_done(&sql);
+    return rc;
+}
+
 void attempt_store_free(struct task_attempt *a, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        free(a[i].host);
-        free(a[i].error);
-        free(a[i].output);
-    }
+    for (size_t i = 0; i < count; i++)
+        done(&a[i]);
     free(a);
 }
 

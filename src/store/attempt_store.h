@@ -10,6 +10,7 @@
 #include "store/db.h"
 
 struct task_attempt {
+    uint64_t task_id, version; /* its key: of the task, and of the claim */
     uint32_t attempt;
     char *host;
     uint32_t pid;
@@ -22,6 +23,11 @@ struct task_attempt {
 };
 /* Lists the attempts of a task that have ended, oldest first. Free *ret with attempt_store_free. */
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
+                       struct err *err) __attribute__((warn_unused_result));
+/* Calls fn for each attempt of several tasks, by task and age; `a` is valid until it returns. One
+ * result, fetched row by row: fn must not use the connection. */
+int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
+                       void (*fn)(const struct task_attempt *a, void *arg), void *arg,
                        struct err *err) __attribute__((warn_unused_result));
 void attempt_store_free(struct task_attempt *a, size_t count);
 

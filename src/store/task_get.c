@@ -45,3 +45,38 @@ int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
     buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
+
+#define OUTPUT_COLUMNS(X) X(OUTPUT_ID, "id") X(OUTPUT_BYTES, "output")
+enum { OUTPUT_COLUMNS(COLUMNS_NAME) OUTPUT_COUNT };
+
+struct calling {
+    void (*fn)(uint64_t id, const void *output, size_t size, void *arg);
+    void *arg;
+};
+
+static int call(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct calling *c = arg;
+    size_t size;
+    const char *output = db_text(r, OUTPUT_BYTES, &size);
+
+    (void)err;
+    c->fn(db_u64(r, OUTPUT_ID), output ? output : "", output ? size : 0, c->arg);
+    return 0;
+}
+
+int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
+                     void (*fn)(uint64_t id, const void *output, size_t size, void *arg), void *arg,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct calling calling = {fn, arg};
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(OUTPUT_COLUMNS));
+    sql_put_ids(&sql, "", ids, n);
+    buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
+    int rc = db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
+    buf_done(&sql);
+    return rc;
+}

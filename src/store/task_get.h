@@ -16,4 +16,10 @@ int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
 int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Calls fn with the output of each of these tasks that has one, by id. One result, fetched row by
+ * row: fn must not use the connection. */
+int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
+                     void (*fn)(uint64_t id, const void *output, size_t size, void *arg), void *arg,
+                     struct err *err) __attribute__((warn_unused_result));
+
 #endif

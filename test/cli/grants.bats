@@ -91,8 +91,13 @@ refused()
         'pause t' 'resume t' "delete $id" purge; do
         as operator dq -q $command >/dev/null
     done
+    dq -q add t body
+    as operator dq -q export >"$BATS_TEST_TMPDIR/tasks"
+    as operator dq -q import "$BATS_TEST_TMPDIR/tasks"
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE message_body = 'body'")" -eq 2 ]
+    sql 'DELETE FROM dq_task'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 0 ]
-    [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 7 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 8 ]
     id=$(as operator dq -q add t)
     sql 'UPDATE dq_task SET status = 3, version = 1, attempt = 1'
     as operator dq -q logs "$id"

@@ -1,0 +1,27 @@
+/*
+ * transfer.h - a task, and an attempt of one, as a line of the file that `dq export` writes and `dq
+ * import` reads. Nothing is lost: times are exact to the millisecond, texts to the byte.
+ */
+#ifndef DQ_CLI_TRANSFER_H
+#define DQ_CLI_TRANSFER_H
+
+#include "base/json.h"
+#include "store/import_store.h"
+
+/* Append an object; that of a task without its output and its closing brace, which
+ * transfer_put_output and the caller append. */
+void transfer_put_task(struct buf *b, const struct task *t);
+void transfer_put_output(struct buf *b, const void *output, size_t size);
+void transfer_put_attempt(struct buf *b, const struct task_attempt *a);
+
+/* Whether a line is one of an attempt; else it should be one of a task. */
+bool transfer_is_attempt(const char *line, size_t len);
+/* Read a line. *ret is heap memory, to be freed by task_done or attempt_store_free, also after
+ * ERR_DATA. */
+int transfer_read_task(struct json_reader *r, const char *line, size_t len, struct task *ret,
+                       struct err *err) __attribute__((warn_unused_result));
+int transfer_read_attempt(struct json_reader *r, const char *line, size_t len,
+                          struct task_attempt *ret, struct err *err)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,205 @@
+# dq export and dq import: nothing is lost, conflicts are named with their line, chunks are whole.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+}
+
+try()
+{
+    rc=0
+    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    out=$(cat "$BATS_TEST_TMPDIR/out")
+    err=$(cat "$BATS_TEST_TMPDIR/err")
+    echo "exit $rc, stdout: $out, stderr: $err"
+}
+
+count() { sql 'SELECT COUNT(*) FROM dq_task'; }
+
+# Every column, bytes and all, but for add_token: it belongs to the statement that stored the row.
+table()
+{
+    sql 'SELECT id, tag, task_key, live, HEX(message_body), body_size, status, version, attempt, max_attempts,
+            HEX(claim_token), host, pid, lease_until, delay_time, expected_time, execution_time, finish_time, exit_code,
+            `signal`, HEX(error_stack), HEX(output), create_time, update_time FROM dq_task ORDER BY id'
+    sql 'SELECT task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,
+            HEX(error_stack), HEX(output) FROM dq_attempt ORDER BY task_id, version'
+}
+
+# Tasks in each state but running, with attempts, outputs and bodies of any bytes.
+fill()
+{
+    write_handlers <<'END'
+defaults: {retry: [1h]}
+handlers:
+  good: {run: 'printf "h\303\244\000\377"'}
+  bad: {run: "echo why >&2; exit 65"}
+  later: {run: "exit 1"}
+  kill: {run: "kill -9 $$"}
+END
+    printf '\000\001\377"\\\n\t\342\200\256\360\237\230\200' | dq -q add good - >ids
+    dq -q add good --key 'k "1"' --in 1h --max-attempts 7 >>ids
+    for tag in good bad later kill; do dq -q add "$tag" "$tag" >>ids; done
+    dq -q cancel "$(dq -q add good 'to be cancelled' --in 1h)"
+    dqd >dqd.log 2>&1
+    [ "$(sql 'SELECT COUNT(DISTINCT status) FROM dq_task')" -eq 4 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -ge 3 ]
+}
+
+@test 'what is exported and imported with its ids is the same to the byte and the millisecond' {
+    fill
+    table >before
+    dq export >one 2>notes
+    cat notes
+    grep -qx "$(count) tasks and $(sql 'SELECT COUNT(*) FROM dq_attempt') attempts exported" notes
+    sandbox_clear
+    try dq import --keep-ids one
+    [ "$rc" -eq 0 ]
+    [ "$out" = "$(sed 's/exported/imported/' notes)" ]
+    table | diff before -
+    dq -q export | diff one -
+    [ "$(sql "SELECT verb, tasks FROM dq_event WHERE verb = 'import' ORDER BY event_time DESC LIMIT 1")" = \
+        "import"$'\t'"$(count)" ]
+}
+
+@test 'with new ids, attempts follow their tasks' {
+    fill
+    dq -q export >one
+    table | sed 's/^[0-9]*\t//' | sort >before
+    highest=$(sql 'SELECT MAX(id) FROM dq_task')
+    sql 'DELETE FROM dq_task; DELETE FROM dq_attempt'
+    try dq import <one
+    [ "$rc" -eq 0 ]
+    [ "$(sql 'SELECT MIN(id) FROM dq_task')" -gt "$highest" ]
+    table | sed 's/^[0-9]*\t//' | sort | diff before -
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id AND t.version > a.version
+              WHERE t.id IS NULL')" -eq 0 ]
+}
+
+@test 'filters select what is exported' {
+    fill
+    dq -q export -s failed >one
+    [ "$(grep -c '"status":"failed"' one)" -eq "$(grep -c '^{"id":' one)" ]
+    [ "$(grep -c '^{"task":' one)" -eq "$(grep -c '^{"id":' one)" ]
+    dq -q export -t 'go*' | grep '^{"id"' >two
+    [ "$(wc -l <two)" -eq "$(grep -c '"tag":"good"' two)" ]
+}
+
+@test 'a running task is exported as pending, and its attempt does not count' {
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET status = 3, version = 5, attempt = 2, host = 'h', pid = 1,
+         execution_time = UTC_TIMESTAMP(3), lease_until = UTC_TIMESTAMP(3)"
+    try dq export
+    [[ $out == *'"status":"pending","version":5,"attempt":1,'* ]]
+    [[ $out != *started* ]]
+    [[ $err == *'1 running task is exported as pending: to move it, stop the dqds first'* ]]
+    sandbox_clear
+    echo "${out/pending/running}" >one
+    try dq import <one
+    [ "$rc" -eq 65 ]
+    [[ $err == *'standard input:1: "status" "running" is none of pending, done, failed and cancelled'* ]]
+}
+
+@test 'an id or a key that is taken is an error with its line, and nothing is imported' {
+    for n in 1 2 3; do dq -q add t "$n" --key "k$n" --in 1h >>ids; done
+    dq -q export >one
+    id=$(sed -n 2p ids)
+    sql "DELETE FROM dq_task WHERE id <> $id"
+    for option in '' --dry-run; do
+        try dq import --keep-ids $option one
+        [ "$rc" -eq 65 ]
+        [[ $err == "dq: import: one:2: task $id exists already; without --keep-ids it gets another id"* ]]
+        try dq import $option one
+        [ "$rc" -eq 65 ]
+        [[ $err == "dq: import: one:2: tag t, key k2: task $id has it and is pending"* ]]
+        [ "$(count)" -eq 1 ]
+    done
+    sql 'DELETE FROM dq_task'
+    cat one one >two
+    try dq import two
+    [[ $err == 'dq: import: two:4: tag t, key k1: two unfinished tasks have it; nothing was imported' ]]
+    try dq import --keep-ids two
+    [[ $err == 'dq: import: two:4: task '*' is there twice; nothing was imported' ]]
+    try dq import --dry-run one
+    [ "$out" = '3 tasks and 0 attempts can be imported' ]
+    [ "$(count)" -eq 0 ]
+}
+
+@test 'after an invalid line, earlier chunks are stored, and --skip continues there' {
+    at=2026-01-01T00:00:00.000Z
+    for n in $(seq 1200); do
+        echo "{'id':$n,'tag':'t','status':'done','expected':'$at','created':'$at'}"
+        [ $((n % 2)) -eq 0 ] ||
+            echo "{'task':$n,'version':1,'attempt':1,'finished':'$at','outcome':'exit','exit':1}"
+    done | tr "'" '"' >good
+    sed '1399s/"tag"/"tga"/' good >one
+    try dq import --keep-ids one
+    [ "$rc" -eq 65 ]
+    [[ $err == *'one:1399: unknown member "tga" (did you mean "tag"?); lines up to 750 are in: '* ]]
+    [[ $err == *'continue with --skip 750' ]]
+    skip=${err##* }
+    [ "$(count)" -eq 500 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -eq 250 ]
+    try dq import --keep-ids good --skip "$skip" -o json
+    [ "$out" = '{"tasks":700,"attempts":350}' ]
+    [ "$(sql 'SELECT COUNT(*), SUM(task_id % 2) FROM dq_attempt')" = $'600\t600' ]
+}
+
+@test 'lines that dq export does not write are refused' {
+    at=2026-01-01T00:00:00.000Z
+    line="{\"id\":1,\"tag\":\"t\",\"status\":\"done\",\"expected\":\"$at\",\"created\":\"$at\"}"
+    refused()
+    {
+        echo "$2" >one
+        try dq import <one
+        [ "$rc" -eq 65 ]
+        [[ $err == "dq: import: standard input:1: $1"*'; nothing was imported' ]]
+    }
+    refused 'a tag must not contain white space' "${line/\"t\"/\"a b\"}"
+    refused '"expected" "2026-01-01" is not a time like 2026-11-21T09:00:00.250Z' "${line/T00:00:00.000Z/}"
+    refused '"id" 0 is out of range' "${line/:1,/:0,}"
+    refused '"status" "finished" is none of' "${line/done/finished}"
+    refused '"claim" has 1 bytes, not 16' "${line%\}},\"claim\":\"x\"}"
+    refused 'an attempt of task 9, which is not before it' \
+        '{"task":9,"version":1,"attempt":1,"finished":"2026-01-01T00:00:00.000Z","outcome":"exit"}'
+    refused '"outcome" "bad" is not known' \
+        '{"task":9,"version":1,"attempt":1,"finished":"2026-01-01T00:00:00.000Z","outcome":"bad"}'
+    refused 'not a JSON object' 'tag,body'
+    [ "$(count)" -eq 0 ]
+}
+
+@test 'pending tasks that are due run after an import' {
+    dq -q add t now
+    dq -q export >one
+    sandbox_clear
+    try dq import one
+    [[ $err == *'1 of them is pending and due: dqd runs it now'* ]]
+    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    dqd
+    [ "$(sql 'SELECT status FROM dq_task')" -eq 1 ]
+}
+
+# bats test_tags=bare
+@test 'memory does not grow with the number of tasks, and many survive the way' {
+    sql "INSERT INTO dq_task (tag, message_body, body_size, output, status, expected_time, create_time)
+         SELECT 't', REPEAT('x', 1000), 1000, REPEAT('y', 500), 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)
+         FROM $(numbers 50000)"
+    table | md5sum >before
+    dq -q export >one
+    sql 'DELETE FROM dq_task'
+    mkfifo feed
+    "$DQ_BIN/dq" -q import --keep-ids feed >out 3>&- &
+    pid=$!
+    exec 9>feed
+    cat one >&9
+    peak=$(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status")
+    exec 9>&-
+    wait "$pid"
+    cat out
+    echo "peak: $peak KiB for $(wc -c <one) bytes"
+    [ "$peak" -lt 60000 ]
+    table | md5sum | diff before -
+}
