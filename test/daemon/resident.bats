@@ -316,14 +316,9 @@ handlers:
   c: {run: 'true'}
 END
     new_account worker
-    sql 'GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_poller TO worker@localhost;
-         GRANT SELECT ON dq.dq_meta TO worker@localhost; GRANT SELECT, UPDATE, DELETE ON dq.dq_task TO worker@localhost;
-         GRANT SELECT, INSERT, DELETE ON dq.dq_attempt TO worker@localhost;
-         GRANT SELECT, INSERT, DELETE ON dq.dq_event TO worker@localhost;
-         GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_minute TO worker@localhost;
-         GRANT SELECT, INSERT, DELETE ON dq.dq_handler TO worker@localhost;
-         GRANT SELECT, INSERT, DELETE ON dq.dq_rest TO worker@localhost;
-         GRANT SELECT ON dq.dq_tag TO worker@localhost'
+    local rights="s/'dq_worker'@'%'/worker@localhost/; /^GRANT.* TO worker@/{/dq_tag/!p}"
+    sql "$(sed -n "$rights" "$DQ_TOP/sql/grants.sql.example")
+         GRANT SELECT ON dq.dq_tag TO worker@localhost"
     dq add b
     own_ini 's/^user *=.*/user = worker/'
     dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/own.ini"

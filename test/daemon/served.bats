@@ -66,7 +66,8 @@ YAML
     dq -q add a >/dev/null
     wait_until rests_are a
     [[ $(sql 'SELECT error FROM dq_rest') == *nonexistent* ]]
-    [ "$(sql 'SELECT rest_until > UTC_TIMESTAMP(3), COUNT(*) FROM dq_rest JOIN dq_poller USING (token)')" = $'1\t1' ]
+    rests='SELECT MIN(rest_until) > UTC_TIMESTAMP(3), COUNT(*) FROM dq_rest JOIN dq_poller USING (token)'
+    [ "$(sql "$rests")" = $'1\t1' ]
     write_handlers <<<'handlers: {a: {run: "true"}}'
     kill -HUP "$DQD_PID"
     wait_until rests_are NULL

@@ -37,7 +37,7 @@ class Trial:
         self.server, self.dir, self.name, self.seed, self.full = server, directory, name, seed, full
         self.rng = random.Random(f"{name}/{seed}")
         self.program, self.environment = journal_program, environment
-        self.bin, self.next = environment["DQ_BIN"], environment["DQ_NEXT"]
+        self.bin, self.next = environment["DQ_BIN"], environment.get("DQ_NEXT")
         self.database = "dq_" + name.replace("-", "_")
         self.journal = directory + "/journal"
         self.ini, self.handlers_file = directory + "/dq.ini", directory + "/handlers.yaml"
