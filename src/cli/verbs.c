@@ -27,6 +27,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_resume,
     &cmd_stats,
     &cmd_errors,
+    &cmd_log,
     &cmd_pollers,
     &cmd_init,
     &cmd_doctor,

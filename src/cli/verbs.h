@@ -19,6 +19,7 @@ extern const struct cmd
     cmd_import,
     cmd_init,
     cmd_list,
+    cmd_log,
     cmd_logs,
     cmd_pause,
     cmd_pollers,

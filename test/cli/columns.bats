@@ -17,6 +17,7 @@ verbs()
     echo 'stats --by hour'
     echo 'pollers'
     echo 'errors'
+    echo 'log'
 }
 
 # The names in the heading of a table are separated by two blanks.

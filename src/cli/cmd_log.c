@@ -1,0 +1,258 @@
+/*
+ * cmd_log.c - dq log: who did what, and what happened to tasks meanwhile.
+ */
+#include "cli/history.h"
+#include "cli/seen.h"
+#include "cli/verbs.h"
+
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <time.h>
+
+#define DEFAULT_WINDOW_HOURS 24
+#define MOST 10000       /* events, and failed attempts, of one look */
+#define STEPS_MOST 24    /* lines that count done tasks, for a tag */
+#define FOLLOW_EVERY_S 1 /* a look */
+#define FOLLOW_MOST 2000
+/* What is older is not looked for again. dqd writes down a failure within a second, unless the
+ * database was away. */
+#define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
+
+struct log_values {
+    struct cmd_when since, until;
+    const char *tag, *who;
+    int64_t limit;
+    bool follow;
+};
+
+#define LINE ((const struct history_line *)row)
+#define GETTER(name)                                                                               \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
+
+GETTER(time)
+{
+    cell_set_time(ret, LINE->at);
+}
+
+GETTER(who)
+{
+    cell_set_text(ret, LINE->who);
+}
+
+GETTER(event)
+{
+    cell_set_text(ret, LINE->event);
+    if (strcmp(LINE->event, "failed") == 0 || strcmp(LINE->event, "dqd-lost") == 0)
+        ret->colour = CELL_BAD;
+    else if (strcmp(LINE->event, "done") == 0)
+        ret->colour = CELL_GOOD;
+}
+
+GETTER(tag)
+{
+    cell_set_text(ret, LINE->tag);
+}
+
+GETTER(count)
+{
+    if (LINE->count > 0)
+        cell_set_number(ret, LINE->count);
+}
+
+GETTER(id)
+{
+    if (LINE->id > 0)
+        cell_set_number(ret, LINE->id);
+}
+
+GETTER(detail)
+{
+    cell_set_text(ret, LINE->detail);
+}
+
+static const struct out_column columns[] = {
+    {"time", false, 0, "", get_time},       {"who", false, OUT_NARROW, "", get_who},
+    {"event", false, 0, "", get_event},     {"tag", false, OUT_NARROW, "", get_tag},
+    {"count", true, 0, "", get_count},      {"id", true, 0, "", get_id},
+    {"detail", false, 100, "", get_detail},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+
+static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
+{
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = most && h->count > most ? h->count - most : 0; i < h->count; i++)
+        out_row(out, &h->lines[i]);
+    out_free(out);
+    return 0;
+}
+
+/* The least whole minutes, hours or days of which the span has not too many. */
+static int64_t step_of(int64_t span_ms)
+{
+    static const int64_t steps[] = {WHEN_MINUTE, 5 * WHEN_MINUTE, 15 * WHEN_MINUTE,
+                                    WHEN_HOUR,   6 * WHEN_HOUR,   WHEN_DAY};
+    size_t i = 0;
+    while (i + 1 < sizeof steps / sizeof steps[0] && span_ms / steps[i] > STEPS_MOST)
+        i++;
+    return steps[i];
+}
+
+/* ---- following ---- */
+
+struct following {
+    struct seen printed, once; /* what was printed; what was seen, with its count at that time */
+    int64_t oldest_at;         /* of what was seen and not printed yet */
+    bool said;                 /* that some are left out */
+};
+
+/* An act of many steps grows: it is printed when it has not since the last look. */
+static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
+{
+    struct following *f = arg;
+    if (seen_has(&f->printed, key))
+        return false;
+    if (!seen_put(&f->once, text_hash(key, &count, sizeof count))) {
+        seen_put(&f->printed, key);
+        return true;
+    }
+    f->oldest_at = MIN(f->oldest_at, at);
+    return false;
+}
+
+static bool may_pass(int code)
+{
+    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
+           code == ERR_LOCKED;
+}
+
+static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
+                struct err *err)
+{
+    struct history h;
+    c->now_at = TASK_TIME_NONE;
+    int rc = cmd_now(c, &ask->now_at, err);
+    if (rc < 0)
+        return rc;
+    ask->before_at = ask->now_at + WHEN_DAY; /* clocks that were set back */
+    f->oldest_at = ask->now_at - FOLLOW_WINDOW_MS;
+    rc = history_read(c->db, ask, &h, err);
+    if (h.count) {
+        struct err none;
+        (void)!print(c, &h, 0, rc < 0 ? &none : err);
+        c->style.no_header = true;
+    }
+    if (rc == 0 && h.partial && !f->said)
+        cmd_note(c, "more than %d events or failures in %d s: some are left out", FOLLOW_MOST,
+                 (int)(FOLLOW_WINDOW_MS / WHEN_SECOND));
+    f->said |= rc == 0 && h.partial;
+    if (rc == 0)
+        ask->since_at = MAX(ask->since_at, f->oldest_at);
+    history_done(&h);
+    seen_age(&f->printed, ask->now_at, 4 * FOLLOW_WINDOW_MS);
+    seen_age(&f->once, ask->now_at, 4 * FOLLOW_WINDOW_MS);
+    return rc;
+}
+
+static int follow(struct cmd_context *c, struct history_ask *ask, struct err *err)
+{
+    struct following f = {.oldest_at = 0};
+    bool away = false;
+    int rc;
+    ask->most = FOLLOW_MOST;
+    ask->step_ms = WHEN_MINUTE;
+    ask->is_new = is_new;
+    ask->arg = &f;
+    for (;;) {
+        rc = look(c, ask, &f, err);
+        if (rc < 0 && !may_pass(rc))
+            break;
+        if (rc < 0 && !away)
+            cmd_note(c, "%s; still following", err->text);
+        away = rc < 0;
+        if (out_flush(err) < 0) {
+            rc = ERR_SYSTEM;
+            break;
+        }
+        nanosleep(&(struct timespec){FOLLOW_EVERY_S, 0}, NULL);
+    }
+    seen_done(&f.printed);
+    seen_done(&f.once);
+    return rc;
+}
+
+/* ---- the verb ---- */
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct log_values *v = values;
+    struct history_ask ask = {.tag_glob = v->tag, .who_glob = v->who, .most = MOST};
+    struct history h;
+    if (v->follow && (v->until.text || c->style.format == OUT_JSON))
+        return err_set(err, ERR_USAGE, "-f cannot be combined with %s",
+                       v->until.text ? "--until" : "-o json; use -o ndjson");
+    int rc = cmd_now(c, &ask.now_at, err);
+    ask.since_at = ask.now_at - (v->follow ? 0 : DEFAULT_WINDOW_HOURS * WHEN_HOUR);
+    ask.before_at = ask.now_at + WHEN_DAY;
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &ask.since_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &ask.before_at, err);
+    if (rc < 0)
+        return rc;
+    ask.done_since_at = ask.since_at - (ask.since_at % WHEN_MINUTE);
+    if (v->follow)
+        return follow(c, &ask, err);
+    ask.step_ms = step_of(ask.now_at - ask.since_at);
+    ask.done_since_at = ask.since_at - ask.step_ms;
+    rc = history_read(c->db, &ask, &h, err);
+    if (rc == 0)
+        rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
+    if (rc == 0 && h.partial)
+        cmd_note(c,
+                 "only the newest %d events and failures were read; --since shows a shorter time",
+                 MOST);
+    history_done(&h);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct log_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
+     "what happened at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
+    {"who", 0, CMD_TEXT, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
+    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "go on with what happens from now on, until interrupted", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_log = {
+    .name = "log",
+    .group = "tags and statistics",
+    .summary = "show who changed what, failures, and what was done",
+    .usage =
+        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\n-f [--tag GLOB] [--who GLOB]",
+    .details =
+        "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
+        "that fell silent; failures, those of a tag and minute that differ only in numbers as one line; and how many tasks "
+        "each tag has done. Oldest first. [retention] in dq.ini says how long each is kept.",
+    .examples = "dq log --since 2h --tag 'mail.*'\ndq log --who 'alice@*' -n 20\ndq log -f",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct log_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

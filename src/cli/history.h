@@ -1,0 +1,46 @@
+/*
+ * history.h - what happened: acts of operators, dqds that began and ended, failures and finished
+ * tasks, in one order. Alike ones of a minute are one line.
+ */
+#ifndef DQ_CLI_HISTORY_H
+#define DQ_CLI_HISTORY_H
+
+#include "store/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct history_line {
+    int64_t at;
+    char *who;      /* NULL: nobody */
+    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost"; "failed", "done" */
+    char *tag;      /* NULL: none, or several */
+    uint64_t count; /* tasks; failed: attempts; 0: it is about none */
+    uint64_t id;    /* 0: none, or several */
+    char *detail;   /* the arguments of an act, the error of failures; NULL: none */
+};
+
+struct history_ask {
+    int64_t since_at, before_at, now_at;
+    const char *tag_glob, *who_glob; /* NULL: all */
+    int64_t step_ms;                 /* done tasks are counted by this, in whole minutes */
+    int64_t done_since_at;           /* and only those of later steps than this */
+    size_t most;                     /* events, and failed attempts, that are read: the newest */
+    /* NULL: takes all. Whether something has not been seen yet; `count` is what is known of it so
+     * far, and may grow. */
+    bool (*is_new)(uint64_t key, uint64_t count, int64_t at, void *arg);
+    void *arg;
+};
+
+struct history {
+    struct history_line *lines; /* oldest first */
+    size_t count, cap;
+    bool partial; /* there are more than `most` */
+};
+/* Blocks on the database. Free *ret with history_done, also after an error. */
+int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
+    __attribute__((warn_unused_result));
+void history_done(struct history *h);
+
+#endif

@@ -1,0 +1,128 @@
+# dq log: acts, dqds, failures and finished tasks in one order; its filters, formats, and -f.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+teardown()
+{
+    [ -z "${FOLLOWER:-}" ] || kill "$FOLLOWER" || true
+    dqd_reap
+}
+
+# event VERB SECONDS-AGO [TAG [COUNT [ACTOR]]]
+event()
+{
+    local tag=NULL
+    [ -z "${3:-}" ] || tag="'$3'"
+    sql "INSERT INTO dq_event (token, event_time, actor, verb, arguments, tag, tasks)
+         VALUES (UNHEX(MD5(RAND())), UTC_TIMESTAMP(3) - INTERVAL $2 SECOND, '${5:-alice@db1}', '$1', '--key k',
+                 $tag, ${4:-0})"
+}
+
+# failures N TAG ERROR SECONDS-AGO: each of another task.
+failures()
+{
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+         SELECT '$2', '', 2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers "$1");
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
+         SELECT id, 1, 1, UTC_TIMESTAMP(3) - INTERVAL $4 SECOND, 'exit', CONCAT('$3', id) FROM dq_task
+         WHERE tag = '$2' AND id NOT IN (SELECT task_id FROM dq_attempt)"
+}
+
+# done_tasks N TAG MINUTES-AGO
+done_tasks()
+{
+    sql "INSERT INTO dq_minute SET minute = DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL $3 MINUTE, '%Y-%m-%d %H:%i:00'),
+         tag = '$2', poller = RANDOM_BYTES(16), started = $1, done = $1, failed = 0, retried = 0, run_sum = 0,
+         late_sum = 0, late_max = 0, late_5ms = $1, late_10ms = 0, late_25ms = 0, late_50ms = 0, late_100ms = 0,
+         late_250ms = 0, late_1s = 0, late_5s = 0, late_30s = 0, late_2m = 0, late_10m = 0, late_1h = 0"
+}
+
+# The lines, without times, as `who event tag count detail`.
+lines() { dq log -o tsv "$@" | sed 1d | cut -f 2-5,7 | sed 's/\t/ /g; s/ *$//'; }
+
+@test 'acts, dqds, failures and done tasks are shown in one order, and alike failures of a minute as one' {
+    event cancel 7200 mail 3000
+    event dqd-lost 6000 '' 0 dqd@vm
+    failures 37 mail 'connect to db7 timed out: ' 3000
+    failures 2 sms 'no credit ' 2900
+    event retry 1800 mail 37 bob@db1
+    done_tasks 3000 mail 10
+    done_tasks 210 mail 10
+    lines --since 3h | tee "$BATS_TEST_TMPDIR/lines"
+    diff - "$BATS_TEST_TMPDIR/lines" <<'END'
+alice@db1 cancel mail 3000 --key k
+dqd@vm dqd-lost   --key k
+ failed mail 37 connect to db* timed out: *
+ failed sms 2 no credit *
+bob@db1 retry mail 37 --key k
+ done mail 3210
+END
+    [[ $(dq log -o ndjson | sed -n 1p) =~ ^\{\"time\":\"[0-9TZ:.-]+\",\"who\":\"alice@db1\",\"event\":\"cancel\", ]]
+    dq log -o json | python3 -m json.tool >/dev/null
+    [[ $(dq log | sed -n 1p) =~ ^TIME\ +WHO\ +EVENT\ +TAG\ +COUNT\ +ID\ +DETAIL$ ]]
+}
+
+@test 'log is limited by time, tag, person and number of lines' {
+    event cancel 7200 mail 1
+    event cancel 3000 sms 2 bob@db1
+    event cancel 1000 '' 3
+    failures 1 mail 'x' 500
+    failures 1 sms 'y' 400
+    [ "$(lines --since 1h | wc -l)" -eq 4 ]
+    [ "$(lines --since 1h --until 10m | cut -d' ' -f1,2,4)" = $'bob@db1 cancel 2\nalice@db1 cancel 3' ]
+    [ "$(lines --tag 'ma*' | wc -l)" -eq 3 ]
+    [ "$(lines --who 'bob@*')" = 'bob@db1 cancel sms 2 --key k' ]
+    [ "$(lines -n 1)" = ' failed sms 1 y*' ]
+    event cancel 90000 mail 4
+    [ "$(lines | wc -l)" -eq 5 ]
+    [ "$(lines --since 2d | wc -l)" -eq 6 ]
+    run dq log -f -o json
+    [ "$status" -eq 64 ]
+    run dq log -f --until 1h
+    [ "$status" -eq 64 ]
+}
+
+@test 'what this dq does is in its log, and nothing in it acts on a terminal' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         VALUES (CONCAT('t', CHAR(27), '[2J'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    dq -q cancel --tag $'t\e*' --body '' >/dev/null
+    failures 1 mail "$(printf '\033]0;x\007')" 5
+    for format in table tsv json ndjson; do
+        dq log -o "$format" | LC_ALL=C tr -d '\n\t' >"$BATS_TEST_TMPDIR/$format"
+        grep -q cancel "$BATS_TEST_TMPDIR/$format"
+        LC_ALL=C refute grep '[[:cntrl:]]' "$BATS_TEST_TMPDIR/$format"
+    done
+    [[ $(lines) == *"@$(hostname) cancel "*" 1 --tag "*"--body ''"* ]]
+}
+
+# follows PATTERN: the follower has printed it.
+follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
+
+@test 'log -f goes on: acts when they have grown to their end, failures as they come' {
+    event cancel 60 old 1
+    dq log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    FOLLOWER=$!
+    event cancel 0 mail 500
+    wait_until follows 'cancel mail 500 '
+    failures 3 mail 'refused ' 0
+    wait_until follows 'failed mail 3 .*refused \*'
+    failures 1 sms 'refused ' 0
+    wait_until follows 'failed sms 1 '
+    [ "$(follows 'cancel mail' | wc -l)" -eq 1 ]
+    [ "$(follows 'failed mail' | wc -l)" -eq 1 ]
+    refute follows 'old'
+    [ "$(follows '^time' | wc -l)" -eq 1 ]
+}
+
+@test 'log -f survives a restart of the database' {
+    dq log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    FOLLOWER=$!
+    event cancel 0 first 1
+    wait_until follows 'cancel first'
+    "$DQ_TOP/bin/dq-sandbox" stop
+    wait_until grep -q 'still following' "$BATS_TEST_TMPDIR/followed"
+    sandbox_start
+    event cancel 0 second 1
+    wait_until follows 'cancel second'
+}
