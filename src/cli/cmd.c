@@ -11,7 +11,6 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "cli/infile.h"
-#include "conf/handlers_load.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/task_get.h"
@@ -89,19 +88,9 @@ void cmd_close(struct cmd_context *c)
 {
     if (c->db)
         db_free(c->db);
-    if (c->handlers)
-        handlers_free(c->handlers);
     if (c->conf)
         conf_free(c->conf);
     free(c->values);
-}
-
-const struct handlers *cmd_handlers(struct cmd_context *c)
-{
-    struct err err = {0};
-    if (!c->handlers && handlers_load(c->conf->dqd.handlers, &c->handlers, &err) < 0)
-        cmd_note(c, "cannot read the handlers: %s", err.text);
-    return c->handlers;
 }
 
 void cmd_wake(const struct cmd_context *c, int64_t in_ms)

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "cli/out.h"
 #include "conf/conf.h"
-#include "conf/handlers.h"
 #include "store/db.h"
 
 #include <stdbool.h>
@@ -90,7 +89,6 @@ struct cmd_context {
     enum cmd_level opened;
     struct conf *conf;
     struct db *db;
-    struct handlers *handlers; /* by cmd_handlers */
     struct out_style style;
     int64_t now_at; /* by cmd_now; TASK_TIME_NONE: not yet asked */
     /* result */
@@ -118,10 +116,6 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
 /* To be called after the commit of a task that is due in in_ms (0 or less: now, or not known).
  * Wakes the dqd of this host, unless they poll before that anyway. Best effort. */
 void cmd_wake(const struct cmd_context *c, int64_t in_ms);
-
-/* The handlers file named by the configuration; NULL, after a note that says why, if this user
- * cannot read it. */
-const struct handlers *cmd_handlers(struct cmd_context *c);
 
 /* One line on stderr, escaped. note: information, dropped by -q. complain: "dq: VERB: ..." about
  * one of several tasks; sets exit status 1. */

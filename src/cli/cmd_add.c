@@ -6,6 +6,7 @@
 #include "cli/body.h"
 #include "cli/bulk.h"
 #include "cli/bulk_line.h"
+#include "cli/fleet.h"
 #include "cli/verbs.h"
 #include "store/routines.h"
 
@@ -183,6 +184,9 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
                  added.task.id);
     else
         say_when(c, v, &added.task);
+    /* for people: a script that adds many tasks does not pay for it */
+    if (c->verbose || isatty(STDERR_FILENO))
+        fleet_note_tag(c, t.tag);
 out:
     buf_done(&body);
     return rc;

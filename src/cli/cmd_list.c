@@ -2,6 +2,7 @@
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
 #include "base/text.h"
+#include "cli/fleet.h"
 #include "cli/select.h"
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
@@ -191,10 +192,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     bool bodies = c->style.format != OUT_ID && names_body(columns);
-    if (is_overview(c, v))
-        return list_overview(c, l.out, l.limit, bodies, err);
-    rc = task_list(c->db, &f, bodies, each_task, &l, err);
-    out_free(l.out);
+    if (is_overview(c, v)) {
+        rc = list_overview(c, l.out, l.limit, bodies, err);
+    } else {
+        rc = task_list(c->db, &f, bodies, each_task, &l, err);
+        out_free(l.out);
+    }
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);
     if (rc >= 0 && search.partial)
@@ -202,6 +205,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             c,
             "only %d tasks were searched, there may be more; a narrower filter or -n 0 finds all",
             SEARCH_MOST);
+    if (rc >= 0 && f.statuses & TASK_LIVE)
+        fleet_note_dqds(c);
     return rc < 0 ? rc : 0;
 }
 

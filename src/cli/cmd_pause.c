@@ -2,6 +2,7 @@
  * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
  */
 #include "cli/act.h"
+#include "cli/fleet.h"
 #include "cli/verbs.h"
 #include "store/tag_store.h"
 
@@ -89,6 +90,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
              end.len ? end.data : "", word.data);
     buf_done(&word);
     buf_done(&end);
+    fleet_note_tag(c, tag);
     return 0;
 }
 

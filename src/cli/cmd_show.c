@@ -4,10 +4,12 @@
  * In JSON it is exact, bytes included; for people bodies and output are escaped line by line and
  * cut.
  */
+#include "cli/fleet.h"
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "store/attempt_store.h"
 #include "store/tag_store.h"
@@ -28,8 +30,8 @@ struct shown { /* one task and what belongs to it */
     struct task task;
     struct task_attempt *attempts;
     size_t attempt_count;
-    const char *handler; /* NULL: none, or not known */
-    bool handlers_known;
+    char *handler; /* of a pending task; NULL: none, or not known */
+    enum fleet_serves serves;
     bool paused;
     int64_t paused_until_at;
     char *pause_text; /* NULL: not paused */
@@ -125,6 +127,7 @@ static void shown_done(struct shown *s)
     task_done(&s->task);
     attempt_store_free(s->attempts, s->attempt_count);
     free(s->pause_text);
+    free(s->handler);
 }
 
 /* Whether an operator holds its tag back. */
@@ -159,17 +162,17 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
     return 0;
 }
 
-static int shown_load(struct cmd_context *c, uint64_t id, struct shown *s, struct err *err)
+static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t id,
+                      struct shown *s, struct err *err)
 {
     int rc = task_get(c->db, id, &s->task, err);
     if (rc == 0)
         rc = attempt_store_list(c->db, id, &s->attempts, &s->attempt_count, err);
     if (rc < 0 || s->task.status != TASK_PENDING)
         return rc;
-    const struct handlers *h = cmd_handlers(c);
-    int index = h ? handlers_match(h, s->task.tag) : -1;
-    s->handlers_known = h;
-    s->handler = index >= 0 ? h->items[index].name : NULL;
+    const struct handler_row *h;
+    s->serves = fleet_serves(fleet, s->task.tag, &h);
+    s->handler = h ? mem_strdup(h->pattern) : NULL;
     return load_pause(c, s, err);
 }
 
@@ -263,8 +266,8 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
     int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
     if (rc < 0)
         return rc;
-    if (t->status == TASK_PENDING && s->handlers_known && !s->handler)
-        put_line("waits         ", "no handler for its tag; it stays pending until there is one");
+    if (t->status == TASK_PENDING && s->serves == FLEET_SERVES_NOT)
+        put_line("waits         ", "no dqd serves its tag; it stays pending until one does");
     if (s->pause_text)
         put_line("waits         ", s->pause_text);
     put_block("body", t->body, t->body_size, full);
@@ -308,13 +311,19 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct show_values *v = values;
     uint64_t *ids = NULL;
     size_t count = 0, shown = 0;
+    struct fleet fleet = {.dqds = NULL};
+    struct err denied = {0};
+    bool pending = false;
     int rc = cmd_ids(c, false, &ids, &count, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
+        cmd_note(c, "which handlers there are is not known: %s", denied.text);
     for (size_t i = 0; rc == 0 && i < count && !out_failed(); i++) {
         struct shown s = {.handler = NULL};
         task_init(&s.task);
-        rc = shown_load(c, ids[i], &s, err);
+        rc = shown_load(c, &fleet, ids[i], &s, err);
+        pending |= s.task.status == TASK_PENDING;
         if (rc == 0)
             rc = show_one(c, &s, shown++, v->full, err);
         shown_done(&s);
@@ -329,6 +338,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         out_write(&b);
         buf_done(&b);
     }
+    if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
+        fleet_say_dqds(c, &fleet);
+    fleet_done(&fleet);
     free(ids);
     return rc;
 }
@@ -344,8 +356,8 @@ const struct cmd cmd_show = {
     .summary = "show a task's state, body, attempts and output",
     .usage = "ID... [--full]",
     .details =
-        "For a pending task, also shows what holds it back: a tag that is paused or has no handler. In json, bytes are exact; in a "
-        "table they are escaped.",
+        "For a pending task, also shows what holds it back: a tag that is paused, or that no dqd "
+        "serves. In json, bytes are exact; in a table they are escaped.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct show_values),
     .min_operands = 1,

@@ -4,6 +4,7 @@
  * Each tag is one row that joins the counts of tasks with what dqd counted in the period; the first
  * row is all tags together.
  */
+#include "cli/fleet.h"
 #include "cli/progress.h"
 #include "cli/spark.h"
 #include "cli/stats.h"
@@ -386,6 +387,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = c->style.format == OUT_TABLE ? put_tables(c, &s, err)
                                           : put_tags(c, &s, NULL, false, err);
     stats_done(&s);
+    if (rc == 0 && c->style.format != OUT_PROMETHEUS)
+        fleet_note_dqds(c);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /*
  * cmd_tags.c - dq tags: what waits under each tag, and who would run it.
  */
+#include "cli/fleet.h"
 #include "cli/progress.h"
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
@@ -60,24 +61,23 @@ GETTER(reason)
     cell_set_text(ret, TAG->pause_reason);
 }
 
-/* arg: the handlers, NULL if they are not known. */
+/* arg, here and below: the fleet. */
 static void get_handler(const void *row, const void *arg, struct cell *ret)
 {
-    const struct handlers *h = arg;
-    int index = h ? handlers_match(h, TAG->tag) : -1;
-    if (!h)
-        return;
-    cell_set_text(ret, index >= 0 ? h->items[index].name : "none");
-    if (index < 0)
+    const struct handler_row *h;
+    enum fleet_serves serves = fleet_serves(arg, TAG->tag, &h);
+    if (serves == FLEET_SERVES_NOT)
         ret->colour = CELL_WARN;
+    if (serves != FLEET_SERVES_UNKNOWN)
+        cell_set_text(ret, h ? h->pattern : "none");
 }
 
 static void get_handled(const void *row, const void *arg, struct cell *ret)
 {
-    const struct handlers *h = arg;
-    if (h) {
+    enum fleet_serves serves = fleet_serves(arg, TAG->tag, NULL);
+    if (serves != FLEET_SERVES_UNKNOWN) {
         ret->kind = CELL_BOOL;
-        ret->number = handlers_match(h, TAG->tag) >= 0;
+        ret->number = serves == FLEET_SERVES;
     }
 }
 
@@ -112,6 +112,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct tags_values *v = values;
     struct tag_info *tags;
+    struct fleet fleet;
+    struct err denied = {0};
     struct out *out;
     size_t count;
     struct progress progress;
@@ -128,13 +130,21 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const char *names = !people                   ? NULL
                         : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
                                                   : TABLE_COLUMNS;
-    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, cmd_handlers(c), err);
+    int known = fleet_load(c->db, &fleet, &denied);
+    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, &fleet, err);
     if (rc == 0)
         out_may_drop(out, TABLE_DROP);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)
         out_free(out);
+    if (rc == 0)
+        rc = out_flush(err);
+    if (rc == 0 && known < 0)
+        cmd_note(c, "which handlers there are is not known: %s", denied.text);
+    else if (rc == 0)
+        fleet_say_dqds(c, &fleet);
+    fleet_done(&fleet);
     tag_store_free(tags, count);
     return rc;
 }
@@ -150,7 +160,9 @@ const struct cmd cmd_tags = {
     .group = "tags and statistics",
     .summary = "list tags: tasks by state, what is due, the handler",
     .usage = "[--tag GLOB] [--exact]",
-    .details = "If the handler is \"none\", the tasks of that tag stay pending.",
+    .details =
+        "The handler is that of the live dqds, on whatever host. If it is \"none\", no dqd serves the "
+        "tag, and its tasks stay pending.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct tags_values),
     .level = CMD_SCHEMA,

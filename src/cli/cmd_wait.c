@@ -4,10 +4,12 @@
  * Invariant: it ends when every task is finished or gone, or when the time is up, and if the
  * database is unavailable for a while it only waits longer.
  */
+#include "cli/fleet.h"
 #include "cli/task_columns.h"
 #include "cli/verbs.h"
 #include "store/task_list.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -19,6 +21,8 @@
 #define NAP_MIN_MS 20
 #define NAP_MAX_MS 1000
 #define EXIT_TIMEOUT 75
+/* A dqd that has died is noticed only some heartbeats later. */
+#define DQDS_EVERY_MS 2000
 
 struct wait_values {
     int64_t timeout_ms;
@@ -31,6 +35,9 @@ struct waiting {
     size_t count, asked; /* asked: how many at the beginning */
     /* during a look: ids[0..kept) wait on, ids[next..count) are still to come */
     size_t next, kept;
+    char *tag;       /* of the first task that waits on */
+    int64_t dqds_ms; /* when to look at the dqds next */
+    bool none_alive;
 };
 
 /* The handler's own status if it has one. */
@@ -58,6 +65,8 @@ static int each_task(const struct task *t, void *arg)
     w->next++;
     if (TASK_LIVE & TASK_BIT(t->status)) {
         w->ids[w->kept++] = t->id;
+        if (!w->tag && t->status == TASK_PENDING)
+            w->tag = mem_strdup(t->tag);
         return 0;
     }
     if (status_of(t) != 0)
@@ -83,6 +92,27 @@ static int look(struct waiting *w, struct err *err)
     return rc;
 }
 
+/* Says what makes the wait pointless, once, and when that changes. */
+static void look_at_dqds(struct waiting *w)
+{
+    struct fleet f;
+    struct err err;
+    bool first = !w->dqds_ms;
+    if (w->c->quiet || when_steady() < w->dqds_ms)
+        return;
+    w->dqds_ms = when_steady() + DQDS_EVERY_MS;
+    int rc = first ? fleet_load(w->c->db, &f, &err) : fleet_load_dqds(w->c->db, &f, &err);
+    if (rc == 0 && w->none_alive && f.alive)
+        cmd_note(w->c, "a dqd is alive again");
+    else if (rc == 0 && !w->none_alive)
+        fleet_say_dqds(w->c, &f);
+    if (rc == 0 && first && w->tag)
+        fleet_say_tag(w->c, &f, w->tag);
+    if (rc == 0)
+        w->none_alive = f.alive == 0;
+    fleet_done(&f);
+}
+
 static bool may_pass(int code)
 {
     return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
@@ -103,6 +133,8 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
         looked = true;
         if (w->count == 0)
             return 0;
+        if (rc == 0)
+            look_at_dqds(w);
         int64_t left_ms = end_at - when_steady();
         if (timeout_ms >= 0 && left_ms <= 0) {
             w->c->exit_status = EXIT_TIMEOUT;
@@ -132,6 +164,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = wait_all(&w, v->timeout_ms, err);
     out_free(w.out);
+    free(w.tag);
     free(w.ids);
     return rc;
 }

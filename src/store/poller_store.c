@@ -16,9 +16,9 @@
 #include <string.h>
 
 #define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
-#define EXPECTED "next_pass > UTC_TIMESTAMP(3)"
-#define LONG_GONE                                                                                  \
-    "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND COALESCE(" EXPECTED ", 0) = 0)"
+/* a pass that has ended, and is to be followed by another one */
+#define EXPECTED "COALESCE(next_pass > UTC_TIMESTAMP(3), 0)"
+#define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
 
 static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                      struct err *err)
@@ -183,7 +183,7 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))           \
     X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0)) \
     X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))        \
-    X(LIVES, "(" ALIVE ") OR COALESCE(" EXPECTED ", 0)", p->alive = db_u64(r, LIVES) == 1) \
+    X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1) \
     X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS)) \
     X(SILENT, "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000", p->silent_ms = db_i64(r, SILENT, 0)) \
     X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS)) \

@@ -18,6 +18,7 @@ verbs()
     echo 'pollers'
     echo 'errors'
     echo 'log'
+    echo 'pollers -v'
 }
 
 # The names in the heading of a table are separated by two blanks.
@@ -76,7 +77,6 @@ fill()
         dq show "$id" -o json |
             python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' | members
         dq -q add known -o ndjson | members
-        { dq doctor -o ndjson || true; } | members
     } | sort -u >printed
     documented | sort -u >documented
     [ "$(wc -l <documented)" -gt 50 ]

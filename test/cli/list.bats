@@ -39,6 +39,7 @@ fill()
     fill
     task later.late 0 -1
     task later.soon 0 20
+    fake_dqd
     [ "$(shown)" = 'running pending.late later.late pending.soon later.soon ' ]
     [ "$(cat "$BATS_TEST_TMPDIR/err")" = '1 task has failed: dq errors shows why, dq list -s failed lists them' ]
     # a filter or an order of one's own: all of them, as for programs
@@ -172,6 +173,7 @@ fill()
 @test 'a terminal gets 50 rows, a note and colours; a pipe gets all rows without colours' {
     yes '{"tag":"x","in":"1h"}' | head -n 120 | dq -q add --from - >/dev/null
     task broken 2 0
+    fake_dqd
     [ "$(dq list | wc -l)" -eq 121 ]
     [ "$(dq list | grep -c "$(printf '\033')" || true)" -eq 0 ]
     TERM=xterm script -qec "$DQ_BIN/dq list" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"

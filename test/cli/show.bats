@@ -77,12 +77,13 @@ END
     [[ $(dq show "$id") == *$'body (17 bytes):\n  one\n  two\\x1B[2J\n  \n  four'* ]]
 }
 
-@test 'show says what holds a pending task back: no handler, or a paused tag' {
+@test 'show says what holds a pending task back: no dqd serves it, or a paused tag' {
+    fake_dqd known 'mail.*'
     id=$(dq -q add unknown.tag)
-    [[ $(dq show "$id") == *'no handler for its tag'* ]]
+    [[ $(dq show "$id") == *'no dqd serves its tag'* ]]
     [[ $(dq show "$id" -o json) == *'"handler":null,"paused":false,"paused_until":null'* ]]
     id=$(dq -q add mail.welcome)
-    [[ $(dq show "$id") != *'no handler'* ]]
+    [[ $(dq show "$id") != *'no dqd serves'* ]]
     dq -q pause mail.welcome --reason 'provider is down'
     [[ $(dq show "$id") == *'tag paused until resumed by '*': provider is down'* ]]
     [[ $(dq show "$id" -o json) == *'"handler":"mail.*","paused":true,"paused_until":null'* ]]
@@ -107,11 +108,15 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test 'show mentions handlers that cannot be read in a note only' {
+@test 'show knows handlers from the dqds, not from the file of this host' {
     id=$(dq -q add known)
     echo 'handlers: [' >"$DQ_HANDLERS"
     run dq show "$id"
     [ "$status" -eq 0 ]
-    [[ $output == *'cannot read the handlers: '* ]]
-    [[ $output != *'no handler for its tag'* ]]
+    [ "${lines[-1]}" = 'no dqd is alive' ]
+    [[ $output != *'no dqd serves'* ]]
+    fake_dqd other
+    run dq show "$id"
+    [[ $output == *'waits         no dqd serves its tag'* ]]
+    [[ $output != *'is alive'* ]]
 }

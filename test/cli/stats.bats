@@ -73,6 +73,7 @@ assert [(r["starts"], r["ended_done"], r["ended_failed"]) for r in known] == [(1
 assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, known'
     dq stats --by hour --since 3h -o json |
         json 'assert sum(r["ended_done"] for r in rows if not r["tag"]) == 15, rows'
+    fake_dqd
     run dq stats --by minute --since 5m --tag known
     [ "${#lines[@]}" -eq 7 ]
     [[ $output == *' ████████████████████████'* ]]

@@ -22,6 +22,7 @@ task()
 }
 
 @test 'tags shows counts, due tasks, oldest, next, and handler or none' {
+    fake_dqd known 'mail.*'
     task known 0 600; task known 0 -120; task known 1 -300; task known 3 -10; task nobody 2 -10; task mail.x 4 -10
     dq tags -o tsv | tr '\t' ' ' >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
@@ -39,6 +40,7 @@ task()
 }
 
 @test 'tags colours only paused tags and missing handlers as warnings' {
+    fake_dqd known 'mail.*'
     task known 0 0
     seen() { TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null; }
     warned() { seen | grep -c "$(printf '\033\\[33m')" || true; }
@@ -49,6 +51,7 @@ task()
 }
 
 @test 'tags shows the reason of a pause as the last column if a tag has one' {
+    fake_dqd known 'mail.*'
     task known 0 0
     task nobody 0 0
     [[ $(dq tags) != *'PAUSE REASON'* ]]
@@ -90,15 +93,17 @@ task()
     [[ $(dq tags | sed -n 1p) == *CANCELLED*NEXT*HANDLER* ]]
 }
 
-@test 'tags mentions handlers that cannot be read in a note' {
+@test 'tags knows handlers from the dqds, not from the file of this host' {
     task known 0 0
     echo 'nonsense: [' >"$DQ_HANDLERS"
-    run dq tags -o tsv
-    [ "$status" -eq 0 ]
-    [[ $output == *'cannot read the handlers'* ]]
+    [[ $(dq tags -o json 2>"$BATS_TEST_TMPDIR/err") == *'"handler":null,"handled":null'* ]]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'no dqd is alive' ]
+    fake_dqd 'k*'
+    [[ $(dq tags -o json 2>&1) == *'"handler":"k*","handled":true'* ]]
 }
 
 @test 'pause lasts for a duration, until a time, or until resume, and records who and why' {
+    fake_dqd known 'mail.*'
     task known 0 0
     dq -q pause known
     [[ $(dq tags -t known) =~ resumed\ +known$ ]]
@@ -164,7 +169,8 @@ task()
           UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000, NULL)"
     [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*0\.1\.0\ +yes$ ]]
     [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*-\ +no$ ]]
-    [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'*'"alive":true}' ]]
+    [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'* ]]
+    [[ $(dq pollers -o ndjson | sed -n 1p) == *'"alive":true,"next_pass":null}' ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"version":"0.1.0"'* ]]
 }
 

@@ -1,0 +1,129 @@
+# What every verb knows of the dqds on all hosts: whether one is alive, and which tags they serve.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+# said ARG...: the notes of a command; its rows go elsewhere. -v is for dq add, which else says them to people only.
+said() { dq -v "$@" 2>&1 >"$BATS_TEST_TMPDIR/rows"; }
+
+dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
+{
+    fake_dqd "${@:2}"
+    sql "UPDATE dq_poller SET stale_after = 1000, last_seen = UTC_TIMESTAMP(3) - INTERVAL $1 SECOND"
+}
+
+@test 'list, tags, stats, show, add and wait say that no dqd is alive, and which one was seen last' {
+    id=$(dq -q add t)
+    [ "$(said list)" = 'no dqd is alive' ]
+    dead_dqd 40
+    for verb in list tags stats "show $id" "wait $id --timeout 100ms" 'add t'; do
+        echo "$verb: $(said $verb)"
+        said $verb | grep -qxE 'no dqd is alive \(last: vm, [45][0-9]s ago\)'
+        [[ $(dq -q $verb 2>&1) != *'is alive'* ]]
+    done
+    [[ $(said list -o json) == 'no dqd is alive (last: vm, '* ]]
+    refute grep -q 'no dqd' "$BATS_TEST_TMPDIR/rows"
+    sandbox_clear
+    fake_dqd t
+    for verb in list tags stats "add t"; do [[ $(said $verb) != *'no dqd'* ]]; done
+}
+
+@test 'a table is printed before the note' {
+    dq -q add t
+    for verb in list tags stats; do
+        dq "$verb" >"$BATS_TEST_TMPDIR/both" 2>&1
+        [ "$(tail -n 1 "$BATS_TEST_TMPDIR/both")" = 'no dqd is alive' ]
+    done
+}
+
+@test 'the dqd of a timer is alive between its passes' {
+    write_handlers <<<'handlers: {hello: {run: "true"}}'
+    dqd
+    [ "$(said list)" = '' ]
+    [[ $(said add helo) == *$'\nno dqd serves tag "helo"; did you mean "hello"?' ]]
+    sql 'UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND'
+    [[ $(said list) == 'no dqd is alive (last: '*' ago)' ]]
+}
+
+@test 'add, pause and wait name the tag that was meant' {
+    fake_dqd hello 'payment.*' 'x?z'
+    [[ $(said add helo) == *$'\nno dqd serves tag "helo"; did you mean "hello"?' ]]
+    [[ $(said add paymet.card) == *$'\nno dqd serves tag "paymet.card"; did you mean "payment.card"?' ]]
+    [[ $(said add entirely.else) == *$'\nno dqd serves tag "entirely.else"' ]]
+    for tag in hello payment.card payment. xyz; do [[ $(said add "$tag") != *serves* ]]; done
+    for tag in payment xyyz x_ 'pay|ment.'; do [[ $(said add "$tag") == *"no dqd serves tag \"$tag\""* ]]; done
+    [[ $(said pause paymet.x) == *$'\nno dqd serves tag "paymet.x"; did you mean "payment.x"?' ]]
+    [[ $(said pause hello) != *serves* ]]
+    id=$(dq -q add helo)
+    [[ $(said wait "$id" --timeout 50ms) == 'no dqd serves tag "helo"; did you mean "hello"?'* ]]
+    [ "$(dq -q add helo 2>&1)" = $((id + 1)) ]
+    [[ $(dq add helo 2>&1) != *serves* ]]
+    script -qec "$DQ_BIN/dq add helo" /dev/null </dev/null | grep -q 'no dqd serves tag "helo"; did you mean "hello"?'
+}
+
+@test 'no verb says that a tag is not served while a dqd does not say what it serves' {
+    fake_dqd
+    [[ $(said add t) != *serves* ]]
+    fake_dqd() { :; }
+    sql "UPDATE dq_poller SET handlers = 5" # it has just been started: its handlers are not there yet
+    [[ $(said add t) != *serves* ]]
+    sql "UPDATE dq_poller SET handlers = 0"
+    [[ $(said add t) == *'no dqd serves tag "t"' ]]
+}
+
+@test 'dqd --tag serves only the tags that it selects' {
+    fake_dqd a.x b.x
+    sql "UPDATE dq_poller SET tags = 'a.*\nc'"
+    id=$(dq -q add b.x)
+    [[ $(dq show "$id" 2>&1) == *'no dqd serves its tag'* ]]
+    id=$(dq -q add a.x)
+    [[ $(dq show "$id" 2>&1) != *'no dqd serves'* ]]
+    [[ $(said pause b.x) == *'no dqd serves tag "b.x"'* ]]
+}
+
+@test 'wait says it when the last dqd dies, and when one is there again' {
+    fake_dqd t
+    id=$(dq -q add t)
+    dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    pid=$!
+    sql 'UPDATE dq_poller SET stale_after = 0'
+    wait_until grep -q '^no dqd is alive (last: vm, ' "$BATS_TEST_TMPDIR/err"
+    sql 'UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3), stale_after = 3600000'
+    wait_until grep -qx 'a dqd is alive again' "$BATS_TEST_TMPDIR/err"
+    sql "UPDATE dq_task SET status = 1, finish_time = UTC_TIMESTAMP(3) WHERE id = $id"
+    wait "$pid"
+    [ "$(grep -c alive "$BATS_TEST_TMPDIR/err")" -eq 2 ]
+}
+
+@test 'an account that may not read of dqds adds and lists without notes' {
+    new_account poor
+    sql 'GRANT SELECT, INSERT ON dq.dq_task TO poor@localhost; GRANT SELECT ON dq.dq_meta TO poor@localhost'
+    own_ini 's/^user = .*/user = poor/'
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini run dq -v add t
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output != *dqd* ]]
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini run dq list
+    [ "$status" -eq 0 ]
+    [[ $output != *dqd* ]]
+}
+
+@test 'pollers -v lists each handler of each live dqd, and what rests' {
+    write_handlers <<'YAML'
+handlers:
+  b: {run: [/nonexistent/program], global_max_running: 3}
+  "mail.*": {run: "true", batch: 50, timeout: 5s}
+YAML
+    dqd_start --resident --tag b --tag 'mail*'
+    dq -q add b >/dev/null
+    wait_until eval '[[ $(dq pollers -v -o tsv) == *$'"'\tb\t'"'*/handlers.yaml* ]]'
+    wait_until eval '[[ $(dq pollers -v -o json) == *"\"resting\":\"b\""* ]]'
+    dq pollers -v -o tsv >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -qF $'\tb\t8\t3\t1\t10\t60000\tb\t2\t'"$DQ_HANDLERS"$'\tb\\nmail*\t' "$BATS_TEST_TMPDIR/out"
+    grep -qE $'\tmail\\.\\*\t8\t\t50\t10\t5000\t\t3\t' "$BATS_TEST_TMPDIR/out"
+    [[ $(dq pollers -v | sed -n 1p) == HOST*'PID'*'HANDLER'*'RESTING  LINE' ]]
+    dqd_stop
+    [ "$(dq pollers -v -o json)" = '[]' ]
+}
