@@ -77,6 +77,7 @@ fill()
         dq show "$id" -o json |
             python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' | members
         dq -q add known -o ndjson | members
+        { dq doctor -o ndjson || true; } | members
     } | sort -u >printed
     documented | sort -u >documented
     [ "$(wc -l <documented)" -gt 50 ]
