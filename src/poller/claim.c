@@ -218,15 +218,14 @@ static int do_step(struct claims *claims, const struct look_step *s, struct err 
 
 int claim_run(struct claims *claims, struct err *err)
 {
+    const int64_t began_us = when_steady_us();
     enum look_what last = LOOK_END;
 
-    for (;;) {
-        int64_t now_us = when_steady_us();
+    for (int64_t now_us = began_us;; now_us = when_steady_us()) {
         struct look_step s;
         int rc;
 
-        /* On a slow server a round may take longer than a lease. */
-        if (last != LOOK_END && lease_renew_next(claims->leases) <= now_us) {
+        if (now_us - began_us > LEASE_LOOK_US && lease_renew_next(claims->leases) <= now_us) {
             look_end_round(claims->look);
             return 0;
         }

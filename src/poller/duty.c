@@ -296,17 +296,24 @@ static int run_one(struct duties *d, enum duty which, struct err *err)
     return 1;
 }
 
-/* On a slow server all duties together may take longer than a lease, so renewals do not wait for
- * their next turn. */
+/* Whether something that began at since_us has kept a renewal waiting. */
+static bool renewal_waits(const struct duties *d, int64_t since_us)
+{
+    int64_t now_us = when_steady_us();
+
+    return now_us - since_us > LEASE_LOOK_US && due_us(d, DUTY_RENEW) <= now_us;
+}
+
 int duty_run(struct duties *d, struct err *err)
 {
     for (enum duty which = 0; which < DUTY_COUNT; which++) {
+        int64_t now_us = when_steady_us();
         int rc;
 
-        if (due_us(d, which) > when_steady_us())
+        if (due_us(d, which) > now_us)
             continue;
         rc = run_one(d, which, err);
-        if (rc > 0 && due_us(d, DUTY_RENEW) <= when_steady_us())
+        if (rc > 0 && renewal_waits(d, now_us))
             rc = run_one(d, DUTY_RENEW, err);
         if (rc <= 0)
             return rc;

@@ -37,6 +37,9 @@ int lease_check(struct leases *l, struct err *err);
 /* The duty that renews leases, of tasks in flight and of those whose result is not recorded yet; it
  * does what lease_check does, too. Asks the database. 0 or a negative code with err. */
 int64_t lease_renew_next(const struct leases *l);
+/* What has taken this long looks whether a renewal is due before it goes on: on a slow server a
+ * round of claims, or all duties together, may take longer than a lease. */
+#define LEASE_LOOK_US INT64_C(100000)
 int lease_renew(struct leases *l, struct err *err);
 
 #endif
