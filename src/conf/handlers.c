@@ -38,8 +38,6 @@ void handlers_free(struct handlers *h)
     free(h);
 }
 
-#define HASH(h, field) ((h) = text_hash((h), &(field), sizeof field))
-
 /* With its NUL, so that the end of a text counts; a NULL differs from every text. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -55,13 +53,17 @@ static uint64_t hash_env(uint64_t hash, char *const *env)
 
 static uint64_t hash_retry(uint64_t hash, const struct retry_policy *p)
 {
+    const int64_t numbers[] = {p->jitter_percent, (int64_t)p->steps};
+
     hash = text_hash(hash, p->step_ms, p->steps * sizeof p->step_ms[0]);
-    HASH(hash, p->jitter_percent);
-    return HASH(hash, p->steps);
+    return text_hash(hash, numbers, sizeof numbers);
 }
 
 uint64_t handlers_item_digest(const struct handler *h)
 {
+    const int64_t numbers[] = {
+        h->batch, h->timeout_ms, h->kill_grace_ms,         h->max_running,    h->global_max_running,
+        h->nice,  h->umask,      (int64_t)h->output_limit, h->on_lease_expiry};
     uint64_t hash = hash_text(TEXT_HASH_INIT, h->name);
 
     hash = hash_text(hash, h->run);
@@ -72,16 +74,8 @@ uint64_t handlers_item_digest(const struct handler *h)
     hash = hash_text(hash, h->user);
     hash = hash_env(hash, h->env);
     hash = hash_retry(hash, &h->retry);
-    HASH(hash, h->batch);
-    HASH(hash, h->timeout_ms);
-    HASH(hash, h->kill_grace_ms);
-    HASH(hash, h->max_running);
-    HASH(hash, h->global_max_running);
-    HASH(hash, h->nice);
-    HASH(hash, h->umask);
-    HASH(hash, h->output_limit);
-    HASH(hash, h->permanent_exit);
-    return HASH(hash, h->on_lease_expiry);
+    hash = text_hash(hash, h->permanent_exit, sizeof h->permanent_exit);
+    return text_hash(hash, numbers, sizeof numbers);
 }
 
 /* How much of a glob is fixed: its characters but for wildcards. */
