@@ -28,6 +28,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_stats,
     &cmd_errors,
     &cmd_log,
+    &cmd_forecast,
     &cmd_pollers,
     &cmd_init,
     &cmd_doctor,

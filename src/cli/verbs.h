@@ -22,6 +22,7 @@ extern const struct cmd
     cmd_log,
     cmd_logs,
     cmd_pause,
+    cmd_forecast,
     cmd_pollers,
     cmd_purge, cmd_rehearse,
     cmd_reschedule,

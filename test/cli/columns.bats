@@ -15,6 +15,7 @@ verbs()
     echo 'tags'
     echo 'stats'
     echo 'stats --by hour'
+    echo 'forecast'
     echo 'pollers'
     echo 'errors'
     echo 'log'

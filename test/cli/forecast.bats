@@ -1,0 +1,58 @@
+# forecast: what becomes due when.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# many TAG N SECONDS STEP: N tasks, due from that many seconds from now on, STEP milliseconds apart.
+many()
+{
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT '$1', '', n + INTERVAL $3 SECOND + INTERVAL seq * $4 * 1000 MICROSECOND, n
+         FROM $(numbers "$2"), (SELECT UTC_TIMESTAMP(3) AS n) t"
+}
+
+json() { python3 -c "import json, sys; rows = json.load(sys.stdin); $1"; }
+
+@test 'forecast counts what becomes due in each hour and minute, and marks herds' {
+    many a 30 -300 1000
+    many a 500 3700 0
+    many b 200 3700 1000
+    many b 99 90000 0
+    dq forecast -o json | tee out | json '
+assert len(rows) == 26 and rows[0]["time"] is None and rows[0]["tasks"] == 30, rows
+assert sum(r["tasks"] for r in rows[1:]) in (700, 799) and not any(r["sampled"] for r in rows), rows
+herds = [r for r in rows if r["herd"]]
+assert len(herds) == 1 and (herds[0]["herd"], herds[0]["herd_tag"]) == (500, "a"), herds
+assert herds[0]["time"] <= herds[0]["herd_time"], herds'
+    dq forecast -t b -o json | json 'assert not any(r["herd"] for r in rows) and rows[0]["tasks"] == 0, rows'
+    dq forecast --for 2h -o json | json '
+assert len(rows) == 122, len(rows)
+assert sorted(r["tasks"] for r in rows)[-1] >= 500, rows'
+    run dq forecast
+    [[ ${lines[1]} =~ ^due\ now\ +30\  ]]
+    [[ $output =~ ██+\ +500\ +[0-9:\ -]+\ a ]]
+    run dq forecast --for 0s
+    [ "$status" -eq 64 ]
+    run dq forecast --for 100d --by minute
+    [ "$status" -eq 64 ]
+    sandbox_clear
+    dq forecast -o json | json 'assert all(r["tasks"] == 0 for r in rows), rows'
+}
+
+@test 'of very many tasks forecast makes estimates, marks them, and finds the herd' {
+    many big 90000 1 40
+    many big 20000 5400 0
+    many small 10 60 1000
+    sql 'ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task'
+    dq forecast --for 2h --by minute -o json | json '
+assert any(r["sampled"] for r in rows), rows
+assert 40000 < sum(r["tasks"] for r in rows) < 330000, sum(r["tasks"] for r in rows)
+herd = max(rows, key=lambda r: r["herd"] or 0)
+assert (herd["herd"], herd["herd_tag"]) == (20000, "big"), herd'
+    [[ $(dq forecast) == *' ~'* ]]
+}
