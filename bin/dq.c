@@ -5,6 +5,7 @@
  * alone.
  */
 #include "cli/option.h"
+#include "cli/pager.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 
@@ -14,11 +15,12 @@
 #include <signal.h>
 #include <stdio.h>
 
-static int print_help(const struct cmd *cmd)
+static int print_help(const struct cmd_context *c)
 {
     struct buf b = BUF_INIT;
-    if (cmd)
-        usage_put_verb(&b, cmd);
+    pager_allow(!c->no_pager);
+    if (c->cmd)
+        usage_put_verb(&b, c->cmd);
     else
         usage_put_all(&b);
     out_write(&b);
@@ -32,7 +34,7 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
     if (rc < 0)
         return rc;
     if (c->help)
-        return print_help(c->cmd);
+        return print_help(c);
     if (c->version)
         c->cmd = &cmd_version;
     if (!c->cmd)
@@ -56,6 +58,7 @@ int main(int argc, char **argv)
         err = flush_err;
         rc = err.code;
     }
+    pager_end();
     if (rc < 0)
         cmd_fail(&c, &err);
     cmd_close(&c);

@@ -62,8 +62,10 @@ void cell_set_until(struct cell *cell, int64_t at)
 void cell_set_since(struct cell *cell, int64_t at)
 {
     cell_set_time(cell, at);
-    if (cell->kind != CELL_NULL)
+    if (cell->kind != CELL_NULL) {
         cell->kind = CELL_SINCE;
+        cell->colour = CELL_WARN;
+    }
 }
 
 /* The cell seen from now: CELL_UNTIL and CELL_SINCE have become a duration, or nothing. */
@@ -238,10 +240,15 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
     }
 }
 
+enum cell_colour cell_colour(const struct cell_style *style, const struct cell *cell)
+{
+    return cell->people || seen_now(style, cell).kind != CELL_NULL ? cell->colour : CELL_PLAIN;
+}
+
 const char *cell_colour_code(enum cell_colour colour)
 {
     static const char *const codes[] = {
-        [CELL_PLAIN] = "",       [CELL_GOOD] = "\033[32m", [CELL_WARN] = "\033[33m",
-        [CELL_BAD] = "\033[31m", [CELL_BUSY] = "\033[36m", [CELL_DIM] = "\033[2m"};
+        [CELL_PLAIN] = "",       [CELL_GOOD] = "\033[32m",   [CELL_WARN] = "\033[33m",
+        [CELL_BAD] = "\033[31m", [CELL_BUSY] = "\033[1;36m", [CELL_DIM] = "\033[2m"};
     return codes[colour];
 }

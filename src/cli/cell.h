@@ -45,7 +45,7 @@ void cell_set_number(struct cell *cell, uint64_t number);
 void cell_set_time(struct cell *cell, int64_t at);
 void cell_set_duration(struct cell *cell, int64_t ms);
 void cell_set_until(struct cell *cell, int64_t at);
-void cell_set_since(struct cell *cell, int64_t at);
+void cell_set_since(struct cell *cell, int64_t at); /* how late something is: CELL_WARN */
 
 struct cell_style {
     bool utc;       /* people are shown UTC instead of the local zone */
@@ -64,6 +64,8 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
  * that are not UTF-8 as \xHH. `dq add --from` reads it back. */
 void cell_put_escaped(struct buf *b, const char *p, size_t len);
 void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact);
+/* The colour in which a table shows it: CELL_PLAIN if there is nothing to show. */
+enum cell_colour cell_colour(const struct cell_style *style, const struct cell *cell);
 /* The escape sequence that begins a colour; "" for CELL_PLAIN. */
 const char *cell_colour_code(enum cell_colour colour);
 

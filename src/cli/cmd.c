@@ -11,6 +11,7 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "cli/infile.h"
+#include "cli/pager.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/task_get.h"
@@ -28,8 +29,12 @@
 
 /* ---- set-up ---- */
 
-static bool stdout_has_colour(void)
+const char *const cmd_color_names[] = {"auto", "always", "never", NULL};
+
+static bool stdout_has_colour(const struct cmd_context *c)
 {
+    if (c->color == CMD_COLOR_ALWAYS || c->color == CMD_COLOR_NEVER)
+        return c->color == CMD_COLOR_ALWAYS;
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(STDOUT_FILENO) && (!no || *no == '\0') && term && strcmp(term, "dumb") != 0;
 }
@@ -53,7 +58,8 @@ static int choose_format(struct cmd_context *c, struct err *err)
     }
     if (c->output >= 0)
         c->style.format = (enum out_format)c->output;
-    c->style.colour = stdout_has_colour();
+    c->style.colour = stdout_has_colour(c);
+    pager_allow(c->cmd->pages && !c->no_pager);
     c->style.width = stdout_width();
     c->style.cell.utc = c->conf && strcmp(c->conf->dq.time_zone, "utc") == 0;
     return 0;

@@ -71,16 +71,21 @@ struct cmd {
     int min_operands, max_operands; /* max -1: any number */
     enum cmd_level level;
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
+    bool pages;       /* on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
 };
+
+enum cmd_color { CMD_COLOR_AUTO, CMD_COLOR_ALWAYS, CMD_COLOR_NEVER };
+extern const char *const cmd_color_names[]; /* index = enum cmd_color, NULL-terminated */
 
 struct cmd_context {
     const struct cmd *cmd;
     /* global options */
     const char *config_path;
     int output; /* enum out_format; -1: not given */
-    bool quiet, verbose, help, version;
+    int color;  /* enum cmd_color; -1: not given */
+    bool no_pager, quiet, verbose, help, version;
     /* from the command line */
     void *values;
     char **operands; /* into argv */

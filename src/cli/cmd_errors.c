@@ -200,6 +200,7 @@ const struct cmd cmd_errors = {
     .values_size = sizeof(struct errors_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

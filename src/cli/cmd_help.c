@@ -32,6 +32,7 @@ const struct cmd cmd_help = {
     .usage = "[COMMAND | options]",
     .max_operands = 1,
     .level = CMD_NOTHING,
+    .pages = true,
     .formats = OUT_BIT(OUT_TABLE),
     .examples = "dq help list\n"
                 "dq help options",

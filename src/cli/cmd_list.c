@@ -237,6 +237,7 @@ const struct cmd cmd_list = {
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_ANY,
     .examples = "dq list -t \"mail.*\" -s failed\n"
                 "dq list -s pending --due-before \"+1h\"\n"

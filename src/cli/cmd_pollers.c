@@ -245,6 +245,7 @@ const struct cmd cmd_pollers = {
         "intervals of its timer after its end. With -v, lists each handler of each live dqd.",
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .examples = "dq pollers\n"
                 "dq pollers -v",

@@ -364,6 +364,7 @@ const struct cmd cmd_show = {
     .max_operands = -1,
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_ANY,
     .examples = "dq show 17\n"
                 "dq show 17 --full\n"

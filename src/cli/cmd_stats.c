@@ -418,6 +418,7 @@ const struct cmd cmd_stats = {
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),
     .examples = "dq stats --since 1h\n"
                 "dq stats --since 24h --by hour -t \"mail.*\"\n"

@@ -167,6 +167,7 @@ const struct cmd cmd_tags = {
     .values_size = sizeof(struct tags_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_ANY,
     .examples = "dq tags\n"
                 "dq tags -t \"mail.*\" -o tsv",

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/pager.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -199,7 +200,7 @@ static void table_row(struct out *o, const void *row)
         struct cell cell = column_get(o->columns[i], row, o->arg);
         size_t offset = o->text.len;
         cell_put_plain(&o->text, &o->style.cell, &cell, o->columns[i]->max, false);
-        table_add_piece(o, offset, cell.colour);
+        table_add_piece(o, offset, cell_colour(&o->style.cell, &cell));
     }
     if (o->widths_known || o->rows >= OUT_AHEAD)
         table_put_pending(o);
@@ -367,11 +368,12 @@ int out_record(const struct out_style *style, const struct out_column *table, si
         width = MAX(width, strlen(o->columns[i]->name));
     for (size_t i = 0; i < o->count; i++) {
         struct cell cell = column_get(o->columns[i], row, arg);
-        bool paint = style->colour && cell.colour != CELL_PLAIN;
+        enum cell_colour colour = cell_colour(&style->cell, &cell);
+        bool paint = style->colour && colour != CELL_PLAIN;
         if (cell.kind == CELL_NULL)
             continue;
         buf_printf(&o->line, "%-*s  %s", (int)width, o->columns[i]->name,
-                   paint ? cell_colour_code(cell.colour) : "");
+                   paint ? cell_colour_code(colour) : "");
         cell_put_plain(&o->line, &style->cell, &cell, 0, true);
         buf_str(&o->line, paint ? "\033[0m\n" : "\n");
     }
@@ -386,6 +388,8 @@ static int write_errno; /* of the first write that failed */
 
 void out_write(const struct buf *b)
 {
+    if (b->len > 0)
+        pager_begin();
     if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
         write_errno = errno;
 }
@@ -399,7 +403,7 @@ int out_flush(struct err *err)
 {
     if (fflush(stdout) != 0 && write_errno == 0)
         write_errno = errno;
-    if (write_errno == 0)
+    if (write_errno == 0 || (write_errno == EPIPE && pager_active()))
         return 0;
     if (write_errno == EPIPE) {
         signal(SIGPIPE, SIG_DFL);

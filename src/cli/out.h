@@ -48,7 +48,7 @@ struct out_column {
 
 struct out_style {
     enum out_format format;
-    bool colour; /* stdout is a terminal and NO_COLOR is not set */
+    bool colour; /* of --color, or stdout is a terminal and NO_COLOR is not set */
     bool no_header;
     unsigned width; /* of the terminal that stdout is; 0: none, or not known */
     struct cell_style cell;

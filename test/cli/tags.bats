@@ -39,15 +39,18 @@ task()
     [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
 }
 
-@test 'tags colours only paused tags and missing handlers as warnings' {
+@test 'tags colours only paused tags, late ones and missing handlers as warnings' {
     fake_dqd known 'mail.*'
-    task known 0 0
+    task known 0 600
     seen() { TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null; }
     warned() { seen | grep -c "$(printf '\033\\[33m')" || true; }
     [ "$(warned)" -eq 0 ]
     dq -q pause known
     [ "$(warned)" -eq 1 ]
     seen | grep -q "$(printf '\033\\[33m')resumed"
+    dq -q resume known
+    task known 0 -600
+    seen | grep -q "$(printf '\033\\[33m')10m"
 }
 
 @test 'tags shows the reason of a pause as the last column if a tag has one' {

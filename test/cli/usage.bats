@@ -36,7 +36,8 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'dq: list: unknown option "--stauts": did you mean --status?' list --stauts done
     refused 64 'dq: add: unknown option "--max-atempts": did you mean --max-attempts?' add --max-atempts=3 t
     refused 64 'dq: list: unknown option "-Z": see dq help list' list -Z
-    refused 64 'dq: unknown option "--colour": see dq help' --colour list
+    refused 64 'dq: unknown option "--colour": did you mean --color?' --colour list
+    refused 64 'dq: unknown option "--frobnicate": see dq help' --frobnicate list
 }
 
 @test 'an invalid or missing value of an option is explained' {

@@ -24,6 +24,7 @@
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
 export DQ_TOP DQ_BIN
+export DQ_PAGER=cat # none, also on a terminal
 
 dq() { "$DQ_BIN/dq" "$@"; }
 dqd() { "$DQ_BIN/dqd" "$@"; }

@@ -62,6 +62,11 @@ static void widths_are_those_of_a_terminal(void **state)
     assert_int_equal(text_width("延迟任务", strlen("延迟任务")), 8);
     assert_int_equal(text_width("한글", strlen("한글")), 4);
     assert_int_equal(text_width("😀", strlen("😀")), 2);
+    assert_int_equal(text_width("🚀⚡⏳✅⭐", strlen("🚀⚡⏳✅⭐")), 10);
+    assert_int_equal(text_width("🇩🇪", strlen("🇩🇪")), 2); /* one each */
+    assert_int_equal(text_width("日本語ｶﾅ", strlen("日本語ｶﾅ")), 8);
+    assert_int_equal(text_width("ไทยที่", strlen("ไทยที่")), 4);
+    assert_int_equal(text_width("→±×", strlen("→±×")), 3);
     assert_int_equal(text_width("a\xff", 2), 2);
 }
 

@@ -1,0 +1,191 @@
+# What only a terminal gets: a pager, colours, columns that fit.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
+    unset DQ_PAGER PAGER LESS
+    export TERM=xterm LC_ALL=C.UTF-8
+}
+
+# terminal [KEYS] COMMAND: runs it in a shell on a terminal of $ROWS x $COLS. What it shows is in the file seen, with
+# its exit status as the last line; KEYS are typed when the text $WHEN has been shown.
+terminal()
+{
+    python3 - "${2+$1}" "${2-$1}" "${ROWS:-24}" "${COLS:-80}" "${WHEN:-}" <<'END' >seen
+import fcntl, os, pty, select, signal, struct, sys, termios, time
+keys, command, rows, cols, when = sys.argv[1:]
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(cols), 0, 0))
+    os.execvp("bash", ["bash", "-c", command])
+fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(cols), 0, 0))
+seen, end = b"", time.monotonic() + 30
+while time.monotonic() < end:
+    if select.select([fd], [], [], 0.2)[0]:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            break
+        seen += data
+    if keys and when.encode() in seen:
+        os.write(fd, keys.encode().decode("unicode_escape").encode())
+        keys = ""
+if time.monotonic() >= end:
+    os.kill(pid, signal.SIGKILL)
+sys.stdout.write(seen.decode(errors="replace").replace("\r\n", "\n"))
+status = os.waitpid(pid, 0)[1]
+print(f"\nexit {os.waitstatus_to_exitcode(status)}")
+END
+    cat seen
+}
+
+ended() { [ "$(tail -n 1 seen)" = "exit $1" ]; }
+many() { seq "$1" | sed 's/.*/{"tag":"t","in":"1h","key":"k&"}/' | dq -q add --from - >/dev/null; }
+
+@test 'long output on a terminal goes through less, short output only past it' {
+    many 40
+    WHEN=k1 terminal q "$DQ_BIN/dq list -n 0"
+    ended 0
+    grep -q k1 seen
+    refute grep -q k40 seen
+    terminal "$DQ_BIN/dq list -n 10"
+    ended 0
+    [ "$(grep -c pending seen)" -eq 10 ]
+    terminal "$DQ_BIN/dq --no-pager list -n 0"
+    ended 0
+    [ "$(grep -c pending seen)" -eq 40 ]
+}
+
+@test 'the pager is DQ_PAGER, else PAGER; none if that is empty, cat, missing, or the output is no terminal' {
+    many 3
+    export PAGER='sed s/^/PAGER:/'
+    terminal "$DQ_BIN/dq list"
+    [ "$(grep -c '^PAGER:.*pending' seen)" -eq 3 ]
+    DQ_PAGER='sed s/^/DQ:/' terminal "$DQ_BIN/dq list"
+    [ "$(grep -c '^DQ:.*pending' seen)" -eq 3 ]
+    # a note belongs behind the table, also there
+    [[ $(DQ_PAGER='sed s/^/DQ:/' terminal "$DQ_BIN/dq list -n 1" | grep -A 1 pending | tail -n 1) == DQ:only* ]]
+    for none in '' cat /no/such/pager; do
+        DQ_PAGER=$none terminal "$DQ_BIN/dq list"
+        ended 0
+        [ "$(grep -c pending seen)" -eq 3 ]
+        refute grep -q PAGER seen
+    done
+    [ "$(dq list | grep -c PAGER || true)" -eq 0 ]
+    terminal "$DQ_BIN/dq add x"
+    refute grep -q PAGER seen
+}
+
+@test 'the exit status is that of the command, whatever the pager does' {
+    many 3
+    id=$(dq list -o id | head -n 1)
+    DQ_PAGER='sed s/^/DQ:/; exit 9' terminal "$DQ_BIN/dq show $id 999999"
+    grep -q 'DQ:dq: show: .*999999' seen
+    ended 1
+    DQ_PAGER='sed s/^/DQ:/' terminal "$DQ_BIN/dq list --columns nonsense"
+    ended 64
+    refute grep -q DQ: seen
+    many 5000
+    DQ_PAGER='head -n 2' terminal "$DQ_BIN/dq list -n 0"
+    ended 0
+    [ "$(grep -c pending seen)" -eq 1 ]
+    refute grep -q 'dq: ' seen
+}
+
+@test '^C leaves the pager its input and its terminal: dq ends after it, by the signal' {
+    many 5000
+    cat >pager <<'END'
+#!/bin/bash
+trap 'interrupted=yes' INT
+dq=$PPID
+read -r line; echo "$line"; echo ready
+until [ "${interrupted:-}" ]; do read -r -t 0.1 <>/dev/null; done
+cat >/dev/null
+kill -0 "$dq" && echo "last words"
+END
+    chmod +x pager
+    DQ_PAGER=./pager WHEN=ready terminal '\x03' "$DQ_BIN/dq list -n 0"
+    grep -q 'last words' seen
+    ended -2
+}
+
+@test '--color and NO_COLOR decide on colours, a pager gets them, too' {
+    colours() { grep -c $'\033\\[' seen || true; }
+    dq -q add t
+    export DQ_PAGER='sed s/^/DQ:/'
+    terminal "$DQ_BIN/dq list"
+    grep -q $'DQ:.*\033\\[33m' seen # late
+    for off in 'NO_COLOR=1 ' 'TERM=dumb '; do
+        terminal "$off$DQ_BIN/dq list"
+        [ "$(colours)" -eq 0 ]
+    done
+    terminal "$DQ_BIN/dq list --color never"
+    [ "$(colours)" -eq 0 ]
+    NO_COLOR=1 terminal "$DQ_BIN/dq list --color always"
+    [ "$(colours)" -gt 0 ]
+    dq list >seen
+    [ "$(colours)" -eq 0 ]
+    dq --color=always list >seen
+    [ "$(colours)" -gt 0 ]
+    run dq list --color green
+    [ "$status" -eq 64 ]
+}
+
+@test 'each state has its colour' {
+    for status in 0 1 2 3 4; do
+        sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+             VALUES ('t', '', $status, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3))"
+    done
+    esc=$'\033'
+    dq list -s all --sort id --color always -c status --no-header >seen
+    diff seen - <<END
+pending
+${esc}[32mdone${esc}[0m
+${esc}[31mfailed${esc}[0m
+${esc}[1;36mrunning${esc}[0m
+${esc}[2mcancelled${esc}[0m
+END
+}
+
+@test 'CJK and emoji keep the columns of every table straight, also when they are cut' {
+    wide='支払い🚀注文⚡キャンセル✅処理'
+    for tag in "$wide" plain; do
+        id=$(dq -q add "$tag" x --key "鍵$tag")
+        hex=$(printf %s "$tag" | od -An -v -t x1 | tr -d ' \n')
+        sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
+             VALUES ($id, 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'exit', REPEAT(_utf8mb4 0x$hex, 3));
+             INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
+             VALUES (UNHEX(MD5($id)), _utf8mb4 0x$hex, 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
+    done
+    for verb in list tags errors pollers "show $id"; do
+        NO_COLOR=1 terminal "$DQ_BIN/dq --no-pager $verb 2>&1"
+        python3 - "$verb" <<'END'
+import sys, unicodedata
+def width(text):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+def column(text, at):  # where the character at that index stands
+    return width(text[:at])
+lines = open("seen", encoding="utf-8").read().split("\n")
+verb = sys.argv[1].split()[0]
+heads = ("ID ", "TAG ", "HOST ", "ATTEMPT ")
+head = next(i for i, line in enumerate(lines) if line.lstrip().startswith(heads))
+names = lines[head]
+rows = [line for line in lines[head + 1:] if "  " in line and not line.startswith("  dq")][:2]
+assert rows, lines
+for row in rows:
+    assert verb in ("show", "pollers", "tags") or width(row) <= 80, (verb, width(row), row)
+# a column that is aligned to the left begins at the same place in the heading and in each row
+for name in ("STATUS", "ERROR", "HANDLER", "MODE", "OUTCOME", "FIRST", "LAST SEEN"):
+    if " " + name in names:
+        at = names.index(" " + name) + 1
+        for row in rows:
+            starts = [i for i, c in enumerate(row) if column(row, i) == at]
+            assert starts and row[starts[0] - 1] == " " and row[starts[0]] != " ", (name, row)
+END
+    done
+}
