@@ -1,6 +1,7 @@
 /*
  * cmd_doctor.c - dq doctor: what is wrong with this installation, and how to mend it.
  */
+#include "cli/doctor_fleet.h"
 #include "cli/doctor_host.h"
 #include "cli/doctor_queue.h"
 #include "cli/doctor_server.h"
@@ -35,6 +36,8 @@ static const struct check {
     {"statements", DOCTOR_TABLES, doctor_queue_plans},
     {"tasks", DOCTOR_TABLES, doctor_queue_rows},
     {"dqd", DOCTOR_TABLES, doctor_queue_dqds},
+    {"tags", DOCTOR_TABLES, doctor_fleet_tags},
+    {"starts", DOCTOR_TABLES, doctor_fleet_starts},
     /* clang-format on */
 };
 

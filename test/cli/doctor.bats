@@ -173,6 +173,19 @@ dqd_row()
     [ "$rc" -eq 1 ]
 }
 
+@test 'tags that no dqd serves, and handlers that cannot be started' {
+    echo 'handlers: {gone: {run: [/nonexistent/program]}}' | write_handlers
+    dqd_start --resident
+    wait_until alive
+    found tags ok '0 with due tasks, each is served'
+    dq -q add typo
+    dq -q add gone
+    served() { dq doctor | grep -qE '^BAD +starts +gone cannot be started on [^ ]*: .*; tried again in '; }
+    wait_until served
+    found tags BAD '1 of 2 tags with due tasks are served by no dqd: typo; add a handler, or: dq cancel -t TAG'
+    [ "$rc" -eq 2 ]
+}
+
 @test 'the rights of each account of sql/grants.sql.example are enough for its role' {
     sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
     found rights ok 'enough for monitor' --config "$(own 's/^user = .*/user = dq_monitor/')"
