@@ -29,6 +29,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_errors,
     &cmd_log,
     &cmd_forecast,
+    &cmd_check,
     &cmd_pollers,
     &cmd_init,
     &cmd_doctor,

@@ -11,6 +11,7 @@ extern const struct cmd
     cmd_add,
     cmd_bench,
     cmd_cancel,
+    cmd_check,
     cmd_delete,
     cmd_doctor,
     cmd_errors,

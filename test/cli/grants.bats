@@ -109,6 +109,7 @@ refused()
 @test 'dq_monitor: reads what is listed, and no body' {
     id=$(dq -q add t body)
     for command in list tags stats forecast pollers; do as monitor dq -q $command >/dev/null; done
+    [[ $(as monitor dq check) == 'CRITICAL: no dqd is alive'* ]]
     for command in 'add t' "show $id" "cancel $id" 'pause t'; do refused monitor dq $command; done
     denied monitor 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' "CALL dq_cancel_key('t', 'k', @n)"
 }

@@ -1,0 +1,333 @@
+/*
+ * cmd_check.c - dq check: whether somebody has to look, for Nagios and its like.
+ *
+ * Invariant: exit status 0 is a statement: everything that was asked for could be read, and is as
+ * it should be.
+ */
+#include "cli/fleet.h"
+#include "cli/verbs.h"
+
+#include "base/text.h"
+#include "base/when.h"
+#include "base/when_parse.h"
+#include "store/minute_store.h"
+#include "store/tag_store.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+enum status { STATUS_OK, STATUS_WARNING, STATUS_CRITICAL, STATUS_UNKNOWN };
+static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+
+#define TAGS_NAMED 3 /* of each kind; the others are counted */
+
+struct check_values {
+    const char *tag, *max_failed;
+    int64_t max_late_ms, max_pending;
+};
+
+struct finding {
+    enum status status;
+    struct buf problems; /* separated by "; " */
+};
+
+__attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f, enum status status,
+                                                              const char *fmt, ...)
+{
+    va_list ap;
+
+    buf_str(&f->problems, f->problems.len ? "; " : "");
+    va_start(ap, fmt);
+    buf_vprintf(&f->problems, fmt, ap);
+    va_end(ap);
+    f->status = MAX(f->status, status);
+}
+
+/* ---- the limits */
+
+struct limits {
+    int64_t late_ms, pending, failed; /* -1: none */
+    int64_t failed_ms;                /* failed: in this time */
+};
+
+/* "10" or "10/1h". */
+static int parse_failed(const char *text, struct limits *ret, struct err *err)
+{
+    char *end = NULL;
+    struct err why = {0};
+
+    errno = 0;
+    ret->failed = isdigit((unsigned char)text[0]) ? strtoll(text, &end, 10) : -1;
+    ret->failed_ms = WHEN_HOUR;
+    if (end && *end == '/' && when_parse_duration(end + 1, &ret->failed_ms, &why) < 0)
+        return err_set(err, ERR_USAGE, "--max-failed: %s", why.text);
+    if (!end || errno || (*end && *end != '/') || ret->failed_ms < WHEN_MINUTE)
+        return err_set(err, ERR_USAGE,
+                       "--max-failed %s: give a number, and a time of a minute or more: 10/1h",
+                       text);
+    return 0;
+}
+
+static int read_limits(const struct check_values *v, struct limits *ret, struct err *err)
+{
+    *ret = (struct limits){v->max_late_ms, v->max_pending, -1, WHEN_HOUR};
+    return v->max_failed ? parse_failed(v->max_failed, ret, err) : 0;
+}
+
+/* ---- what is wrong */
+
+/* The numbers that are compared with the limits, over all tags that are not paused. */
+struct numbers {
+    int64_t late_ms;
+    uint64_t pending, failed;
+};
+
+static bool is_paused(const struct tag_info *t)
+{
+    return t->paused_until_at != TASK_TIME_NONE;
+}
+
+static int64_t late_of(const struct tag_info *t, int64_t now_at)
+{
+    return t->late_from_at == TASK_TIME_NONE || is_paused(t) ? 0 : MAX(now_at - t->late_from_at, 0);
+}
+
+static void check_late(struct finding *f, const struct limits *limits, const struct tag_info *tags,
+                       size_t count, int64_t now_at)
+{
+    char late[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
+    size_t named = 0;
+
+    for (size_t i = 0; limits->late_ms >= 0 && i < count; i++) {
+        int64_t late_ms = late_of(&tags[i], now_at);
+
+        if (late_ms <= limits->late_ms || named++ >= TAGS_NAMED)
+            continue;
+        add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s", tags[i].tag,
+                    when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms));
+    }
+    if (named > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
+}
+
+/* Whether it rests at every live dqd that serves it. */
+static const struct handler_rest *rests(const struct fleet *fleet, const char *tag)
+{
+    const struct handler_rest *found = NULL;
+
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct poller_info *dqd = &fleet->dqds[i];
+
+        if (!dqd->alive || fleet_dqd_serves(fleet, dqd, tag, NULL) != FLEET_SERVES)
+            continue;
+        found = fleet_rest(fleet, dqd, tag);
+        if (!found)
+            return NULL;
+    }
+    return found;
+}
+
+static void check_served(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
+                         size_t count)
+{
+    size_t unserved = 0, resting = 0;
+
+    for (size_t i = 0; fleet->alive && i < count; i++) {
+        const struct tag_info *t = &tags[i];
+        const struct handler_rest *rest;
+
+        if (!t->due || is_paused(t))
+            continue;
+        if (fleet_serves(fleet, t->tag, NULL) == FLEET_SERVES_NOT) {
+            if (unserved++ < TAGS_NAMED)
+                add_problem(f, STATUS_CRITICAL,
+                            "%s has %s%" PRIu64 " due tasks, and no dqd serves it", t->tag,
+                            t->due_sampled ? "about " : "", t->due);
+        } else if ((rest = rests(fleet, t->tag)) && resting++ < TAGS_NAMED) {
+            add_problem(f, STATUS_WARNING, "%s rests: %s", t->tag,
+                        rest->error ? rest->error : "its handler cannot be started");
+        }
+    }
+    if (unserved > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more tags are served by none", unserved - TAGS_NAMED);
+    if (resting > TAGS_NAMED)
+        add_problem(f, STATUS_WARNING, "%zu more tags rest", resting - TAGS_NAMED);
+}
+
+static void check_fleet(struct finding *f, const struct fleet *fleet)
+{
+    struct buf last = BUF_INIT;
+
+    if (fleet->alive)
+        return;
+    fleet_put_last(&last, fleet);
+    add_problem(f, STATUS_CRITICAL, "no dqd is alive (last: %s)", last.data ? last.data : "none");
+    buf_done(&last);
+}
+
+static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    if (limits->failed >= 0 && n->failed > (uint64_t)limits->failed)
+        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks failed in %s, more than %" PRId64,
+                    n->failed, when_format_rough(text, limits->failed_ms), limits->failed);
+    if (limits->pending >= 0 && n->pending > (uint64_t)limits->pending)
+        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks are pending, more than %" PRId64,
+                    n->pending, limits->pending);
+}
+
+/* ---- the line */
+
+/* Text before the bar, which separates it from the performance data: no bar, one line. */
+static void put_text(struct buf *line, const char *text)
+{
+    struct buf inert = BUF_INIT;
+
+    text_escape(&inert, text, strlen(text), 0);
+    for (size_t i = 0; i < inert.len; i++) {
+        if (inert.data[i] == '|')
+            buf_str(line, "\\x7c");
+        else
+            buf_chr(line, inert.data[i]);
+    }
+    buf_done(&inert);
+}
+
+static void put_limit(struct buf *line, int64_t limit)
+{
+    buf_str(line, ";;");
+    if (limit >= 0)
+        buf_printf(line, "%" PRId64, limit);
+    buf_str(line, ";0");
+}
+
+static void put_line(const struct finding *f, const struct limits *limits, const struct numbers *n,
+                     const struct fleet *fleet)
+{
+    struct buf line = BUF_INIT;
+    char late[WHEN_TEXT_SIZE];
+
+    buf_printf(&line, "%s: ", status_names[f->status]);
+    if (f->problems.len)
+        put_text(&line, f->problems.data);
+    else
+        buf_printf(&line, "%s late at most, %" PRIu64 " pending, %zu dqd alive",
+                   when_format_rough(late, n->late_ms), n->pending, fleet->alive);
+    buf_printf(&line, " | late=%" PRId64 ".%03ds;;", n->late_ms / 1000, (int)(n->late_ms % 1000));
+    if (limits->late_ms >= 0)
+        buf_printf(&line, "%" PRId64 ".%03d", limits->late_ms / 1000,
+                   (int)(limits->late_ms % 1000));
+    buf_printf(&line, ";0 failed=%" PRIu64, n->failed);
+    put_limit(&line, limits->failed);
+    buf_printf(&line, " pending=%" PRIu64, n->pending);
+    put_limit(&line, limits->pending);
+    buf_printf(&line, " dqds=%zu;;;0\n", fleet->alive);
+    out_write(&line);
+    buf_done(&line);
+}
+
+static int count_failed(struct cmd_context *c, const struct check_values *v,
+                        const struct limits *limits, uint64_t *ret, struct err *err)
+{
+    struct minute_answer a;
+    int rc =
+        minute_store_read(c->db, &(struct minute_ask){v->tag, limits->failed_ms, 0, 0}, &a, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < a.count; i++)
+        *ret += a.rows[i].counts.failed;
+    minute_store_free(a.rows, a.count);
+    return 0;
+}
+
+static int look(struct cmd_context *c, const struct check_values *v, const struct limits *limits,
+                struct finding *f, struct err *err)
+{
+    struct fleet fleet = {0};
+    struct tag_info *tags = NULL;
+    struct numbers n = {0};
+    size_t count = 0;
+    int64_t now_at = 0;
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+
+    if (rc == 0)
+        rc = fleet_load(c->db, &fleet, err);
+    if (rc == 0)
+        rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags, &count,
+                            &now_at, err);
+    if (rc == 0)
+        rc = count_failed(c, v, limits, &n.failed, err);
+    if (rc == 0) {
+        for (size_t i = 0; i < count; i++) {
+            n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
+            n.pending += tags[i].count[TASK_PENDING];
+        }
+        check_fleet(f, &fleet);
+        check_late(f, limits, tags, count, now_at);
+        check_served(f, &fleet, tags, count);
+        check_numbers(f, limits, &n);
+        put_line(f, limits, &n, &fleet);
+    }
+    tag_store_free(tags, count);
+    fleet_done(&fleet);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct check_values *v = values;
+    struct finding f = {STATUS_OK, BUF_INIT};
+    struct limits limits;
+    int rc = read_limits(v, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    if (look(c, v, &limits, &f, err) < 0) {
+        struct buf line = BUF_INIT;
+
+        f.status = STATUS_UNKNOWN;
+        buf_str(&line, "UNKNOWN: ");
+        put_text(&line, err->text);
+        buf_chr(&line, '\n');
+        out_write(&line);
+        buf_done(&line);
+    }
+    c->exit_status = (int)f.status;
+    buf_done(&f.problems);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct check_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
+    {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
+    {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_check = {
+    .name = "check",
+    .group = "tags and statistics",
+    .summary = "one line and an exit status for monitoring",
+    .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--tag GLOB]",
+    .details =
+        "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if it cannot be known. Always critical: no dqd is "
+        "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started. Paused "
+        "tags are not late.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct check_values),
+    .level = CMD_NOTHING,
+    .reads_only = true,
+    .formats = OUT_BIT(OUT_TABLE),
+    .examples = "dq check --max-late 1m --max-failed 10/1h\n"
+                "dq check -t \"pay.*\" --max-pending 1000",
+    .run = run,
+};

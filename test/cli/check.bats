@@ -1,0 +1,103 @@
+# check: one line and an exit status for monitoring.
+
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    write_handlers <<<'handlers: {known: {run: "true"}, "mail.*": {run: "true"}}'
+}
+
+# task TAG SECONDS: due that long ago, added two hours ago.
+task()
+{
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         VALUES ('$1', '', UTC_TIMESTAMP(3) - INTERVAL $2 SECOND, UTC_TIMESTAMP(3) - INTERVAL 2 HOUR)"
+}
+
+# A dqd that serves the handlers file and finds nothing to do: every tag with tasks is paused.
+serve()
+{
+    own_ini 's/^\[dqd\]/&\nheartbeat = 100ms/'
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini" "$@"
+    wait_until known
+}
+known() { [ "$(sql 'SELECT COUNT(*) FROM dq_handler JOIN dq_poller USING (handlers)')" -gt 0 ]; }
+
+# expect STATUS PATTERN ARGUMENT...
+expect()
+{
+    run dq check "${@:3}"
+    echo "$status $output"
+    [ "$status" -eq "$1" ]
+    [ "${#lines[@]}" -eq 1 ]
+    # shellcheck disable=SC2053  # a pattern
+    [[ $output == $2 ]]
+}
+
+@test 'check is critical if no dqd is alive, and fine if one is and nothing is late' {
+    expect 2 'CRITICAL: no dqd is alive (last: none)* | late=0.000s;;;0 failed=0;;;0 pending=0;;;0 dqds=0;;;0'
+    serve
+    expect 0 'OK: * late at most, 0 pending, 1 dqd alive | late=0.000s;;60.000;0 failed=0;;10;0 pending=0;;5;0 dqds=1;;;0' \
+        --max-late 1m --max-failed 10/1h --max-pending 5
+    kill -9 "$DQD_PID"
+    dead() { ! dq check; }
+    wait_until dead
+    expect 2 'CRITICAL: no dqd is alive (last: *, *s ago)*'
+}
+
+@test 'check is critical if a tag with due tasks is served by none' {
+    serve
+    task nobody 30
+    expect 2 'CRITICAL: nobody has 1 due tasks, and no dqd serves it | *'
+    expect 0 'OK: *' --tag 'known'
+    dq -q pause nobody
+    expect 0 'OK: *' --max-late 10s
+}
+
+@test 'check compares lateness, failures and pending tasks with their limits' {
+    serve --tag none
+    sql "UPDATE dq_poller SET tags = NULL"
+    dqd_stop() { kill -9 "$DQD_PID"; DQD_PID=''; }
+    dqd_stop
+    sql 'UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3), stale_after = 600000'
+    task known 100
+    expect 0 'OK: 1m* late at most, 1 pending*' --max-late 10m --max-pending 1
+    expect 2 'CRITICAL: known is 1m* late, more than 1m | late=1*.*s;;60.000;0 *' --max-late 1m
+    task known 1
+    expect 2 'CRITICAL: 2 tasks are pending, more than 1 |*' --max-pending 1
+    sql "INSERT INTO dq_minute VALUES (DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL 10 MINUTE, '%Y-%m-%d %H:%i:00'), 'known',
+         REPEAT('a', 16), 9, 2, 7, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
+    expect 2 'CRITICAL: 7 tasks failed in 1h, more than 6 | * failed=7;;6;0 *' --max-failed 6
+    expect 0 'OK: *' --max-failed 6/5m
+    expect 0 'OK: *' --max-failed 7
+    # a task that was given a time in the past is not late yet
+    sql 'DELETE FROM dq_task'
+    dq -q add known --at 2020-01-01
+    expect 0 'OK: *' --max-late 1m
+}
+
+@test 'check warns if a tag rests because its handler cannot be started' {
+    write_handlers <<<'handlers: {known: {run: [/nonexistent/program]}}'
+    dq -q add known
+    serve
+    rests() { [ "$(sql 'SELECT COUNT(*) FROM dq_rest')" = 1 ]; }
+    wait_until rests
+    expect 1 'WARNING: known rests: *nonexistent* | *'
+}
+
+@test 'check says unknown if it cannot know, and its line is inert' {
+    own_ini 's/^database = .*/database = absent/; s/^user = .*/user = root/'
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini expect 3 'UNKNOWN: *'
+    own_ini 's|^socket = .*|socket = /nonexistent/socket|'
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini expect 3 'UNKNOWN: *'
+    DQ_CONFIG=/nonexistent/dq.ini expect 3 'UNKNOWN: *'
+    serve
+    task "$(printf 'a|b\033[31m\n')" 30
+    expect 2 'CRITICAL: a\\x7cb*has 1 due*|*'
+    [[ $output != *$'\033'* ]]
+    run dq check --max-failed many
+    [ "$status" -eq 64 ]
+    run dq check --max-failed 5/1s
+    [ "$status" -eq 64 ]
+}
