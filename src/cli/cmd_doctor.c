@@ -120,6 +120,7 @@ const struct cmd cmd_doctor = {
     .values_size = sizeof(struct doctor_values),
     .level = CMD_NOTHING,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .examples = "dq doctor\ndq doctor -o json",
     .run = run,

@@ -165,6 +165,7 @@ const struct cmd cmd_forecast = {
     .values_size = sizeof(struct forecast_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .examples = "dq forecast --for 1h\n"
                 "dq forecast -t \"mail.*\" -o json",
