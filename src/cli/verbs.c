@@ -22,6 +22,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_purge,
     &cmd_export,
     &cmd_import,
+    &cmd_top,
     &cmd_tags,
     &cmd_pause,
     &cmd_resume,

@@ -32,7 +32,7 @@ extern const struct cmd
     cmd_run_now,
     cmd_show,
     cmd_stats,
-    cmd_tags,
+    cmd_tags, cmd_top,
     cmd_version,
     cmd_wait;
 /* clang-format on */

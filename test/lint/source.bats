@@ -95,10 +95,11 @@ END
 }
 
 @test 'each third-party header is included in one place only' {
-    grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson)(\.h|/)' $(c_files) |
+    grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson|ncurses|curses)(\.h|/)' $(c_files) |
         grep -vE -e '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
             -e '^src/conf/conf\.c:[0-9]+:#include <ini\.h>' \
             -e '^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>' \
+            -e '^src/cli/top_screen\.c:[0-9]+:#include <ncurses\.h>' \
             -e '^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
         none
 }
