@@ -1,8 +1,9 @@
 /*
- * lines.c - any bytes as the lines of dq add --from (NDJSON, TSV, CSV) give checked tasks or error
- * messages.
+ * lines.c - any bytes as the lines of dq add --from (NDJSON, TSV, CSV) and of dq import give
+ * checked tasks or error messages.
  */
 #include "cli/bulk_line.h"
+#include "cli/transfer.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -39,6 +40,30 @@ static void check(const struct bulk_line *item, const struct buf *arena)
         abort();
 }
 
+/* The same line for dq import: what is read is written so that it is read the same. */
+static void try_transfer(struct json_reader *r, const char *line, size_t len)
+{
+    struct task t, again;
+    struct task_attempt a;
+    struct err err = {0};
+
+    if (transfer_read_task(r, line, len, &t, &err) == 0) {
+        struct buf b = BUF_INIT;
+        transfer_put_task(&b, &t);
+        buf_chr(&b, '}');
+        if (transfer_read_task(r, b.data, b.len, &again, &err) < 0 || again.id != t.id ||
+            again.expected_at != t.expected_at || again.body_size != t.body_size)
+            abort();
+        task_done(&again);
+        buf_done(&b);
+    }
+    task_done(&t);
+    (void)!transfer_read_attempt(r, line, len, &a, &err);
+    free(a.host);
+    free(a.error);
+    free(a.output);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct bulk_line_parser parser;
@@ -61,6 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         struct err err = {0};
         int rc = first ? bulk_line_heading(&parser, p, size, &err) : 0;
 
+        if (parser.json)
+            try_transfer(parser.json, p, size);
         if (rc == 0 && size > 0)
             rc = bulk_line_parse(&parser, p, size, &arena, &item, &err);
         else if (rc == 0)
