@@ -16,6 +16,7 @@
 #include "cli/infile.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "store/routines.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -144,6 +145,16 @@ static int finish_chunk(struct bulk *b, struct err *err)
     return 0;
 }
 
+static void print_chunk(const struct bulk *b, const struct chunk *k)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = 0; i < k->count; i++)
+        routines_put_call(&sql, &k->tasks[i], b->options->on_conflict);
+    out_write(&sql);
+    buf_done(&sql);
+}
+
 /* Sends what has been collected, after the chunk before it, and turns to the other one. */
 static int flush_chunk(struct bulk *b, struct err *err)
 {
@@ -163,7 +174,9 @@ static int flush_chunk(struct bulk *b, struct err *err)
     k->bytes = b->lines.bytes;
     k->bad = SIZE_MAX;
     k->kept = 0;
-    if (k->count == 0 || b->options->dry_run) {
+    if (b->options->sql)
+        print_chunk(b, k);
+    if (k->count == 0 || b->options->dry_run || b->options->sql) {
         b->added += k->count;
         b->done_line = k->last_line;
     } else {
@@ -297,6 +310,9 @@ static int explain_fault(const struct bulk *b, struct err *err)
     memcpy(text, err->text, sizeof text);
     if (b->options->dry_run)
         return err->code;
+    if (b->options->sql)
+        return err_set(err, err->code, "%s; the statements of lines up to %" PRIu64 " are printed",
+                       text, b->done_line);
     if (b->unknown_line)
         return err_set(err, err->code,
                        "%s; they are in if line %" PRIu64
@@ -356,7 +372,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     progress_clear(&b.progress);
     if (rc < 0)
         explain_fault(&b, err);
-    else
+    else if (!o->sql)
         report(&b);
     bulk_line_done(&b.parser);
     infile_done(&b.lines);

@@ -13,9 +13,10 @@ struct bulk_options {
     enum key_conflict on_conflict;
     uint64_t skip; /* lines not to be added */
     bool dry_run;
+    bool sql; /* print the statements instead */
 };
-/* Adds them all, chunk by chunk, and prints how many. The error for a bad line says what was added
- * before it and how to continue. */
+/* Adds them all, chunk by chunk, and prints how many, or prints the statements that would. The
+ * error for a bad line says what was added before it and how to continue. */
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
     __attribute__((warn_unused_result));
 

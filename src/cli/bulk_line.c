@@ -98,6 +98,10 @@ static int set_times(struct bulk_line_parser *p, const struct json_value *v, str
         return 0;
     int64_t now_at = 0;
     if (cmd_time_is_relative(at->text)) {
+        if (!p->c->db && p->c->now_at == TASK_TIME_NONE)
+            return err_set(
+                err, ERR_DATA,
+                "--sql asks no database what time it is: use \"in\", or \"at\" with a date");
         int rc = cmd_now(p->c, &now_at, err);
         if (rc < 0)
             return rc;

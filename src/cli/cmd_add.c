@@ -197,6 +197,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct add_values *v = values;
     bool one_only =
         v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
+    if (v->sql && c->output >= 0)
+        return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
+                       out_format_names[c->output]);
     bool many_only = v->skip >= 0 || v->format >= 0 || v->dry_run;
     if (!v->from) {
         if (c->operand_count == 0)
@@ -215,8 +218,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(
             err, ERR_USAGE,
             "--from cannot be combined with a tag, body, time or key: the file has them");
-    if (v->sql)
-        return err_set(err, ERR_USAGE, "--sql cannot be combined with --from");
+    if (v->sql && v->dry_run)
+        return err_set(err, ERR_USAGE, "--sql and --dry-run cannot be combined");
     if (c->output == OUT_ID)
         return err_set(err, ERR_USAGE, "-o id is not available with --from");
     struct bulk_options o = {
@@ -225,8 +228,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         .on_conflict = v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
         .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
         .dry_run = v->dry_run,
+        .sql = v->sql,
     };
-    int rc = v->dry_run ? cmd_open(c, CMD_NOTHING, err) : cmd_open(c, CMD_SCHEMA, err);
+    int rc = v->dry_run || v->sql ? cmd_open(c, CMD_NOTHING, err) : cmd_open(c, CMD_SCHEMA, err);
     return rc < 0 ? rc : bulk_run(c, &o, err);
 }
 
@@ -247,7 +251,7 @@ static const struct cmd_option options[] = {
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
-    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statement with which a program adds this task, and add nothing", NULL, 0},
+    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
 };
 /* clang-format on */
 

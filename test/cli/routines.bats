@@ -392,8 +392,8 @@ as()
     run dq --config /nonexistent add t x --sql --at 2031-01-02T03:04:05Z --max-attempts 3 --key-conflict error
     [ "$output" = "CALL dq_add_options('t', NULL, 'x', '{\"utc\": \"2031-01-02 03:04:05.000\", \"max_attempts\": 3,\
  \"key_conflict\": \"error\"}', @id);" ]
-    for bad in '--at 09:00' '--from -'; do
-        run dq add --sql $bad t
+    for bad in 't --at 09:00' 't -o json' '--from - --dry-run' 't --dry-run'; do
+        run dq add --sql $bad
         [ "$status" -eq 64 ]
     done
     run dq add --sql 'a b'
@@ -408,4 +408,59 @@ as()
         [ "$(sql 'SELECT HEX(tag), task_key, SHA2(message_body, 256), body_size FROM dq_task')" = \
             "74C3A667"$'\t'"k'\\\\\""$'\t'"$(sha256sum <"$BATS_TEST_TMPDIR/all" | cut -d' ' -f1)"$'\t'256 ]
     done
+}
+
+@test 'what dq add --sql prints stores what dq add stores, with every option' {
+    stored() { sql "SELECT tag, task_key, live, HEX(message_body), body_size, max_attempts, delay_time, $1 FROM dq_task"; }
+    same() # same COLUMN ARG...
+    {
+        sandbox_clear
+        dq -q add "${@:2}" </dev/null >/dev/null
+        wanted=$(stored "$1")
+        sandbox_clear
+        sql "$(dq --config /nonexistent add --sql "${@:2}" </dev/null)"
+        printf '%s\n' "$wanted" "$(stored "$1")"
+        [ "$(stored "$1")" = "$wanted" ]
+    }
+    due='TIMESTAMPDIFF(SECOND, create_time, expected_time)'
+    at='expected_time'
+    same "$due" t
+    same "$due" t body --in 1h30m
+    same "$due" t - --in 3660d --key k
+    same "$due" t '' --max-attempts 4294967295
+    same "$due" t body --key k --key-conflict keep
+    same "$due" t body --key k --key-conflict replace --in 5s --max-attempts 1
+    same "$due" t body --key k --key-conflict error
+    same "$at" t body --at @1790000000
+    same "$at" t body --at '2031-07-02 03:04:05'
+    same "$at" t body --at 2031-07-02T03:04:05.678+01:00 --max-attempts 2 --key k
+    same "$at" t body --at 1000-01-02T00:00:00Z
+    same "$at" t body --at 9999-12-30T23:59:59.999Z --key-conflict replace
+}
+
+@test 'dq add --sql --from prints a statement for each line of a file' {
+    cat >"$BATS_TEST_TMPDIR/tasks.ndjson" <<'END'
+{"tag": "a", "body": "it's", "key": "k", "in": "10m"}
+{"tag": "b", "body_base64": "AP8=", "at": "2031-01-02T03:04:05Z", "max_attempts": 3}
+
+{"tag": "c"}
+END
+    run dq --config /nonexistent add --sql --from "$BATS_TEST_TMPDIR/tasks.ndjson" --skip 1 --key-conflict error
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$output" = "CALL dq_add_options('b', NULL, X'00ff', '{\"utc\": \"2031-01-02 03:04:05.000\", \"max_attempts\": 3,\
+ \"key_conflict\": \"error\"}', @id);
+CALL dq_add_options('c', NULL, '', '{\"key_conflict\": \"error\"}', @id);" ]
+    dq --config /nonexistent add --sql --from "$BATS_TEST_TMPDIR/tasks.ndjson" >"$BATS_TEST_TMPDIR/calls"
+    dq -q add --from "$BATS_TEST_TMPDIR/tasks.ndjson" >/dev/null
+    stored() { sql 'SELECT tag, task_key, HEX(message_body), max_attempts, delay_time FROM dq_task ORDER BY tag'; }
+    wanted=$(stored)
+    sandbox_clear
+    sql "$(cat "$BATS_TEST_TMPDIR/calls")"
+    [ "$(stored)" = "$wanted" ]
+    printf 't\t5s\t\tbody\nt\ttomorrow 09:00\t\tbody\n' >"$BATS_TEST_TMPDIR/tasks.tsv"
+    run dq --config /nonexistent add --sql --from "$BATS_TEST_TMPDIR/tasks.tsv"
+    echo "$output"
+    [ "$status" -eq 65 ]
+    [[ $output == *'tasks.tsv:2: --sql asks no database what time it is: use "in", or "at" with a date'* ]]
 }
