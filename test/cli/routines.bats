@@ -427,6 +427,7 @@ as()
     same "$due" t
     same "$due" t body --in 1h30m
     same "$due" t - --in 3660d --key k
+    for body in "it's" 'a\b' '"' 'ü' $'a\tb' ' '; do same "$due" t "$body"; done
     same "$due" t '' --max-attempts 4294967295
     same "$due" t body --key k --key-conflict keep
     same "$due" t body --key k --key-conflict replace --in 5s --max-attempts 1
