@@ -34,7 +34,7 @@ public class Java {
 
     static Connection connect() throws SQLException {
         String url = "jdbc:mariadb://" + System.getenv("DB_HOST") + "/" + System.getenv("DB_NAME");
-        Connection db = DriverManager.getConnection(url, System.getenv("DB_USER"), "");
+        Connection db = DriverManager.getConnection(url, System.getenv("DB_USER"), System.getenv("DB_PASSWORD"));
         db.setAutoCommit(false);
         return db;
     }

@@ -29,7 +29,8 @@ func dqCancelKey(tx *sql.Tx, tag, key string) (n int, err error) {
 }
 
 func connect() (*sql.DB, error) {
-	return sql.Open("mysql", fmt.Sprintf("%s@unix(%s)/%s", os.Getenv("DB_USER"), os.Getenv("DB_SOCKET"), os.Getenv("DB_NAME")))
+	return sql.Open("mysql", fmt.Sprintf("%s:%s@unix(%s)/%s",
+		os.Getenv("DB_USER"), os.Getenv("DB_PASSWORD"), os.Getenv("DB_SOCKET"), os.Getenv("DB_NAME")))
 }
 
 func placeOrder(tx *sql.Tx, order int64) error {

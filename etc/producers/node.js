@@ -19,7 +19,8 @@ async function dqCancelKey(db, tag, key) {
 // All statements of a transaction need the same connection: from a pool, take one with getConnection().
 function connect() {
   return mysql.createConnection({
-    socketPath: process.env.DB_SOCKET, user: process.env.DB_USER, database: process.env.DB_NAME, charset: 'utf8mb4',
+    socketPath: process.env.DB_SOCKET, user: process.env.DB_USER, password: process.env.DB_PASSWORD,
+    database: process.env.DB_NAME, charset: 'utf8mb4',
   });
 }
 

@@ -19,7 +19,7 @@ sub dq_cancel_key {
 }
 
 sub connect_db {
-    return DBI->connect("dbi:MariaDB:database=$ENV{DB_NAME};mariadb_socket=$ENV{DB_SOCKET}", $ENV{DB_USER}, '',
+    return DBI->connect("dbi:MariaDB:database=$ENV{DB_NAME};mariadb_socket=$ENV{DB_SOCKET}", $ENV{DB_USER}, $ENV{DB_PASSWORD},
         {RaiseError => 1, PrintError => 0, AutoCommit => 0});
 }
 

@@ -19,7 +19,7 @@ function dq_cancel_key(PDO $db, string $tag, string $key): int
 function connect_db(): PDO
 {
     return new PDO('mysql:unix_socket=' . getenv('DB_SOCKET') . ';dbname=' . getenv('DB_NAME') . ';charset=utf8mb4',
-        getenv('DB_USER'), '', [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+        getenv('DB_USER'), getenv('DB_PASSWORD') ?: '', [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 }
 
 function place_order(PDO $db, int $order): void

@@ -22,7 +22,8 @@ def dq_cancel_key(cursor, tag, key):
 
 def connect():
     return pymysql.connect(
-        unix_socket=os.environ["DB_SOCKET"], user=os.environ["DB_USER"], database=os.environ["DB_NAME"], charset="utf8mb4"
+        unix_socket=os.environ["DB_SOCKET"], user=os.environ["DB_USER"], password=os.environ.get("DB_PASSWORD", ""),
+        database=os.environ["DB_NAME"], charset="utf8mb4"
     )  # autocommit is off
 
 

@@ -15,7 +15,8 @@ def dq_cancel_key(db, tag, key)
 end
 
 def connect_db
-  Mysql2::Client.new(socket: ENV['DB_SOCKET'], username: ENV['DB_USER'], database: ENV['DB_NAME'], encoding: 'utf8mb4')
+  Mysql2::Client.new(socket: ENV['DB_SOCKET'], username: ENV['DB_USER'], password: ENV['DB_PASSWORD'],
+                     database: ENV['DB_NAME'], encoding: 'utf8mb4')
 end
 
 def transaction(db)
