@@ -73,7 +73,7 @@ static const struct out_column columns[] = {
 
 static const char *version_of(const struct poller_info *p)
 {
-    return p->version ? p->version : "unknown";
+    return p->version ? p->version : "an unknown version";
 }
 
 /* "2 of 0.2.0, 1 of 0.1.0", in the order in which they come. */

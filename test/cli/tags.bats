@@ -247,5 +247,5 @@ task()
     [[ $output =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
     [[ $output =~ schema_version\ +[0-9]+ ]]
     [[ $output =~ schema_compat\ +1 ]]
-    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of unknown' ]]
+    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of an unknown version' ]]
 }
