@@ -411,7 +411,10 @@ as()
 }
 
 @test 'what dq add --sql prints stores what dq add stores, with every option' {
-    stored() { sql "SELECT tag, task_key, live, HEX(message_body), body_size, max_attempts, delay_time, $1 FROM dq_task"; }
+    stored()
+    {
+        sql "SELECT tag, task_key, live, HEX(message_body), body_size, max_attempts, delay_time, $1 FROM dq_task"
+    }
     same() # same COLUMN ARG...
     {
         sandbox_clear
