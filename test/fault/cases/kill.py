@@ -38,8 +38,10 @@ class Producer(threading.Thread):
         except Exception as e:  # pylint: disable=broad-except
             self.failure = e
 
-    def wait(self):
+    def wait(self, timeout=300):
+        until = time.monotonic() + timeout
         while self.is_alive():
+            self.t.expect(time.monotonic() < until, f"still not after {timeout} s: all adds are acknowledged")
             self.t.sleep(0.05)
         if self.failure:
             raise self.failure
@@ -168,7 +170,7 @@ def kill_everything(t):
         t.dqd(keep=True)
     chaos = Chaos(t, (0.2, 0.6), kill=kills, **{"kill-database": databases})
     chaos.run(timeout=3600 if t.full else 90)
-    producer.wait()
+    producer.wait(3600 if t.full else 300)
     t.wait_finished(600 if t.full else 60)
     oracle = _judge_kills(t, chaos)
     waits = oracle.rerun_ms()
