@@ -16,7 +16,7 @@
 
 #define TERMINAL_LIMIT 50
 #define FAILED_MOST 10000 /* more are not counted */
-#define SEARCH_MOST 20000 /* tasks that a list with a limit looks at in vain */
+#define SEARCH_MOST 10000 /* tasks that a list with a limit looks at in vain */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
 struct list_values {

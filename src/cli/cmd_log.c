@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define DEFAULT_WINDOW_HOURS 24
-#define MOST 10000       /* events, and failed attempts, of one look */
+#define MOST 5000        /* events, and failed attempts, of one look */
 #define STEPS_MOST 24    /* lines that count done tasks, for a tag */
 #define FOLLOW_EVERY_S 1 /* a look */
 #define FOLLOW_MOST 2000

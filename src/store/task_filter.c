@@ -60,6 +60,21 @@ static void put_glob(struct buf *sql, const char *column, const char *glob)
     buf_done(&pattern);
 }
 
+void task_filter_put_row(struct buf *sql, const struct task_filter *f)
+{
+    for (enum task_filter_time t = TASK_FILTER_DUE + 1; t < TASK_FILTER_TIMES; t++)
+        task_filter_put_time(sql, f, t);
+    if (f->host_glob)
+        put_glob(sql, "host", f->host_glob);
+    if (f->error_glob)
+        put_glob(sql, "error_stack", f->error_glob);
+    if (f->body) {
+        buf_str(sql, " AND LOCATE(");
+        db_put_bytes(sql, f->body, strlen(f->body));
+        buf_str(sql, ", message_body) > 0");
+    }
+}
+
 void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned statuses)
 {
     if (statuses != TASK_ANY) {
@@ -74,15 +89,6 @@ void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned stat
         buf_str(sql, " AND task_key = ");
         db_put_text(sql, f->key);
     }
-    for (enum task_filter_time t = 0; t < TASK_FILTER_TIMES; t++)
-        task_filter_put_time(sql, f, t);
-    if (f->host_glob)
-        put_glob(sql, "host", f->host_glob);
-    if (f->error_glob)
-        put_glob(sql, "error_stack", f->error_glob);
-    if (f->body) {
-        buf_str(sql, " AND LOCATE(");
-        db_put_bytes(sql, f->body, strlen(f->body));
-        buf_str(sql, ", message_body) > 0");
-    }
+    task_filter_put_time(sql, f, TASK_FILTER_DUE);
+    task_filter_put_row(sql, f);
 }

@@ -52,9 +52,11 @@ struct task_filter {     /* all zero: every task, by expected time */
 bool task_filter_has_wildcard(const char *glob);
 /* Whether tasks within the ranges of the index `due` have to be read to know if they match. */
 bool task_filter_needs_row(const struct task_filter *f);
-/* Append ` AND ...`: the bounds of one time; all conditions but those of ids and of a tag with
- * wildcards. statuses: of f, or those of them that are allowed. */
+/* Append ` AND ...`: the bounds of one time; the conditions for which the row has to be read; all
+ * conditions but those of ids and of a tag with wildcards. statuses: of f, or those of them that
+ * are allowed. */
 void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum task_filter_time t);
+void task_filter_put_row(struct buf *sql, const struct task_filter *f);
 void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned statuses);
 
 #endif

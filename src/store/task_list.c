@@ -146,6 +146,8 @@ static void put_page(struct buf *sql, const struct list *l, size_t number, const
         buf_str(sql, "1");
     }
     task_filter_put_time(sql, l->f, TASK_FILTER_DUE);
+    if (!l->f->search) /* else what does not match has to be counted */
+        task_filter_put_row(sql, l->f);
     if (c->begun && !id_order) {
         buf_str(sql, desc ? " AND expected_time <= " : " AND expected_time >= ");
         db_put_stamp(sql, c->last.expected);
