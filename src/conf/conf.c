@@ -75,6 +75,7 @@ const struct conf_key conf_keys[] = {
     TEXT(dqd, user, "", 0, "when started as root: account of dqd, and of handlers without user; empty: root"),
     PATH(dqd, lock_file, "", 0, "keeps runs by cron from overlapping; empty: a file chosen by user and database"),
     PATH(dqd, wake_dir, "/run/dq", 0, "directory through which dq wakes the dqd of this host; empty: no wake-ups"),
+    PATH(dqd, metrics_file, "", 0, "file of metrics for node_exporter, replaced with each heartbeat; empty: none"),
     ENUM(dqd, log_level, "info", level_names, true, "error, warn, notice, info or debug"),
     ENUM(dqd, history, "failed", history_names, true, "attempts to keep: failed or all"),
 

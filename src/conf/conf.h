@@ -57,6 +57,7 @@ struct conf_dqd {
     char *lock_file;
     /* directory of the files by which dq wakes the dqd of this host; empty: none */
     char *wake_dir;
+    char *metrics_file; /* for node_exporter's textfile collector; empty: none */
     int log_level; /* enum log_level */
     enum conf_history history;
 };

@@ -33,6 +33,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     look_init(&d->look, look, &ctx->clock);
     tags_init(&d->tags, &d->look, globs, handlers);
     minute_init(&d->minute, ctx);
+    metrics_init(&d->metrics, ctx, &d->minute);
     settle_init(&d->results, ctx, &d->minute);
     flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
@@ -90,8 +91,10 @@ static int beat(struct duties *d, struct err *err)
 {
     int rc = registry_beat(&d->registry, err);
 
-    if (rc == 0)
+    if (rc == 0) {
         wakeup_listen(&d->wakeup, d->ctx.conf); /* the directory may have been removed */
+        metrics_write(&d->metrics, look_running(&d->look));
+    }
     return rc;
 }
 

@@ -17,6 +17,7 @@
 #include "poller/handover.h"
 #include "poller/lease.h"
 #include "poller/look.h"
+#include "poller/metrics.h"
 #include "poller/minute.h"
 #include "poller/registry.h"
 #include "poller/served.h"
@@ -52,6 +53,7 @@ struct duties {
     struct look look; /* what to ask about waiting tasks next, and when */
     struct tag_set tags;
     struct minute minute;
+    struct metrics metrics;
     struct settle_results results;
     struct flight flight;
     struct handover handover;

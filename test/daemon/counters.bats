@@ -72,6 +72,37 @@ END
     counted t '0 0 1 0'
 }
 
+@test "metrics_file has what dqd has done since its start, as promtool accepts it" {
+    write_handlers <<<'handlers: {good: {run: "true"}, bad: {run: "exit 65"}}'
+    own_ini "s|^\[dqd\]|&\nheartbeat = 100ms\nmetrics_file = $BATS_TEST_TMPDIR/dq.prom|"
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    for tag in good good bad; do dq -q add "$tag"; done
+    written() { grep -qxF "$1" "$BATS_TEST_TMPDIR/dq.prom"; }
+    wait_until written 'dq_dqd_done_total{tag="good"} 2'
+    wait_until written 'dq_dqd_failed_total{tag="bad"} 1'
+    written 'dq_dqd_starts_total{tag="good"} 2'
+    written 'dq_dqd_late_seconds_bucket{le="+Inf"} 3'
+    written 'dq_dqd_slots 32'
+    promtool check metrics <"$BATS_TEST_TMPDIR/dq.prom"
+    for name in $(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' "$BATS_TEST_TMPDIR/dq.prom"); do
+        grep -qF "$name" "$DQ_TOP/doc/dqd.8"
+    done
+    rm "$BATS_TEST_TMPDIR/dq.prom"
+    mkdir "$BATS_TEST_TMPDIR/dq.prom"
+    wait_until grep -q 'metrics_file cannot be written; dqd goes on without' "$DQD_LOG"
+    rmdir "$BATS_TEST_TMPDIR/dq.prom"
+    wait_until grep -q 'metrics_file can be written again' "$DQD_LOG"
+    dqd_stop
+    [ "$(find "$BATS_TEST_TMPDIR" -name 'dq.prom.*')" = '' ]
+}
+
+@test "the sample of alert rules is what promtool accepts, and names metrics that exist" {
+    promtool check rules "$DQ_TOP/etc/prometheus/dq.rules.yml"
+    for name in $(grep -o 'dq_[a-z_]*' "$DQ_TOP/etc/prometheus/dq.rules.yml" | sed 's/_bucket$//' | sort -u); do
+        grep -qF "$name" "$DQ_TOP/doc/dq.1" "$DQ_TOP/doc/dqd.8"
+    done
+}
+
 @test "counts are deleted after the time in [retention] counters" {
     write_handlers <<<'handlers: {}'
     own_ini 's/^\[dqd\]/[retention]\ncounters = 1h\n&/'
