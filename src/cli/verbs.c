@@ -12,6 +12,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_add,
     &cmd_list,
     &cmd_show,
+    &cmd_why,
     &cmd_logs, &cmd_rehearse,
     &cmd_wait,
     &cmd_cancel,

@@ -34,7 +34,7 @@ extern const struct cmd
     cmd_stats,
     cmd_tags, cmd_top,
     cmd_version,
-    cmd_wait;
+    cmd_wait, cmd_why;
 /* clang-format on */
 
 extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */

@@ -1,0 +1,326 @@
+/*
+ * cmd_why.c - dq why: why a task does not run, what is not the reason, and what helps.
+ *
+ * It gathers a few facts by small looks; why.c decides.
+ */
+#include "cli/fleet.h"
+#include "cli/verbs.h"
+#include "cli/why.h"
+#include "store/task_get.h"
+#include "store/why_store.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+/* A row is looked at for a lock only if its task is later than this for no other reason: by then a
+ * claim has had its chance, and the look does not get in its way. */
+#define LATE_MS (2 * WHEN_SECOND)
+
+struct why_values {
+    const char *tag;
+};
+
+struct looked {
+    struct task task;
+    struct fleet fleet;
+    struct why_tag tag;
+    struct why_dqd *dqds;
+    struct buf last;
+    char *nearest;
+};
+
+/* ---- facts ---- */
+
+static bool is_owner(const unsigned char *token, const struct poller_info *p)
+{
+    return memcmp(token, p->token, sizeof p->token) == 0;
+}
+
+static struct why_dqd see_dqd(const struct looked *l, const struct poller_info *p)
+{
+    static const int serves[] = {[FLEET_SERVES_NOT] = WHY_SERVES_NOT,
+                                 [FLEET_SERVES] = WHY_SERVES,
+                                 [FLEET_SERVES_UNKNOWN] = WHY_SERVES_UNKNOWN};
+    const struct handler_row *h;
+    enum fleet_serves s = fleet_dqd_serves(&l->fleet, p, l->task.tag, &h);
+    const struct handler_rest *rest = fleet_rest(&l->fleet, p, l->task.tag);
+    struct why_dqd d = {.host = p->host,
+                        .pid = p->pid,
+                        .silent_ms = p->silent_ms,
+                        .slots = p->slots,
+                        .running = p->running,
+                        .file = p->handlers_file};
+    d.serves = serves[s];
+    if (h) {
+        d.line = h->line;
+        d.batch = h->batch;
+        d.max_running = h->max_running;
+        d.global_max_running = h->global_max_running;
+    }
+    if (rest) {
+        d.rest_error = rest->error ? rest->error : "";
+        d.rest_ms = p->next_pass_at == TASK_TIME_NONE ? rest->for_ms : 0;
+    }
+    for (size_t i = 0; i < l->tag.owner_count; i++)
+        if (is_owner(l->tag.owners[i].token, p))
+            d.tasks += l->tag.owners[i].tasks;
+    return d;
+}
+
+static int64_t left_ms(int64_t until_at, int64_t now_at)
+{
+    return until_at == TASK_TIME_NONE ? 0
+           : until_at == INT64_MAX    ? INT64_MAX
+                                      : MAX(until_at - now_at, 0);
+}
+
+static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
+{
+    const struct task *t = &l->task;
+    size_t count = 0;
+    *f = (struct why_facts){.id = t->id,
+                            .tag = t->tag,
+                            .status = t->status,
+                            .due_in_ms = t->expected_at - now_at,
+                            .attempt = t->attempt,
+                            .error = t->error,
+                            .host = t->host,
+                            .pid = t->pid,
+                            .lease_ms = left_ms(t->lease_until_at, now_at),
+                            .paused_ms = left_ms(l->tag.paused_until_at, now_at),
+                            .paused_by = l->tag.paused_by,
+                            .pause_reason = l->tag.pause_reason,
+                            .before = l->tag.before,
+                            .before_most = WHY_STORE_MOST,
+                            .mean_ms = l->tag.mean_ms};
+    l->dqds = mem_zero(l->fleet.count + 1, sizeof *l->dqds);
+    for (size_t i = 0; i < l->fleet.count; i++) {
+        const struct poller_info *p = &l->fleet.dqds[i];
+        if (!p->alive)
+            continue;
+        l->dqds[count++] = see_dqd(l, p);
+        f->owner_alive |= t->claimed && is_owner(t->claim_token, p);
+    }
+    f->dqds = l->dqds;
+    f->dqd_count = count;
+    for (size_t i = 0; i < l->tag.owner_count; i++)
+        f->tasks += l->tag.owners[i].tasks;
+    if (l->fleet.count) {
+        fleet_put_last(&l->last, &l->fleet);
+        f->last_dqd = l->last.data;
+    }
+    f->nearest = l->nearest = fleet_nearest(&l->fleet, t->tag);
+}
+
+/* Only if nothing else explains why it waits. */
+static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
+{
+    struct err err;
+    if (strcmp(w->causes.items[0].name, "none") != 0 || f->due_in_ms > -LATE_MS)
+        return;
+    f->locked = why_store_locked(c->db, f->id, &err) == 1;
+    if (!f->locked)
+        return;
+    why_done(w);
+    why_decide(f, w);
+}
+
+static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)
+{
+    int rc = task_get(c->db, id, &l->task, err);
+    if (rc == 0)
+        rc = fleet_load(c->db, &l->fleet, err);
+    if (rc == 0)
+        rc = why_store_read(c->db, &l->task, &l->tag, err);
+    return rc;
+}
+
+static void looked_done(struct looked *l)
+{
+    task_done(&l->task);
+    fleet_done(&l->fleet);
+    why_store_done(&l->tag);
+    buf_done(&l->last);
+    free(l->dqds);
+    free(l->nearest);
+}
+
+/* ---- printing ---- */
+
+static void put_escaped(struct buf *b, const char *text)
+{
+    text_escape(b, text, strlen(text), 0);
+}
+
+static void put_lines(struct buf *b, const char *title, const struct why_lines *lines)
+{
+    size_t width = 0;
+    if (lines->count)
+        buf_printf(b, "%s\n", title);
+    for (size_t i = 0; i < lines->count; i++)
+        width = MAX(width, text_width(lines->items[i].text, strlen(lines->items[i].text)));
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct why_line *l = &lines->items[i];
+        buf_str(b, "  ");
+        put_escaped(b, l->text);
+        if (l->detail) {
+            buf_printf(b, "%*s", (int)(width - text_width(l->text, strlen(l->text)) + 4), "");
+            put_escaped(b, l->detail);
+        }
+        buf_chr(b, '\n');
+    }
+}
+
+/* In one line, separated by commas. */
+static void put_list(struct buf *b, const char *title, const struct why_lines *lines)
+{
+    if (lines->count)
+        buf_printf(b, "%s\n  ", title);
+    for (size_t i = 0; i < lines->count; i++) {
+        buf_str(b, i ? ", " : "");
+        put_escaped(b, lines->items[i].text);
+    }
+    buf_str(b, lines->count ? "\n" : "");
+}
+
+static void put_table(struct buf *b, const struct why_facts *f, const struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    bool waits = f->status == TASK_PENDING;
+    buf_printf(b, "task %" PRIu64 ", ", f->id);
+    put_escaped(b, f->tag);
+    buf_printf(b, ", %s", task_status_name(f->status));
+    if (waits)
+        buf_printf(b, f->due_in_ms > 0 ? ", due in %s" : ", %s late",
+                   when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : -f->due_in_ms));
+    buf_chr(b, '\n');
+    put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
+    put_list(b, "not because", &w->not_because);
+    put_lines(b, "what helps", &w->remedies);
+}
+
+static void put_member(struct buf *b, const struct cell_style *style, const char *name,
+                       const char *text)
+{
+    struct cell cell = {.kind = CELL_NULL};
+    cell_set_text(&cell, text);
+    cell_put_json(b, style, name, &cell);
+}
+
+static void put_texts(struct buf *b, const struct cell_style *style, const char *name,
+                      const struct why_lines *lines)
+{
+    buf_printf(b, ",\"%s\":[", name);
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct why_line *l = &lines->items[i];
+        struct buf member = BUF_INIT;
+        buf_str(b, i ? "," : "");
+        if (l->name) {
+            buf_chr(b, '{');
+            put_member(b, style, "cause", l->name);
+            buf_chr(b, ',');
+            put_member(b, style, "text", l->text);
+            buf_chr(b, ',');
+            put_member(b, style, "detail", l->detail);
+            buf_chr(b, '}');
+        } else {
+            put_member(&member, style, "", l->text);
+            buf_str(b, member.data + strlen("\"\":"));
+        }
+        buf_done(&member);
+    }
+    buf_chr(b, ']');
+}
+
+static void put_json(struct buf *b, const struct cell_style *style, const struct why_facts *f,
+                     const struct why *w)
+{
+    buf_printf(b, "{\"id\":%" PRIu64 ",", f->id);
+    put_member(b, style, "tag", f->tag);
+    buf_chr(b, ',');
+    put_member(b, style, "status", task_status_name(f->status));
+    put_texts(b, style, "causes", &w->causes);
+    put_texts(b, style, "not_because", &w->not_because);
+    put_texts(b, style, "remedies", &w->remedies);
+    buf_str(b, "}\n");
+}
+
+/* ---- the verb ---- */
+
+static int explain(struct cmd_context *c, uint64_t id, struct err *err)
+{
+    struct looked l = {.last = BUF_INIT};
+    struct buf b = BUF_INIT;
+    struct why_facts f;
+    struct why w;
+    task_init(&l.task);
+    int rc = look(c, id, &l, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0) {
+        see_facts(&l, c->style.cell.now_at, &f);
+        why_decide(&f, &w);
+        see_lock(c, &f, &w);
+        if (c->style.format == OUT_TABLE)
+            put_table(&b, &f, &w);
+        else
+            put_json(&b, &c->style.cell, &f, &w);
+        out_write(&b);
+        why_done(&w);
+    }
+    buf_done(&b);
+    looked_done(&l);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct why_values *v = values;
+    uint64_t *ids = NULL, id = 0;
+    size_t count = 0;
+    if (!v->tag == !c->operand_count)
+        return err_set(err, ERR_USAGE, "give the id of a task, or --tag with a tag");
+    if (v->tag) {
+        int rc = why_store_first(c->db, v->tag, &id, err);
+        if (rc == 0) {
+            fleet_note_tag(c, v->tag);
+            return err_set(err, ERR_NOT_FOUND, "no task of tag \"%s\" is pending", v->tag);
+        }
+        return rc < 0 ? rc : explain(c, id, err);
+    }
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0)
+        rc = explain(c, ids[0], err);
+    free(ids);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_TEXT, offsetof(struct why_values, tag), "TAG",
+     "explain the pending task of TAG that is due first", NULL, 0},
+};
+
+const struct cmd cmd_why = {
+    .name = "why",
+    .group = "tasks",
+    .summary = "explain why a task does not run, and what helps",
+    .usage = "ID\n--tag TAG",
+    .details =
+        "Prints every cause that holds, what is not a cause, and what helps, according to the "
+        "live dqds on all hosts.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct why_values),
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
+    .examples = "dq why 124700\n"
+                "dq why -t slow.export -o json",
+    .run = run,
+};

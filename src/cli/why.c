@@ -1,0 +1,366 @@
+/*
+ * why.c - see why.h. Invariant: a cause is named only if it alone would keep every dqd that serves
+ * the tag from starting the task, or if all of them have such a cause each.
+ */
+#include "cli/why.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+enum {
+    CAUSE_DONE,
+    CAUSE_FAILED,
+    CAUSE_CANCELLED,
+    CAUSE_RUNS,
+    CAUSE_LEASE,
+    CAUSE_NOT_DUE,
+    CAUSE_RETRY,
+    CAUSE_PAUSED,
+    CAUSE_NO_DQD,
+    CAUSE_UNSERVED,
+    CAUSE_RESTS,
+    CAUSE_MAX_RUNNING,
+    CAUSE_SLOTS,
+    CAUSE_GLOBAL,
+    CAUSE_BEHIND,
+    CAUSE_LOCKED,
+    CAUSE_NONE,
+    CAUSE_COUNT
+};
+
+const char *const why_names[] = {
+    [CAUSE_DONE] = "done",           [CAUSE_FAILED] = "failed",
+    [CAUSE_CANCELLED] = "cancelled", [CAUSE_RUNS] = "runs",
+    [CAUSE_LEASE] = "lease",         [CAUSE_NOT_DUE] = "not_due",
+    [CAUSE_RETRY] = "retry",         [CAUSE_PAUSED] = "paused",
+    [CAUSE_NO_DQD] = "no_dqd",       [CAUSE_UNSERVED] = "unserved",
+    [CAUSE_RESTS] = "rests",         [CAUSE_MAX_RUNNING] = "max_running",
+    [CAUSE_SLOTS] = "slots",         [CAUSE_GLOBAL] = "global_max_running",
+    [CAUSE_BEHIND] = "behind",       [CAUSE_LOCKED] = "locked",
+    [CAUSE_NONE] = "none",           [CAUSE_COUNT] = NULL,
+};
+
+static struct why_line *add(struct why_lines *l, const char *name, char *text)
+{
+    l->items = mem_resize(l->items, l->count + 1, sizeof *l->items);
+    l->items[l->count] = (struct why_line){.name = name, .text = text};
+    return &l->items[l->count++];
+}
+
+static struct why_line *cause(struct why *w, int which, char *text)
+{
+    return add(&w->causes, why_names[which], text);
+}
+
+static void help(struct why *w, char *text)
+{
+    add(&w->remedies, NULL, text);
+}
+
+static void not_because(struct why *w, char *text)
+{
+    add(&w->not_because, NULL, text);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- tasks that do not wait ---- */
+
+static void finished(const struct why_facts *f, struct why *w)
+{
+    static const int causes[TASK_STATUS_COUNT] = {
+        [TASK_DONE] = CAUSE_DONE, [TASK_FAILED] = CAUSE_FAILED, [TASK_CANCELLED] = CAUSE_CANCELLED};
+    struct why_line *l =
+        cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)));
+    if (f->error)
+        l->detail = mem_strdup(f->error);
+    help(w, mem_printf("dq retry %" PRIu64, f->id));
+}
+
+static void running(const struct why_facts *f, struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    struct why_line *l;
+    if (f->owner_alive) {
+        cause(w, CAUSE_RUNS,
+              mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
+                         f->pid, f->attempt));
+        help(w, mem_printf("dq logs -f %" PRIu64 ";  dq cancel %" PRIu64, f->id, f->id));
+        return;
+    }
+    l = cause(w, CAUSE_LEASE,
+              mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid));
+    l->detail = f->lease_ms > 0 ? mem_printf("its lease ends in %s, then another dqd takes it",
+                                             when_format_rough(text, f->lease_ms))
+                                : mem_strdup("its lease has ended: the next live dqd takes it");
+    if (f->dqd_count == 0)
+        help(w, mem_strdup("systemctl start dqd"));
+}
+
+/* ---- time and pause ---- */
+
+static void time_and_pause(const struct why_facts *f, struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    if (f->due_in_ms > 0 && f->attempt && f->error) {
+        cause(w, CAUSE_RETRY,
+              mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)))
+            ->detail = mem_printf("attempt %" PRIu32 ": %s", f->attempt, f->error);
+    } else if (f->due_in_ms > 0) {
+        cause(w, CAUSE_NOT_DUE,
+              mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)));
+    }
+    if (f->due_in_ms > 0)
+        help(w, mem_printf("dq run-now %" PRIu64, f->id));
+    if (!f->paused_ms) {
+        not_because(w, mem_strdup("the tag is not paused"));
+        return;
+    }
+    cause(w, CAUSE_PAUSED,
+          f->paused_ms == INT64_MAX
+              ? mem_strdup("the tag is paused until it is resumed")
+              : mem_printf("the tag is paused for %s", when_format_rough(text, f->paused_ms)))
+        ->detail = mem_printf("by %s%s%s", f->paused_by ? f->paused_by : "?",
+                              f->pause_reason ? ": " : "", f->pause_reason ? f->pause_reason : "");
+    struct buf word = BUF_INIT;
+    text_shell_word(&word, f->tag);
+    help(w, mem_printf("dq resume %s", word.data));
+    buf_done(&word);
+}
+
+/* ---- the dqds ---- */
+
+static size_t count_serves(const struct why_facts *f, int serves)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        n += (int)f->dqds[i].serves == serves;
+    return n;
+}
+
+/* Processes that run its tasks: a batch is one. */
+static uint64_t processes(const struct why_dqd *d)
+{
+    uint64_t batch = MAX(d->batch, 1);
+    return (d->tasks + batch - 1) / batch;
+}
+
+static bool is_full(const struct why_dqd *d)
+{
+    return processes(d) >= d->max_running;
+}
+
+/* dqd keeps the last quarter of its slots for tags that run nothing. */
+static bool has_no_slot(const struct why_dqd *d)
+{
+    int64_t kept = d->tasks && d->slots > 1 ? (d->slots < 8 ? 1 : d->slots / 4) : 0;
+    return d->running + (d->tasks ? kept : 0) >= d->slots && d->running > 0;
+}
+
+static bool is_blocked(const struct why_dqd *d)
+{
+    return d->serves != WHY_SERVES || d->rest_error || is_full(d) || has_no_slot(d);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "handlers file";
+}
+
+static void say_blocked(const struct why_dqd *d, struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    if (d->rest_error) {
+        cause(w, CAUSE_RESTS,
+              d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
+                                          d->host, when_format_rough(text, d->rest_ms))
+                             : mem_printf("its handler could not be started on %s", d->host))
+            ->detail = mem_strdup(d->rest_error);
+        help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
+                           base_name(d->file), d->line));
+    } else if (is_full(d)) {
+        cause(w, CAUSE_MAX_RUNNING,
+              mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,
+                         plural(d->max_running), d->host))
+            ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32, d->max_running,
+                                  base_name(d->file), d->line);
+    } else {
+        cause(w, CAUSE_SLOTS,
+              mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid))
+            ->detail = mem_printf("%" PRId64 " of %" PRId64 " slots run handlers%s", d->running,
+                                  d->slots, d->tasks ? ", the rest is kept for other tags" : "");
+        help(w, mem_strdup("slots in dq.ini, systemctl restart dqd"));
+    }
+}
+
+static void help_full(const struct why_facts *f, const struct why_dqd *d, struct why *w)
+{
+    struct buf word = BUF_INIT;
+    text_shell_word(&word, f->tag);
+    help(w, mem_printf("max_running: %" PRIu32
+                       ", systemctl reload dqd;  or  dq cancel -t %s -s running",
+                       d->max_running * 4, word.data));
+    buf_done(&word);
+}
+
+/* The limit over all hosts; 0: none. */
+static uint32_t global_limit(const struct why_facts *f)
+{
+    uint32_t limit = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        if (f->dqds[i].serves == WHY_SERVES)
+            limit = MAX(limit, f->dqds[i].global_max_running);
+    return limit;
+}
+
+static void blocked_dqds(const struct why_facts *f, struct why *w)
+{
+    const struct why_dqd *full = NULL;
+    bool blocked = true;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        blocked = blocked && is_blocked(&f->dqds[i]);
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        if (blocked && d->serves == WHY_SERVES) {
+            say_blocked(d, w);
+            full = !d->rest_error && is_full(d) ? d : full;
+        }
+    }
+    if (full)
+        help_full(f, full, w);
+    uint32_t limit = global_limit(f);
+    if (limit && f->tasks >= limit) {
+        cause(w, CAUSE_GLOBAL,
+              mem_printf("all %" PRIu32 " place%s of the tag on all hosts are taken", limit,
+                         plural(limit)))
+            ->detail = mem_printf("global_max_running: %" PRIu32, limit);
+        help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
+                           limit * 2));
+    }
+}
+
+static void say_unserved(const struct why_facts *f, struct why *w)
+{
+    struct why_line *l = cause(w, CAUSE_UNSERVED, mem_strdup("no dqd serves it"));
+    if (f->nearest) {
+        l->detail = mem_printf("did you mean \"%s\"?", f->nearest);
+        help(w, mem_printf("dq cancel %" PRIu64 ", and add it as %s", f->id, f->nearest));
+    }
+    help(w, mem_strdup("a handler for it in handlers.yaml, systemctl reload dqd"));
+}
+
+static void say_alive(const struct why_facts *f, struct why *w)
+{
+    int64_t free_slots = 0;
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        char text[WHEN_TEXT_SIZE];
+        free_slots += MAX(d->slots - d->running, 0);
+        if (i < 3)
+            not_because(w, mem_printf("dqd %s/%" PRIu32 " is alive (%s ago)", d->host, d->pid,
+                                      when_format_rough(text, d->silent_ms / 1000 * 1000)));
+    }
+    if (f->dqd_count > 3)
+        not_because(w, mem_printf("%zu more dqds are alive", f->dqd_count - 3));
+    if (free_slots)
+        not_because(w, mem_printf("%" PRId64 " slot%s free", free_slots,
+                                  free_slots == 1 ? " is" : "s are"));
+}
+
+static void dqds(const struct why_facts *f, struct why *w)
+{
+    if (f->dqd_count == 0) {
+        cause(w, CAUSE_NO_DQD, mem_strdup("no dqd is alive"))->detail =
+            f->last_dqd ? mem_printf("last: %s", f->last_dqd) : NULL;
+        help(w, mem_strdup("systemctl start dqd;  why it ended: journalctl -u dqd"));
+        return;
+    }
+    say_alive(f, w);
+    if (count_serves(f, WHY_SERVES))
+        blocked_dqds(f, w);
+    else if (!count_serves(f, WHY_SERVES_UNKNOWN))
+        say_unserved(f, w);
+}
+
+/* ---- its place in the queue ---- */
+
+/* Tasks of the tag that can run at a time. */
+static uint64_t places(const struct why_facts *f)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        if (f->dqds[i].serves == WHY_SERVES && !f->dqds[i].rest_error)
+            n += MIN((uint64_t)MAX(f->dqds[i].slots, 0), f->dqds[i].max_running) *
+                 MAX(f->dqds[i].batch, 1);
+    return global_limit(f) ? MIN(n, global_limit(f)) : n;
+}
+
+static void behind(const struct why_facts *f, struct why *w)
+{
+    char all[WHEN_TEXT_SIZE], one[WHEN_TEXT_SIZE];
+    uint64_t n = places(f), before = MIN(f->before, f->before_most);
+    bool more = f->before > f->before_most;
+    if (f->due_in_ms > 0 || !before)
+        return;
+    struct why_line *l =
+        cause(w, CAUSE_BEHIND,
+              mem_printf("%" PRIu64 "%s task%s of the tag %s before it", before, more ? "+" : "",
+                         plural(before), before == 1 ? "is" : "are"));
+    if (f->mean_ms >= 0 && n)
+        l->detail = mem_printf(
+            "%s %s at %s a task", more ? "more than" : "about",
+            when_format_rough(all, (int64_t)((double)before * (double)f->mean_ms / (double)n)),
+            when_format_rough(one, f->mean_ms));
+}
+
+void why_decide(const struct why_facts *f, struct why *ret)
+{
+    *ret = (struct why){.causes = {NULL, 0}};
+    if (TASK_FINISHED & TASK_BIT(f->status)) {
+        finished(f, ret);
+        return;
+    }
+    if (f->status == TASK_RUNNING) {
+        running(f, ret);
+        return;
+    }
+    time_and_pause(f, ret);
+    dqds(f, ret);
+    behind(f, ret);
+    if (f->locked) {
+        cause(ret, CAUSE_LOCKED, mem_strdup("another session has locked its row"))->detail =
+            mem_strdup("a transaction of an application");
+        help(ret, mem_strdup("information_schema.innodb_trx shows who; end that transaction"));
+    }
+    if (ret->causes.count == 0)
+        cause(ret, CAUSE_NONE,
+              mem_strdup("nothing holds it back: it starts with the next look of a dqd"));
+}
+
+static void lines_done(struct why_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->items[i].text);
+        free(l->items[i].detail);
+    }
+    free(l->items);
+}
+
+void why_done(struct why *w)
+{
+    lines_done(&w->causes);
+    lines_done(&w->not_because);
+    lines_done(&w->remedies);
+}

@@ -1,0 +1,70 @@
+/*
+ * why.h - why a task does not run: decided from a few facts. Pure, but for heap memory.
+ */
+#ifndef DQ_CLI_WHY_H
+#define DQ_CLI_WHY_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A live dqd, as far as the task's tag is concerned. */
+struct why_dqd {
+    const char *host;
+    uint32_t pid;
+    int64_t silent_ms; /* since its last heartbeat, or the end of the pass */
+    int64_t slots, running;
+    enum { WHY_SERVES_NOT, WHY_SERVES, WHY_SERVES_UNKNOWN } serves;
+    /* if it serves the tag: */
+    const char *file; /* of the handler; NULL: not known */
+    uint32_t line, batch, max_running, global_max_running;
+    uint64_t tasks;         /* of the tag, that it runs or has claimed */
+    const char *rest_error; /* why the tag rests there; NULL: it does not */
+    int64_t rest_ms;        /* for how long still; 0 or less: until its next pass */
+};
+
+struct why_facts {
+    uint64_t id;
+    const char *tag;
+    int status;        /* enum task_status */
+    int64_t due_in_ms; /* 0 or less: it is due */
+    uint32_t attempt;
+    const char *error; /* of the last attempt; NULL: none */
+    const char *host;  /* of the last owner; NULL: none */
+    uint32_t pid;
+    int64_t lease_ms;  /* until the lease of a running task ends */
+    bool owner_alive;  /* of a running task */
+    int64_t paused_ms; /* for how long still; INT64_MAX: until resumed; 0: not paused */
+    const char *paused_by, *pause_reason;
+    uint64_t before, before_most; /* tasks before it; more than before_most: at least so many */
+    uint64_t tasks;               /* of the tag, that run or are claimed, on all hosts */
+    int64_t mean_ms;              /* of a task; -1: not known */
+    bool locked;                  /* its row is locked by another session */
+    const char *last_dqd;         /* that is not alive any more: "vm, 40s ago" */
+    const char *nearest;          /* the tag that may have been meant; NULL: none */
+    const struct why_dqd *dqds;
+    size_t dqd_count;
+};
+
+struct why_line {
+    const char *name;    /* of a cause, for programs; NULL otherwise */
+    char *text, *detail; /* detail NULL: none */
+};
+
+struct why_lines {
+    struct why_line *items;
+    size_t count;
+};
+
+/* Every cause that holds, what is not one, and what helps. There is at least one cause. */
+struct why {
+    struct why_lines causes, not_because, remedies;
+};
+void why_decide(const struct why_facts *f, struct why *ret);
+void why_done(struct why *w);
+/* Every name that a cause may have, NULL-terminated. */
+extern const char *const why_names[];
+
+#endif

@@ -1,0 +1,157 @@
+# dq why: each cause with a real dqd, in a table and in JSON.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+causes() # causes ID|--tag TAG: the names of the causes
+{
+    dq why "$@" -o json | python3 -c 'import json, sys
+print(*[c["cause"] for c in json.load(sys.stdin)["causes"]])'
+}
+causes_are() { [ "$(causes "${@:2}")" = "$1" ]; }
+status_is() { [ "$(sql "SELECT status FROM dq_task WHERE id = $1")" = "$2" ]; }
+says() { grep -qE -- "$1" "$BATS_TEST_TMPDIR/why" || { cat "$BATS_TEST_TMPDIR/why"; return 1; }; }
+why() { dq why "$@" >"$BATS_TEST_TMPDIR/why"; }
+
+serve()
+{
+    write_handlers
+    dqd_start --resident --log-level warn
+    wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_handler")" -gt 0 ]'
+}
+
+@test 'why names full places with the line of the handler, and the tasks before it' {
+    serve <<YAML
+handlers:
+  slow:
+    run: until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done
+    max_running: 2
+YAML
+    for i in 1 2 3 4; do id=$(dq -q add slow); done
+    wait_until causes_are 'max_running behind' "$id"
+    why "$id"
+    says "^task $id, slow, pending, .* late\$"
+    says '^it waits because$'
+    says '^  all 2 places of the tag on .* are taken    max_running: 2, handlers\.yaml:2$'
+    says '^  1 task of the tag is before it'
+    says '^not because$'
+    says '^  the tag is not paused, dqd .*/[0-9]+ is alive \([0-9]s ago\), [0-9]+ slots are free$'
+    says '^  max_running: 8, systemctl reload dqd;  or  dq cancel -t slow -s running$'
+    causes_are 'max_running' --tag slow
+    first=$(sql 'SELECT MIN(id) FROM dq_task')
+    causes_are runs "$first"
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until causes_are 'done' "$id"
+}
+
+@test 'why: not due, paused, retried, failed, cancelled' {
+    serve <<'YAML'
+handlers:
+  t: {run: "true"}
+  flaky: {run: "echo no route >&2; exit 1", retry: [1h]}
+  bad: {run: "exit 65"}
+YAML
+    id=$(dq -q add t --in 1h)
+    causes_are not_due "$id"
+    dq -q pause t --reason 'provider is down'
+    causes_are 'not_due paused' "$id"
+    why "$id"
+    says '^  the tag is paused until it is resumed    by .*@.*: provider is down$'
+    says "^  dq run-now $id\$"
+    says '^  dq resume t$'
+    dq -q cancel "$id"
+    causes_are cancelled "$id"
+    id=$(dq -q add flaky)
+    wait_until causes_are retry "$id"
+    why "$id"
+    says '^  it is retried in .*attempt 1: exit status 1.*no route'
+    id=$(dq -q add bad)
+    wait_until causes_are failed "$id"
+}
+
+@test 'why: no dqd serves it, which tag was meant; no dqd is alive' {
+    serve <<<'handlers: {hello: {run: "true"}}'
+    id=$(dq -q add helo)
+    causes_are unserved "$id"
+    why "$id"
+    says '^  no dqd serves it    did you mean "hello"\?$'
+    dqd_stop
+    causes_are no_dqd "$id"
+    dq -q cancel "$id"
+    run dq why --tag helo
+    [ "$status" -eq 1 ]
+    [[ $output == *'no task of tag "helo" is pending' ]]
+}
+
+@test 'why: a handler that cannot be started, with the reason' {
+    serve <<<'handlers: {t: {run: [/nonexistent/program]}}'
+    id=$(dq -q add t)
+    wait_until causes_are rests "$id"
+    why "$id"
+    says 'rests for .* exec /nonexistent/program: No such file'
+    says 'correct handlers.yaml:1 or the program, systemctl reload dqd'
+}
+
+@test 'why: no slot, the limit over all hosts' {
+    write_handlers <<YAML
+handlers:
+  a: {run: "until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done", global_max_running: 1}
+  b: {run: "true"}
+YAML
+    own_ini 's/^\[dqd\]/&\nheartbeat = 100ms/'
+    dqd_start --resident --slots 2 --config "$BATS_TEST_TMPDIR/own.ini"
+    one=$(dq -q add a) two=$(dq -q add a)
+    wait_until status_is "$one" 3
+    wait_until eval '[[ $(causes '"$two"') == *global_max_running* ]]'
+    sql 'UPDATE dq_task SET status = 4 WHERE id = '"$two"
+    dqd_stop 2>/dev/null & # it waits for the handler
+    touch "$BATS_TEST_TMPDIR/go"
+    wait
+    DQD_PID=''
+    rm "$BATS_TEST_TMPDIR/go"
+    dqd_start --resident --slots 1 --config "$BATS_TEST_TMPDIR/own.ini"
+    one=$(dq -q add a)
+    wait_until status_is "$one" 3
+    two=$(dq -q add b)
+    wait_until causes_are slots "$two"
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until causes_are 'done' "$two"
+}
+
+@test 'why: another session has locked its row; the dqd of a running task is gone' {
+    id=$(dq -q add t --at 2020-01-01T00:00:00Z)
+    lock_task "$id"
+    serve <<<'handlers: {t: {run: "true"}}'
+    causes_are locked "$id"
+    echo 'ROLLBACK;' >&9
+    wait_until causes_are 'done' "$id"
+    dqd_stop
+    lock_release
+    sql "UPDATE dq_task SET status = 3, claim_token = REPEAT('x', 16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR
+         WHERE id = $id"
+    causes_are lease "$id"
+}
+
+@test 'why -o json has causes, not_because and remedies; everything is inert in a terminal' {
+    id=$(dq -q add t --in 1h)
+    sql "UPDATE dq_task SET attempt = 1, error_stack = CONCAT('a', CHAR(27), '[2J') WHERE id = $id"
+    why "$id"
+    says 'attempt 1: a\\x1B\[2J'
+    dq why "$id" -o json | python3 -c 'import json, sys
+w = json.load(sys.stdin)
+assert list(w) == ["id", "tag", "status", "causes", "not_because", "remedies"], w
+assert w["tag"] == "t" and w["status"] == "pending", w
+assert [c["cause"] for c in w["causes"]] == ["retry", "no_dqd"], w
+assert all(list(c) == ["cause", "text", "detail"] for c in w["causes"]), w
+assert w["causes"][0]["detail"] == "attempt 1: a\x1b[2J", w
+assert w["not_because"] == ["the tag is not paused"] and len(w["remedies"]) == 2, w'
+    run dq why
+    [ "$status" -eq 64 ]
+    run dq why 999999
+    [ "$status" -eq 1 ]
+    run dq why "$id" --tag t
+    [ "$status" -eq 64 ]
+    run dq why "$id" -o tsv
+    [ "$status" -eq 64 ]
+}
