@@ -255,7 +255,7 @@ def many_pollers(t):
     # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
     # a poller that helps out loses races.
     # The lease is one that does not end if the machine is too slow for 20 pollers.
-    t.configure(slots=4, claim_batch=100, lease="60s", steal_after="2s" if t.full else "60s", log_level="debug")
+    t.configure(slots=4, claim_batch=100, lease="60s", steal_after="2s" if t.full else "20s", log_level="debug")
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
@@ -265,7 +265,7 @@ def many_pollers(t):
     )
     shares = sum(d.log().count('msg="share of the work"') for d in dqds)
     t.add(n)
-    t.wait_finished(300 if t.full else 60)
+    t.wait_finished(300 if t.full else 180)
     oracle = Oracle(t)
     oracle.check()
     oracle.no_repeats()
