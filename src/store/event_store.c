@@ -68,9 +68,9 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
     buf_printf(&actor, "dqd@%.200s", owner->host);
     buf_str(
         &sql,
-        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments) VALUES (UNHEX(MD5(CONCAT(");
+        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments) VALUES (UNHEX(LEFT(SHA2(CONCAT(");
     sql_put_token(&sql, owner->token);
-    buf_printf(&sql, ", '%s'))), UTC_TIMESTAMP(3), ", verb);
+    buf_printf(&sql, ", '%s'), 256), 32)), UTC_TIMESTAMP(3), ", verb);
     db_put_text(&sql, actor.data);
     buf_printf(&sql, ", '%s', ", verb);
     db_put_text(&sql, arguments);
@@ -88,7 +88,8 @@ int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
     buf_str(
         &sql,
         "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
-        " SELECT UNHEX(MD5(CONCAT(token, 'dqd-lost'))), UTC_TIMESTAMP(3), LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
+        " SELECT UNHEX(LEFT(SHA2(CONCAT(token, 'dqd-lost'), 256), 32)), UTC_TIMESTAMP(3),"
+        " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
         " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
         " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
         " AND next_pass IS NULL");

@@ -144,6 +144,11 @@ END
     done | none
 }
 
+@test 'no statement uses a function that one of the servers lacks' {
+    # MD5: MySQL 9; RANDOM_BYTES: MariaDB before 10.10; the seq_ tables: MySQL
+    grep -rnE '\b(MD5|RANDOM_BYTES)\(|\bseq_[0-9]' src/store sql | none
+}
+
 @test 'no file is longer than 550 lines' {
     wc -l configure.ac $(c_files) $(scripts) $(find test -name '*.[ch]' -o -name '*.ba*') |
         awk '$2 != "total" && $1 > 550 { print $2 ": " $1 " lines" }' | none
