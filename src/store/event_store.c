@@ -85,14 +85,13 @@ int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(
-        &sql,
-        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
-        " SELECT UNHEX(LEFT(SHA2(CONCAT(token, 'dqd-lost'), 256), 32)), UTC_TIMESTAMP(3),"
-        " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
-        " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
-        " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
-        " AND next_pass IS NULL");
+    buf_str(&sql,
+            "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
+            " SELECT UNHEX(LEFT(SHA2(CONCAT(token, 'dqd-lost'), 256), 32)), UTC_TIMESTAMP(3),"
+            " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
+            " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
+            " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+            " AND next_pass IS NULL");
     int rc = db_exec(db, &sql, ret_count, err);
     buf_done(&sql);
     return rc;
