@@ -200,7 +200,7 @@ static int get_task_numbers(const struct json_value *v, struct task *t, struct e
         {T_DELAY, 0, INT64_MAX, 0},    {T_PID, 0, UINT32_MAX, 0},
         {T_EXIT, 0, UINT16_MAX, -1},   {T_SIGNAL, 1, UINT8_MAX, 0},
     };
-    int64_t n[T_COUNT];
+    int64_t n[T_COUNT] = {0};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         enum task_member m = numbers[i].member;

@@ -100,13 +100,15 @@ many() { seq "$1" | sed 's/.*/{"tag":"t","in":"1h","key":"k&"}/' | dq -q add --f
 @test '^C leaves the pager its input and its terminal: dq ends after it, by the signal' {
     many 5000
     cat >pager <<'END'
-#!/bin/bash
-trap 'interrupted=yes' INT
-dq=$PPID
-read -r line; echo "$line"; echo ready
-until [ "${interrupted:-}" ]; do read -r -t 0.1 <>/dev/null; done
-cat >/dev/null
-kill -0 "$dq" && echo "last words"
+#!/usr/bin/env python3
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+print(sys.stdin.readline(), end="")
+print("ready", flush=True)
+signal.sigwait({signal.SIGINT})
+sys.stdin.read()
+os.kill(os.getppid(), 0)
+print("last words")
 END
     chmod +x pager
     DQ_PAGER=./pager WHEN=ready terminal '\x03' "$DQ_BIN/dq list -n 0"

@@ -66,13 +66,14 @@ static void try_transfer(struct json_reader *r, const char *line, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+    struct cmd_context context = {.now_at = 0};
     struct bulk_line_parser parser;
     struct buf arena = BUF_INIT;
     const char *p = (const char *)bytes, *end = p + len;
 
     if (len == 0)
         return 0;
-    bulk_line_init(&parser, NULL,
+    bulk_line_init(&parser, &context,
                    *p == '{'   ? BULK_LINE_NDJSON
                    : *p == ',' ? BULK_LINE_CSV
                                : BULK_LINE_TSV);
