@@ -7,6 +7,7 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "store/columns.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -137,7 +138,7 @@ int health_store_plan(struct db *db, const struct buf *statement, struct health_
     struct planning w = {mariadb ? &plan_mariadb : &plan_mysql, ret, false};
 
     *ret = (struct health_plan){.rows = 0};
-    buf_str(&sql, "EXPLAIN ");
+    buf_str(&sql, SQL_EXPLAIN);
     buf_add(&sql, statement->data, statement->len);
     int rc = db_each(db, &sql, mariadb ? 10 : 12, take_plan, &w, err);
     buf_done(&sql);

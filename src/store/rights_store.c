@@ -4,6 +4,8 @@
  */
 #include "store/rights_store.h"
 
+#include "store/sql.h"
+
 #define ROLE(r) (1u << (r))
 #define ALL (ROLE(RIGHTS_ROLE_COUNT) - 1)
 #define WORKING (ROLE(RIGHTS_WORKER) | ROLE(RIGHTS_OPERATOR))
@@ -67,7 +69,7 @@ static int may(struct db *db, const char *statement, struct err *err)
     struct buf sql = BUF_INIT;
     struct err why = {0};
 
-    buf_printf(&sql, "EXPLAIN %s", statement);
+    buf_printf(&sql, SQL_EXPLAIN "%s", statement);
     int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
     buf_done(&sql);
     if (rc == ERR_DENIED)

@@ -31,6 +31,8 @@ int64_t sql_due(const struct db_rows *r, unsigned col);
     "update_time)"
 #define SQL_LATE_FROM                                                                              \
     "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
+/* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked. */
+#define SQL_EXPLAIN "EXPLAIN FORMAT=TRADITIONAL "
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 

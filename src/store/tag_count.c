@@ -58,7 +58,7 @@ static int estimate(struct db *db, struct tag_count *parts, size_t count, struct
     bool mariadb = db_is_mariadb(db);
     struct estimating w = {parts, count, mariadb ? MARIADB_ROWS : MYSQL_ROWS};
 
-    buf_str(&sql, "EXPLAIN FORMAT=TRADITIONAL ");
+    buf_str(&sql, SQL_EXPLAIN);
     for (size_t i = 0; i < count; i++) {
         parts[i].tasks = 0;
         parts[i].sampled = true;
@@ -94,7 +94,7 @@ static int table_size(struct db *db, uint64_t *ret, struct err *err)
     bool mariadb = db_is_mariadb(db);
     struct tag_count all = {.status = mariadb ? MARIADB_ROWS : MYSQL_ROWS};
 
-    buf_str(&sql, "EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM dq_task FORCE INDEX (due)");
+    buf_str(&sql, SQL_EXPLAIN "SELECT 1 FROM dq_task FORCE INDEX (due)");
     int rc = db_each(db, &sql, mariadb ? MARIADB_COLUMNS : MYSQL_COLUMNS, take_size, &all, err);
     buf_done(&sql);
     *ret = all.tasks;

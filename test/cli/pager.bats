@@ -162,7 +162,8 @@ END
         sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
              VALUES ($id, 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'exit', REPEAT(_utf8mb4 0x$hex, 3));
              INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
-             VALUES (UNHEX(MD5($id)), _utf8mb4 0x$hex, 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
+             VALUES (UNHEX(LEFT(SHA2($id, 256), 32)), _utf8mb4 0x$hex, 7, 'resident', 8, 3,
+                     UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
     done
     for verb in list tags errors pollers "show $id"; do
         NO_COLOR=1 terminal "$DQ_BIN/dq --no-pager $verb 2>&1"
