@@ -35,7 +35,8 @@ done_tasks()
     sql "INSERT INTO dq_minute SET minute = DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL $3 MINUTE, '%Y-%m-%d %H:%i:00'),
          tag = '$2', poller = UNHEX(LEFT(SHA2(RAND(), 256), 32)), started = $1, done = $1, failed = 0,
          retried = 0, run_sum = 0, late_sum = 0, late_max = 0, late_5ms = $1, late_10ms = 0, late_25ms = 0,
-         late_50ms = 0, late_100ms = 0, late_250ms = 0, late_1s = 0, late_5s = 0, late_30s = 0, late_2m = 0, late_10m = 0, late_1h = 0"
+         late_50ms = 0, late_100ms = 0, late_250ms = 0, late_1s = 0, late_5s = 0, late_30s = 0, late_2m = 0,
+         late_10m = 0, late_1h = 0"
 }
 
 # The lines, without times, as `who event tag count detail`.
