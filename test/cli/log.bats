@@ -102,7 +102,7 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
 
 @test 'log -f goes on: acts when they have grown to their end, failures as they come' {
     event cancel 60 old 1
-    dq log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    "$DQ_BIN/dq" log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     event cancel 0 mail 500
     wait_until follows 'cancel mail 500 '
@@ -117,7 +117,7 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
 }
 
 @test 'log -f survives a restart of the database' {
-    dq log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    "$DQ_BIN/dq" log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     event cancel 0 first 1
     wait_until follows 'cancel first'
