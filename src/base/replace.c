@@ -29,7 +29,7 @@ static int write_all(int fd, const char *p, size_t len)
 
 int replace_file(const char *path, const void *text, size_t len, mode_t mode, struct err *err)
 {
-    /* a name of this process alone, so that what a crash has left is used again */
+    /* a name of this process alone: others may be replacing the same file */
     char *fresh = mem_printf("%s.%ld.new", path, (long)getpid());
     int fd = -1, rc = 0;
 
