@@ -11,6 +11,7 @@
 #include "base/when_parse.h"
 #include "cli/out.h"
 #include "conf/conf.h"
+#include "conf/conf_load.h"
 #include "conf/conf_file.h"
 #include "conf/handlers.h"
 #include "conf/handlers_load.h"
@@ -321,6 +322,8 @@ static int check_config(const struct command_line *c, struct err *err)
            handlers->count == 1 ? "" : "s");
     if (warnings)
         printf(", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+    if (conf->variables)
+        printf("; overridden by the environment: %s", conf->variables);
     putchar('\n');
     return 0;
 }

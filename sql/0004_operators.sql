@@ -60,6 +60,8 @@ ALTER TABLE dq_poller ADD COLUMN tags mediumtext CHARACTER SET utf8mb4 COLLATE u
 
 ALTER TABLE dq_poller ADD COLUMN next_pass datetime(3) NULL COMMENT 'a pass that has ended: the next one is expected before', ALGORITHM=INSTANT;
 
+ALTER TABLE dq_poller ADD COLUMN clock_ahead bigint NULL COMMENT 'ms by which the clock of its host is ahead of that of the server; NULL: not known yet', ALGORITHM=INSTANT;
+
 -- What operators did, and when a dqd began and ended.
 CREATE TABLE IF NOT EXISTS dq_event (
   token binary(16) NOT NULL COMMENT 'of the act; random, or made of that of a dqd',

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* A newline or an escape sequence from data must not reach the operator's terminal. C1 controls are
  * two bytes in UTF-8. */
@@ -30,7 +31,7 @@ static void err_store(struct err *err, char *s, bool cut)
 {
     size_t len = strlen(s), max = sizeof err->text - 1;
     if (len > max || cut) {
-        len = len < max - 3 ? len : max - 3;
+        len = MIN(len, max - 3);
         while (len && ((unsigned char)s[len] & 0xc0) == 0x80)
             len--;
         memcpy(s + len, "...", 4);
@@ -77,6 +78,12 @@ int err_prefix(struct err *err, const char *fmt, ...)
     snprintf(text + len, sizeof text - len, ": %s", err->text);
     err_store(err, text, false);
     return err->code;
+}
+
+bool err_may_pass(int code)
+{
+    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
+           code == ERR_LOCKED;
 }
 
 int err_exit_status(int code)

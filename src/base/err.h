@@ -10,6 +10,7 @@
 #define DQ_BASE_ERR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum err_code {
     ERR_NONE = 0,
@@ -51,6 +52,10 @@ int err_vset(struct err *err, int code, const char *fmt, va_list ap)
 /* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL if err
  * is NULL). */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether a read that failed with this code may succeed a moment later: the database was away, or
+ * other sessions were in the way. */
+bool err_may_pass(int code);
 
 /* The exit status that a program ends with for a code: 0, 1 (not found, state), 64 usage, 65 data
  * and duplicate, 69 unavailable and lost, 70 fatal, 71 system, 75 transient and busy, 77 denied, 78

@@ -8,7 +8,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#ifdef HAVE_JANSSON
 #include <jansson.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +148,7 @@ bool json_utf8_valid(const char *s, size_t len, size_t *ret_chars, size_t *ret_b
 
 /* ---- reading */
 
+#ifdef HAVE_JANSSON
 struct json_reader {
     json_t *root;            /* the last object: texts point into it */
     struct buf bytes;        /* decoded base64 of the last object */
@@ -333,3 +336,27 @@ int json_read_object(struct json_reader *r, const char *line, size_t len,
             return err_set(err, ERR_DATA, "\"%s\" is missing", members[i].name);
     return 0;
 }
+#else
+struct json_reader {
+    char none;
+};
+
+struct json_reader *json_reader_new(void)
+{
+    return mem_zero(1, sizeof(struct json_reader));
+}
+
+void json_reader_free(struct json_reader *r)
+{
+    free(r);
+}
+
+int json_read_object(struct json_reader *r, const char *line, size_t len,
+                     const struct json_member *members, size_t count, struct json_value *values,
+                     struct err *err)
+{
+    (void)r, (void)line, (void)len, (void)members;
+    memset(values, 0, count * sizeof *values);
+    return err_set(err, ERR_DATA, "this build cannot read JSON: it was configured without jansson");
+}
+#endif

@@ -49,7 +49,8 @@ struct json_value {
 /* Parses line (len bytes, one JSON object and nothing else but blanks) and fills values[i] for
  * members[i]. What text points to lives until the next call with this reader. A member that is not
  * in the table is refused with the nearest name; so are duplicates, a wrong type, a missing
- * required member, nesting. ERR_DATA; the text gives the column if the parser knows it. */
+ * required member, nesting. ERR_DATA; the text gives the column if the parser knows it. If dq was
+ * built without jansson, every line is refused. */
 struct json_reader;
 struct json_reader *json_reader_new(void);
 void json_reader_free(struct json_reader *r);

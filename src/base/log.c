@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -129,6 +130,18 @@ static void cut_at_character(struct buf *b, size_t max)
     b->len = max;
 }
 
+#ifndef RWF_NOWAIT /* musl before 1.2.5 has neither */
+#define RWF_NOWAIT 0
+static ssize_t pwritev2(int fd __attribute__((unused)),
+                        const struct iovec *parts __attribute__((unused)),
+                        int count __attribute__((unused)), off_t at __attribute__((unused)),
+                        int flags __attribute__((unused)))
+{
+    errno = EOPNOTSUPP;
+    return -1;
+}
+#endif
+
 /* Fails with EAGAIN if it would have to wait. */
 static ssize_t write_some(const char *data, size_t len)
 {
@@ -237,7 +250,7 @@ const char *log_quote(const char *text)
     if (!text)
         return "-";
     size_t len = strlen(text);
-    /* What needs no quotes: everything that a reader splitting at blanks and '=' cannot mistake. */
+    /* no quotes, if a reader that splits at blanks and '=' cannot mistake the text */
     if (len && len <= QUOTE_MAX_BYTES &&
         strspn(text,
                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/@%+,*?#~") ==
@@ -245,7 +258,7 @@ const char *log_quote(const char *text)
         return text;
 
     struct buf *b = &ring[next++ % QUOTE_RING];
-    size_t shown = len < QUOTE_MAX_BYTES ? len : QUOTE_MAX_BYTES;
+    size_t shown = MIN(len, QUOTE_MAX_BYTES);
     while (shown < len && shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
         shown--;
     buf_reset(b);

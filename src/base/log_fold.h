@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define LOG_FOLD_EVERY_US INT64_C(1000000)
-/* Kinds of events told apart at a time. Others are folded by their message alone. */
+/* Kinds of events that are kept apart at a time. Others are folded by their message alone. */
 #define LOG_FOLD_KINDS 64
 
 /* As log_event. Events are alike if msg, tag and the pattern of error (pattern.h) are; tag and

@@ -340,7 +340,7 @@ static int scan_epoch(struct scan *s, int64_t *ret_at)
     return 0;
 }
 
-/* Whether the text is a duration, as someone writes who takes it for a time. */
+/* Whether the text is a duration, which people confuse with a time. */
 static bool is_duration(const struct scan *s)
 {
     struct err none;

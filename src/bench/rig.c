@@ -4,6 +4,7 @@
 #include "bench/rig.h"
 
 #include "base/mem.h"
+#include "conf/conf_env.h"
 #include "conf/conf_put.h"
 
 #include <errno.h>
@@ -98,6 +99,7 @@ int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *
     *rig = (struct rig){.dqd = find_dqd()};
     rig->cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     unsetenv("NOTIFY_SOCKET"); /* of a unit that runs dq bench: its dqd must not use it */
+    conf_env_clear();          /* the file below has all settings */
     for (int fd = 3; fd < DESCRIPTORS; fd++)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!mkdtemp(dir)) {

@@ -180,7 +180,8 @@ static int settle(struct db *db, bool history, const struct claim_owner *owner,
     return rc;
 }
 
-/* What statement_add_bulk left, claimed and settled in turns until it or the time is used up. */
+/* Claims and settles, in turns, the tasks that statement_add_bulk has left, until they or the time
+ * are used up. */
 int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_claim,
                     struct figure *ret_settle, struct err *err)
 {

@@ -59,7 +59,7 @@ static void put_ids(struct buf *b, const uint64_t *ids, size_t count)
         buf_printf(b, " ... (%zu ids)", count);
 }
 
-/* Cuts a text at so many characters; bytes that are not UTF-8 count as one. */
+/* Cuts a text after `most` characters; bytes that are not UTF-8 count as one. */
 static void cut(char *text, size_t most)
 {
     char *p = text, *end = text + strlen(text);

@@ -13,9 +13,11 @@
 #include "base/when.h"
 #include "cli/bulk_line.h"
 #include "cli/csv.h"
+#include "cli/fleet.h"
 #include "cli/infile.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/survey.h"
 #include "store/routines.h"
 
 #include <inttypes.h>
@@ -24,8 +26,11 @@
 #include <string.h>
 #include <sys/param.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CHUNK_BYTES (1u << 20)
+#define TAGS_MOST 1000 /* that are looked up among those that are served */
+#define TAGS_NAMED 10  /* that no dqd serves */
 #define TRANSIENT_TRIES 5
 
 struct chunk {
@@ -58,6 +63,8 @@ struct bulk {
     uint64_t unknown_line;  /* not 0: of those behind it, up to this one, nobody knows */
     struct buf unknown_tag; /* of that line, as a word of a shell */
     uint64_t added, kept;
+    bool for_people;    /* note tags that no dqd serves */
+    struct survey tags; /* of the lines, at most TAGS_MOST */
 };
 
 /* By the name's end, else by the first line. */
@@ -169,6 +176,8 @@ static int flush_chunk(struct bulk *b, struct err *err)
         k->tasks[i].tag = k->arena.data + item->tag;
         k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
         k->tasks[i].body = k->arena.data + item->body;
+        if (b->for_people && b->tags.count < TAGS_MOST)
+            survey_add(&b->tags, &(struct task){.tag = k->arena.data + item->tag});
     }
     k->last_line = b->lines.number;
     k->bytes = b->lines.bytes;
@@ -281,9 +290,6 @@ static int read_lines(struct bulk *b, struct err *err)
         if (rc == 0 &&
             (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
-        if (rc == 0 && interrupt_asked())
-            rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, b->lines.name,
-                         b->lines.number);
         if (rc < 0)
             return rc;
     }
@@ -347,6 +353,25 @@ static void report(const struct bulk *b)
                  (double)b->lines.number * 1000 / (double)ms);
 }
 
+/* Best effort: an account that may not read the tables of dqds gets no note. */
+static void note_tags(const struct bulk *b)
+{
+    struct fleet f;
+    struct err err;
+    size_t unserved = 0;
+
+    if (fleet_load(b->c->db, &f, &err) == 0) {
+        fleet_say_dqds(b->c, &f);
+        for (size_t i = 0; i < b->tags.count; i++)
+            if (fleet_serves(&f, b->tags.tags[i].tag, NULL) == FLEET_SERVES_NOT &&
+                unserved++ < TAGS_NAMED)
+                fleet_say_tag(b->c, &f, b->tags.tags[i].tag);
+    }
+    if (unserved > TAGS_NAMED)
+        cmd_note(b->c, "no dqd serves %zu more tags", unserved - TAGS_NAMED);
+    fleet_done(&f);
+}
+
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
 {
     struct bulk b = {.c = c,
@@ -354,10 +379,11 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
                      .record = BUF_INIT,
                      .unknown_tag = BUF_INIT,
                      .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
-    int rc = infile_open(&b.lines, o->from, err);
+    int rc = infile_open(&b.lines, o->from, INFILE_LINE_MAX, err);
     if (rc < 0)
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
+    b.for_people = !o->dry_run && !o->sql && !c->quiet && (c->verbose || isatty(STDERR_FILENO));
     for (int i = 0; i < 2; i++) {
         b.chunks[i].items = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].items);
         b.chunks[i].tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].tasks);
@@ -374,10 +400,13 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
         explain_fault(&b, err);
     else if (!o->sql)
         report(&b);
+    if (rc == 0 && b.for_people)
+        note_tags(&b);
     bulk_line_done(&b.parser);
     infile_done(&b.lines);
     buf_done(&b.record);
     buf_done(&b.unknown_tag);
+    survey_done(&b.tags);
     for (int i = 0; i < 2; i++) {
         buf_done(&b.chunks[i].arena);
         free(b.chunks[i].items);

@@ -53,7 +53,7 @@ static int field_find(const char *name, size_t len)
     return -1;
 }
 
-/* What list prints of a task beyond that is known, and ignored. */
+/* The other members that dq list prints are known, and ignored. */
 static void set_members(struct bulk_line_parser *p)
 {
     memcpy(p->members, members, sizeof members);

@@ -95,6 +95,7 @@ static int find_by_filter(struct change *ch, struct err *err)
     const struct change_request *r = ch->request;
     const struct change_values *v = ch->values;
     struct task_filter f;
+    bool unordered = false;
     if (!select_given(&v->select) && v->select.statuses == 0)
         return err_set(
             err, ERR_USAGE,
@@ -110,9 +111,11 @@ static int find_by_filter(struct change *ch, struct err *err)
     if (rc < 0)
         return rc;
     f.limit = v->limit > 0 ? (size_t)v->limit : 0;
+    f.unordered = &unordered;
     progress_init(&ch->progress, ch->c->quiet, "tasks found");
     rc = targets_list(ch->c->db, &f, r->from, take_matching, ch, &ch->targets, err);
     progress_clear(&ch->progress);
+    select_note_unordered(ch->c, unordered);
     if (rc == 0 && ch->targets.count == 0)
         rc = err_set(err, ERR_NOT_FOUND, "no task matches");
     return rc;

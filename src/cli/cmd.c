@@ -12,6 +12,7 @@
 #include "base/when_parse.h"
 #include "cli/infile.h"
 #include "cli/pager.h"
+#include "conf/conf_load.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
 #include "store/task_get.h"
@@ -29,12 +30,13 @@
 
 /* ---- set-up ---- */
 
-const char *const cmd_color_names[] = {"auto", "always", "never", NULL};
-
+/* --color, else the setting, else NO_COLOR: what is said for one command goes before what is said
+ * for all of dq, and that before what is said for all programs. */
 static bool stdout_has_colour(const struct cmd_context *c)
 {
-    if (c->color == CMD_COLOR_ALWAYS || c->color == CMD_COLOR_NEVER)
-        return c->color == CMD_COLOR_ALWAYS;
+    int color = c->color >= 0 || !c->conf ? c->color : c->conf->dq.color;
+    if (color == CONF_COLOR_ALWAYS || color == CONF_COLOR_NEVER)
+        return color == CONF_COLOR_ALWAYS;
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(STDOUT_FILENO) && (!no || *no == '\0') && term && strcmp(term, "dumb") != 0;
 }
@@ -191,7 +193,7 @@ static int read_ids(struct ids *ids, struct err *err)
     struct infile f;
     const char *line;
     size_t len;
-    int rc = infile_open(&f, "-", err);
+    int rc = infile_open(&f, "-", INFILE_LINE_MAX, err);
     while (rc >= 0 && (rc = infile_next(&f, &line, &len, err)) == 1) {
         char *text = mem_dup(line, len && line[len - 1] == '\r' ? len - 1 : len);
         if (*text != '\0' && !add_id(ids, text))
@@ -236,12 +238,17 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
 
 /* ---- messages ---- */
 
+static void put_line(struct buf *b, const char *prefix, const char *text, size_t len)
+{
+    buf_str(b, prefix);
+    text_escape(b, text, len, 0);
+    buf_chr(b, '\n');
+}
+
 static void say_line(const char *prefix, const char *text, size_t len)
 {
     struct buf line = BUF_INIT;
-    buf_str(&line, prefix);
-    text_escape(&line, text, len, 0);
-    buf_chr(&line, '\n');
+    put_line(&line, prefix, text, len);
     fflush(stdout); /* the line comes after what was printed before */
     fwrite(line.data, 1, line.len, stderr);
     buf_done(&line);
@@ -258,11 +265,18 @@ say(const char *prefix, const char *fmt, va_list ap)
 
 void cmd_note(const struct cmd_context *c, const char *fmt, ...)
 {
+    struct buf text = BUF_INIT;
     va_list ap;
     if (c->quiet)
         return;
     va_start(ap, fmt);
-    say("", fmt, ap);
+    if (c->notes) {
+        buf_vprintf(&text, fmt, ap);
+        put_line(c->notes, "", text.data ? text.data : "", text.len);
+        buf_done(&text);
+    } else {
+        say("", fmt, ap);
+    }
     va_end(ap);
 }
 

@@ -76,15 +76,12 @@ struct cmd {
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
 };
 
-enum cmd_color { CMD_COLOR_AUTO, CMD_COLOR_ALWAYS, CMD_COLOR_NEVER };
-extern const char *const cmd_color_names[]; /* index = enum cmd_color, NULL-terminated */
-
 struct cmd_context {
     const struct cmd *cmd;
     /* global options */
     const char *config_path;
     int output; /* enum out_format; -1: not given */
-    int color;  /* enum cmd_color; -1: not given */
+    int color;  /* enum conf_color; -1: not given */
     bool no_pager, quiet, verbose, help, version;
     /* from the command line */
     void *values;
@@ -95,7 +92,8 @@ struct cmd_context {
     struct conf *conf;
     struct db *db;
     struct out_style style;
-    int64_t now_at; /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    int64_t now_at;    /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    struct buf *notes; /* where notes are appended; NULL: they go to stderr */
     /* result */
     int exit_status; /* when run returned 0 */
 };

@@ -30,8 +30,8 @@ struct add_values {
 static const char *const conflict_names[] = {
     [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
 
-/* Whether bytes wait at standard input that are most likely meant as the body. Not those behind
- * what somebody has read of a file: they belong to a loop, as in `while read tag; do dq add "$tag";
+/* Whether bytes wait at standard input that are most likely meant as the body. Not the rest of a
+ * file that is already read in part: it belongs to a loop, as in `while read tag; do dq add "$tag";
  * done <tags`. Never waits, so that dq works in cron, in ssh and under any parent. */
 static bool input_waits(void)
 {
@@ -46,7 +46,7 @@ static bool input_waits(void)
            ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
-/* Without a BODY, nobody reads standard input: it must not be mistaken for one. */
+/* Without a BODY, standard input is not read: data there was most likely meant as one. */
 static int check_input(const struct cmd_context *c, struct err *err)
 {
     if (c->operand_count > 1 || !input_waits())
@@ -59,20 +59,21 @@ static int check_input(const struct cmd_context *c, struct err *err)
 /* What was stored, and what became of the key. */
 struct added {
     struct task_added task;
+    bool kept;
     const char *result;
 };
 
-static void get_id(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+OUT_GETTER(id)
 {
     cell_set_number(ret, ((const struct added *)row)->task.id);
 }
 
-static void get_expected(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+OUT_GETTER(expected)
 {
     cell_set_time(ret, ((const struct added *)row)->task.expected_at);
 }
 
-static void get_result(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+OUT_GETTER(result)
 {
     cell_set_text(ret, ((const struct added *)row)->result);
 }
@@ -123,70 +124,90 @@ static void put_behind(struct err *err, const char *hint)
 }
 
 /* For a client of another program: nothing is read but the body, and nothing is connected to. */
-static int print_sql(const struct task_new *t, enum key_conflict on_conflict)
+static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
 {
     struct buf b = BUF_INIT;
     routines_put_call(&b, t, on_conflict);
     out_write(&b);
     buf_done(&b);
+}
+
+/* Checks the task, and reads its body into *body. A pipe may have got its data only after the
+ * connection was made: standard input is checked again then. */
+static int make_task(struct cmd_context *c, const struct add_values *v, struct buf *body,
+                     struct task_new *ret, struct err *err)
+{
+    *ret = (struct task_new){.tag = c->operands[0],
+                             .key = v->key,
+                             .expected_at = TASK_TIME_NONE,
+                             .delay_ms = v->in_ms > 0 ? v->in_ms : 0,
+                             .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0};
+    int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
+    if (rc == 0 && ret->key)
+        rc = task_check_key(ret->key, strlen(ret->key), err);
+    if (rc == 0)
+        rc = check_input(c, err);
+    if (rc == 0)
+        rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err);
+    if (rc == 0 && !v->sql)
+        rc = cmd_open(c, CMD_DB, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
+    if (rc == 0)
+        rc = check_input(c, err);
+    ret->body = body->data ? body->data : "";
+    ret->body_size = body->len;
+    return rc;
+}
+
+static int report(struct cmd_context *c, const struct add_values *v, const struct added *added,
+                  struct err *err)
+{
+    if (c->style.format == OUT_TABLE)
+        c->style.format = OUT_ID;
+    int rc =
+        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, added, NULL, err);
+    if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
+        err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
+    if (rc < 0)
+        return rc;
+    if (added->kept)
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
+                 added->task.id);
+    else
+        say_when(c, v, &added->task);
+    /* for people: a script that adds many tasks does not pay for it */
+    if (c->verbose || isatty(STDERR_FILENO))
+        fleet_note_tag(c, c->operands[0]);
     return 0;
 }
 
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
-    struct task_new t = {.tag = c->operands[0], .key = v->key, .expected_at = TASK_TIME_NONE};
+    struct task_new t;
     struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
     enum key_conflict on_conflict =
         v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP;
-    t.delay_ms = v->in_ms > 0 ? v->in_ms : 0;
-    t.max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0;
-    int rc = task_check_tag(t.tag, strlen(t.tag), err);
-    if (rc == 0 && t.key)
-        rc = task_check_key(t.key, strlen(t.key), err);
-    if (rc == 0)
-        rc = check_input(c, err);
-    if (rc == 0)
-        rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, &body, err);
-    if (rc == 0 && !v->sql)
-        rc = cmd_open(c, CMD_DB, err);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->at, &t.expected_at, err);
-    if (rc == 0) /* again: by now the other end of a pipe may have written */
-        rc = check_input(c, err);
-    if (rc < 0)
-        goto out;
-    t.body = body.data ? body.data : "";
-    t.body_size = body.len;
-    if (v->sql) {
-        rc = print_sql(&t, on_conflict);
+    int rc = make_task(c, v, &body, &t, err);
+
+    if (rc == 0 && v->sql) {
+        print_sql(&t, on_conflict);
         goto out;
     }
+    if (rc < 0)
+        goto out;
     rc = task_add(c->db, &t, on_conflict, &added.task, err);
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
         goto out;
+    added.kept = rc == 0 && !added.task.replaced;
     if (rc == 0)
-        added.result = added.task.replaced ? "replaced" : "kept";
-    if (rc == 1 || added.task.replaced)
+        added.result = added.kept ? "kept" : "replaced";
+    if (!added.kept)
         cmd_wake(c, distance(v, &added.task));
-    if (c->style.format == OUT_TABLE)
-        c->style.format = OUT_ID;
-    rc =
-        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, &added, NULL, err);
-    if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
-        err_prefix(err, "task %" PRIu64 " was %s, but", added.task.id, added.result);
-    if (rc < 0)
-        goto out;
-    if (added.result[0] == 'k')
-        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
-                 added.task.id);
-    else
-        say_when(c, v, &added.task);
-    /* for people: a script that adds many tasks does not pay for it */
-    if (c->verbose || isatty(STDERR_FILENO))
-        fleet_note_tag(c, t.tag);
+    rc = report(c, v, &added, err);
 out:
     buf_done(&body);
     return rc;

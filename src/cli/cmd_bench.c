@@ -28,9 +28,6 @@ struct bench_values {
 /* ---- printing: for people a table for each kind of row, for programs one list ---- */
 
 #define ROW ((const struct judge_row *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
 /* For people: three digits that count, thousands apart, millions in words. */
 static void round_text(char *ret, size_t size, double v)
@@ -60,12 +57,12 @@ static void set_value(const void *arg, struct cell *ret, double v)
     }
 }
 
-GETTER(kind)
+OUT_GETTER(kind)
 {
     cell_set_text(ret, ROW->kind);
 }
 
-GETTER(name)
+OUT_GETTER(name)
 {
     cell_set_text(ret, ROW->name);
 }
@@ -82,22 +79,22 @@ static void get_p99(const void *row, const void *arg, struct cell *ret)
         set_value(arg, ret, ROW->p99);
 }
 
-GETTER(unit)
+OUT_GETTER(unit)
 {
     cell_set_text(ret, ROW->unit);
 }
 
-GETTER(setting)
+OUT_GETTER(setting)
 {
     cell_set_text(ret, ROW->setting[0] ? ROW->setting : NULL);
 }
 
-GETTER(now)
+OUT_GETTER(now)
 {
     cell_set_text(ret, ROW->now[0] ? ROW->now : NULL);
 }
 
-GETTER(about)
+OUT_GETTER(about)
 {
     cell_set_text(ret, ROW->about);
     ret->colour = ROW->warn ? CELL_WARN : CELL_PLAIN;

@@ -1,5 +1,5 @@
 /*
- * cmd_check.c - dq check: whether somebody has to look, for Nagios and its like.
+ * cmd_check.c - dq check: whether an operator has to act, for Nagios and its like.
  *
  * Invariant: exit status 0 is a statement: everything that was asked for could be read, and is as
  * it should be.
@@ -328,6 +328,7 @@ const struct cmd cmd_check = {
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),
     .examples = "dq check --max-late 1m --max-failed 10/1h\n"
-                "dq check -t \"pay.*\" --max-pending 1000",
+                "dq check -t \"pay.*\" --max-pending 1000\n"
+                "line=$(dq check --max-late 5m) || echo \"$line\"",
     .run = run,
 };

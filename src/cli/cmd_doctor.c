@@ -10,6 +10,7 @@
 #include "base/when.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 struct doctor_values {
     int64_t old_ms;
@@ -28,9 +29,9 @@ static const struct check {
     {"durability", DOCTOR_SERVER, doctor_server_durability},
     {"isolation", DOCTOR_SERVER, doctor_server_isolation},
     {"packet", DOCTOR_SERVER, doctor_server_packet},
-    {"clock", DOCTOR_SERVER, doctor_server_clock},
     {"transactions", DOCTOR_SERVER, doctor_server_transactions},
     {"schema", DOCTOR_SERVER, doctor_queue_schema},
+    {"clock", DOCTOR_SERVER, doctor_server_clock},
     {"rights", DOCTOR_TABLES, doctor_server_rights},
     {"procedures", DOCTOR_TABLES, doctor_queue_procedures},
     {"statements", DOCTOR_TABLES, doctor_queue_plans},
@@ -47,32 +48,34 @@ struct row {
 };
 
 #define ROW ((const struct row *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(verdict)
+OUT_GETTER(verdict)
 {
-    static const char *const names[] = {
-        [DOCTOR_OK] = "ok", [DOCTOR_WARN] = "warn", [DOCTOR_BAD] = "BAD"};
-    static const enum cell_colour colours[] = {
-        [DOCTOR_OK] = CELL_GOOD, [DOCTOR_WARN] = CELL_WARN, [DOCTOR_BAD] = CELL_BAD};
+    static const char *const names[] = {[DOCTOR_OK] = "ok",
+                                        [DOCTOR_UNKNOWN] = "unknown",
+                                        [DOCTOR_WARN] = "warn",
+                                        [DOCTOR_BAD] = "BAD"};
+    static const enum cell_colour colours[] = {[DOCTOR_OK] = CELL_GOOD,
+                                               [DOCTOR_UNKNOWN] = CELL_DIM,
+                                               [DOCTOR_WARN] = CELL_WARN,
+                                               [DOCTOR_BAD] = CELL_BAD};
     cell_set_text(ret, names[ROW->finding.verdict]);
+    ret->people = ROW->finding.verdict == DOCTOR_UNKNOWN ? "?" : NULL;
     ret->colour = colours[ROW->finding.verdict];
 }
 
-GETTER(check)
+OUT_GETTER(check)
 {
     cell_set_text(ret, ROW->check->name);
 }
 
-GETTER(text)
+OUT_GETTER(text)
 {
     cell_set_text(ret, ROW->finding.text.data);
 }
 
 static const struct out_column columns[] = {
-    {"verdict", false, 0, "ok, warn or BAD", get_verdict},
+    {"verdict", false, 0, "ok, unknown, warn or BAD", get_verdict},
     {"check", false, 0, "what was looked at", get_check},
     {"text", false, 0, "what was found", get_text},
 };
@@ -81,8 +84,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct doctor_values *v = values;
     struct doctor d = {.c = c, .old_ms = v->old_ms >= 0 ? v->old_ms : WHEN_MINUTE};
+    static const int statuses[] = {[DOCTOR_WARN] = 1, [DOCTOR_BAD] = 2};
     struct out *out;
 
+    (void)!cmd_open(c, CMD_CONF, &(struct err){0}); /* how tables look; the first check says more */
     c->style.no_header = c->style.format == OUT_TABLE;
     int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
     if (rc < 0)
@@ -93,8 +98,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             continue;
         checks[i].run(&d, &row.finding);
         out_row(out, &row);
-        if ((int)row.finding.verdict > c->exit_status)
-            c->exit_status = (int)row.finding.verdict;
+        c->exit_status = MAX(c->exit_status, statuses[row.finding.verdict]);
         buf_done(&row.finding.text);
     }
     out_free(out);
@@ -114,8 +118,9 @@ const struct cmd cmd_doctor = {
     .summary = "check the configuration, the server, the tables and the dqds",
     .usage = "[--old-transaction D]",
     .details =
-        "Prints one line for each check: ok, warn or BAD, and what to do. Changes nothing. A check that needs what an earlier one "
-        "did not find is left out. Exit status: 0 if everything is ok, 1 with a warning, 2 if something is bad.",
+        "Prints one line for each check: ok, warn or BAD, and what to do; or ?, in other formats unknown, if it could not be "
+        "looked at. Changes nothing. A check that needs what an earlier one did not find is left out. Exit status: 2 if "
+        "something is bad, 1 with a warning, else 0.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct doctor_values),
     .level = CMD_NOTHING,

@@ -11,35 +11,35 @@
 #include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
-/* What is read without --exact: it takes less than 100 ms, however many failures there are. */
+/* Failures that are read without --exact: that takes less than 100 ms, however many there are.
+ * Those of other tags cost less. */
 #define NEWEST 5000
 #define OLDEST 1000
+#define NEWEST_SEARCHED 25000
+#define OLDEST_SEARCHED 5000
 /* A table shows this many lines to retry tasks with. */
 #define RETRY_LINES 10
 
 struct errors_values {
     const char *tag;
-    struct cmd_when since;
+    struct cmd_when since, until;
     bool exact;
 };
 
 struct found {
     struct failures failures;
-    const char *glob; /* NULL: all tags */
+    const struct errors_values *values;
     bool sampled;
 };
 
 #define GROUP ((const struct failures_group *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(tag)
+OUT_GETTER(tag)
 {
     cell_set_text(ret, GROUP->tag);
 }
 
-GETTER(error)
+OUT_GETTER(error)
 {
     cell_set_text(ret, GROUP->pattern);
 }
@@ -67,38 +67,47 @@ static void get_retrying(const void *row, const void *arg, struct cell *ret)
     set_count(ret, GROUP->retrying, arg);
 }
 
-GETTER(first)
+OUT_GETTER(first)
 {
     cell_set_time(ret, GROUP->first_at);
     ret->brief = true;
 }
 
-GETTER(last)
+OUT_GETTER(last)
 {
     cell_set_time(ret, GROUP->last_at);
     ret->brief = true;
 }
 
-GETTER(id)
+OUT_GETTER(id)
 {
     cell_set_number(ret, GROUP->id);
 }
 
-static void put_retry(struct buf *b, const struct failures_group *g)
+/* For the tasks that are counted: those that failed in the time that was asked for. */
+static void put_retry(struct buf *b, const struct failures_group *g, const struct found *f)
 {
+    const char *since = f->values->since.text, *until = f->values->until.text;
+
     buf_str(b, "dq retry --tag ");
     text_shell_word(b, g->tag);
     buf_str(b, " --error ");
     text_shell_word(b, g->pattern);
+    buf_str(b, " --finished-since ");
+    text_shell_word(b, since ? since : TEXT_OF(DEFAULT_WINDOW_HOURS) "h");
+    if (until) {
+        buf_str(b, " --finished-before ");
+        text_shell_word(b, until);
+    }
 }
 
-GETTER(retry)
+static void get_retry(const void *row, const void *arg, struct cell *ret)
 {
     static struct buf line = BUF_INIT;
     if (GROUP->failed == 0)
         return;
     buf_reset(&line);
-    put_retry(&line, GROUP);
+    put_retry(&line, GROUP, arg);
     cell_set_text(ret, line.data);
 }
 
@@ -120,14 +129,13 @@ static const struct out_column columns[] = {
 
 static void take_failure(const struct failure *x, void *arg)
 {
-    struct found *f = arg;
-    if (!f->glob || task_tag_glob(f->glob, x->tag))
-        failures_add(&f->failures, x);
+    failures_add(&((struct found *)arg)->failures, x);
 }
 
 /* For people: the commands, whole, below the table. */
-static void put_retries(const struct failures *f)
+static void put_retries(const struct found *found)
 {
+    const struct failures *f = &found->failures;
     struct buf b = BUF_INIT;
     size_t shown = 0;
     for (size_t i = 0; i < f->count && shown < RETRY_LINES; i++) {
@@ -135,7 +143,7 @@ static void put_retries(const struct failures *f)
             continue;
         struct buf line = BUF_INIT;
         buf_str(&b, shown++ == 0 ? "\nto retry the tasks that have failed:\n  " : "  ");
-        put_retry(&line, &f->items[i]);
+        put_retry(&line, &f->items[i], found);
         text_escape(&b, line.data, line.len, 0);
         buf_chr(&b, '\n');
         buf_done(&line);
@@ -147,32 +155,39 @@ static void put_retries(const struct failures *f)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct errors_values *v = values;
-    struct found found = {.glob = v->tag};
-    struct failure_filter filter = {.newest = v->exact ? 0 : NEWEST,
-                                    .oldest = v->exact ? 0 : OLDEST};
+    struct found found = {.values = v};
+    struct failure_filter filter = {.tag_glob = v->tag};
     struct out *out;
     bool people = c->style.format == OUT_TABLE;
     int rc = cmd_now(c, &c->style.cell.now_at, err);
     filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
+    filter.before_at = WHEN_AT_MAX; /* a clock may have been set back */
+    if (!v->exact) {
+        filter.newest = v->tag ? NEWEST_SEARCHED : NEWEST;
+        filter.oldest = v->tag ? OLDEST_SEARCHED : OLDEST;
+    }
     if (rc == 0)
         rc = cmd_resolve(c, &v->since, &filter.since_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &filter.before_at, err);
     if (rc == 0)
         rc = failure_list(c->db, &filter, take_failure, &found, &found.sampled, err);
     if (rc == 0)
         rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &found,
                      err);
     if (rc < 0)
-        goto out;
+        goto done;
     failures_sort(&found.failures);
     for (size_t i = 0; i < found.failures.count; i++)
         out_row(out, &found.failures.items[i]);
     out_free(out);
     if (people)
-        put_retries(&found.failures);
+        put_retries(&found);
     if (found.sampled)
-        cmd_note(c, "only the newest %d failures and the oldest %d were read; --exact reads all",
-                 NEWEST, OLDEST);
-out:
+        cmd_note(c, "only the newest %zu failures and the oldest %zu%s were %s; --exact reads all",
+                 filter.newest, filter.oldest, v->tag ? " of all tags" : "",
+                 v->tag ? "searched" : "read");
+done:
     failures_done(&found.failures);
     return rc;
 }
@@ -182,6 +197,7 @@ out:
 static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
      "failures at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
     {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
 };
@@ -191,11 +207,13 @@ const struct cmd cmd_errors = {
     .name = "errors",
     .group = "tags and statistics",
     .summary = "show what fails, how often, since when",
-    .usage = "[--since TIME|D] [--tag GLOB] [--exact]",
+    .usage = "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--exact]",
     .details =
         "Groups failed attempts by tag and error; in an error, * stands for numbers, ids and quoted words. Shows the tasks that "
         "have failed for good and those that run again, the first and the last time, the last task, and the command to retry them.",
-    .examples = "dq errors --since 1h\ndq errors --tag 'mail.*' -o json",
+    .examples = "dq errors --since 1h\n"
+                "dq errors --since yesterday --until today\n"
+                "dq errors --tag 'mail.*' -o json",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct errors_values),
     .level = CMD_SCHEMA,

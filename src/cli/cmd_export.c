@@ -3,9 +3,10 @@
  *
  * Tasks are collected until there are BATCH_TASKS or BATCH_BYTES of them; then their outputs and
  * attempts are read, two statements for the whole batch. Invariant: an attempt stands behind its
- * task. What other sessions change meanwhile is in the file or not, but each line is a task as it
- * was at one moment.
+ * task. Changes that other sessions make meanwhile may be in the file or not, but each line is a
+ * task as it was at one moment.
  */
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/transfer.h"
@@ -130,7 +131,12 @@ static int each_task(const struct task *t, void *arg)
     transfer_put_task(&line->text, &copy);
     x->bytes += line->text.len;
     x->tasks++;
-    int rc = x->count == BATCH_TASKS || x->bytes >= BATCH_BYTES ? flush(x) : 0;
+    bool stop = interrupt_asked();
+    int rc = stop || x->count == BATCH_TASKS || x->bytes >= BATCH_BYTES ? flush(x) : 0;
+    if (rc == 0 && stop)
+        rc = err_set(x->err, ERR_TRANSIENT,
+                     "interrupted after %" PRIu64 " task%s: others are missing", x->tasks,
+                     x->tasks == 1 ? "" : "s");
     return rc < 0 ? rc : out_failed();
 }
 
@@ -160,6 +166,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int rc = select_filter(c, &v->select, TASK_ANY, &f, err);
     f.sort = SORT_ID;
     progress_init(&x->progress, c->quiet, "tasks");
+    interrupt_catch();
     if (rc == 0)
         rc = task_list(c->db, &f, true, each_task, x, err);
     if (rc >= 0)

@@ -32,48 +32,45 @@ struct row {
 };
 
 #define ROW ((const struct row *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(time)
+OUT_GETTER(time)
 {
     cell_set_time(ret, ROW->at);
     if (ROW->at == TASK_TIME_NONE)
         ret->people = "due now";
 }
 
-GETTER(tasks)
+OUT_GETTER(tasks)
 {
     cell_set_number(ret, ROW->step->tasks);
     ret->sampled = ROW->step->sampled;
 }
 
-GETTER(sampled)
+OUT_GETTER(sampled)
 {
     ret->kind = CELL_BOOL;
     ret->number = ROW->step->sampled;
 }
 
-GETTER(herd)
+OUT_GETTER(herd)
 {
     if (ROW->step->herd)
         cell_set_number(ret, ROW->step->herd);
     ret->colour = CELL_WARN;
 }
 
-GETTER(herd_time)
+OUT_GETTER(herd_time)
 {
     if (ROW->step->herd)
         cell_set_time(ret, ROW->step->herd_at);
 }
 
-GETTER(herd_tag)
+OUT_GETTER(herd_tag)
 {
     cell_set_text(ret, ROW->step->herd_tag);
 }
 
-GETTER(trend)
+OUT_GETTER(trend)
 {
     static struct buf line;
 

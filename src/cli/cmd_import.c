@@ -145,9 +145,6 @@ static int read_lines(struct import *m, struct err *err)
         rc = 0;
         if (m->count && is_full(m) && !transfer_is_attempt(line, len))
             rc = flush(m, m->file.number - 1, err);
-        if (rc == 0 && interrupt_asked())
-            rc = err_set(err, ERR_TRANSIENT, "%s: interrupted at line %" PRIu64, m->file.name,
-                         m->file.number);
         if (rc < 0)
             return rc;
         rc = take_line(m, line, len, err);
@@ -194,7 +191,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     int rc = cmd_now(c, &m.now_at, err);
     if (rc == 0)
-        rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-", err);
+        rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-", TRANSFER_LINE_MAX, err);
     if (rc < 0)
         return rc;
     m.done_line = (uint64_t)MAX(m.v->skip, 0);

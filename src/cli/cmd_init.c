@@ -17,7 +17,7 @@ struct init_values {
     bool print_sql, plan, no_routines;
 };
 
-/* For a DBA: each migration, and the statements that record it. first: the number to begin with. */
+/* For a DBA: each migration from the one that is named on, and the statements that record it. */
 static int print_sql(const struct cmd_context *c, bool routines, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -35,38 +35,35 @@ static int print_sql(const struct cmd_context *c, bool routines, struct err *err
     return 0;
 }
 
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 #define STEP ((const struct schema_migrate_step *)row)
 
-GETTER(migration)
+OUT_GETTER(migration)
 {
     cell_set_text(ret, STEP->migration);
 }
 
-GETTER(table)
+OUT_GETTER(table)
 {
     cell_set_text(ret, STEP->table);
 }
 
-GETTER(rows)
+OUT_GETTER(rows)
 {
     cell_set_number(ret, (uint64_t)STEP->rows);
 }
 
-GETTER(touched)
+OUT_GETTER(touched)
 {
     cell_set_number(ret, (uint64_t)STEP->touched);
 }
 
-GETTER(waits)
+OUT_GETTER(waits)
 {
     ret->kind = CELL_BOOL;
     ret->number = STEP->writers_wait;
 }
 
-GETTER(statement)
+OUT_GETTER(statement)
 {
     cell_set_text(ret, STEP->statement);
 }
@@ -80,23 +77,34 @@ static const struct out_column columns[] = {
     {"statement", false, 0, "", get_statement},
 };
 
-static void print_step(const struct schema_migrate_step *s, void *arg)
-{
-    out_row(arg, s);
-}
-
-/* The procedures of a plan: what has been printed of them, and what needs no statement. */
-struct routine_plan {
+/* Where a plan is printed, and how many procedures it keeps, cannot make, and makes. */
+struct plan {
+    const struct cmd_context *c;
     struct out *out;
-    const struct db *db;
     unsigned kept, denied, made;
 };
 
+/* In a table for people, a new table is its name: --print-sql and JSON have its columns. */
+static void print_step(const struct schema_migrate_step *s, void *arg)
+{
+    const struct plan *p = arg;
+    struct schema_migrate_step shown = *s;
+    struct buf statement = BUF_INIT;
+    size_t head = strcspn(s->statement, "(");
+
+    if (p->c->style.format == OUT_TABLE && s->creates) {
+        buf_printf(&statement, "%.*s(...)", (int)head, s->statement);
+        shown.statement = statement.data;
+    }
+    out_row(p->out, &shown);
+    buf_done(&statement);
+}
+
 static void print_routine(const char *name, enum routines_action action, void *arg)
 {
-    struct routine_plan *p = arg;
+    struct plan *p = arg;
     struct buf sql = BUF_INIT;
-    bool replace = action == ROUTINES_REPLACE, mariadb = db_is_mariadb(p->db);
+    bool replace = action == ROUTINES_REPLACE, mariadb = db_is_mariadb(p->c->db);
 
     p->kept += action == ROUTINES_KEEP;
     p->denied += action == ROUTINES_DENIED;
@@ -106,40 +114,44 @@ static void print_routine(const char *name, enum routines_action action, void *a
     if (replace && !mariadb)
         buf_printf(&sql, "DROP PROCEDURE %s; ", name);
     buf_printf(&sql, "CREATE %sPROCEDURE %s (...)", replace && mariadb ? "OR REPLACE " : "", name);
-    print_step(&(struct schema_migrate_step){.migration = "routines", .statement = sql.data},
-               p->out);
+    print_step(&(struct schema_migrate_step){.migration = "routines", .statement = sql.data}, p);
     buf_done(&sql);
 }
 
-static void say_routines(const struct cmd_context *c, const struct routine_plan *p)
+/* The procedures that stay as they are, and the programs that work with the tables from then on. */
+static void say_rest(const struct plan *p, int from)
 {
+    const struct cmd_context *c = p->c;
+
     if (p->kept)
         cmd_note(c, "procedures for producers in SQL: %u left alone", p->kept);
     if (p->denied)
         cmd_note(c,
                  "procedures for producers in SQL: %u not created, as this account has no right to",
                  p->denied);
+    if (from < schema_latest)
+        cmd_note(c, "schema version %d to %d, which works with programs made for %d and later",
+                 from, schema_latest, schema_migrations[schema_latest - 1].compat);
+    else if (!p->made)
+        cmd_note(c, "schema version %d: nothing to do", from);
 }
 
 static int print_plan(struct cmd_context *c, bool routines, struct err *err)
 {
-    struct routine_plan p = {.db = c->db};
-    struct out *out;
+    struct plan p = {.c = c};
     int from = 0;
 
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    int rc =
+        out_new(&p.out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
     if (rc < 0)
         return rc;
-    p.out = out;
-    rc = schema_migrate_plan(c->db, print_step, out, &from, err);
+    rc = schema_migrate_plan(c->db, print_step, &p, &from, err);
     if (rc == 0 && routines && from <= schema_latest)
         rc = routines_plan(c->db, print_routine, &p, err);
     if (rc < 0)
         return rc;
-    out_free(out);
-    say_routines(c, &p);
-    if (from >= schema_latest && !p.made)
-        cmd_note(c, "schema version %d: nothing to do", from);
+    out_free(p.out);
+    say_rest(&p, from);
     return 0;
 }
 
@@ -150,13 +162,12 @@ static void say_applied(const struct schema_migration *m, void *arg)
 
 /* Everything but producers in SQL works without them: an account that may not create them is no
  * error. */
-static int make_routines(struct cmd_context *c, struct err *err)
+static int make_routines(struct cmd_context *c, unsigned *ret_made, struct err *err)
 {
     struct err why = {0};
-    unsigned made = 0;
-    int rc = routines_install(c->db, &made, &why);
-    if (made)
-        cmd_note(c, "procedures for producers in SQL: %u created or replaced", made);
+    int rc = routines_install(c->db, ret_made, &why);
+    if (*ret_made)
+        cmd_note(c, "procedures for producers in SQL: %u created or replaced", *ret_made);
     if (rc == ERR_DENIED)
         cmd_note(c, "the procedures for producers in SQL are missing or not up to date: %s",
                  why.text);
@@ -165,7 +176,7 @@ static int make_routines(struct cmd_context *c, struct err *err)
     return 0;
 }
 
-/* What the tables are for works without this. */
+/* Best effort: tasks run without it. */
 static void record(struct cmd_context *c, int from)
 {
     struct err why = {0};
@@ -182,6 +193,7 @@ static void record(struct cmd_context *c, int from)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct init_values *v = values;
+    unsigned made = 0; /* procedures */
     int from = 0;
     if (v->print_sql)
         return print_sql(c, !v->no_routines, err);
@@ -199,16 +211,17 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0 && from < schema_latest)
         record(c, from);
     if (rc == 0 && !v->no_routines && from <= schema_latest) /* else they are a newer dq's */
-        rc = make_routines(c, err);
+        rc = make_routines(c, &made, err);
     if (rc < 0)
         return rc;
     struct buf b = BUF_INIT;
     if (c->style.format != OUT_TABLE)
         buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, MAX(from, schema_latest));
     else if (from >= schema_latest)
-        buf_printf(&b, "%s, database %s: schema version %d%s, nothing to do\n", db_server(c->db),
+        buf_printf(&b, "%s, database %s: schema version %d%s%s\n", db_server(c->db),
                    c->conf->mysql.database, from,
-                   from > schema_latest ? " of a newer dq, which works with this one" : "");
+                   from > schema_latest ? " of a newer dq, which works with this one" : "",
+                   made ? "" : ", nothing to do");
     else
         buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db),
                    c->conf->mysql.database, from, schema_latest);

@@ -2,9 +2,13 @@
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
 #include "base/text.h"
+#include "base/when.h"
 #include "cli/fleet.h"
+#include "cli/option.h"
+#include "cli/redraw.h"
 #include "cli/select.h"
 #include "cli/task_columns.h"
+#include "cli/title.h"
 #include "cli/verbs.h"
 #include "store/task_count.h"
 
@@ -16,7 +20,9 @@
 
 #define TERMINAL_LIMIT 50
 #define FAILED_MOST 10000 /* more are not counted */
-#define SEARCH_MOST 10000 /* tasks that a list with a limit looks at in vain */
+#define SEARCH_MOST 10000 /* tasks that do not match, before a list with a limit gives up */
+#define WATCH_LEAST_S 1
+#define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
 struct list_values {
@@ -25,6 +31,7 @@ struct list_values {
     int sort;
     const char *columns;
     bool no_header;
+    int64_t watch_ms; /* -1: not given */
 };
 
 static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
@@ -77,8 +84,8 @@ static int each_task(const struct task *t, void *arg)
 
 enum { PART_RUNNING, PART_LATE, PART_NEXT, PART_COUNT };
 
-/* Each part may take what the parts before it have left, but for fifths of the limit that are kept
- * for those behind it. */
+/* Each part may take what the parts before it have left, less some fifths of the limit that are
+ * kept for the parts behind it. */
 static size_t part_limit(int part, size_t limit, size_t rows)
 {
     static const size_t kept_fifths[PART_COUNT] = {[PART_RUNNING] = 3, [PART_LATE] = 1};
@@ -99,8 +106,15 @@ static struct task_filter part_filter(int part, int64_t now_at)
     return f;
 }
 
+/* The end of a note. If the screen is the limit, no option lists more. */
+static const char *how_to_list_more(const struct list_values *v)
+{
+    return v->watch_ms < 0 ? "; -n N lists more, -n 0 all" : "";
+}
+
 /* After the table: what it does not show, and how to see it. */
-static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struct err *err)
+static int note_rest(struct cmd_context *c, const struct list_values *v, const bool *more,
+                     size_t rows, struct err *err)
 {
     static const char *const names[PART_COUNT] = {"running", "late", "next"};
     struct buf cut = BUF_INIT;
@@ -110,8 +124,8 @@ static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struc
         if (more[part])
             buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
     if (rc == 0 && cut.len)
-        cmd_note(c, "only %zu tasks are listed, there are more (%s); -n N lists more, -n 0 all",
-                 rows, cut.data);
+        cmd_note(c, "only %zu tasks are listed, there are more (%s)%s", rows, cut.data,
+                 how_to_list_more(v));
     if (rc == 0 && failed)
         cmd_note(c, "%" PRIu64 "%s %s failed: dq errors shows why, dq list -s failed lists them",
                  MIN(failed, (uint64_t)FAILED_MOST), failed > FAILED_MOST ? "+" : "",
@@ -120,8 +134,8 @@ static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struc
     return rc;
 }
 
-static int list_overview(struct cmd_context *c, struct out *out, size_t limit, bool bodies,
-                         struct err *err)
+static int list_overview(struct cmd_context *c, const struct list_values *v, struct out *out,
+                         size_t limit, bool bodies, struct err *err)
 {
     bool more[PART_COUNT] = {false};
     size_t rows = 0;
@@ -137,7 +151,7 @@ static int list_overview(struct cmd_context *c, struct out *out, size_t limit, b
         rows += l.rows;
     }
     out_free(out);
-    return rc < 0 ? rc : note_rest(c, more, rows, err);
+    return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
 /* ---- with a filter, or for programs ---- */
@@ -164,50 +178,129 @@ static unsigned default_statuses(const struct list_values *v)
     return TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+/* One list. limit 0: all. */
+static int answer(struct cmd_context *c, const struct list_values *v, size_t limit, struct err *err)
 {
-    const struct list_values *v = values;
     struct task_filter_search search = {.most = SEARCH_MOST};
-    struct listing l = {0};
+    struct listing l = {.limit = limit};
     struct task_filter f;
-    if (v->columns && strcmp(v->columns, "help") == 0)
-        return print_columns();
-    int rc = cmd_open(c, CMD_SCHEMA, err);
-    if (rc == 0)
-        rc = select_filter(c, &v->select, default_statuses(v), &f, err);
+    bool unordered = false;
+    int rc = select_filter(c, &v->select, default_statuses(v), &f, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc != 0)
         return rc;
-    c->style.no_header = v->no_header;
     f.sort = v->sort >= 0             ? (enum task_sort)v->sort
              : f.statuses & TASK_LIVE ? SORT_EXPECTED
                                       : SORT_EXPECTED_DESC;
-    bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
-    l.limit = paged ? TERMINAL_LIMIT : v->limit > 0 ? (size_t)v->limit : 0;
-    f.limit = paged ? l.limit + 1 : l.limit;
+    /* one more shows that there are more, unless it was said how many are wanted */
+    f.limit = limit && (size_t)MAX(v->limit, 0) != limit ? limit + 1 : limit;
     f.search = f.limit ? &search : NULL;
+    f.unordered = &unordered;
     const char *columns = shown_columns(c, v);
     rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, NULL, err);
     if (rc < 0)
         return rc;
     bool bodies = c->style.format != OUT_ID && names_body(columns);
     if (is_overview(c, v)) {
-        rc = list_overview(c, l.out, l.limit, bodies, err);
+        rc = list_overview(c, v, l.out, limit, bodies, err);
     } else {
         rc = task_list(c->db, &f, bodies, each_task, &l, err);
         out_free(l.out);
     }
     if (rc >= 0 && l.more)
-        cmd_note(c, "only the first %zu tasks are listed; -n N lists more, -n 0 all", l.rows);
+        cmd_note(c, "only the first %zu tasks are listed%s", l.rows, how_to_list_more(v));
     if (rc >= 0 && search.partial)
         cmd_note(
             c,
             "only %d tasks were searched, there may be more; a narrower filter or -n 0 finds all",
             SEARCH_MOST);
+    if (rc >= 0)
+        select_note_unordered(c, unordered);
     if (rc >= 0 && f.statuses & TASK_LIVE)
         fleet_note_dqds(c);
     return rc < 0 ? rc : 0;
+}
+
+/* ---- again and again ---- */
+
+/* As many tasks as the screen has room for. */
+static int look(struct cmd_context *c, const struct list_values *v, struct buf *rows,
+                struct err *err)
+{
+    unsigned width, height;
+    redraw_size(&width, &height);
+    size_t room = height > WATCH_OTHER_LINES ? height - WATCH_OTHER_LINES : 1;
+    c->style.width = width;
+    c->now_at = TASK_TIME_NONE;
+    c->notes = rows;
+    out_capture(rows);
+    int rc = answer(c, v, v->limit > 0 ? MIN((size_t)v->limit, room) : room, err);
+    out_capture(NULL);
+    c->notes = NULL;
+    return rc;
+}
+
+static void draw(const struct cmd_context *c, const struct buf *rows, const char *trouble)
+{
+    struct buf page = BUF_INIT, left = BUF_INIT;
+    unsigned width, height;
+    redraw_size(&width, &height);
+    buf_str(&left, trouble ? trouble : "dq list");
+    if (!trouble)
+        option_put_given(&left, c);
+    title_put(&page, c, left.data, width);
+    buf_str(&page, "\n\n");
+    buf_add(&page, rows->data ? rows->data : "", rows->len);
+    redraw_page(page.data);
+    buf_done(&left);
+    buf_done(&page);
+}
+
+/* While the database is away, the last list stays on the screen. */
+static int watch(struct cmd_context *c, const struct list_values *v, struct err *err)
+{
+    struct buf rows = BUF_INIT;
+    int rc = redraw_begin(err);
+    if (rc < 0)
+        return rc;
+    do {
+        struct buf fresh = BUF_INIT;
+        rc = look(c, v, &fresh, err);
+        bool away = rc < 0 && err_may_pass(rc);
+        if (rc < 0 && !away) {
+            buf_done(&fresh);
+            break;
+        }
+        buf_done(away ? &fresh : &rows);
+        rows = away ? rows : fresh;
+        draw(c, &rows, away ? "database away, retrying" : NULL);
+        rc = 0;
+    } while (redraw_wait(MAX(v->watch_ms, WATCH_LEAST_S * WHEN_SECOND)));
+    redraw_end();
+    buf_done(&rows);
+    return rc;
+}
+
+/* ---- the verb ---- */
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct list_values *v = values;
+    if (v->columns && strcmp(v->columns, "help") == 0)
+        return print_columns();
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+    if (rc < 0)
+        return rc;
+    c->style.no_header = v->no_header;
+    if (v->watch_ms < 0) {
+        bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
+        return answer(c, v, paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
+    }
+    if (c->style.format != OUT_TABLE)
+        return err_set(err, ERR_USAGE,
+                       "--watch shows a table on a terminal; programs read dq log -f -o ndjson");
+    return watch(c, v, err);
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
@@ -220,6 +313,8 @@ static const struct cmd_option options[] = {
      "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table and tsv)", NULL, 0},
+    {"watch", 0, CMD_DURATION, FIELD(watch_ms), "D",
+     "list again every D on a screen of its own, until interrupted or q; least: " TEXT_OF(WATCH_LEAST_S) "s", NULL, 0},
 };
 /* clang-format on */
 
@@ -242,6 +337,7 @@ const struct cmd cmd_list = {
     .examples = "dq list -t \"mail.*\" -s failed\n"
                 "dq list -s pending --due-before \"+1h\"\n"
                 "dq list -o ndjson --since 2h\n"
+                "dq list -t \"import.*\" --watch 2s\n"
                 "dq list -o id -t mail.welcome | xargs dq cancel",
     .run = run,
 };

@@ -1,5 +1,5 @@
 /*
- * cmd_log.c - dq log: who did what, and what happened to tasks meanwhile.
+ * cmd_log.c - dq log: acts of operators, and what happened to tasks meanwhile.
  */
 #include "cli/history.h"
 #include "cli/seen.h"
@@ -16,11 +16,11 @@
 
 #define DEFAULT_WINDOW_HOURS 24
 #define MOST 5000        /* events, and failed attempts, of one look */
-#define STEPS_MOST 24    /* lines that count done tasks, for a tag */
+#define STEPS_MOST 24    /* that count started and done tasks, for a tag */
 #define FOLLOW_EVERY_S 1 /* a look */
 #define FOLLOW_MOST 2000
-/* What is older is not looked for again. dqd writes down a failure within a second, unless the
- * database was away. */
+/* Nothing older is looked for again. dqd records a failure within a second, unless the database was
+ * away. */
 #define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
 
 struct log_values {
@@ -31,21 +31,18 @@ struct log_values {
 };
 
 #define LINE ((const struct history_line *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(time)
+OUT_GETTER(time)
 {
     cell_set_time(ret, LINE->at);
 }
 
-GETTER(who)
+OUT_GETTER(who)
 {
     cell_set_text(ret, LINE->who);
 }
 
-GETTER(event)
+OUT_GETTER(event)
 {
     cell_set_text(ret, LINE->event);
     if (strcmp(LINE->event, "failed") == 0 || strcmp(LINE->event, "dqd-lost") == 0)
@@ -54,24 +51,24 @@ GETTER(event)
         ret->colour = CELL_GOOD;
 }
 
-GETTER(tag)
+OUT_GETTER(tag)
 {
     cell_set_text(ret, LINE->tag);
 }
 
-GETTER(count)
+OUT_GETTER(count)
 {
     if (LINE->count > 0)
         cell_set_number(ret, LINE->count);
 }
 
-GETTER(id)
+OUT_GETTER(id)
 {
     if (LINE->id > 0)
         cell_set_number(ret, LINE->id);
 }
 
-GETTER(detail)
+OUT_GETTER(detail)
 {
     cell_set_text(ret, LINE->detail);
 }
@@ -110,12 +107,14 @@ static int64_t step_of(int64_t span_ms)
 /* ---- following ---- */
 
 struct following {
-    struct seen printed, once; /* what was printed; what was seen, with its count at that time */
-    int64_t oldest_at;         /* of what was seen and not printed yet */
-    bool said;                 /* that some are left out */
+    struct seen printed,
+        once;          /* events that were printed; those that were seen, with their count */
+    int64_t oldest_at; /* of those that were seen and are not printed yet */
+    bool said;         /* a note that some are left out */
 };
 
-/* An act of many steps grows: it is printed when it has not since the last look. */
+/* The count of an act of many steps grows: it is printed once it has stayed the same between two
+ * looks. */
 static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
 {
     struct following *f = arg;
@@ -127,12 +126,6 @@ static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
     }
     f->oldest_at = MIN(f->oldest_at, at);
     return false;
-}
-
-static bool may_pass(int code)
-{
-    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
-           code == ERR_LOCKED;
 }
 
 static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
@@ -174,7 +167,7 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
     ask->arg = &f;
     for (;;) {
         rc = look(c, ask, &f, err);
-        if (rc < 0 && !may_pass(rc))
+        if (rc < 0 && !err_may_pass(rc))
             break;
         if (rc < 0 && !away)
             cmd_note(c, "%s; still following", err->text);
@@ -209,18 +202,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = cmd_resolve(c, &v->until, &ask.before_at, err);
     if (rc < 0)
         return rc;
-    ask.done_since_at = ask.since_at - (ask.since_at % WHEN_MINUTE);
+    ask.steps_since_at = ask.since_at - (ask.since_at % WHEN_MINUTE);
     if (v->follow)
         return follow(c, &ask, err);
     ask.step_ms = step_of(ask.now_at - ask.since_at);
-    ask.done_since_at = ask.since_at - ask.step_ms;
+    ask.steps_since_at = ask.since_at - ask.step_ms;
     rc = history_read(c->db, &ask, &h, err);
     if (rc == 0)
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
     if (rc == 0 && h.partial)
-        cmd_note(c,
-                 "only the newest %d events and failures were read; --since shows a shorter time",
-                 MOST);
+        cmd_note(
+            c, "only the newest %d events and failures of that time were read; give a shorter one",
+            MOST);
     history_done(&h);
     return rc;
 }
@@ -241,13 +234,13 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_log = {
     .name = "log",
     .group = "tags and statistics",
-    .summary = "show who changed what, failures, and what was done",
+    .summary = "show who changed what, failures, and what was started and done",
     .usage =
         "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\n-f [--tag GLOB] [--who GLOB]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
-        "that fell silent; failures, those of a tag and minute that differ only in numbers as one line; and how many tasks "
-        "each tag has done. Oldest first. [retention] in dq.ini says how long each is kept.",
+        "that fell silent; failures, those of a tag and minute that differ only in numbers as one line; and how many attempts "
+        "of each tag began and how many of its tasks were done. Oldest first. [retention] in dq.ini says how long each is kept.",
     .examples = "dq log --since 2h --tag 'mail.*'\ndq log --who 'alice@*' -n 20\ndq log -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct log_values),

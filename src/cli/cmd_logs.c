@@ -44,7 +44,7 @@ struct logs {
     int64_t begun_at, mark_at;
     uint32_t seq;          /* of the last chunk */
     uint64_t end;          /* of what was printed */
-    bool told, last;       /* the first chunk was there, the last one was */
+    bool first, last;      /* the first chunk was there, the last one was */
     bool waiting, unheard; /* these notes were printed */
 };
 
@@ -76,13 +76,13 @@ static void print_chunk(const struct output_chunk *c, void *arg)
     struct logs *l = arg;
     uint64_t known = l->end > c->start ? l->end - c->start : 0;
 
-    if (c->start > l->end && l->told)
+    if (c->start > l->end && l->first)
         cmd_note(l->c, "(%" PRIu64 " bytes are missing: the handler wrote them too fast)",
                  c->start - l->end);
     else if (c->start > l->end)
         cmd_note(l->c, "(%" PRIu64 " bytes came before this)", c->start);
     l->seq = c->seq;
-    l->told = true;
+    l->first = true;
     l->last |= c->last;
     if (c->size > known) {
         print(l, (const char *)c->data + known, c->size - known);
@@ -224,10 +224,10 @@ static int finish(struct logs *l, struct err *err)
 {
     int rc = 0;
 
-    if (!l->told)
+    if (!l->first && l->task.attempt)
         rc = l->task.status == TASK_RUNNING ? print_attempt(l, l->number, err)
                                             : print_stored(l, err);
-    else if (!l->last)
+    else if (l->first && !l->last)
         cmd_note(l->c, "(the end of the output is missing: its dqd did not write it)");
     if (rc == 0)
         rc = out_flush(err);
@@ -236,10 +236,10 @@ static int finish(struct logs *l, struct err *err)
     return rc;
 }
 
-static bool may_pass(int code)
+/* The attempt that is followed, or the task: it may have run between two looks. */
+static bool has_ended(const struct logs *l)
 {
-    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
-           code == ERR_LOCKED;
+    return (l->attempt.version || !(TASK_LIVE & TASK_BIT(l->task.status))) && !is_running(l);
 }
 
 /* once: until the output so far was printed. */
@@ -249,7 +249,7 @@ static int follow(struct logs *l, bool once, struct err *err)
 
     for (;;) {
         int rc = step(l, err);
-        if (rc < 0 && !(l->attempt.version && may_pass(rc)))
+        if (rc < 0 && !(l->attempt.version && err_may_pass(rc)))
             return rc;
         if (rc < 0 && !away)
             cmd_note(l->c, "%s; still following", err->text);
@@ -257,15 +257,15 @@ static int follow(struct logs *l, bool once, struct err *err)
         rc = out_flush(err);
         if (rc < 0)
             return rc;
-        if (!away && l->attempt.version && !is_running(l))
+        if (!away && has_ended(l))
             return finish(l, err);
-        if (once && l->told)
+        if (once && l->first)
             return 0;
         if (!away && !l->attempt.version && !l->waiting) {
             note_pending(l);
             l->waiting = true;
         }
-        if (l->attempt.version && !l->told && !l->unheard &&
+        if (l->attempt.version && !l->first && !l->unheard &&
             when_steady() - l->begun_at > ANSWER_MS) {
             cmd_note(l->c, "its dqd, on %s, has not sent its output for %ds", l->task.host,
                      ANSWER_MS / 1000);

@@ -4,6 +4,7 @@
 #include "cli/act.h"
 #include "cli/fleet.h"
 #include "cli/verbs.h"
+#include "store/tag_pause.h"
 #include "store/tag_store.h"
 
 #include "base/json.h"
@@ -80,7 +81,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
     act_init(&act, c, NULL, 0);
     act.event.tag = tag;
-    rc = tag_store_pause(c->db, &act.event, until_at, v->for_ms, v->reason, err);
+    rc = tag_pause_begin(c->db, &act.event, until_at, v->for_ms, v->reason, err);
     act_done(&act);
     if (rc < 0)
         return rc;

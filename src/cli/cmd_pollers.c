@@ -9,56 +9,53 @@
 #include <stdio.h>
 
 #define POLLER ((const struct poller_info *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(host)
+OUT_GETTER(host)
 {
     cell_set_text(ret, POLLER->host);
 }
 
-GETTER(pid)
+OUT_GETTER(pid)
 {
     cell_set_number(ret, POLLER->pid);
 }
 
-GETTER(mode)
+OUT_GETTER(mode)
 {
     cell_set_text(ret, POLLER->mode);
 }
 
-GETTER(slots)
+OUT_GETTER(slots)
 {
     cell_set_number(ret, (uint64_t)POLLER->slots);
 }
 
-GETTER(running)
+OUT_GETTER(running)
 {
     cell_set_number(ret, (uint64_t)POLLER->running);
 }
 
-GETTER(started)
+OUT_GETTER(started)
 {
     cell_set_time(ret, POLLER->started_at);
 }
 
-GETTER(last_seen)
+OUT_GETTER(last_seen)
 {
     cell_set_time(ret, POLLER->last_seen_at);
 }
 
-GETTER(version)
+OUT_GETTER(version)
 {
     cell_set_text(ret, POLLER->version);
 }
 
-GETTER(next_pass)
+OUT_GETTER(next_pass)
 {
     cell_set_time(ret, POLLER->next_pass_at);
 }
 
-GETTER(alive)
+OUT_GETTER(alive)
 {
     ret->kind = CELL_BOOL;
     ret->number = POLLER->alive;
@@ -86,51 +83,51 @@ struct served {
 #define SERVED ((const struct served *)row)
 /* A getter for a number of the handler. */
 #define HANDLER_NUMBER(name, field)                                                                \
-    GETTER(name)                                                                                   \
+    OUT_GETTER(name)                                                                               \
     {                                                                                              \
         if (SERVED->handler)                                                                       \
             cell_set_number(ret, SERVED->handler->field);                                          \
     }
 
-GETTER(served_host)
+OUT_GETTER(served_host)
 {
     cell_set_text(ret, SERVED->dqd->host);
 }
 
-GETTER(served_pid)
+OUT_GETTER(served_pid)
 {
     cell_set_number(ret, SERVED->dqd->pid);
 }
 
-GETTER(served_alive)
+OUT_GETTER(served_alive)
 {
     get_alive(SERVED->dqd, NULL, ret);
 }
 
-GETTER(handler)
+OUT_GETTER(handler)
 {
     if (SERVED->handler)
         cell_set_text(ret, SERVED->handler->pattern);
 }
 
 /* The tags of --tag, which apply to all its handlers. */
-GETTER(tags)
+OUT_GETTER(tags)
 {
     cell_set_text(ret, SERVED->dqd->tags);
 }
 
-GETTER(file)
+OUT_GETTER(file)
 {
     cell_set_text(ret, SERVED->dqd->handlers_file);
 }
 
-GETTER(digest)
+OUT_GETTER(digest)
 {
     if (SERVED->handler)
         cell_set_text(ret, SERVED->digest);
 }
 
-GETTER(timeout)
+OUT_GETTER(timeout)
 {
     if (SERVED->handler) {
         ret->kind = CELL_DURATION;
@@ -144,14 +141,14 @@ HANDLER_NUMBER(max_running, max_running)
 HANDLER_NUMBER(max_attempts, max_attempts)
 
 /* 0: no limit. */
-GETTER(global_max_running)
+OUT_GETTER(global_max_running)
 {
     if (SERVED->handler && SERVED->handler->global_max_running)
         cell_set_number(ret, SERVED->handler->global_max_running);
 }
 
 /* The first of its tags that rests. */
-GETTER(resting)
+OUT_GETTER(resting)
 {
     const struct fleet *f = SERVED->fleet;
     for (size_t i = 0; SERVED->handler && ret->kind == CELL_NULL && i < f->rest_count; i++) {

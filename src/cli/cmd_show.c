@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/attempt_store.h"
-#include "store/tag_store.h"
+#include "store/tag_pause.h"
 #include "store/task_get.h"
 
 #include <inttypes.h>
@@ -32,75 +32,71 @@ struct shown { /* one task and what belongs to it */
     size_t attempt_count;
     char *handler; /* of a pending task; NULL: none, or not known */
     enum fleet_serves serves;
-    bool paused;
-    int64_t paused_until_at;
-    char *pause_text; /* NULL: not paused */
+    int64_t paused_until_at; /* as in struct tag_pause */
+    char *pause_text;        /* NULL: not paused */
 };
 
 /* ---- the columns of an attempt ---- */
 
 #define ATTEMPT ((const struct task_attempt *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(attempt)
+OUT_GETTER(attempt)
 {
     cell_set_number(ret, ATTEMPT->attempt);
 }
 
-GETTER(start)
+OUT_GETTER(start)
 {
     cell_set_time(ret, ATTEMPT->start_at);
 }
 
-GETTER(finish)
+OUT_GETTER(finish)
 {
     cell_set_time(ret, ATTEMPT->finish_at);
 }
 
-GETTER(took)
+OUT_GETTER(took)
 {
     if (ATTEMPT->start_at != TASK_TIME_NONE && ATTEMPT->finish_at != TASK_TIME_NONE) {
         cell_set_duration(ret, ATTEMPT->finish_at - ATTEMPT->start_at);
     }
 }
 
-GETTER(outcome)
+OUT_GETTER(outcome)
 {
     cell_set_text(ret, task_outcome_name(ATTEMPT->outcome));
     ret->colour = ATTEMPT->outcome == OUTCOME_DONE ? CELL_GOOD : CELL_BAD;
 }
 
-GETTER(exit)
+OUT_GETTER(exit)
 {
     if (ATTEMPT->exit_code >= 0)
         cell_set_number(ret, (uint64_t)ATTEMPT->exit_code);
 }
 
-GETTER(signal)
+OUT_GETTER(signal)
 {
     if (ATTEMPT->signal > 0)
         cell_set_number(ret, (uint64_t)ATTEMPT->signal);
 }
 
-GETTER(host)
+OUT_GETTER(host)
 {
     cell_set_text(ret, ATTEMPT->host);
 }
 
-GETTER(pid)
+OUT_GETTER(pid)
 {
     if (ATTEMPT->host)
         cell_set_number(ret, ATTEMPT->pid);
 }
 
-GETTER(error)
+OUT_GETTER(error)
 {
     cell_set_text(ret, ATTEMPT->error);
 }
 
-GETTER(output)
+OUT_GETTER(output)
 {
     cell_set_bytes(ret, ATTEMPT->output, ATTEMPT->output_size);
 }
@@ -133,33 +129,35 @@ static void shown_done(struct shown *s)
 /* Whether an operator holds its tag back. */
 static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    struct tag_info *tags;
-    size_t count;
-    int64_t now_at;
-    int rc = tag_store_list(c->db, s->task.tag, &(struct tag_count_how){.exact = false}, &tags,
-                            &count, &now_at, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < count; i++) { /* the tag may look like a glob and match others too */
-        const struct tag_info *t = &tags[i];
-        if (strcmp(t->tag, s->task.tag) != 0 || t->paused_until_at == TASK_TIME_NONE)
-            continue;
+    struct tag_pause p;
+    int rc = tag_pause_read(c->db, s->task.tag, &p, err);
+
+    s->paused_until_at = p.until_at;
+    if (p.until_at != TASK_TIME_NONE) {
         struct buf b = BUF_INIT;
-        s->paused = true;
-        s->paused_until_at = t->paused_until_at;
-        buf_str(&b, "tag paused ");
-        if (t->paused_until_at == INT64_MAX)
-            buf_str(&b, "until resumed");
-        else {
-            buf_str(&b, "until ");
-            cell_put_time(&b, &c->style.cell, t->paused_until_at, false);
-        }
-        buf_printf(&b, " by %s%s%s", t->paused_by ? t->paused_by : "?", t->pause_reason ? ": " : "",
-                   t->pause_reason ? t->pause_reason : "");
+        buf_str(&b, "tag paused until ");
+        if (p.until_at == INT64_MAX)
+            buf_str(&b, "resumed");
+        else
+            cell_put_time(&b, &c->style.cell, p.until_at, false);
+        buf_printf(&b, " by %s%s%s", p.by ? p.by : "?", p.reason ? ": " : "",
+                   p.reason ? p.reason : "");
         s->pause_text = buf_take(&b);
     }
-    tag_store_free(tags, count);
-    return 0;
+    tag_pause_done(&p);
+    return rc;
+}
+
+/* The output of an attempt that was cancelled or taken back is in its own row alone. Rows of
+ * attempts that came before the last one say nothing about that. */
+static void take_last_output(struct shown *s)
+{
+    struct task *t = &s->task;
+    const struct task_attempt *last = s->attempt_count ? &s->attempts[s->attempt_count - 1] : NULL;
+    if (!last || t->output || !last->output || last->start_at < t->execution_at)
+        return;
+    t->output = mem_dup(last->output, last->output_size);
+    t->output_size = last->output_size;
 }
 
 static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t id,
@@ -168,8 +166,11 @@ static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t
     int rc = task_get(c->db, id, &s->task, err);
     if (rc == 0)
         rc = attempt_store_list(c->db, id, &s->attempts, &s->attempt_count, err);
-    if (rc < 0 || s->task.status != TASK_PENDING)
+    if (rc < 0)
         return rc;
+    take_last_output(s);
+    if (s->task.status != TASK_PENDING)
+        return 0;
     const struct handler_row *h;
     s->serves = fleet_serves(fleet, s->task.tag, &h);
     s->handler = h ? mem_strdup(h->pattern) : NULL;
@@ -193,9 +194,9 @@ static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b
         cell_set_text(&handler, s->handler);
         buf_chr(b, ',');
         cell_put_json(b, style, "handler", &handler);
-        if (s->paused && s->paused_until_at != INT64_MAX)
+        if (s->paused_until_at != INT64_MAX)
             cell_set_time(&until, s->paused_until_at);
-        buf_printf(b, ",\"paused\":%s,", s->paused ? "true" : "false");
+        buf_printf(b, ",\"paused\":%s,", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
         cell_put_json(b, style, "paused_until", &until);
     }
     buf_str(b, ",\"attempts\":[");
@@ -248,10 +249,7 @@ static int put_attempts(struct cmd_context *c, const struct shown *s, bool full,
     for (size_t i = 0; i < s->attempt_count; i++)
         out_row(out, &s->attempts[i]);
     out_free(out);
-    /* The output of a cancelled attempt is in its row alone. */
-    bool last_only = !full && s->task.output_size == 0;
-    for (size_t i = last_only ? s->attempt_count - 1 : 0;
-         (full || last_only) && i < s->attempt_count; i++) {
+    for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
         if (a->output_size > 0)
@@ -320,7 +318,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
         cmd_note(c, "which handlers there are is not known: %s", denied.text);
     for (size_t i = 0; rc == 0 && i < count && !out_failed(); i++) {
-        struct shown s = {.handler = NULL};
+        struct shown s = {.paused_until_at = TASK_TIME_NONE};
         task_init(&s.task);
         rc = shown_load(c, &fleet, ids[i], &s, err);
         pending |= s.task.status == TASK_PENDING;

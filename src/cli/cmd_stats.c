@@ -4,6 +4,7 @@
  * Each tag is one row that joins the counts of tasks with what dqd counted in the period; the first
  * row is all tags together.
  */
+#include "cli/confirm.h"
 #include "cli/fleet.h"
 #include "cli/progress.h"
 #include "cli/spark.h"
@@ -11,6 +12,7 @@
 #include "cli/stats_html.h"
 #include "cli/stats_prom.h"
 #include "cli/tag_columns.h"
+#include "cli/top_load.h"
 #include "cli/verbs.h"
 
 #include "base/mem.h"
@@ -41,13 +43,11 @@ struct stats_values {
 /* ---- a row for each tag */
 
 #define ROW ((const struct stats_tag *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-/* NULL: all together. */
-static void set_tag(struct cell *ret, const char *tag)
+OUT_GETTER(tag)
 {
+    const char *tag = ROW->info.tag;
+
     cell_set_text(ret, tag);
     if (!tag)
         ret->people = "(all)";
@@ -55,12 +55,7 @@ static void set_tag(struct cell *ret, const char *tag)
         ret->people = "(others)";
 }
 
-GETTER(tag)
-{
-    set_tag(ret, ROW->info.tag);
-}
-
-GETTER(starts)
+OUT_GETTER(starts)
 {
     cell_set_number(ret, ROW->sum.started);
 }
@@ -71,55 +66,50 @@ static void set_late(struct cell *ret, const struct counts *c, unsigned percent)
         cell_set_duration(ret, counts_late(c, percent));
 }
 
-GETTER(p50)
+OUT_GETTER(p50)
 {
     set_late(ret, &ROW->sum, 50);
 }
 
-GETTER(p95)
+OUT_GETTER(p95)
 {
     set_late(ret, &ROW->sum, 95);
 }
 
-GETTER(p99)
+OUT_GETTER(p99)
 {
     set_late(ret, &ROW->sum, 99);
 }
 
-GETTER(max)
+OUT_GETTER(max)
 {
     set_late(ret, &ROW->sum, 100);
 }
 
-GETTER(ended_done)
+OUT_GETTER(ended_done)
 {
     cell_set_number(ret, ROW->sum.done);
 }
 
-static void set_failed(struct cell *ret, uint64_t n)
+OUT_GETTER(ended_failed)
 {
-    cell_set_number(ret, n);
-    ret->colour = n ? CELL_BAD : CELL_PLAIN;
+    cell_set_number(ret, ROW->sum.failed);
+    ret->colour = ROW->sum.failed ? CELL_BAD : CELL_PLAIN;
 }
 
-GETTER(ended_failed)
-{
-    set_failed(ret, ROW->sum.failed);
-}
-
-GETTER(retried)
+OUT_GETTER(retried)
 {
     cell_set_number(ret, ROW->sum.retried);
 }
 
-GETTER(done_per_s)
+OUT_GETTER(done_per_s)
 {
     ret->kind = CELL_REAL;
     ret->real = stats_per_second(ROW->sum.done, stats_elapsed_ms(ROW->of));
 }
 
 /* Its text lives until the getter is called again. */
-GETTER(trend)
+OUT_GETTER(trend)
 {
     static struct buf line;
     const struct stats *s = ROW->of;
@@ -143,7 +133,7 @@ static const struct out_column columns[] = {
     {"trend", false, 0, "", get_trend},
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-/* What a narrow terminal does not show, the least useful first. */
+/* Columns that a narrow terminal does not show, the least useful first. */
 #define TASK_DROP "cancelled,done,running,pending"
 #define PERIOD_DROP "late_p95,trend,retried,late_p50,starts,late_max,late_p99"
 #define TASK_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
@@ -191,93 +181,47 @@ static int put_tables(const struct cmd_context *c, const struct stats *s, struct
 
 /* ---- a row for each step of time */
 
+/* Begins with what the row of a tag has, for its getters: info.tag, and the sum of this step. */
 struct step_row {
-    const struct stats *of;
-    const char *tag;
+    struct stats_tag tag;
     size_t step;
-    struct counts counts;
     uint64_t most; /* done in any step */
 };
 #define STEP ((const struct step_row *)row)
 
-GETTER(time)
+OUT_GETTER(time)
 {
-    cell_set_time(ret, stats_step_at(STEP->of, STEP->step));
+    cell_set_time(ret, stats_step_at(ROW->of, STEP->step));
 }
 
-GETTER(step_tag)
-{
-    set_tag(ret, STEP->tag);
-}
-
-GETTER(step_starts)
-{
-    cell_set_number(ret, STEP->counts.started);
-}
-
-GETTER(step_done)
-{
-    cell_set_number(ret, STEP->counts.done);
-}
-
-GETTER(step_failed)
-{
-    set_failed(ret, STEP->counts.failed);
-}
-
-GETTER(step_retried)
-{
-    cell_set_number(ret, STEP->counts.retried);
-}
-
-GETTER(step_per_s)
+OUT_GETTER(step_per_s)
 {
     ret->kind = CELL_REAL;
-    ret->real = stats_per_second(STEP->counts.done, stats_step_elapsed_ms(STEP->of, STEP->step));
+    ret->real = stats_per_second(ROW->sum.done, stats_step_elapsed_ms(ROW->of, STEP->step));
 }
 
-GETTER(step_p50)
-{
-    set_late(ret, &STEP->counts, 50);
-}
-
-GETTER(step_p95)
-{
-    set_late(ret, &STEP->counts, 95);
-}
-
-GETTER(step_p99)
-{
-    set_late(ret, &STEP->counts, 99);
-}
-
-GETTER(step_max)
-{
-    set_late(ret, &STEP->counts, 100);
-}
-
-GETTER(step_trend)
+OUT_GETTER(step_trend)
 {
     static struct buf line;
 
     buf_reset(&line);
     buf_str(&line, "");
-    spark_bar(&line, STEP->counts.done, STEP->most, BAR_WIDTH);
+    spark_bar(&line, ROW->sum.done, STEP->most, BAR_WIDTH);
     cell_set_text(ret, line.data);
 }
 
 static const struct out_column step_columns[] = {
     {"time", false, 0, "", get_time},
-    {"tag", false, OUT_NARROW, "", get_step_tag},
-    {"starts", true, 0, "", get_step_starts},
-    {"ended_done", true, 0, "", get_step_done},
-    {"ended_failed", true, 0, "", get_step_failed},
-    {"retried", true, 0, "", get_step_retried},
+    {"tag", false, OUT_NARROW, "", get_tag},
+    {"starts", true, 0, "", get_starts},
+    {"ended_done", true, 0, "", get_ended_done},
+    {"ended_failed", true, 0, "", get_ended_failed},
+    {"retried", true, 0, "", get_retried},
     {"done_per_s", true, 0, "", get_step_per_s},
-    {"late_p50", true, 0, "", get_step_p50},
-    {"late_p95", true, 0, "", get_step_p95},
-    {"late_p99", true, 0, "", get_step_p99},
-    {"late_max", true, 0, "", get_step_max},
+    {"late_p50", true, 0, "", get_p50},
+    {"late_p95", true, 0, "", get_p95},
+    {"late_p99", true, 0, "", get_p99},
+    {"late_max", true, 0, "", get_max},
     {"trend", false, 0, "", get_step_trend},
 };
 #define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
@@ -287,7 +231,7 @@ static const struct out_column step_columns[] = {
 /* Programs also get each tag's steps in which something happened. */
 static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
 {
-    struct step_row row = {.of = s, .step = step};
+    struct step_row row = {.tag = {.of = s}, .step = step};
 
     for (size_t i = 0; s->tags[0].steps && i < s->step_count; i++)
         row.most = MAX(row.most, s->tags[0].steps[i].done);
@@ -296,8 +240,8 @@ static void put_step(struct out *out, const struct stats *s, size_t step, bool e
 
         if (i > 0 && (!c || !(c->started || c->done || c->failed || c->retried)))
             continue;
-        row.tag = s->tags[i].info.tag;
-        row.counts = c ? *c : (struct counts){0};
+        row.tag.info.tag = s->tags[i].info.tag;
+        row.tag.sum = c ? *c : (struct counts){0};
         out_row(out, &row);
     }
 }
@@ -329,6 +273,23 @@ static int put_prometheus(const struct cmd_context *c, const struct stats *s, st
     stats_prom_put(s, pollers, count);
     poller_store_free(pollers, count);
     return 0;
+}
+
+static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
+                      struct err *err)
+{
+    struct buf place = BUF_INIT;
+    struct top_data now;
+    int rc = top_load(c, v->tag, &now, err);
+
+    if (rc < 0)
+        return rc;
+    confirm_put_place(&place, c);
+    rc = stats_html_write(&(struct stats_page){s, &now, place.data, db_server(c->db)}, v->html,
+                          &c->style.cell, err);
+    buf_done(&place);
+    top_view_free(&now);
+    return rc;
 }
 
 /* ---- the verb */
@@ -378,7 +339,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     c->style.cell.now_at = s.now_at;
     if (v->html)
-        rc = stats_html_write(&s, v->html, db_server(c->db), &c->style.cell, err);
+        rc = write_page(c, v, &s, err);
     else if (c->style.format == OUT_PROMETHEUS)
         rc = put_prometheus(c, &s, err);
     else if (v->by >= 0)

@@ -1,5 +1,5 @@
 /*
- * cmd_tags.c - dq tags: what waits under each tag, and who would run it.
+ * cmd_tags.c - dq tags: the tasks of each tag, and the handler that would run them.
  */
 #include "cli/fleet.h"
 #include "cli/progress.h"
@@ -12,7 +12,7 @@
 
 #define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler"
 
-/* What a narrow terminal does not show, the least useful first. */
+/* Columns that a narrow terminal does not show, the least useful first. */
 #define TABLE_DROP "cancelled,next,done,pause_reason,handler,running,pending,paused_until"
 
 struct tags_values {
@@ -21,27 +21,24 @@ struct tags_values {
 };
 
 #define TAG ((const struct tag_info *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(tag)
+OUT_GETTER(tag)
 {
     cell_set_text(ret, TAG->tag);
 }
 
-GETTER(next)
+OUT_GETTER(next)
 {
     cell_set_time(ret, TAG->next_at);
 }
 
-GETTER(paused)
+OUT_GETTER(paused)
 {
     ret->kind = CELL_BOOL;
     ret->number = TAG->paused_until_at != TASK_TIME_NONE;
 }
 
-GETTER(paused_until)
+OUT_GETTER(paused_until)
 {
     if (TAG->paused_until_at != TASK_TIME_NONE)
         ret->colour = CELL_WARN;
@@ -51,12 +48,12 @@ GETTER(paused_until)
         cell_set_time(ret, TAG->paused_until_at);
 }
 
-GETTER(paused_by)
+OUT_GETTER(paused_by)
 {
     cell_set_text(ret, TAG->paused_by);
 }
 
-GETTER(reason)
+OUT_GETTER(reason)
 {
     cell_set_text(ret, TAG->pause_reason);
 }

@@ -5,15 +5,19 @@
  * asks and records as it always does; the terminal is left as it was, however dq top ends.
  */
 #include "cli/interrupt.h"
+#include "cli/title.h"
 #include "cli/top_load.h"
 #include "cli/top_screen.h"
 #include "cli/verbs.h"
 
 #include "base/mem.h"
 #include "base/task.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +29,7 @@
 /* An interrupt is noticed within this time. */
 #define KEY_WAIT_MS 100
 #define HEAD_LINES 3 /* title, summary, heading */
+#define TAG_ASKED_COLUMNS 40
 #define KEYS "s sort  / filter  p pause  r resume  c cancel  t retry  enter list  q quit"
 
 struct top_values {
@@ -52,22 +57,12 @@ static void put(unsigned y, struct buf *b, enum top_look look)
 
 static void put_title(const struct top *t, struct buf *b, unsigned width)
 {
-    struct buf left = BUF_INIT, right = BUF_INIT;
-    char clock[WHEN_TEXT_SIZE];
-    const char *name = t->c->conf->dq.name;
+    struct buf left = BUF_INIT;
 
     buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
-    buf_printf(&right, "%s%s%s/%s  ", name, *name ? "  " : "", db_host(t->c->db),
-               t->c->conf->mysql.database);
-    if (t->c->style.cell.utc)
-        when_format_utc(clock, when_host_wall());
-    else
-        when_format_local(clock, when_host_wall());
-    buf_add(&right, clock + 11, 8); /* hh:mm:ss */
-    top_view_title(b, left.data, right.data, width);
+    title_put(b, t->c, left.data, width);
     buf_done(&left);
-    buf_done(&right);
 }
 
 static void draw(struct top *t)
@@ -127,7 +122,7 @@ static void load(struct top *t)
 
 /* ---- questions and acts */
 
-/* A line that is typed at the bottom. False: given up. */
+/* A line that is typed at the bottom, behind a question that is inert. False: given up. */
 static bool ask(const char *question, char *answer, size_t size)
 {
     struct buf b = BUF_INIT;
@@ -156,7 +151,20 @@ static bool ask(const char *question, char *answer, size_t size)
     return false;
 }
 
-/* Runs `dq WORDS...` on this terminal, and waits for a key. */
+/* Waits for the key enter; an interrupt or the end of the input will do, which of a terminal is one
+ * key: others may follow. */
+static void wait_for_enter(void)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char c = '\0';
+
+    fputs("-- enter: back to dq top ", stderr);
+    while (c != '\n' && !interrupt_asked())
+        if (poll(&in, 1, KEY_WAIT_MS) > 0 && read(STDIN_FILENO, &c, 1) <= 0)
+            return;
+}
+
+/* Runs `dq WORDS...` on this terminal. An interrupt is meant for that alone, as in a shell. */
 static void run_verb(struct top *t, const char *const *words)
 {
     const char *argv[12] = {"dq"};
@@ -170,16 +178,17 @@ static void run_verb(struct top *t, const char *const *words)
     while (*words)
         argv[n++] = *words++;
     top_screen_end();
+    signal(SIGINT, SIG_IGN);
     pid_t pid = fork();
     if (pid == 0) {
+        signal(SIGINT, SIG_DFL);
         execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    fputs("-- enter: back to dq top ", stderr);
-    for (int c = getchar(); c != '\n' && c != EOF && !interrupt_asked(); c = getchar())
-        ;
+    interrupt_catch();
+    wait_for_enter();
     if (top_screen_begin(&err) < 0)
         t->quit = true;
 }
@@ -187,14 +196,18 @@ static void run_verb(struct top *t, const char *const *words)
 static void act(struct top *t, int key)
 {
     const char *tag = t->data.count ? t->data.tags[t->chosen].name : NULL;
-    char answer[8], question[300];
+    struct buf question = BUF_INIT;
+    char answer[8];
 
     if (!tag)
         return;
     if (key == 'p' || key == 'r') { /* these do not ask themselves */
-        snprintf(question, sizeof question, "%s %.200s? [y/N] ", key == 'p' ? "pause" : "resume",
-                 tag);
-        if (!ask(question, answer, sizeof answer) || (*answer != 'y' && *answer != 'Y'))
+        buf_str(&question, key == 'p' ? "pause " : "resume ");
+        text_escape(&question, tag, strlen(tag), TAG_ASKED_COLUMNS);
+        buf_str(&question, "? [y/N] ");
+        bool yes = ask(question.data, answer, sizeof answer) && (*answer == 'y' || *answer == 'Y');
+        buf_done(&question);
+        if (!yes)
             return;
     }
     if (key == 'p')
@@ -269,7 +282,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         top_view_sort(&t.data, t.sort);
         next_at = when_steady() + every_ms;
     }
-    while (rc == 0 && !t.quit && !interrupt_asked()) {
+    /* a terminal that is gone gives no keys, at once and for ever */
+    while (rc == 0 && !t.quit && !interrupt_asked() && isatty(STDIN_FILENO)) {
         if (when_steady() >= next_at) {
             load(&t);
             next_at = when_steady() + every_ms;

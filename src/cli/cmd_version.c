@@ -16,46 +16,43 @@ struct versions {
 };
 
 #define VERSIONS ((const struct versions *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
-GETTER(dq)
+OUT_GETTER(dq)
 {
     (void)row;
     cell_set_text(ret, PACKAGE_VERSION);
 }
 
-GETTER(client)
+OUT_GETTER(client)
 {
     (void)row;
     cell_set_text(ret, db_client());
 }
 
-GETTER(schema)
+OUT_GETTER(schema)
 {
     (void)row;
     cell_set_number(ret, (uint64_t)schema_latest);
 }
 
-GETTER(server)
+OUT_GETTER(server)
 {
     cell_set_text(ret, VERSIONS->server);
 }
 
-GETTER(schema_version)
+OUT_GETTER(schema_version)
 {
     if (VERSIONS->schema.version)
         cell_set_number(ret, (uint64_t)VERSIONS->schema.version);
 }
 
-GETTER(schema_compat)
+OUT_GETTER(schema_compat)
 {
     if (VERSIONS->schema.compat)
         cell_set_number(ret, (uint64_t)VERSIONS->schema.compat);
 }
 
-GETTER(dqds)
+OUT_GETTER(dqds)
 {
     if (VERSIONS->dqds.len)
         cell_set_text(ret, VERSIONS->dqds.data);
@@ -93,7 +90,7 @@ static void put_dqds(struct buf *b, const struct poller_info *p, size_t count)
         buf_str(b, "none");
 }
 
-/* What the schema, or the account, does not show is left open. */
+/* Columns that the schema does not have, or the account may not read, stay empty. */
 static int ask(struct cmd_context *c, struct versions *v, struct err *err)
 {
     struct poller_info *pollers;

@@ -113,19 +113,13 @@ static void look_at_dqds(struct waiting *w)
     fleet_done(&f);
 }
 
-static bool may_pass(int code)
-{
-    return code == ERR_LOST || code == ERR_UNAVAILABLE || code == ERR_TRANSIENT ||
-           code == ERR_LOCKED;
-}
-
 static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
 {
     int64_t end_at = when_steady() + timeout_ms, nap_ms = NAP_MIN_MS;
     bool away = false, looked = false;
     for (;;) {
         int rc = look(w, err);
-        if (rc < 0 && !(looked && may_pass(rc)))
+        if (rc < 0 && !(looked && err_may_pass(rc)))
             return rc;
         if (rc < 0 && !away)
             cmd_note(w->c, "%s; still waiting", err->text);

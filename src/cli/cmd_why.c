@@ -5,9 +5,8 @@
  */
 #include "cli/fleet.h"
 #include "cli/verbs.h"
-#include "cli/why.h"
+#include "cli/why_fleet.h"
 #include "store/task_get.h"
-#include "store/why_store.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -37,80 +36,29 @@ struct looked {
 
 /* ---- facts ---- */
 
-static bool is_owner(const unsigned char *token, const struct poller_info *p)
-{
-    return memcmp(token, p->token, sizeof p->token) == 0;
-}
-
-static struct why_dqd see_dqd(const struct looked *l, const struct poller_info *p)
-{
-    static const int serves[] = {[FLEET_SERVES_NOT] = WHY_SERVES_NOT,
-                                 [FLEET_SERVES] = WHY_SERVES,
-                                 [FLEET_SERVES_UNKNOWN] = WHY_SERVES_UNKNOWN};
-    const struct handler_row *h;
-    enum fleet_serves s = fleet_dqd_serves(&l->fleet, p, l->task.tag, &h);
-    const struct handler_rest *rest = fleet_rest(&l->fleet, p, l->task.tag);
-    struct why_dqd d = {.host = p->host,
-                        .pid = p->pid,
-                        .silent_ms = p->silent_ms,
-                        .slots = p->slots,
-                        .running = p->running,
-                        .file = p->handlers_file};
-    d.serves = serves[s];
-    if (h) {
-        d.line = h->line;
-        d.batch = h->batch;
-        d.max_running = h->max_running;
-        d.global_max_running = h->global_max_running;
-    }
-    if (rest) {
-        d.rest_error = rest->error ? rest->error : "";
-        d.rest_ms = p->next_pass_at == TASK_TIME_NONE ? rest->for_ms : 0;
-    }
-    for (size_t i = 0; i < l->tag.owner_count; i++)
-        if (is_owner(l->tag.owners[i].token, p))
-            d.tasks += l->tag.owners[i].tasks;
-    return d;
-}
-
-static int64_t left_ms(int64_t until_at, int64_t now_at)
-{
-    return until_at == TASK_TIME_NONE ? 0
-           : until_at == INT64_MAX    ? INT64_MAX
-                                      : MAX(until_at - now_at, 0);
-}
-
 static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
 {
     const struct task *t = &l->task;
-    size_t count = 0;
     *f = (struct why_facts){.id = t->id,
                             .tag = t->tag,
                             .status = t->status,
                             .due_in_ms = t->expected_at - now_at,
+                            .late_ms = MAX(now_at - task_late_from(t), 0),
                             .attempt = t->attempt,
                             .error = t->error,
                             .host = t->host,
                             .pid = t->pid,
-                            .lease_ms = left_ms(t->lease_until_at, now_at),
-                            .paused_ms = left_ms(l->tag.paused_until_at, now_at),
-                            .paused_by = l->tag.paused_by,
-                            .pause_reason = l->tag.pause_reason,
+                            .lease_ms = why_fleet_left_ms(t->lease_until_at, now_at),
+                            .paused_ms = why_fleet_left_ms(l->tag.pause.until_at, now_at),
+                            .paused_by = l->tag.pause.by,
+                            .pause_reason = l->tag.pause.reason,
                             .before = l->tag.before,
                             .before_most = WHY_STORE_MOST,
                             .mean_ms = l->tag.mean_ms};
-    l->dqds = mem_zero(l->fleet.count + 1, sizeof *l->dqds);
-    for (size_t i = 0; i < l->fleet.count; i++) {
-        const struct poller_info *p = &l->fleet.dqds[i];
-        if (!p->alive)
-            continue;
-        l->dqds[count++] = see_dqd(l, p);
-        f->owner_alive |= t->claimed && is_owner(t->claim_token, p);
-    }
-    f->dqds = l->dqds;
-    f->dqd_count = count;
-    for (size_t i = 0; i < l->tag.owner_count; i++)
-        f->tasks += l->tag.owners[i].tasks;
+    l->dqds = why_fleet_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
+    for (size_t i = 0; i < l->fleet.count; i++)
+        f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
+                          why_fleet_is_owner(&l->fleet.dqds[i], t->claim_token);
     if (l->fleet.count) {
         fleet_put_last(&l->last, &l->fleet);
         f->last_dqd = l->last.data;
@@ -122,7 +70,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
 static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
 {
     struct err err;
-    if (strcmp(w->causes.items[0].name, "none") != 0 || f->due_in_ms > -LATE_MS)
+    if (strcmp(w->causes.items[0].name, "none") != 0 || f->late_ms < LATE_MS)
         return;
     f->locked = why_store_locked(c->db, f->id, &err) == 1;
     if (!f->locked)
@@ -133,7 +81,7 @@ static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
 
 static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)
 {
-    int rc = task_get(c->db, id, &l->task, err);
+    int rc = task_get_short(c->db, id, &l->task, err);
     if (rc == 0)
         rc = fleet_load(c->db, &l->fleet, err);
     if (rc == 0)
@@ -198,7 +146,7 @@ static void put_table(struct buf *b, const struct why_facts *f, const struct why
     buf_printf(b, ", %s", task_status_name(f->status));
     if (waits)
         buf_printf(b, f->due_in_ms > 0 ? ", due in %s" : ", %s late",
-                   when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : -f->due_in_ms));
+                   when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : f->late_ms));
     buf_chr(b, '\n');
     put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
     put_list(b, "not because", &w->not_because);

@@ -22,8 +22,7 @@ void confirm_put_count(struct buf *b, uint64_t count)
     }
 }
 
-/* "prod, db1/dq" */
-static void put_place(struct buf *b, const struct cmd_context *c)
+void confirm_put_place(struct buf *b, const struct cmd_context *c)
 {
     const char *name = c->conf->dq.name, *host = db_host(c->db),
                *database = c->conf->mysql.database;
@@ -61,7 +60,7 @@ int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count
     buf_printf(&b, "%s ", verb);
     confirm_put_count(&b, count);
     buf_printf(&b, " tasks (%s) on ", tags);
-    put_place(&b, c);
+    confirm_put_place(&b, c);
     if (typed) {
         buf_str(&b, "? Type ");
         text_escape(&b, name, strlen(name), 0);

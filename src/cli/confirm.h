@@ -13,6 +13,8 @@
  * no terminal, and -y is needed. */
 int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count, const char *tags,
                    struct err *err) __attribute__((warn_unused_result));
+/* "prod, db1/dq" */
+void confirm_put_place(struct buf *b, const struct cmd_context *c);
 /* "1,234,567" */
 void confirm_put_count(struct buf *b, uint64_t count);
 

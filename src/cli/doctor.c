@@ -1,6 +1,5 @@
 /*
- * doctor.c - see doctor.h. Invariant: a finding's text is of its verdict: what is in order does not
- * stand beside what is not.
+ * doctor.c - see doctor.h. Invariant: a finding that is not ok has no text of one that is.
  */
 #include "cli/doctor.h"
 
@@ -28,6 +27,14 @@ void doctor_find(struct doctor_finding *f, enum doctor_verdict verdict, const ch
     va_start(ap, fmt);
     buf_vprintf(&f->text, fmt, ap);
     va_end(ap);
+}
+
+void doctor_find_failed(struct doctor_finding *f, const struct err *err)
+{
+    if (err->code == ERR_DENIED)
+        doctor_find(f, DOCTOR_UNKNOWN, "not known: %s", err->text);
+    else
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
 }
 
 const char *doctor_setting(const struct doctor *d, enum doctor_setting s)

@@ -6,9 +6,10 @@
 
 #include "cli/cmd.h"
 
-enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_BAD };
+/* UNKNOWN: it could not be looked at. The later ones are worse. */
+enum doctor_verdict { DOCTOR_OK, DOCTOR_UNKNOWN, DOCTOR_WARN, DOCTOR_BAD };
 
-/* What is set up so far. A check names what it needs, and is left out without that. */
+/* How far the set-up has come. A check names the stage that it needs, and is left out before. */
 enum doctor_stage { DOCTOR_NOTHING, DOCTOR_CONF, DOCTOR_SERVER, DOCTOR_TABLES };
 
 /* Global variables of the server; the names are in doctor_setting_names. */
@@ -35,9 +36,11 @@ struct doctor_finding {
     enum doctor_verdict verdict; /* the worst one found */
     struct buf text;
 };
-/* Adds a finding. What is merely in order is said only if nothing else is found. */
+/* Adds a finding. A text with DOCTOR_OK is dropped if there is a worse one. */
 void doctor_find(struct doctor_finding *f, enum doctor_verdict verdict, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds that a look failed: UNKNOWN if this account lacks a right, else BAD. */
+void doctor_find_failed(struct doctor_finding *f, const struct err *err);
 /* The value of a setting; "" if the server has none. */
 const char *doctor_setting(const struct doctor *d, enum doctor_setting s);
 

@@ -17,18 +17,20 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     struct peek peek = {0};
     struct buf names = BUF_INIT;
     struct err err;
-    size_t due = 0, unserved = 0;
+    size_t due = 0, unserved = 0, unknown = 0;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
     if (rc == 0)
         rc = peek_store_all(d->c->db, 0, &peek, &err);
     if (rc < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
     for (size_t i = 0; rc == 0 && i < peek.count; i++) {
         if (peek.tags[i].next_at > peek.now_us / 1000)
             continue;
+        enum fleet_serves serves = fleet_serves(&fleet, peek.tags[i].tag, NULL);
         due++;
-        if (fleet_serves(&fleet, peek.tags[i].tag, NULL) == FLEET_SERVES_NOT && unserved++ < NAMED)
+        unknown += serves == FLEET_SERVES_UNKNOWN;
+        if (serves == FLEET_SERVES_NOT && unserved++ < NAMED)
             buf_printf(&names, "%s%s", names.len ? ", " : "", peek.tags[i].tag);
     }
     if (unserved)
@@ -36,10 +38,12 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
             f, DOCTOR_BAD,
             "%zu of %zu tags with due tasks are served by no dqd: %s%s; add a handler, or: dq cancel -t TAG",
             unserved, due, names.data, unserved > NAMED ? " and others" : "");
-    if (fleet.alive)
-        doctor_find(f, DOCTOR_OK, "%zu with due tasks, each is served", due);
-    else
-        doctor_find(f, DOCTOR_OK, "%zu with due tasks; not known whether they are served", due);
+    if (unknown)
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    "%zu of %zu tags with due tasks: not known whether they are served, as %s",
+                    unknown, due,
+                    fleet.alive ? "a dqd has not recorded what it serves" : "no dqd is alive");
+    doctor_find(f, DOCTOR_OK, "%zu with due tasks, each is served", due);
     buf_done(&names);
     peek_store_done(&peek);
     fleet_done(&fleet);
@@ -50,10 +54,18 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
     struct fleet fleet;
     struct err err;
     char left[WHEN_TEXT_SIZE];
-    size_t named = 0;
+    size_t named = 0, silent = 0;
 
-    if (fleet_load(d->c->db, &fleet, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    int rc = fleet_load(d->c->db, &fleet, &err);
+    if (rc < 0)
+        doctor_find_failed(f, &err);
+    for (size_t k = 0; k < fleet.count; k++)
+        silent += fleet.dqds[k].alive && !fleet.dqds[k].handlers_known;
+    if (rc == 0 && (!fleet.alive || silent))
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    fleet.alive ? "not known of %zu dqds, which have not recorded it"
+                                : "not known: no dqd is alive",
+                    silent);
     for (size_t i = 0; i < fleet.rest_count; i++) {
         const struct handler_rest *rest = &fleet.rests[i];
         for (size_t k = 0; k < fleet.count && named < NAMED; k++) {

@@ -1,13 +1,15 @@
 /*
- * doctor_host.c - see doctor_host.h. Who may own and change a file is decided where it is read:
- * src/conf/conf_file.c.
+ * doctor_host.c - see doctor_host.h. The rules for owner and mode of a file are those of the
+ * reader, src/conf/conf_file.c.
  */
 #include "cli/doctor_host.h"
 
 #include "conf/conf_file.h"
 #include "conf/handlers_load.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +40,8 @@ void doctor_host_configuration(struct doctor *d, struct doctor_finding *f)
     if (stat(d->c->conf->path, &st) == 0)
         doctor_find(f, DOCTOR_OK, "%s, mode %04o", d->c->conf->path,
                     (unsigned)(st.st_mode & 07777));
+    if (d->c->conf->variables)
+        doctor_find(f, DOCTOR_OK, "overridden by the environment: %s", d->c->conf->variables);
 }
 
 void doctor_host_password(struct doctor *d, struct doctor_finding *f)
@@ -65,8 +69,13 @@ void doctor_host_handlers(struct doctor *d, struct doctor_finding *f)
     struct handlers *h = NULL;
     struct err err;
 
-    if (access(path, F_OK) != 0)
+    bool readable = access(path, R_OK) == 0;
+    if (!readable && (errno == ENOENT || errno == ENOTDIR))
         doctor_find(f, DOCTOR_OK, "there is no %s: a host without dqd needs none", path);
+    else if (!readable)
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    "not known: %s: %s; dqd --check-config as its account says more", path,
+                    strerror(errno));
     else if (handlers_load(path, &h, &err) < 0)
         doctor_find(f, DOCTOR_BAD, "%s", err.text);
     else

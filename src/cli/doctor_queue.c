@@ -4,7 +4,7 @@
 #include "cli/doctor_queue.h"
 
 #include "base/when.h"
-#include "store/claim_store.h"
+#include "store/claim_find.h"
 #include "store/health_store.h"
 #include "store/peek_store.h"
 #include "store/poller_store.h"
@@ -14,8 +14,10 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define PLAN_ROWS 10000 /* a statement that reads more of them each time is slow */
+#define ROWS_A_TAG 4    /* but of each of very many tags it may read some */
 #define CLAIM_ROWS 500
 
 void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
@@ -24,11 +26,11 @@ void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
     struct err err;
 
     if (schema_check(d->c->db, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
     else
         d->stage = DOCTOR_TABLES;
     if (d->stage == DOCTOR_TABLES && schema_verify(d->c->db, schema_latest, &mend, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
     if (mend.len)
         doctor_find(f, DOCTOR_BAD, "this mends it: %.*s", (int)mend.len - 2, mend.data);
     doctor_find(f, DOCTOR_OK, "version %d, tables as dq makes them", schema_latest);
@@ -41,7 +43,7 @@ void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
     struct err err;
 
     if (routines_check(d->c->db, &s, &err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
         return;
     }
     if (s.foreign)
@@ -50,47 +52,71 @@ void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_WARN, "%u are of another release: run dq init", s.old);
     if (s.missing && s.current)
         doctor_find(f, DOCTOR_WARN, "%u are missing: run dq init", s.missing);
-    if (!s.current)
-        doctor_find(f, DOCTOR_OK,
+    if (!s.visible)
+        doctor_find(f, DOCTOR_UNKNOWN,
                     "none that this account can see: only producers in SQL need them");
+    else if (!s.current)
+        doctor_find(f, DOCTOR_OK, "there are none: only producers in SQL need them");
     else
         doctor_find(f, DOCTOR_OK, "%u for producers in SQL, current", s.current);
 }
 
-static void check_plan(struct doctor *d, const char *what, const struct buf *sql, bool grouped,
+/* A statement of dqd that should use the index due, without sorting, and as a loose scan if it is
+ * grouped. On a small table another plan may be as good. */
+struct hot {
+    const char *what;
+    bool grouped;
+    uint64_t rows_most;
+};
+
+/* Whether it does. */
+static bool check_plan(struct doctor *d, const struct hot *hot, const struct buf *sql,
                        struct doctor_finding *f)
 {
     struct health_plan p;
     struct err err;
 
-    if (health_store_plan(d->c->db, sql, &p, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s: %s", what, err.text);
-    else if (p.rows > PLAN_ROWS && (p.sorts || (grouped && !p.loose)))
+    if (health_store_plan(d->c->db, sql, &p, &err) < 0) {
+        (void)err_prefix(&err, "%s", hot->what);
+        doctor_find_failed(f, &err);
+        return false;
+    }
+    bool good = strcmp(p.key, "due") == 0 && !p.sorts && (!hot->grouped || p.loose);
+    if (p.rows > hot->rows_most && !good && (hot->grouped || p.sorts))
         doctor_find(f, DOCTOR_WARN,
                     "%s reads about %" PRIu64 " rows%s; if this lasts, run: ANALYZE TABLE dq_task",
-                    what, p.rows, p.sorts ? " and sorts them" : "");
+                    hot->what, p.rows, p.sorts ? " and sorts them" : "");
+    return good;
 }
 
 void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
 {
     static const struct peek_floor none = {0};
+    struct hot look = {"looking for due tags", true, PLAN_ROWS},
+               next = {"looking for the next task of a tag", false, PLAN_ROWS},
+               find = {"finding tasks to claim", false, PLAN_ROWS};
     struct peek peek = {0};
     struct buf sql = BUF_INIT;
     struct err err;
 
-    peek_store_put_all(&sql, 0);
-    check_plan(d, "looking for due tags", &sql, true, f);
-    if (f->verdict == DOCTOR_BAD || peek_store_all(d->c->db, 0, &peek, &err) < 0)
-        goto out;
+    if (peek_store_all(d->c->db, 0, &peek, &err) < 0) {
+        (void)err_prefix(&err, "%s", look.what);
+        doctor_find_failed(f, &err);
+        return;
+    }
     const char *tag = peek.count ? peek.tags[0].tag : "";
+    look.rows_most = MAX(PLAN_ROWS, ROWS_A_TAG * peek.count);
+    peek_store_put_all(&sql, 0);
+    bool good = check_plan(d, &look, &sql, f);
     buf_reset(&sql);
     peek_store_put_next(&sql, tag, &none);
-    check_plan(d, "looking for the next task of a tag", &sql, false, f);
+    good = check_plan(d, &next, &sql, f) && good;
     buf_reset(&sql);
-    claim_store_put_find(&sql, tag, CLAIM_ROWS);
-    check_plan(d, "finding tasks to claim", &sql, false, f);
-    doctor_find(f, DOCTOR_OK, "the statements of dqd use the index due, and sort nothing");
-out:
+    claim_find_put(&sql, tag, CLAIM_ROWS);
+    good = check_plan(d, &find, &sql, f) && good;
+    doctor_find(f, DOCTOR_OK,
+                good ? "the statements of dqd use the index due, and sort nothing"
+                     : "the statements of dqd read few rows");
     peek_store_done(&peek);
     buf_done(&sql);
 }
@@ -101,14 +127,15 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
     struct err err;
 
     if (health_store_rows(d->c->db, &odd, &err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
         return;
     }
     if (odd.unkeyed)
-        doctor_find(f, DOCTOR_BAD,
-                    "%" PRIu64 " pending or running tasks have a key, but live is not 1: "
-                    "another task can have the same key; run: " HEALTH_MEND_UNKEYED,
-                    odd.unkeyed);
+        doctor_find(
+            f, DOCTOR_BAD,
+            "%" PRIu64 " pending or running tasks have a key, but live is not 1: "
+            "another task can have the same key: cancel duplicates; run: " HEALTH_MEND_UNKEYED,
+            odd.unkeyed);
     if (odd.unknown)
         doctor_find(f, DOCTOR_WARN,
                     "%" PRIu64 " have a status that is none of dq's, and are never run",
@@ -158,7 +185,7 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
     if (rc == 0)
         rc = poller_store_list(d->c->db, &p, &count, &err);
     if (rc < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /*
- * doctor_queue.h - the checks of `dq doctor` that look at the tables and at who works on them.
+ * doctor_queue.h - the checks of `dq doctor` that look at the tables, and at the dqds that use
+ * them.
  */
 #ifndef DQ_CLI_DOCTOR_QUEUE_H
 #define DQ_CLI_DOCTOR_QUEUE_H

@@ -6,16 +6,19 @@
 #include "base/when.h"
 #include "store/db_connect.h"
 #include "store/health_store.h"
+#include "store/poller_store.h"
 #include "store/rights_store.h"
 #include "store/schema.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define PACKET_LEAST ((size_t)512 << 10) /* below that, dqd does not start */
 #define PACKET_SMALL ((size_t)1 << 20)
 #define CLOCK_OFF_MS WHEN_SECOND
+#define NAMED 3 /* dqds in one message */
 
 static bool is_on(const struct doctor *d, enum doctor_setting s)
 {
@@ -67,8 +70,14 @@ void doctor_server_durability(struct doctor *d, struct doctor_finding *f)
                *sync = doctor_setting(d, DOCTOR_SYNC_BINLOG),
                *twice = doctor_setting(d, DOCTOR_DOUBLEWRITE),
                *forced = doctor_setting(d, DOCTOR_FORCE_RECOVERY);
+    /* With a binary log, 1 flushes what is prepared; what is not in that log then is rolled back by
+     * a recovery. 3, of MariaDB alone, flushes the commit, too. */
+    bool at_prepare = strcmp(flush, "1") == 0, at_commit = strcmp(flush, "3") == 0;
 
-    if (strcmp(flush, "1") != 0)
+    if (!*flush || !*twice)
+        doctor_find(f, DOCTOR_UNKNOWN, "not known: the server has no setting %s",
+                    doctor_setting_names[*flush ? DOCTOR_DOUBLEWRITE : DOCTOR_FLUSH]);
+    if (*flush && !at_commit && !at_prepare)
         doctor_find(
             f, DOCTOR_BAD,
             "innodb_flush_log_at_trx_commit = %s: a power failure may lose tasks; set it to 1",
@@ -78,11 +87,17 @@ void doctor_server_durability(struct doctor *d, struct doctor_finding *f)
                     "innodb_doublewrite = %s: a power failure may destroy pages; set it to ON",
                     twice);
     if (*forced && strcmp(forced, "0") != 0)
-        doctor_find(f, DOCTOR_BAD, "innodb_force_recovery = %s: nothing can be stored", forced);
+        doctor_find(
+            f, DOCTOR_BAD,
+            "innodb_force_recovery = %s: a server that is being rescued may refuse or lose tasks; start it without",
+            forced);
     if (is_on(d, DOCTOR_LOG_BIN) && strcmp(sync, "1") != 0)
-        doctor_find(f, DOCTOR_WARN,
-                    "sync_binlog = %s: after a power failure, replicas may lack tasks; set it to 1",
-                    sync);
+        doctor_find(
+            f, at_commit ? DOCTOR_WARN : DOCTOR_BAD,
+            at_commit
+                ? "sync_binlog = %s: after a power failure, replicas may lack tasks; set it to 1"
+                : "sync_binlog = %s: a power failure may lose tasks; set it to 1",
+            sync);
     doctor_find(f, DOCTOR_OK, "each commit is flushed, pages are written twice%s",
                 is_on(d, DOCTOR_LOG_BIN) ? ", the binary log is flushed" : "");
 }
@@ -95,6 +110,8 @@ void doctor_server_isolation(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_OK, "READ COMMITTED; no binary log");
         return;
     }
+    if (!*format)
+        doctor_find(f, DOCTOR_UNKNOWN, "not known: the server has no setting binlog_format");
     if (strcmp(format, "STATEMENT") == 0)
         doctor_find(
             f, DOCTOR_BAD,
@@ -118,14 +135,50 @@ void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
     doctor_find(f, DOCTOR_OK, "max_allowed_packet = %zu: bodies up to %zu MB", bytes, bytes >> 20);
 }
 
+/* The clocks of the live dqds, as they have written them down. Returns how many are known, and the
+ * largest difference. */
+static size_t check_dqds(struct doctor *d, struct doctor_finding *f, int64_t *ret_most_ms)
+{
+    struct poller_info *p = NULL;
+    size_t count = 0, known = 0, unknown = 0, off = 0;
+    char text[WHEN_TEXT_SIZE];
+    struct err err;
+
+    *ret_most_ms = 0;
+    if (poller_store_list(d->c->db, &p, &count, &err) < 0)
+        doctor_find_failed(f, &err);
+    for (size_t i = 0; i < count; i++) {
+        int64_t ahead_ms = p[i].clock_ahead_ms, by_ms = llabs(MAX(ahead_ms, -INT64_MAX));
+        if (!p[i].alive || ahead_ms == POLLER_CLOCK_NONE) {
+            unknown += p[i].alive;
+            continue;
+        }
+        known++;
+        *ret_most_ms = MAX(*ret_most_ms, by_ms);
+        if (by_ms > CLOCK_OFF_MS && off++ < NAMED)
+            doctor_find(f, DOCTOR_WARN,
+                        "the clock of %s, where dqd %" PRIu32 " runs, is %s %s the server's",
+                        p[i].host, p[i].pid, when_format_rough(text, by_ms),
+                        ahead_ms < 0 ? "behind" : "ahead of");
+    }
+    if (off > NAMED)
+        doctor_find(f, DOCTOR_WARN, "and so are those of %zu more dqds", off - NAMED);
+    if (unknown)
+        doctor_find(f, DOCTOR_UNKNOWN, "%zu of %zu dqds have not recorded their clocks yet",
+                    unknown, known + unknown);
+    poller_store_free(p, count);
+    return known;
+}
+
 void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
 {
     struct health_clock clock;
-    char off[WHEN_TEXT_SIZE];
+    char off[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
+    int64_t most_ms = 0;
     struct err err;
 
     if (health_store_clock(d->c->db, &clock, &err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
         return;
     }
     when_format_rough(off, llabs(clock.ahead_ms));
@@ -134,7 +187,12 @@ void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
             f, DOCTOR_WARN,
             "this host is %s %s the server, whose clock decides when tasks run: logs of this host show other times",
             off, clock.ahead_ms > 0 ? "behind" : "ahead of");
-    doctor_find(f, DOCTOR_OK, "this host and the server differ by %s", off);
+    size_t dqds = d->stage == DOCTOR_TABLES ? check_dqds(d, f, &most_ms) : 0;
+    if (dqds)
+        doctor_find(f, DOCTOR_OK, "this host and the server differ by %s, %zu dqd%s by at most %s",
+                    off, dqds, dqds == 1 ? "" : "s", when_format_rough(most, most_ms));
+    else
+        doctor_find(f, DOCTOR_OK, "this host and the server differ by %s", off);
 }
 
 void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
@@ -145,11 +203,11 @@ void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
 
     int rc = health_store_oldest(d->c->db, &oldest, &err);
     if (rc == ERR_DENIED) {
-        doctor_find(f, DOCTOR_OK, "not known: this account lacks the right PROCESS");
+        doctor_find(f, DOCTOR_UNKNOWN, "not known: this account lacks the right PROCESS");
         return;
     }
     if (rc < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find_failed(f, &err);
         return;
     }
     when_format_rough(age, oldest.age_s * WHEN_SECOND);

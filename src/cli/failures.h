@@ -5,16 +5,18 @@
 #ifndef DQ_CLI_FAILURES_H
 #define DQ_CLI_FAILURES_H
 
+#include "base/index.h"
+#include "cli/seen.h"
 #include "store/failure_list.h"
 
 #include <stdint.h>
 
 struct failures_group {
     char *tag;
-    char *pattern;     /* a glob that matches the errors */
-    uint64_t failures; /* attempts */
-    uint64_t failed;   /* tasks whose last failure was one of these, and that have failed */
-    uint64_t retrying; /* the same, that are pending or running */
+    const char *pattern; /* a glob that matches the errors; behind the tag, in the same memory */
+    uint64_t failures;   /* attempts */
+    uint64_t failed;     /* tasks whose last failure was one of these, and that have failed */
+    uint64_t retrying;   /* the same, that are pending or running */
     int64_t first_at, last_at;
     uint64_t id; /* of the task that failed so last */
 };
@@ -22,14 +24,12 @@ struct failures_group {
 struct failures {
     struct failures_group *items;
     size_t count, cap;
-    size_t *slots; /* hash table of index + 1; 0: free */
-    size_t slot_count;
-    uint64_t *tasks; /* hash table of the ids seen; 0: free */
-    size_t task_count, task_slots;
+    struct index index; /* of the items, by tag and pattern */
+    struct seen tasks;  /* ids */
 };
 /* Initialize with {0}. Of each task the newest failure must be added before its others. */
 void failures_add(struct failures *f, const struct failure *x);
-void failures_sort(struct failures *f); /* the most frequent first */
+void failures_sort(struct failures *f); /* the most frequent first; none is added afterwards */
 void failures_done(struct failures *f);
 
 #endif

@@ -36,7 +36,7 @@ static size_t collect_numbers(const struct fleet *f, uint64_t *numbers)
     return n;
 }
 
-/* The rows of a number stand together. */
+/* The rows of a number come one after the other. */
 static void make_tables(struct fleet *f, size_t most)
 {
     f->tables = mem_zero(most + 1, sizeof *f->tables);
@@ -91,7 +91,7 @@ void fleet_done(struct fleet *f)
     *f = (struct fleet){.dqds = NULL};
 }
 
-/* ---- who serves what ---- */
+/* ---- which dqd serves which tag ---- */
 
 /* NULL: not known. */
 static const struct fleet_table *table_of(const struct fleet *f, const struct poller_info *dqd)
@@ -218,7 +218,8 @@ void fleet_put_last(struct buf *b, const struct fleet *f)
         if (!last || f->dqds[i].silent_ms < last->silent_ms)
             last = &f->dqds[i];
     if (last)
-        buf_printf(b, "%s, %s ago", last->host, when_format_rough(text, last->silent_ms / WHEN_SECOND * WHEN_SECOND));
+        buf_printf(b, "%s, %s ago", last->host,
+                   when_format_rough(text, last->silent_ms / WHEN_SECOND * WHEN_SECOND));
     else
         buf_str(b, "none");
 }

@@ -30,7 +30,7 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
     __attribute__((warn_unused_result));
 void fleet_done(struct fleet *f);
 
-/* What is known of a live dqd and a tag. UNKNOWN: the dqd is of an older release, or has just been
+/* Whether a live dqd serves a tag. UNKNOWN: the dqd is of an older release, or has just been
  * started. */
 enum fleet_serves { FLEET_SERVES_NOT, FLEET_SERVES, FLEET_SERVES_UNKNOWN };
 /* *ret_row: the handler, if it serves the tag, else NULL; it may be NULL itself. */
@@ -47,7 +47,7 @@ const struct handler_row *fleet_handlers(const struct fleet *f, const struct pol
  * one has not seen yet that the handler can be started. */
 const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
                                       const char *tag);
-/* The tag that somebody may have meant, heap memory; NULL: none is near. */
+/* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 
 /* "none" or "vm, 40s ago": the dqd that was seen last. */

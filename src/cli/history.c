@@ -107,8 +107,7 @@ static void take_failure(const struct failure *x, void *arg)
     uint64_t key = text_hash(text_hash(TEXT_HASH_INIT, &x->id, sizeof x->id), &x->finish_at,
                              sizeof x->finish_at);
 
-    if (x->finish_at >= w->ask->before_at || !has_tag(w->ask, x->tag) ||
-        !is_new(w->ask, key, 1, x->finish_at))
+    if (!has_tag(w->ask, x->tag) || !is_new(w->ask, key, 1, x->finish_at))
         return;
     if (minute_at != w->minute_at)
         end_minute(w);
@@ -116,7 +115,15 @@ static void take_failure(const struct failure *x, void *arg)
     failures_add(&w->failures, x);
 }
 
-/* ---- done ---- */
+/* ---- started, done ---- */
+
+static void add_count(struct history *h, const char *event, const char *tag, int64_t at,
+                      uint64_t count)
+{
+    if (count)
+        *add_line(h) = (struct history_line){
+            .at = at, .event = mem_strdup(event), .tag = mem_strdup(tag), .count = count};
+}
 
 static void take_minute(struct reading *w, const struct minute_row *m)
 {
@@ -125,14 +132,13 @@ static void take_minute(struct reading *w, const struct minute_row *m)
     uint64_t key = text_hash(TEXT_HASH_INIT, m->tag, strlen(m->tag));
 
     key = text_hash(key, &m->at, sizeof m->at);
-    if (m->counts.done == 0 || m->at >= ask->before_at || m->at < ask->done_since_at ||
-        !has_tag(ask, tag))
+    if (m->at >= ask->before_at || m->at < ask->steps_since_at || !has_tag(ask, tag))
         return;
     if (ask->is_new &&
         (m->at + ask->step_ms + COMPLETE_MS > ask->now_at || !ask->is_new(key, 1, m->at, ask->arg)))
         return;
-    *add_line(w->to) = (struct history_line){
-        .at = m->at, .event = mem_strdup("done"), .tag = mem_strdup(tag), .count = m->counts.done};
+    add_count(w->to, "started", tag, m->at, m->counts.started);
+    add_count(w->to, "done", tag, m->at, m->counts.done);
 }
 
 static int read_minutes(struct db *db, struct reading *w, struct err *err)
@@ -154,17 +160,21 @@ static int read_minutes(struct db *db, struct reading *w, struct err *err)
 
 /* ---- all of it ---- */
 
+/* Of one time, those of a tag stand together: what was started before what was done. */
 static int by_time(const void *a, const void *b)
 {
     const struct history_line *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
+    int order = (x->at > y->at) - (x->at < y->at);
+    if (order == 0)
+        order = strcmp(x->tag ? x->tag : "", y->tag ? y->tag : "");
+    return order ? order : strcmp(y->event, x->event);
 }
 
 int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
 {
     struct reading w = {.ask = ask, .to = ret};
     const struct failure_filter lately = {
-        .since_at = ask->since_at, .newest = ask->most, .oldest = 1};
+        .since_at = ask->since_at, .before_at = ask->before_at, .newest = ask->most, .oldest = 1};
     bool more = false, sampled = false;
 
     *ret = (struct history){0};

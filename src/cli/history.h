@@ -1,6 +1,6 @@
 /*
- * history.h - what happened: acts of operators, dqds that began and ended, failures and finished
- * tasks, in one order. Alike ones of a minute are one line.
+ * history.h - what happened: acts of operators, starts and ends of dqds, failures, and starts and
+ * ends of tasks, by time. Those of a minute that are alike are one line.
  */
 #ifndef DQ_CLI_HISTORY_H
 #define DQ_CLI_HISTORY_H
@@ -13,10 +13,10 @@
 
 struct history_line {
     int64_t at;
-    char *who;      /* NULL: nobody */
-    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost"; "failed", "done" */
+    char *who;      /* NULL: no operator and no dqd */
+    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost"; "started", "failed", "done" */
     char *tag;      /* NULL: none, or several */
-    uint64_t count; /* tasks; failed: attempts; 0: it is about none */
+    uint64_t count; /* tasks; started, failed: attempts; 0: it is about none */
     uint64_t id;    /* 0: none, or several */
     char *detail;   /* the arguments of an act, the error of failures; NULL: none */
 };
@@ -24,11 +24,11 @@ struct history_line {
 struct history_ask {
     int64_t since_at, before_at, now_at;
     const char *tag_glob, *who_glob; /* NULL: all */
-    int64_t step_ms;                 /* done tasks are counted by this, in whole minutes */
-    int64_t done_since_at;           /* and only those of later steps than this */
+    int64_t step_ms;                 /* starts and done tasks are counted by it: whole minutes */
+    int64_t steps_since_at;          /* and only in steps that begin then or later */
     size_t most;                     /* events, and failed attempts, that are read: the newest */
-    /* NULL: takes all. Whether something has not been seen yet; `count` is what is known of it so
-     * far, and may grow. */
+    /* Whether an event, with as many tasks as are known of it so far, is to be returned; NULL:
+     * every one is. key: the same each time */
     bool (*is_new)(uint64_t key, uint64_t count, int64_t at, void *arg);
     void *arg;
 };

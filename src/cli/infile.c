@@ -6,20 +6,25 @@
  */
 #include "cli/infile.h"
 
+#include "cli/interrupt.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_SIZE (256u << 10)
+#define INTERRUPT_MS 100 /* one that comes just before a wait is noticed within this time */
 
-int infile_open(struct infile *l, const char *path, struct err *err)
+int infile_open(struct infile *l, const char *path, uint64_t line_max, struct err *err)
 {
     struct stat st;
     bool is_stdin = strcmp(path, "-") == 0;
     *l = (struct infile){.name = is_stdin ? "standard input" : path,
                          .fd = is_stdin ? STDIN_FILENO : -1,
+                         .line_max = line_max,
                          .data = BUF_INIT};
     if (!is_stdin)
         l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -37,6 +42,24 @@ void infile_done(struct infile *l)
     buf_done(&l->data);
 }
 
+static int check_interrupt(const struct infile *l, struct err *err)
+{
+    if (!interrupt_asked())
+        return 0;
+    return err_set(err, ERR_TRANSIENT, "%s: interrupted at line %llu", l->name,
+                   (unsigned long long)l->number);
+}
+
+/* A read goes on after an interrupt that is caught, and a pipe can be silent forever. */
+static int wait_for_input(const struct infile *l, struct err *err)
+{
+    struct pollfd in = {.fd = l->fd, .events = POLLIN};
+    int n, rc = 0;
+    while (rc == 0 && ((n = poll(&in, 1, INTERRUPT_MS)) == 0 || (n < 0 && errno == EINTR)))
+        rc = check_interrupt(l, err);
+    return rc;
+}
+
 /* Reads more bytes behind data; sets ended if there are none. */
 static int infile_fill(struct infile *l, struct err *err)
 {
@@ -45,9 +68,12 @@ static int infile_fill(struct infile *l, struct err *err)
         l->data.len -= l->start;
         l->start = 0;
     }
-    if (l->data.len > INFILE_LINE_MAX)
-        return err_set(err, ERR_DATA, "%s:%llu: the line is longer than 64 MiB", l->name,
-                       (unsigned long long)l->number + 1);
+    if (l->data.len > l->line_max)
+        return err_set(err, ERR_DATA, "%s:%llu: the line is longer than %llu MiB", l->name,
+                       (unsigned long long)l->number + 1, (unsigned long long)l->line_max >> 20);
+    int rc = wait_for_input(l, err);
+    if (rc < 0)
+        return rc;
     buf_reserve(&l->data, READ_SIZE);
     ssize_t n;
     do
@@ -67,16 +93,15 @@ static int infile_fill(struct infile *l, struct err *err)
 
 int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
 {
-    for (;;) {
+    int rc = check_interrupt(l, err);
+    while (rc == 0) {
         size_t unread = l->data.len - l->start;
         const char *line = unread > 0 ? l->data.data + l->start : "";
         const char *end =
             unread > l->scanned ? memchr(line + l->scanned, '\n', unread - l->scanned) : NULL;
         if (!end && !l->ended) {
             l->scanned = unread;
-            int rc = infile_fill(l, err);
-            if (rc < 0)
-                return rc;
+            rc = infile_fill(l, err);
             continue;
         }
         if (!end && unread == 0)
@@ -90,4 +115,5 @@ int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct
         l->number++;
         return 1;
     }
+    return rc;
 }

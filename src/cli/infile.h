@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INFILE_LINE_MAX (64u << 20) /* bytes of one line */
+#define INFILE_LINE_MAX ((uint64_t)64 << 20) /* bytes of a line that a person or a program wrote   \
+                                              */
 
 struct infile {
     const char *name; /* for messages: the path, or "standard input" */
@@ -20,13 +21,16 @@ struct infile {
     uint64_t number;       /* of the line that was returned last, from 1 */
     uint64_t bytes;        /* consumed so far */
     uint64_t size;         /* of the file; 0: not known */
+    uint64_t line_max;     /* bytes */
     bool ended;
 };
-/* path "-" is stdin. ERR_DATA if it cannot be read. infile_done is fine after a failure. */
-int infile_open(struct infile *l, const char *path, struct err *err)
+/* path "-" is stdin. A line longer than line_max bytes is an error when it is read. ERR_DATA if the
+ * file cannot be read. infile_done is fine after a failure. */
+int infile_open(struct infile *l, const char *path, uint64_t line_max, struct err *err)
     __attribute__((warn_unused_result));
 void infile_done(struct infile *l);
-/* The next line without its newline: 1, 0 at the end, ERR_DATA. Valid until the next call. A byte
+/* The next line without its newline: 1, 0 at the end, ERR_DATA, or ERR_TRANSIENT after an interrupt
+ * that is caught (interrupt.h), also while it waits for input. Valid until the next call. A byte
  * order mark at the beginning is dropped. */
 int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
     __attribute__((warn_unused_result));

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* From now on the first SIGINT or SIGTERM is noted, and a second one ends the program. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP is noted, and a second one does what it would
+ * have done before: it ends the program. An ignored SIGHUP stays ignored. */
 void interrupt_catch(void);
 bool interrupt_asked(void);
 

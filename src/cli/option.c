@@ -26,8 +26,8 @@ const struct cmd_option option_global[] = {
     {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT",
      "table, json, ndjson, tsv or id; stats: also prometheus", out_format_names,
      0},
-    {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", "auto (the default), always or never",
-     cmd_color_names, 0},
+    {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", "auto, always or never",
+     conf_color_names, 0},
     {"no-pager", 0, CMD_FLAG, offsetof(struct cmd_context, no_pager), NULL, "no pager on a terminal", NULL, 0},
     {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, "no notes on standard error", NULL, 0},
     {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, "print more", NULL, 0},
@@ -155,10 +155,12 @@ static int parse_choice(const char *text, const char *const *choices, int *ret, 
     return rc;
 }
 
+#define STATUS_WORDS (sizeof option_statuses / sizeof option_statuses[0] - 1)
+const char *const option_statuses[] = {"pending", "running", "done",     "failed", "cancelled",
+                                       "all",     "live",    "finished", NULL};
+
 static int parse_statuses(const char *text, unsigned *ret, struct err *err)
 {
-    static const char *const words[] = {"pending",   "running", "done", "failed",
-                                        "cancelled", "all",     "live", "finished"};
     unsigned mask = 0;
     for (const char *s = text;; s++) {
         size_t len = strcspn(s, ",");
@@ -170,7 +172,7 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
                         : strcmp(word, "finished") == 0 ? TASK_FINISHED
                                                         : 0;
         if (bits == 0) {
-            const char *near = text_nearest(word, words, sizeof words / sizeof words[0]);
+            const char *near = text_nearest(word, option_statuses, STATUS_WORDS);
             int rc = err_set(
                 err, ERR_USAGE, "unknown status \"%s\"%s%s%s", word, near ? ": did you mean " : "",
                 near ? near : "",

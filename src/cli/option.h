@@ -10,6 +10,9 @@
 extern const struct cmd_option option_global[];
 extern const size_t option_global_count;
 
+/* what --status takes, besides several of them with commas */
+extern const char *const option_statuses[]; /* NULL-terminated */
+
 /* Reads the command line into c, which is all zero but for now_at: global options, the verb, its
  * options and operands. ERR_USAGE, with the nearest word for a misspelt one. c->cmd stays NULL if
  * no verb is given. argv is reordered. */

@@ -45,10 +45,14 @@ struct out_column {
     const char *help; /* one line */
     void (*get)(const void *row, const void *arg, struct cell *ret);
 };
+/* Begins the definition of get_NAME, for a column that depends on `row` alone. */
+#define OUT_GETTER(name)                                                                           \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
 
 struct out_style {
     enum out_format format;
-    bool colour; /* of --color, or stdout is a terminal and NO_COLOR is not set */
+    bool colour; /* as --color, the setting and the terminal have it */
     bool no_header;
     unsigned width; /* of the terminal that stdout is; 0: none, or not known */
     struct cell_style cell;
@@ -77,7 +81,9 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
                      size_t count, const void *row, const void *arg);
 
 void out_write(const struct buf *b); /* to stdout, as it is */
-bool out_failed(void);               /* stdout took no more: stop producing */
+/* From now on, what would be written to stdout is appended to a buffer; NULL: no longer. */
+void out_capture(struct buf *to);
+bool out_failed(void); /* stdout took no more: stop producing */
 /* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool;
  * otherwise ERR_SYSTEM. */
 int out_flush(struct err *err) __attribute__((warn_unused_result));

@@ -40,6 +40,13 @@ int select_filter(struct cmd_context *c, const struct select_values *v, unsigned
     return rc;
 }
 
+void select_note_unordered(const struct cmd_context *c, bool unordered)
+{
+    if (unordered)
+        cmd_note(
+            c, "an import or a wrong clock broke the order of ids: --since had to read all tasks");
+}
+
 void select_put_statuses(struct buf *b, unsigned statuses)
 {
     for (int s = 0; s < TASK_STATUS_COUNT; s++) {

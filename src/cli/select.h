@@ -42,6 +42,8 @@ bool select_given(const struct select_values *v);
 /* The filter they make; may ask the clock. statuses 0: by_default. */
 int select_filter(struct cmd_context *c, const struct select_values *v, unsigned by_default,
                   struct task_filter *ret, struct err *err) __attribute__((warn_unused_result));
+/* The note for task_filter.unordered, if it is set: why it took so long. */
+void select_note_unordered(const struct cmd_context *c, bool unordered);
 /* "pending or running", for messages. */
 void select_put_statuses(struct buf *b, unsigned statuses);
 

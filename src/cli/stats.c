@@ -61,10 +61,10 @@ static int compare_tags(const void *a, const void *b)
     return compare_tag(((const struct stats_tag *)a)->info.tag, b);
 }
 
-/* A tag that has counts, but no tasks any more, among the first `known`. */
-static struct stats_tag *find(struct stats *s, size_t known, const char *tag)
+static struct stats_tag *find(const struct stats *s, const char *tag)
 {
-    return known > 1 ? bsearch(tag, s->tags + 1, known - 1, sizeof *s->tags, compare_tag) : NULL;
+    return s->count > 1 ? bsearch(tag, s->tags + 1, s->count - 1, sizeof *s->tags, compare_tag)
+                        : NULL;
 }
 
 static void count_row(struct stats *s, struct stats_tag *t, const struct minute_row *row)
@@ -91,28 +91,41 @@ static void take_tags(struct stats *s, struct tag_info *infos, size_t count, siz
     free(infos);
 }
 
-/* The rows are in the order of time, so a tag without tasks may come several times. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Adds the tags that have counts, but no tasks any more. */
+static void add_tags(struct stats *s, const struct minute_answer *a)
+{
+    const char **names = mem_alloc((a->count + 1) * sizeof *names);
+    size_t count = 0;
+
+    for (size_t i = 0; i < a->count; i++)
+        if (!find(s, a->rows[i].tag))
+            names[count++] = a->rows[i].tag;
+    if (count)
+        qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            s->tags[s->count++].info = (struct tag_info){.tag = mem_strdup(names[i]),
+                                                         .late_from_at = TASK_TIME_NONE,
+                                                         .next_at = TASK_TIME_NONE,
+                                                         .paused_until_at = TASK_TIME_NONE};
+    free(names);
+    qsort(s->tags + 1, s->count - 1, sizeof *s->tags, compare_tags);
+}
+
 static void take_rows(struct stats *s, const struct minute_answer *a)
 {
-    size_t known = s->count;
-
     for (size_t i = 0; i < a->count; i++) {
-        struct stats_tag *t = find(s, known, a->rows[i].tag);
+        struct stats_tag *t = find(s, a->rows[i].tag);
 
-        for (size_t k = known; !t && k < s->count; k++)
-            if (!strcmp(s->tags[k].info.tag, a->rows[i].tag))
-                t = &s->tags[k];
-        if (!t) {
-            t = &s->tags[s->count++];
-            t->info = (struct tag_info){.tag = mem_strdup(a->rows[i].tag),
-                                        .late_from_at = TASK_TIME_NONE,
-                                        .next_at = TASK_TIME_NONE,
-                                        .paused_until_at = TASK_TIME_NONE};
-        }
-        count_row(s, t, &a->rows[i]);
+        if (t)
+            count_row(s, t, &a->rows[i]);
         count_row(s, &s->tags[0], &a->rows[i]);
     }
-    qsort(s->tags + 1, s->count - 1, sizeof *s->tags, compare_tags);
 }
 
 int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, struct err *err)
@@ -131,6 +144,7 @@ int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, st
         s.from_at = a.from_at;
         s.step_count = (size_t)((a.now_at - a.from_at) / s.step_ms) + 1;
         take_tags(&s, infos, count, a.count);
+        add_tags(&s, &a);
         take_rows(&s, &a);
         for (size_t i = 0; i < s.count; i++)
             s.tags[i].of = ret;

@@ -1,14 +1,15 @@
 /*
- * stats_html.c - see stats_html.h. Invariant: the page loads nothing, has no script, and what data
- * holds stays text.
+ * stats_html.c - see stats_html.h. Invariant: the page loads nothing and has no script, and data in
+ * it stays text.
  */
 #include "cli/stats_html.h"
 
 #include "base/mem.h"
 #include "base/replace.h"
-#include "base/text.h"
 #include "base/when.h"
+#include "cli/html.h"
 #include "cli/out.h"
+#include "cli/stats_plot.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,318 +17,274 @@
 #include <sys/param.h>
 
 #define TAGS_MOST 100
-#define HEIGHT 100.0 /* of a plot, in its own units; a step is one unit wide */
+#define LATE_MS (10 * WHEN_SECOND) /* a tag that is later comes before busy ones */
 
+/* Below 60rem, a row of the table is a tag with its numbers below, each with its name. */
 static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
     "<style>\n"
-    ":root{color-scheme:light dark;--bg:#fff;--fg:#1c2128;--dim:#59636e;--line:#d1d9e0;--done:#1a7f37;--retry:#bf8700;"
-    "--fail:#cf222e;--mid:#0969da}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--dim:#9198a1;--line:#30363d;--done:#3fb950;"
-    "--retry:#d29922;--fail:#f85149;--mid:#58a6ff}}\n"
+    ":root{color-scheme:light dark;--page:#fff;--text:#1f2328;--dim:#59636e;--line:#d8dee4;--done:#4d7ea8;--retried:#b8770b;"
+    "--failed:#cf222e}\n"
+    "@media(prefers-color-scheme:dark){:root{--page:#0f1318;--text:#e6e9ed;--dim:#9aa4af;--line:#2c333b;--done:#6ea0cc;"
+    "--retried:#d99a2b;--failed:#ff6a62}}\n"
     "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;padding:1rem;max-width:72rem;background:var(--bg);color:var(--fg);"
-    "font:15px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}\n"
-    "h1{font-size:1.3rem;margin:0}h2{font-size:1rem;margin:1.6rem 0 .3rem}p{margin:.2rem 0;color:var(--dim)}\n"
-    "dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(7rem,1fr));gap:.5rem;margin:1rem 0}\n"
-    "dl div{border:1px solid var(--line);border-radius:6px;padding:.5rem .7rem}\n"
-    "dt{color:var(--dim);font-size:.8rem}dd{margin:0;font-size:1.25rem;font-variant-numeric:tabular-nums}\n"
-    "svg{display:block;width:100%;height:10rem;border-bottom:1px solid var(--line)}td svg{height:1.6rem;min-width:4rem}\n"
-    ".x{display:flex;justify-content:space-between;color:var(--dim);font-size:.8rem}\n"
-    ".d{fill:var(--done)}.r{fill:var(--retry)}.f{fill:var(--fail)}\n"
-    "polyline{fill:none;stroke-width:1.5;vector-effect:non-scaling-stroke}\n"
-    ".p50{stroke:var(--mid)}.p95{stroke:var(--retry)}.max{stroke:var(--fail)}\n"
-    "i{display:inline-block;width:.7em;height:.7em;border-radius:2px;margin:0 .3em 0 .8em}\n"
-    "table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.25rem .4rem;border-bottom:1px solid var(--line);text-align:right}\n"
-    "th{color:var(--dim);font-weight:normal;font-size:.8rem}th:first-child,td:first-child{text-align:left}\n"
-    "td.bad{color:var(--fail)}\n"
-    "@media(max-width:44rem){.w{display:none}}\n"
+    "body{margin:0 auto;padding:1.5rem 1rem;max-width:76rem;background:var(--page);color:var(--text);"
+    "font:.9375rem/1.45 system-ui,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
+    "h1{font-size:1.375rem;line-height:1.3;margin:0}h2{font-size:1rem;margin:0}p{margin:.25rem 0 0;color:var(--dim)}\n"
+    "section{margin-top:1.75rem}.bad{color:var(--failed)}.zero{color:var(--dim)}\n"
+    ".cards{display:grid;grid-template-columns:repeat(5,1fr);gap:.625rem;margin:.5rem 0 0}\n"
+    ".cards li{border:1px solid var(--line);border-radius:.5rem;padding:.5rem .75rem}\n"
+    ".cards span{display:block;color:var(--dim);font-size:.8125rem}.cards b{font-size:1.25rem;font-weight:normal}\n"
+    ".plots{display:grid;grid-template-columns:1fr 1fr;gap:1.75rem 2rem}\n"
+    "figure{margin:0;min-width:0}figcaption{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}\n"
+    "ul{margin:0;padding:0;list-style:none}.legend{display:flex;flex-wrap:wrap;gap:0 1rem;color:var(--dim);font-size:.8125rem}\n"
+    ".legend li::before{content:\"\";display:inline-block;width:.625rem;height:.625rem;border-radius:2px;margin-right:.375rem;"
+    "background:var(--mark)}\n"
+    ".done,.p50{--mark:var(--done)}.retried,.p95{--mark:var(--retried)}.failed,.max{--mark:var(--failed)}\n"
+    ".plot{display:grid;grid-template-columns:auto 1fr;gap:0 .5rem;margin:.875rem 0 .25rem}\n"
+    ".y{position:relative;width:3.5rem;color:var(--dim);font-size:.75rem;line-height:1}\n"
+    ".y span{position:absolute;right:0;transform:translateY(-50%);white-space:nowrap}\n"
+    ".x{display:flex;justify-content:space-between;margin-left:4rem;color:var(--dim);font-size:.75rem}\n"
+    "svg{display:block;width:100%;height:11rem;border-bottom:1px solid var(--dim)}\n"
+    "svg path{fill:var(--mark)}svg .grid{stroke:var(--line);vector-effect:non-scaling-stroke}\n"
+    "polyline{fill:none;stroke:var(--mark);stroke-width:1.75;stroke-linejoin:round;vector-effect:non-scaling-stroke}\n"
+    ".max{stroke-dasharray:2 2}\n"
+    "table{width:100%;border-collapse:collapse;margin-top:.25rem}\n"
+    "th,td{padding:.375rem .5rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}\n"
+    "thead th{color:var(--dim);font-weight:normal;font-size:.8125rem;padding-bottom:.25rem;white-space:nowrap}\n"
+    "thead tr:first-child th{border-bottom:0;padding-bottom:0;text-align:center}\n"
+    "tr>:nth-child(3),tr>:nth-child(7),thead tr:first-child>:nth-child(4){border-left:1px solid var(--line)}\n"
+    "th:first-child{text-align:left;padding-left:0}tbody th{font-weight:600;width:40%}tr>:last-child{padding-right:0}\n"
+    "th small{display:block;color:var(--dim);font-size:.8125rem;font-weight:normal}\n"
+    "td{white-space:nowrap}td svg{width:8rem;height:1.375rem;border-bottom-color:var(--line)}\n"
+    "@media(max-width:60rem){.cards{grid-template-columns:1fr 1fr}.cards li:first-child{grid-column:1/-1}"
+    ".plots{grid-template-columns:1fr}thead{display:none}table,tbody{display:block}\n"
+    "tr{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:.125rem .5rem;padding:.625rem 0;"
+    "border-bottom:1px solid var(--line)}\n"
+    "tbody tr>:nth-child(n){border:0;padding:0;text-align:left;width:auto;white-space:normal}tbody th{grid-column:1/-1}\n"
+    "td:has(svg){grid-column:1/-1}td:empty{display:none}td svg{width:100%}\n"
+    "td::before{content:attr(data-name);display:block;color:var(--dim);font-size:.75rem}\n"
+    "td.lately::before{content:attr(data-name) var(--period)}td:has(svg)::before{content:none}}\n"
     "</style>\n";
 
-/* ---- values */
+/* ---- the head of the page */
 
-static void put_text(struct buf *b, const char *s)
+static void put_place(struct buf *b, const struct stats_page *p, const struct cell_style *style)
 {
-    struct buf inert = BUF_INIT;
-
-    text_escape(&inert, s, strlen(s), 0);
-    for (size_t i = 0; i < inert.len; i++) {
-        char c = inert.data[i];
-
-        buf_str(b, c == '&'   ? "&amp;"
-                   : c == '<' ? "&lt;"
-                   : c == '>' ? "&gt;"
-                   : c == '"' ? "&quot;"
-                              : "");
-        if (!strchr("&<>\"", c))
-            buf_chr(b, c);
-    }
-    buf_done(&inert);
+    buf_str(b, "<title>dq: ");
+    html_put_text(b, p->place);
+    buf_str(b, "</title>\n</head>\n<body>\n<header>\n<h1>dq: ");
+    html_put_text(b, p->place);
+    buf_str(b, "</h1>\n<p>");
+    cell_put_time(b, style, p->stats->now_at, true);
+    buf_str(b, ", ");
+    html_put_text(b, p->server);
+    buf_str(b, "</p>\n");
+    if (p->now->alive)
+        buf_printf(b,
+                   "<p>%zu of %zu dqds are alive, %" PRIu64 " of %" PRIu64 " slots are taken</p>\n",
+                   p->now->alive, p->now->dqds, p->now->running, p->now->slots);
+    else
+        buf_str(b, "<p class=\"bad\">no dqd is alive</p>\n");
+    buf_str(b, "</header>\n");
 }
 
-static void put_tag(struct buf *b, const struct stats_tag *t)
+/* ---- numbers */
+
+static int64_t late_ms(const struct stats *s, const struct tag_info *t)
 {
-    put_text(b, t->info.tag && t->info.tag[0] ? t->info.tag : "(others)");
+    return t->late_from_at == TASK_TIME_NONE ? -1 : MAX(s->now_at - t->late_from_at, 0);
 }
 
-static void put_count(struct buf *b, uint64_t n, bool sampled)
+static int64_t period_ms(const struct stats *s)
 {
-    buf_printf(b, "%s%" PRIu64, sampled ? "~" : "", n);
+    return stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE;
 }
 
-static void put_duration(struct buf *b, int64_t ms)
+static void begin_card(struct buf *b, const char *name, bool bad)
 {
-    char text[WHEN_TEXT_SIZE];
-
-    buf_str(b, ms < 0 ? "-" : when_format_rough(text, ms));
+    buf_printf(b, "<li><span>%s</span><b%s>", name, bad ? " class=\"bad\"" : "");
 }
 
-static void put_late(struct buf *b, const struct stats *s, const struct tag_info *t)
+static void put_count_card(struct buf *b, const char *name, uint64_t n, bool sampled, bool bad)
 {
-    put_duration(b, t->late_from_at == TASK_TIME_NONE ? -1 : MAX(s->now_at - t->late_from_at, 0));
-}
-
-/* ---- plots */
-
-static uint64_t step_ends(const struct counts *c)
-{
-    return c->done + c->failed + c->retried;
-}
-
-/* A part of a bar; *y: where the one below ended. */
-static void put_part(struct buf *b, const char *class, size_t x, uint64_t n, uint64_t most,
-                     double *y)
-{
-    double height = (double)n / (double)most * HEIGHT;
-
-    if (!n)
-        return;
-    *y -= height;
-    buf_printf(b, "<path class=\"%s\" d=\"M%zu.05 %.2fh.9v%.2fh-.9z\"/>", class, x, *y, height);
-}
-
-/* Stacked bars: failed at the bottom, where they are seen. */
-static void put_bars(struct buf *b, const struct stats *s, const struct stats_tag *t,
-                     const char *label, const struct cell_style *style)
-{
-    uint64_t most = 1;
-
-    for (size_t i = 0; t->steps && i < s->step_count; i++)
-        most = MAX(most, step_ends(&t->steps[i]));
-    buf_printf(
-        b,
-        "<svg viewBox=\"0 0 %zu %.0f\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\">",
-        s->step_count, HEIGHT, label);
-    for (size_t i = 0; t->steps && i < s->step_count; i++) {
-        const struct counts *c = &t->steps[i];
-        double y = HEIGHT;
-
-        if (!step_ends(c))
-            continue;
-        buf_str(b, "<g>");
-        put_part(b, "f", i, c->failed, most, &y);
-        put_part(b, "r", i, c->retried, most, &y);
-        put_part(b, "d", i, c->done, most, &y);
-        if (style) {
-            buf_str(b, "<title>");
-            cell_put_time(b, style, stats_step_at(s, i), false);
-            buf_printf(b, ": %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " retried</title>",
-                       c->done, c->failed, c->retried);
-        }
-        buf_str(b, "</g>");
-    }
-    buf_str(b, "</svg>\n");
-}
-
-/* Powers of ten above a millisecond, straight lines between them. */
-static double decades(uint64_t ms)
-{
-    double v = (double)MAX(ms, 1), n = 0;
-
-    for (; v >= 10; v /= 10)
-        n++;
-    return n + (v - 1) / 9;
-}
-
-static double late_y(int64_t ms, double top)
-{
-    return HEIGHT - decades((uint64_t)MAX(ms, 0)) / top * (HEIGHT - 2) - 1;
-}
-
-/* Steps in which nothing began interrupt the line. */
-static void put_line(struct buf *b, const struct stats *s, const char *class, unsigned percent,
-                     double top)
-{
-    const struct counts *steps = s->tags[0].steps;
-    bool open = false;
-
-    for (size_t i = 0; steps && i < s->step_count; i++) {
-        double y = late_y(counts_late(&steps[i], percent), top);
-
-        if (!steps[i].started) {
-            buf_str(b, open ? "\"/>" : "");
-            open = false;
-            continue;
-        }
-        if (!open)
-            buf_printf(b, "<polyline class=\"%s\" points=\"%zu,%.2f ", class, i, y);
-        buf_printf(b, "%zu,%.2f ", i + 1, y);
-        open = true;
-    }
-    buf_str(b, open ? "\"/>" : "");
-}
-
-static void put_axis(struct buf *b, const struct stats *s, const struct cell_style *style)
-{
-    const int64_t at[] = {s->from_at, s->from_at + (s->now_at - s->from_at) / 2, s->now_at};
-
-    buf_str(b, "<div class=\"x\">");
-    for (size_t i = 0; i < 3; i++) {
-        struct buf text = BUF_INIT;
-
-        cell_put_time(&text, style, at[i], false);
-        buf_printf(b, "<span>%.11s</span>", text.len > 5 ? text.data + 5 : "");
-        buf_done(&text);
-    }
-    buf_str(b, "</div>\n");
-}
-
-static void put_plots(struct buf *b, const struct stats *s, const struct cell_style *style)
-{
-    const struct stats_tag *all = &s->tags[0];
-    double top = decades(MAX(all->sum.late_max_ms, 10));
-    uint64_t most = 0;
-
-    for (size_t i = 0; all->steps && i < s->step_count; i++)
-        most = MAX(most, step_ends(&all->steps[i]));
-    buf_str(b, "<h2>Ended</h2>\n<p>per ");
-    put_duration(b, s->step_ms);
-    buf_printf(
-        b,
-        ", up to %" PRIu64 "<i class=\"d\" style=\"background:var(--done)\"></i>done"
-        "<i style=\"background:var(--retry)\"></i>retried<i style=\"background:var(--fail)\"></i>failed</p>\n",
-        most);
-    put_bars(b, s, all, "tasks done, retried and failed over time", style);
-    put_axis(b, s, style);
-    buf_str(b, "<h2>Lateness of starts</h2>\n<p>logarithmic, 1ms to ");
-    put_duration(b, (int64_t)MIN(MAX(all->sum.late_max_ms, 10), (uint64_t)INT64_MAX));
-    buf_str(
-        b,
-        "<i style=\"background:var(--mid)\"></i>median<i style=\"background:var(--retry)\"></i>95 %"
-        "<i style=\"background:var(--fail)\"></i>maximum</p>\n");
-    buf_printf(b,
-               "<svg viewBox=\"0 0 %zu %.0f\" preserveAspectRatio=\"none\" role=\"img\""
-               " aria-label=\"lateness over time\">",
-               s->step_count, HEIGHT);
-    put_line(b, s, "p50", 50, top);
-    put_line(b, s, "p95", 95, top);
-    put_line(b, s, "max", 100, top);
-    buf_str(b, "</svg>\n");
-    put_axis(b, s, style);
-}
-
-/* ---- tables */
-
-static void put_card(struct buf *b, const char *name)
-{
-    buf_printf(b, "<div><dt>%s</dt><dd>", name);
+    begin_card(b, name, bad && n);
+    html_put_count(b, n, sampled);
+    buf_str(b, "</b></li>\n");
 }
 
 static void put_cards(struct buf *b, const struct stats *s)
 {
     const struct tag_info *t = &s->tags[0].info;
-    static const enum task_status states[] = {TASK_PENDING, TASK_RUNNING, TASK_FAILED};
+    const struct counts *sum = &s->tags[0].sum;
+    double per_second = stats_per_second(sum->done, stats_elapsed_ms(s));
 
-    buf_str(b, "<dl>\n");
-    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
-        put_card(b, task_status_name((int)states[i]));
-        put_count(b, t->count[states[i]], t->sampled[states[i]]);
-        buf_str(b, "</dd></div>\n");
-    }
-    put_card(b, "due");
-    put_count(b, t->due, t->due_sampled);
-    buf_str(b, "</dd></div>\n");
-    put_card(b, "late");
-    put_late(b, s, t);
-    buf_str(b, "</dd></div>\n");
-    put_card(b, "done per second");
-    buf_printf(b, "%.2f</dd></div>\n</dl>\n",
-               stats_per_second(s->tags[0].sum.done, stats_elapsed_ms(s)));
+    buf_str(b, "<section>\n<h2>Now</h2>\n<ul class=\"cards\">\n");
+    begin_card(b, "late", late_ms(s, t) >= LATE_MS);
+    html_put_duration(b, late_ms(s, t));
+    buf_str(b, "</b></li>\n");
+    put_count_card(b, "due", t->due, t->due_sampled, false);
+    put_count_card(b, "running", t->count[TASK_RUNNING], t->sampled[TASK_RUNNING], false);
+    put_count_card(b, "pending", t->count[TASK_PENDING], t->sampled[TASK_PENDING], false);
+    put_count_card(b, "failed", t->count[TASK_FAILED], t->sampled[TASK_FAILED], true);
+    buf_str(b, "</ul>\n</section>\n<section>\n<h2>In the last ");
+    html_put_duration(b, period_ms(s));
+    buf_str(b, "</h2>\n<ul class=\"cards\">\n");
+    begin_card(b, "done per second", false);
+    if (per_second < 100)
+        buf_printf(b, "%.2f", per_second);
+    else
+        html_put_count(b, (uint64_t)(per_second + 0.5), false);
+    buf_str(b, "</b></li>\n");
+    put_count_card(b, "started", sum->started, false, false);
+    put_count_card(b, "done", sum->done, false, false);
+    put_count_card(b, "retried", sum->retried, false, false);
+    put_count_card(b, "failed", sum->failed, false, true);
+    buf_str(b, "</ul>\n</section>\n");
 }
 
-static void put_row(struct buf *b, const struct stats *s, const struct stats_tag *t)
+/* ---- the table of tags */
+
+/* The name is shown if the page is narrow. class: "lately", of the period; or "". */
+static void begin_cell(struct buf *b, const char *name, const char *class, const char *tone)
 {
-    buf_str(b, "<tr><td>");
-    put_tag(b, t);
-    buf_str(b, "<td class=\"w\">");
-    put_bars(b, s, t, "over time", NULL);
-    buf_str(b, "<td>");
-    put_count(b, t->info.due, t->info.due_sampled);
-    buf_str(b, "<td>");
-    put_late(b, s, &t->info);
-    buf_printf(b, "<td>%" PRIu64 "<td%s>%" PRIu64 "<td class=\"w\">%" PRIu64 "<td class=\"w\">",
-               t->sum.done, t->sum.failed ? " class=\"bad\"" : "", t->sum.failed, t->sum.retried);
-    put_duration(b, counts_late(&t->sum, 99));
-    buf_str(b, "<td class=\"w\">");
-    put_count(b, t->info.count[TASK_PENDING], t->info.sampled[TASK_PENDING]);
-    buf_str(b, "<td class=\"w\">");
-    put_count(b, t->info.count[TASK_FAILED], t->info.sampled[TASK_FAILED]);
-    buf_chr(b, '\n');
+    buf_printf(b, "<td data-name=\"%s\" class=\"%s %s\">", name, class, tone);
 }
 
-static int compare_activity(const void *a, const void *b)
+static void put_count_cell(struct buf *b, const char *name, const char *class, uint64_t n,
+                           bool sampled)
+{
+    begin_cell(b, name, class, !n ? "zero" : !strcmp(name, "failed") ? "bad" : "some");
+    html_put_count(b, n, sampled);
+    buf_str(b, "</td>");
+}
+
+static void put_duration_cell(struct buf *b, const char *name, const char *class, int64_t ms,
+                              bool bad)
+{
+    begin_cell(b, name, class, ms < 0 ? "zero" : bad ? "bad" : "some");
+    html_put_duration(b, ms);
+    buf_str(b, "</td>");
+}
+
+static const char *why_of(const struct top_data *now, const char *tag)
+{
+    for (size_t i = 0; i < now->count; i++)
+        if (!strcmp(now->tags[i].name, tag))
+            return now->tags[i].why;
+    return "";
+}
+
+static void put_row(struct buf *b, const struct stats_page *p, const struct stats_tag *t)
+{
+    const struct stats *s = p->stats;
+    const struct tag_info *i = &t->info;
+    const char *why = why_of(p->now, i->tag);
+
+    buf_str(b, "<tr><th scope=\"row\">");
+    html_put_text(b, i->tag[0] ? i->tag : "(others)");
+    if (*why) {
+        buf_str(b, "<small>");
+        html_put_text(b, why);
+        buf_str(b, "</small>");
+    }
+    buf_str(b, "</th><td>");
+    if (t->steps)
+        stats_plot_trend(b, s, t);
+    buf_str(b, "</td>\n");
+    put_duration_cell(b, "late", "", late_ms(s, i), late_ms(s, i) >= LATE_MS);
+    put_count_cell(b, "due", "", i->due, i->due_sampled);
+    put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
+    put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
+    put_duration_cell(b, "late 99 %", "", counts_late(&t->sum, 99), false);
+    put_count_cell(b, "done", "lately", t->sum.done, false);
+    put_count_cell(b, "retried", "lately", t->sum.retried, false);
+    put_count_cell(b, "failed", "lately", t->sum.failed, false);
+    buf_str(b, "</tr>\n");
+}
+
+static uint64_t activity(const struct stats_tag *t)
+{
+    return t->sum.done + t->sum.failed + t->sum.retried + t->info.due;
+}
+
+/* The latest first, then the busiest. */
+static int compare(const void *a, const void *b)
 {
     const struct stats_tag *x = *(const struct stats_tag *const *)a,
                            *y = *(const struct stats_tag *const *)b;
-    uint64_t m = step_ends(&x->sum) + x->info.due, n = step_ends(&y->sum) + y->info.due;
+    int64_t late_x = late_ms(x->of, &x->info), late_y = late_ms(y->of, &y->info);
 
-    return m != n ? (m < n ? 1 : -1) : strcmp(x->info.tag, y->info.tag);
+    if (MAX(late_x, late_y) >= LATE_MS && late_x != late_y)
+        return late_x < late_y ? 1 : -1;
+    if (activity(x) != activity(y))
+        return activity(x) < activity(y) ? 1 : -1;
+    return strcmp(x->info.tag, y->info.tag);
 }
 
-static void put_table(struct buf *b, const struct stats *s)
+static void put_table(struct buf *b, const struct stats_page *p)
 {
+    const struct stats *s = p->stats;
     size_t count = s->count - 1;
     const struct stats_tag **order = mem_alloc((count + 1) * sizeof(struct stats_tag *));
 
     for (size_t i = 0; i < count; i++)
         order[i] = &s->tags[i + 1];
     if (count)
-        qsort(order, count, sizeof(struct stats_tag *), compare_activity);
+        qsort(order, count, sizeof(struct stats_tag *), compare);
+    buf_str(b, "<table style='--period:\", ");
+    html_put_duration(b, period_ms(s));
     buf_str(
         b,
-        "<h2>Tags</h2>\n<table>\n<tr><th>tag<th class=\"w\">trend<th>due<th>late<th>done<th>failed"
-        "<th class=\"w\">retried<th class=\"w\">late, 99 %<th class=\"w\">pending now<th class=\"w\">failed in all\n");
+        "\"'>\n<thead>\n<tr><th></th><th></th><th colspan=\"4\">now</th><th colspan=\"4\">in the last ");
+    html_put_duration(b, period_ms(s));
+    buf_str(
+        b,
+        "</th></tr>\n<tr><th>tag</th><th>ended</th><th>late</th><th>due</th><th>pending</th><th>failed</th>"
+        "<th>late 99 %</th><th>done</th><th>retried</th><th>failed</th></tr>\n</thead>\n<tbody>\n");
     for (size_t i = 0; i < MIN(count, (size_t)TAGS_MOST); i++)
-        put_row(b, s, order[i]);
-    buf_str(b, "</table>\n");
+        put_row(b, p, order[i]);
+    buf_str(b, "</tbody>\n</table>\n");
     if (count > TAGS_MOST)
-        buf_printf(b, "<p>and %zu tags with less to do</p>\n", count - TAGS_MOST);
+        buf_printf(b, "<p>and %zu tags that are not late and have less to do</p>\n",
+                   count - TAGS_MOST);
     free(order);
 }
 
-int stats_html_write(const struct stats *s, const char *path, const char *title,
-                     const struct cell_style *style, struct err *err)
+static bool has_estimates(const struct tag_info *t)
 {
+    bool some = t->due_sampled;
+
+    for (int i = 0; i < TASK_STATUS_COUNT; i++)
+        some |= t->sampled[i];
+    return some;
+}
+
+/* ---- the page */
+
+int stats_html_write(const struct stats_page *p, const char *path, const struct cell_style *style,
+                     struct err *err)
+{
+    const struct stats *s = p->stats;
     struct buf b = BUF_INIT;
     int rc = 0;
 
     buf_str(&b, head);
-    buf_str(&b, "<title>dq: ");
-    put_text(&b, title);
-    buf_str(&b, "</title>\n<h1>dq: ");
-    put_text(&b, title);
-    buf_str(&b, "</h1>\n<p>");
-    cell_put_time(&b, style, s->now_at, true);
-    buf_str(&b, ", the last ");
-    put_duration(&b, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE);
-    buf_str(&b, "</p>\n");
+    put_place(&b, p, style);
     put_cards(&b, s);
-    put_plots(&b, s, style);
-    put_table(&b, s);
-    buf_str(&b, "<p>Numbers with ~ are estimates.</p>\n</html>\n");
+    buf_str(&b, "<section class=\"plots\">\n");
+    stats_plot_ends(&b, s, style);
+    stats_plot_lateness(&b, s, style);
+    buf_str(&b, "</section>\n<section>\n<h2>Tags</h2>\n");
+    if (s->count > 1)
+        put_table(&b, p);
+    else
+        buf_str(&b, "<p>There are no tasks.</p>\n");
+    if (has_estimates(&s->tags[0].info))
+        buf_str(&b, "<p>Numbers with ~ are estimates.</p>\n");
+    buf_str(&b, "</section>\n</body>\n</html>\n");
     if (strcmp(path, "-") == 0)
         out_write(&b);
     else

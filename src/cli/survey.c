@@ -18,37 +18,19 @@
 #define TAGS_PRINTED 20 /* in a table */
 #define SAMPLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
 
-static size_t *find_slot(const struct survey *s, const char *tag)
-{
-    size_t at = (size_t)text_hash(TEXT_HASH_INIT, tag, strlen(tag)) & (s->slot_count - 1);
-
-    while (s->slots[at] && strcmp(s->tags[s->slots[at] - 1].tag, tag) != 0)
-        at = (at + 1) & (s->slot_count - 1);
-    return &s->slots[at];
-}
-
-/* Keeps the hash table at most half full. */
-static void grow(struct survey *s)
-{
-    free(s->slots);
-    s->slot_count = s->slot_count ? 2 * s->slot_count : 64;
-    s->slots = mem_zero(s->slot_count, sizeof *s->slots);
-    s->cap = s->slot_count / 2;
-    s->tags = mem_resize(s->tags, s->cap, sizeof *s->tags);
-    for (size_t i = 0; i < s->count; i++)
-        *find_slot(s, s->tags[i].tag) = i + 1;
-}
-
 void survey_add(struct survey *s, const struct task *t)
 {
-    if (s->count == s->cap)
-        grow(s);
-    size_t *slot = find_slot(s, t->tag);
-    if (!*slot) {
-        s->tags[s->count] = (struct survey_tag){mem_strdup(t->tag), 0};
-        *slot = ++s->count;
+    size_t len = strlen(t->tag), at = index_find(&s->index, t->tag, len);
+    if (at == INDEX_NONE) {
+        if (s->count == s->cap) {
+            s->cap = s->cap ? 2 * s->cap : 16;
+            s->tags = mem_resize(s->tags, s->cap, sizeof *s->tags);
+        }
+        at = s->count++;
+        s->tags[at] = (struct survey_tag){mem_strdup(t->tag), 0};
+        index_add(&s->index, s->tags[at].tag, len);
     }
-    s->tags[*slot - 1].tasks++;
+    s->tags[at].tasks++;
     s->tasks++;
     s->running += t->status == TASK_RUNNING;
     if (s->sample_count < SURVEY_SAMPLES)
@@ -60,7 +42,7 @@ void survey_done(struct survey *s)
     for (size_t i = 0; i < s->count; i++)
         free(s->tags[i].tag);
     free(s->tags);
-    free(s->slots);
+    index_done(&s->index);
 }
 
 const char *survey_only_tag(const struct survey *s)
@@ -75,7 +57,7 @@ static int by_tasks(const void *a, const void *b)
                                 : strcmp(x->tag, y->tag);
 }
 
-/* The order of the slots does not survive this: nothing is added afterwards. */
+/* Nothing is added afterwards: the index keeps the old order. */
 static void sort(struct survey *s)
 {
     if (s->count)
@@ -97,12 +79,12 @@ void survey_put_tags(struct buf *b, struct survey *s)
 
 /* ---- tables ---- */
 
-static void get_tag(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+OUT_GETTER(tag)
 {
     cell_set_text(ret, ((const struct survey_tag *)row)->tag);
 }
 
-static void get_tasks(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+OUT_GETTER(tasks)
 {
     cell_set_number(ret, ((const struct survey_tag *)row)->tasks);
 }

@@ -4,6 +4,7 @@
 #ifndef DQ_CLI_SURVEY_H
 #define DQ_CLI_SURVEY_H
 
+#include "base/index.h"
 #include "base/task.h"
 #include "cli/cmd.h"
 
@@ -16,8 +17,7 @@ struct survey_tag {
 struct survey { /* initialize with {0}, free with survey_done */
     struct survey_tag *tags;
     size_t count, cap;
-    size_t *slots; /* a hash table of indexes + 1; 0: free */
-    size_t slot_count;
+    struct index index; /* of the tags */
     uint64_t tasks, running;
     uint64_t samples[SURVEY_SAMPLES]; /* ids of the first ones */
     size_t sample_count;

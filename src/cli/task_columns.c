@@ -3,12 +3,7 @@
  */
 #include "cli/task_columns.h"
 
-#include <sys/param.h>
-
 #define TASK ((const struct task *)row)
-#define GETTER(name)                                                                               \
-    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
-                           struct cell *ret)
 
 enum cell_colour task_status_colour(int status)
 {
@@ -20,127 +15,128 @@ enum cell_colour task_status_colour(int status)
     return status >= 0 && status < TASK_STATUS_COUNT ? colours[status] : CELL_PLAIN;
 }
 
-GETTER(id)
+OUT_GETTER(id)
 {
     cell_set_number(ret, TASK->id);
 }
 
-GETTER(tag)
+OUT_GETTER(tag)
 {
     cell_set_text(ret, TASK->tag);
 }
 
-GETTER(key)
+OUT_GETTER(key)
 {
     cell_set_text(ret, TASK->key);
 }
 
-GETTER(status)
+OUT_GETTER(status)
 {
     cell_set_text(ret, task_status_name(TASK->status));
     ret->colour = task_status_colour(TASK->status);
 }
 
-GETTER(attempt)
+OUT_GETTER(attempt)
 {
     cell_set_number(ret, TASK->attempt);
 }
 
-GETTER(max_attempts)
+OUT_GETTER(max_attempts)
 {
     if (TASK->max_attempts != 0)
         cell_set_number(ret, TASK->max_attempts);
 }
 
-GETTER(due_in)
+OUT_GETTER(due_in)
 {
     if (TASK->status == TASK_PENDING)
         cell_set_until(ret, TASK->expected_at);
 }
 
-GETTER(expected)
+OUT_GETTER(expected)
 {
     cell_set_time(ret, TASK->expected_at);
 }
 
-GETTER(started)
+OUT_GETTER(started)
 {
     cell_set_time(ret, TASK->execution_at);
 }
 
-GETTER(finished)
+OUT_GETTER(finished)
 {
     cell_set_time(ret, TASK->finish_at);
 }
 
-GETTER(late)
+OUT_GETTER(late)
 {
+    const int64_t from_at = task_late_from(TASK);
     if (TASK->status == TASK_PENDING)
-        cell_set_since(ret, MAX(TASK->expected_at, TASK->create_at)); /* it may be back-dated */
-    else if (TASK->execution_at != TASK_TIME_NONE && TASK->execution_at >= TASK->expected_at)
-        cell_set_duration(ret, TASK->execution_at - TASK->expected_at);
+        cell_set_since(ret, from_at);
+    else if (TASK->execution_at != TASK_TIME_NONE && TASK->execution_at >= from_at)
+        cell_set_duration(ret, TASK->execution_at - from_at);
 }
 
-GETTER(delay)
+OUT_GETTER(delay)
 {
     cell_set_duration(ret, TASK->delay_ms);
 }
 
-GETTER(created)
+OUT_GETTER(created)
 {
     cell_set_time(ret, TASK->create_at);
 }
 
-GETTER(updated)
+OUT_GETTER(updated)
 {
     cell_set_time(ret, TASK->update_at);
 }
 
-GETTER(host)
+OUT_GETTER(host)
 {
     cell_set_text(ret, TASK->host);
 }
 
-GETTER(pid)
+OUT_GETTER(pid)
 {
     if (TASK->host)
         cell_set_number(ret, TASK->pid);
 }
 
-GETTER(lease_until)
+OUT_GETTER(lease_until)
 {
     cell_set_time(ret, TASK->lease_until_at);
 }
 
-GETTER(exit)
+OUT_GETTER(exit)
 {
     if (TASK->exit_code >= 0)
         cell_set_number(ret, (uint64_t)TASK->exit_code);
 }
 
-GETTER(signal)
+OUT_GETTER(signal)
 {
     if (TASK->signal > 0)
         cell_set_number(ret, (uint64_t)TASK->signal);
 }
 
-GETTER(error)
+OUT_GETTER(error)
 {
     cell_set_text(ret, TASK->error);
 }
 
-GETTER(version)
+OUT_GETTER(version)
 {
     cell_set_number(ret, TASK->version);
 }
 
-GETTER(size)
+OUT_GETTER(size)
 {
     if (TASK->body_size != SIZE_MAX)
         cell_set_number(ret, TASK->body_size);
 }
 
-GETTER(body)
+OUT_GETTER(body)
 {
     cell_set_bytes(ret, TASK->body, TASK->body_size);
 }
@@ -154,7 +150,7 @@ const struct out_column task_columns[] = {
     {"attempt", true, 0, "attempts started so far", get_attempt},
     {"max_attempts", true, 0, "attempts allowed; empty: not set yet, the handler's retry list decides", get_max_attempts},
     {"due_in", true, 0, "pending tasks: time until it is due; empty: it is due", get_due_in},
-    {"late", true, 0, "how long it has been due, or how late its last attempt started", get_late},
+    {"late", true, 0, "how late it is, or how late its last attempt started", get_late},
     {"expected", false, 0, "when it is due", get_expected},
     {"started", false, 0, "start of the last attempt", get_started},
     {"finished", false, 0, "when it became done, failed or cancelled", get_finished},

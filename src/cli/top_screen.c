@@ -7,6 +7,7 @@
 
 #include <locale.h>
 #include <ncurses.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,25 @@
 static SCREEN *screen;
 static bool taken;
 
+/* ncurses leaves the terminal clean when SIGTERM ends the program, but not when SIGHUP does. */
+static struct sigaction on_term;
+
+static void hang_up(int number __attribute__((unused)))
+{
+    on_term.sa_handler(SIGTERM);
+}
+
+static void hang_up_cleanly(void)
+{
+    const struct sigaction action = {.sa_handler = hang_up};
+    struct sigaction hup;
+
+    sigaction(SIGTERM, NULL, &on_term);
+    sigaction(SIGHUP, NULL, &hup);
+    if (hup.sa_handler == SIG_DFL && on_term.sa_handler != SIG_DFL && on_term.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+}
+
 int top_screen_begin(struct err *err)
 {
     const char *term = getenv("TERM");
@@ -22,8 +42,8 @@ int top_screen_begin(struct err *err)
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(err, ERR_USAGE, "standard input and output must be a terminal");
     setlocale(LC_CTYPE, "");
-    if (!screen)
-        screen = newterm(NULL, stdout, stdin);
+    if (!screen && (screen = newterm(NULL, stdout, stdin)))
+        hang_up_cleanly();
     if (!screen)
         return err_set(err, ERR_USAGE, "TERM = %s is not a terminal that is known here",
                        term ? term : "");

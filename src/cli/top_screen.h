@@ -16,11 +16,11 @@ int top_screen_begin(struct err *err) __attribute__((warn_unused_result));
 void top_screen_end(void); /* leaves it as it was; does nothing if it was not taken */
 void top_screen_size(unsigned *ret_width, unsigned *ret_height);
 
-/* One line; the rest of it is blank. Seen after top_screen_show, which also clears what is below
- * the last line. */
+/* Sets line y, and blanks its rest. top_screen_show shows what was set, and clears the lines from
+ * `lines` on. */
 void top_screen_line(unsigned y, const char *text, enum top_look look);
 void top_screen_show(unsigned lines);
-/* The next key, a character or one of enum top_key; waits for it at most so long. */
+/* The next key, a character or one of enum top_key. Waits up to wait_ms for it. */
 int top_screen_key(int wait_ms);
 
 #endif

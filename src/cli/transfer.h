@@ -8,6 +8,10 @@
 #include "base/json.h"
 #include "store/import_store.h"
 
+/* Bytes of a line: the greatest packet of a server is 1 GiB, and JSON has six bytes for one that is
+ * not printable. */
+#define TRANSFER_LINE_MAX ((uint64_t)8 << 30)
+
 /* Append an object; that of a task without its output and its closing brace, which
  * transfer_put_output and the caller append. */
 void transfer_put_task(struct buf *b, const struct task *t);

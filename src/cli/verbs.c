@@ -36,6 +36,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_init,
     &cmd_doctor,
     &cmd_bench,
+    &cmd_completion,
     &cmd_help,
     &cmd_version,
     NULL,

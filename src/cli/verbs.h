@@ -12,6 +12,7 @@ extern const struct cmd
     cmd_bench,
     cmd_cancel,
     cmd_check,
+    cmd_completion,
     cmd_delete,
     cmd_doctor,
     cmd_errors,

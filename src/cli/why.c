@@ -1,6 +1,6 @@
 /*
- * why.c - see why.h. Invariant: a cause is named only if it alone would keep every dqd that serves
- * the tag from starting the task, or if all of them have such a cause each.
+ * why.c - see why.h. Invariant: a cause is named only if it alone keeps every dqd that serves the
+ * tag from starting the task, or if each of these dqds has a cause of its own.
  */
 #include "cli/why.h"
 
@@ -55,9 +55,12 @@ static struct why_line *add(struct why_lines *l, const char *name, char *text)
     return &l->items[l->count++];
 }
 
-static struct why_line *cause(struct why *w, int which, char *text)
+/* text, brief: heap memory, which becomes w's. brief NULL: nothing to say in a list of tags. */
+static struct why_line *cause(struct why *w, int which, char *text, char *brief)
 {
-    return add(&w->causes, why_names[which], text);
+    struct why_line *l = add(&w->causes, why_names[which], text);
+    l->brief = brief;
+    return l;
 }
 
 static void help(struct why *w, char *text)
@@ -82,7 +85,7 @@ static void finished(const struct why_facts *f, struct why *w)
     static const int causes[TASK_STATUS_COUNT] = {
         [TASK_DONE] = CAUSE_DONE, [TASK_FAILED] = CAUSE_FAILED, [TASK_CANCELLED] = CAUSE_CANCELLED};
     struct why_line *l =
-        cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)));
+        cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)), NULL);
     if (f->error)
         l->detail = mem_strdup(f->error);
     help(w, mem_printf("dq retry %" PRIu64, f->id));
@@ -95,12 +98,14 @@ static void running(const struct why_facts *f, struct why *w)
     if (f->owner_alive) {
         cause(w, CAUSE_RUNS,
               mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
-                         f->pid, f->attempt));
+                         f->pid, f->attempt),
+              NULL);
         help(w, mem_printf("dq logs -f %" PRIu64 ";  dq cancel %" PRIu64, f->id, f->id));
         return;
     }
     l = cause(w, CAUSE_LEASE,
-              mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid));
+              mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid),
+              NULL);
     l->detail = f->lease_ms > 0 ? mem_printf("its lease ends in %s, then another dqd takes it",
                                              when_format_rough(text, f->lease_ms))
                                 : mem_strdup("its lease has ended: the next live dqd takes it");
@@ -110,16 +115,27 @@ static void running(const struct why_facts *f, struct why *w)
 
 /* ---- time and pause ---- */
 
+/* A list that is drawn each second shows no part of one. */
+static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
+}
+
 static void time_and_pause(const struct why_facts *f, struct why *w)
 {
-    char text[WHEN_TEXT_SIZE];
+    const char *reason = f->pause_reason ? f->pause_reason : "",
+               *colon = f->pause_reason ? ": " : "";
+    char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
+    struct why_line *l;
     if (f->due_in_ms > 0 && f->attempt && f->error) {
         cause(w, CAUSE_RETRY,
-              mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)))
+              mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
+              mem_printf("retried in %s", put_seconds(soon, f->due_in_ms)))
             ->detail = mem_printf("attempt %" PRIu32 ": %s", f->attempt, f->error);
     } else if (f->due_in_ms > 0) {
         cause(w, CAUSE_NOT_DUE,
-              mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)));
+              mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)),
+              mem_printf("next in %s", put_seconds(soon, f->due_in_ms)));
     }
     if (f->due_in_ms > 0)
         help(w, mem_printf("dq run-now %" PRIu64, f->id));
@@ -127,12 +143,14 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
         not_because(w, mem_strdup("the tag is not paused"));
         return;
     }
-    cause(w, CAUSE_PAUSED,
-          f->paused_ms == INT64_MAX
-              ? mem_strdup("the tag is paused until it is resumed")
-              : mem_printf("the tag is paused for %s", when_format_rough(text, f->paused_ms)))
-        ->detail = mem_printf("by %s%s%s", f->paused_by ? f->paused_by : "?",
-                              f->pause_reason ? ": " : "", f->pause_reason ? f->pause_reason : "");
+    if (f->paused_ms == INT64_MAX)
+        l = cause(w, CAUSE_PAUSED, mem_strdup("the tag is paused until it is resumed"),
+                  mem_printf("paused until resumed%s%s", colon, reason));
+    else
+        l = cause(w, CAUSE_PAUSED,
+                  mem_printf("the tag is paused for %s", when_format_rough(text, f->paused_ms)),
+                  mem_printf("paused for %s%s%s", put_seconds(soon, f->paused_ms), colon, reason));
+    l->detail = mem_printf("by %s%s%s", f->paused_by ? f->paused_by : "?", colon, reason);
     struct buf word = BUF_INIT;
     text_shell_word(&word, f->tag);
     help(w, mem_printf("dq resume %s", word.data));
@@ -181,24 +199,29 @@ static const char *base_name(const char *path)
 
 static void say_blocked(const struct why_dqd *d, struct why *w)
 {
-    char text[WHEN_TEXT_SIZE];
+    char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
     if (d->rest_error) {
         cause(w, CAUSE_RESTS,
               d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
                                           d->host, when_format_rough(text, d->rest_ms))
-                             : mem_printf("its handler could not be started on %s", d->host))
+                             : mem_printf("its handler could not be started on %s", d->host),
+              d->rest_ms > 0
+                  ? mem_printf("cannot start: rests for %s", put_seconds(soon, d->rest_ms))
+                  : mem_strdup("cannot start"))
             ->detail = mem_strdup(d->rest_error);
         help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
                            base_name(d->file), d->line));
     } else if (is_full(d)) {
         cause(w, CAUSE_MAX_RUNNING,
               mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,
-                         plural(d->max_running), d->host))
+                         plural(d->max_running), d->host),
+              mem_printf("max_running %" PRIu32 " is full", d->max_running))
             ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32, d->max_running,
                                   base_name(d->file), d->line);
     } else {
         cause(w, CAUSE_SLOTS,
-              mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid))
+              mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid),
+              mem_printf("the slots of %s are taken", d->host))
             ->detail = mem_printf("%" PRId64 " of %" PRId64 " slots run handlers%s", d->running,
                                   d->slots, d->tasks ? ", the rest is kept for other tags" : "");
         help(w, mem_strdup("slots in dq.ini, systemctl restart dqd"));
@@ -244,7 +267,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     if (limit && f->tasks >= limit) {
         cause(w, CAUSE_GLOBAL,
               mem_printf("all %" PRIu32 " place%s of the tag on all hosts are taken", limit,
-                         plural(limit)))
+                         plural(limit)),
+              mem_printf("global_max_running %" PRIu32 " is full", limit))
             ->detail = mem_printf("global_max_running: %" PRIu32, limit);
         help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
                            limit * 2));
@@ -253,7 +277,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
 
 static void say_unserved(const struct why_facts *f, struct why *w)
 {
-    struct why_line *l = cause(w, CAUSE_UNSERVED, mem_strdup("no dqd serves it"));
+    struct why_line *l =
+        cause(w, CAUSE_UNSERVED, mem_strdup("no dqd serves it"), mem_strdup("no dqd serves it"));
     if (f->nearest) {
         l->detail = mem_printf("did you mean \"%s\"?", f->nearest);
         help(w, mem_printf("dq cancel %" PRIu64 ", and add it as %s", f->id, f->nearest));
@@ -282,8 +307,10 @@ static void say_alive(const struct why_facts *f, struct why *w)
 static void dqds(const struct why_facts *f, struct why *w)
 {
     if (f->dqd_count == 0) {
-        cause(w, CAUSE_NO_DQD, mem_strdup("no dqd is alive"))->detail =
-            f->last_dqd ? mem_printf("last: %s", f->last_dqd) : NULL;
+        cause(w, CAUSE_NO_DQD, mem_strdup("no dqd is alive"),
+              f->last_dqd ? mem_printf("no dqd is alive (last: %s)", f->last_dqd)
+                          : mem_strdup("no dqd is alive"))
+            ->detail = f->last_dqd ? mem_printf("last: %s", f->last_dqd) : NULL;
         help(w, mem_strdup("systemctl start dqd;  why it ended: journalctl -u dqd"));
         return;
     }
@@ -317,7 +344,8 @@ static void behind(const struct why_facts *f, struct why *w)
     struct why_line *l =
         cause(w, CAUSE_BEHIND,
               mem_printf("%" PRIu64 "%s task%s of the tag %s before it", before, more ? "+" : "",
-                         plural(before), before == 1 ? "is" : "are"));
+                         plural(before), before == 1 ? "is" : "are"),
+              NULL);
     if (f->mean_ms >= 0 && n)
         l->detail = mem_printf(
             "%s %s at %s a task", more ? "more than" : "about",
@@ -340,13 +368,38 @@ void why_decide(const struct why_facts *f, struct why *ret)
     dqds(f, ret);
     behind(f, ret);
     if (f->locked) {
-        cause(ret, CAUSE_LOCKED, mem_strdup("another session has locked its row"))->detail =
+        cause(ret, CAUSE_LOCKED, mem_strdup("another session has locked its row"), NULL)->detail =
             mem_strdup("a transaction of an application");
         help(ret, mem_strdup("information_schema.innodb_trx shows who; end that transaction"));
     }
     if (ret->causes.count == 0)
         cause(ret, CAUSE_NONE,
-              mem_strdup("nothing holds it back: it starts with the next look of a dqd"));
+              mem_strdup("nothing holds it back: it starts with the next look of a dqd"), NULL);
+}
+
+static const char *brief_of(const struct why *w, int which)
+{
+    for (size_t i = 0; i < w->causes.count; i++)
+        if (w->causes.items[i].name == why_names[which])
+            return w->causes.items[i].brief;
+    return NULL;
+}
+
+char *why_brief(const struct why *w)
+{
+    /* beside these, the others do not matter yet */
+    static const int alone[] = {CAUSE_PAUSED, CAUSE_RETRY, CAUSE_NOT_DUE};
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+        if (brief_of(w, alone[i]))
+            return mem_strdup(brief_of(w, alone[i]));
+    buf_str(&b, "");
+    for (size_t i = 0; i < w->causes.count; i++) {
+        const char *brief = w->causes.items[i].brief;
+        if (brief && !strstr(b.data, brief)) /* two hosts may say the same */
+            buf_printf(&b, "%s%s", b.len ? "; " : "", brief);
+    }
+    return buf_take(&b);
 }
 
 static void lines_done(struct why_lines *l)
@@ -354,6 +407,7 @@ static void lines_done(struct why_lines *l)
     for (size_t i = 0; i < l->count; i++) {
         free(l->items[i].text);
         free(l->items[i].detail);
+        free(l->items[i].brief);
     }
     free(l->items);
 }

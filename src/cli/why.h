@@ -22,7 +22,7 @@ struct why_dqd {
     uint32_t line, batch, max_running, global_max_running;
     uint64_t tasks;         /* of the tag, that it runs or has claimed */
     const char *rest_error; /* why the tag rests there; NULL: it does not */
-    int64_t rest_ms;        /* for how long still; 0 or less: until its next pass */
+    int64_t rest_ms;        /* what is left of the rest; 0 or less: until its next pass */
 };
 
 struct why_facts {
@@ -30,20 +30,22 @@ struct why_facts {
     const char *tag;
     int status;        /* enum task_status */
     int64_t due_in_ms; /* 0 or less: it is due */
+    int64_t late_ms;   /* as task_late_from has it; 0: it is not late */
     uint32_t attempt;
     const char *error; /* of the last attempt; NULL: none */
     const char *host;  /* of the last owner; NULL: none */
     uint32_t pid;
     int64_t lease_ms;  /* until the lease of a running task ends */
     bool owner_alive;  /* of a running task */
-    int64_t paused_ms; /* for how long still; INT64_MAX: until resumed; 0: not paused */
+    int64_t paused_ms; /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
     const char *paused_by, *pause_reason;
-    uint64_t before, before_most; /* tasks before it; more than before_most: at least so many */
-    uint64_t tasks;               /* of the tag, that run or are claimed, on all hosts */
-    int64_t mean_ms;              /* of a task; -1: not known */
-    bool locked;                  /* its row is locked by another session */
-    const char *last_dqd;         /* that is not alive any more: "vm, 40s ago" */
-    const char *nearest;          /* the tag that may have been meant; NULL: none */
+    /* tasks before it; if more than before_most, there may be any number more */
+    uint64_t before, before_most;
+    uint64_t tasks;       /* of the tag, that run or are claimed, on all hosts */
+    int64_t mean_ms;      /* of a task; -1: not known */
+    bool locked;          /* its row is locked by another session */
+    const char *last_dqd; /* that is not alive any more: "vm, 40s ago" */
+    const char *nearest;  /* the tag that may have been meant; NULL: none */
     const struct why_dqd *dqds;
     size_t dqd_count;
 };
@@ -51,6 +53,7 @@ struct why_facts {
 struct why_line {
     const char *name;    /* of a cause, for programs; NULL otherwise */
     char *text, *detail; /* detail NULL: none */
+    char *brief;         /* of a cause, for why_brief; NULL: nothing */
 };
 
 struct why_lines {
@@ -64,6 +67,10 @@ struct why {
 };
 void why_decide(const struct why_facts *f, struct why *ret);
 void why_done(struct why *w);
+/* The same in a few words, for a list of tags: why the first task of a tag waits, or when it is
+ * due;
+ * "" if nothing holds it back. Heap memory. */
+char *why_brief(const struct why *w);
 /* Every name that a cause may have, NULL-terminated. */
 extern const char *const why_names[];
 

@@ -4,7 +4,8 @@
  * Which file: the one named (--config), else $DQ_CONFIG, else $XDG_CONFIG_HOME/dq/dq.ini (or
  * ~/.config/dq/dq.ini), else /etc/dq/dq.ini. The file must belong to root or to the reading user,
  * and neither group nor others may write it. A setting `poll_interval` of section [dqd] is the
- * field dqd.poll_interval_ms, one row of conf_keys, and one heading in dq.ini(5).
+ * field dqd.poll_interval_ms, one row of conf_keys, one heading in dq.ini(5), and the variable
+ * DQ_DQD_POLL_INTERVAL, which overrides the file.
  */
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
@@ -26,6 +27,9 @@ enum conf_tls {
 };
 /* which attempts are kept in dq_attempt */
 enum conf_history { CONF_HISTORY_FAILED, CONF_HISTORY_ALL };
+/* colours in tables; AUTO: on a terminal */
+enum conf_color { CONF_COLOR_AUTO, CONF_COLOR_ALWAYS, CONF_COLOR_NEVER };
+extern const char *const conf_color_names[]; /* index = enum conf_color, NULL-terminated */
 
 struct conf_mysql {
     char *host; /* "db1, db2:3307, [::1]:3306": tried in this order; empty: socket */
@@ -58,7 +62,7 @@ struct conf_dqd {
     /* directory of the files by which dq wakes the dqd of this host; empty: none */
     char *wake_dir;
     char *metrics_file; /* for node_exporter's textfile collector; empty: none */
-    int log_level; /* enum log_level */
+    int log_level;      /* enum log_level */
     enum conf_history history;
 };
 
@@ -72,11 +76,13 @@ struct conf_retention { /* 0: kept for ever */
 struct conf_dq {
     char *name;      /* of this installation, for prompts; empty: none */
     char *output;    /* default of -o: table, json, ndjson, tsv, id */
+    int color;       /* enum conf_color; --color goes before it */
     char *time_zone; /* "local" or "utc": how tables show times */
 };
 
 struct conf {
-    char *path; /* the file it came from, absolute */
+    char *path;      /* the file it came from, absolute */
+    char *variables; /* those that override something, separated by blanks; NULL: none */
     struct conf_mysql mysql;
     struct conf_dqd dqd;
     struct conf_retention retention;
@@ -97,22 +103,27 @@ struct conf_key {
     enum conf_type type;
     size_t offset;            /* in struct conf */
     const char *default_text; /* as one would write it */
-    /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min) */
+    /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min);
+     * CONF_ENUM: value of the first choice (min) */
     int64_t min, max;
-    /* CONF_ENUM, CONF_STRING: names, NULL-terminated, index = value (log_level: mapped); NULL:
-     * any */
+    /* CONF_ENUM, CONF_STRING: names, NULL-terminated, those of CONF_ENUM in the order of their
+     * values; NULL: any */
     const char *const *choices;
     bool reloadable;  /* takes effect at SIGHUP */
     const char *help; /* one line */
 };
 extern const struct conf_key conf_keys[];
 extern const size_t conf_key_count;
+extern const char *const conf_sections[]; /* NULL-terminated */
+/* Where its value is. */
+void *conf_field(struct conf *c, const struct conf_key *key);
+/* The row of a setting; NULL: there is none. */
+const struct conf_key *conf_find_key(const char *section, const char *name);
+/* The key of the section that a misspelt one may mean; NULL: none is near. */
+const char *conf_nearest_key(const char *section, const char *name);
+/* Another section that has a key of this name; NULL: none. */
+const char *conf_other_section(const char *section, const char *name);
 
-/* Finds and reads the file; explicit_path may be NULL. Every key not given has its default.
- * *ret_conf is the caller's, to be freed with conf_free. Errors are ERR_CONFIG, "FILE:LINE: ..."
- * with the key and, for a misspelt one, the nearest name. */
-int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err)
-    __attribute__((warn_unused_result));
 void conf_free(struct conf *c);
 
 /* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first

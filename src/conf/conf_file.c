@@ -24,7 +24,7 @@
 #define SYSTEM_FILE "/etc/dq/dq.ini"
 #define NAME_SIZE 64 /* of an account in a message */
 
-/* What a file must be like. */
+/* The demands on a file. */
 struct demands {
     const char *what; /* its role, for messages */
     mode_t forbidden; /* bits of its mode */
@@ -34,28 +34,25 @@ struct demands {
     const char *remedy;    /* argument of chmod */
 };
 
-/* The name of an account or a group, or "user id 1234". Returns out. */
+/* The name of an account, or "user id 1234". Returns out. */
 static char *put_account(char out[NAME_SIZE], uid_t uid)
 {
-    char bytes[4096];
-    struct passwd pw, *found = NULL;
+    const struct passwd *found = getpwuid(uid);
 
-    if (getpwuid_r(uid, &pw, bytes, sizeof bytes, &found) == 0 && found)
+    snprintf(out, NAME_SIZE, "user id %u", (unsigned)uid);
+    if (found)
         snprintf(out, NAME_SIZE, "%s", found->pw_name);
-    else
-        snprintf(out, NAME_SIZE, "user id %u", (unsigned)uid);
     return out;
 }
 
+/* The name of a group, or its number. Returns out. */
 static char *put_group(char out[NAME_SIZE], gid_t gid)
 {
-    char bytes[4096];
-    struct group gr, *found = NULL;
+    const struct group *found = getgrgid(gid);
 
-    if (getgrgid_r(gid, &gr, bytes, sizeof bytes, &found) == 0 && found)
+    snprintf(out, NAME_SIZE, "%u", (unsigned)gid);
+    if (found)
         snprintf(out, NAME_SIZE, "%s", found->gr_name);
-    else
-        snprintf(out, NAME_SIZE, "%u", (unsigned)gid);
     return out;
 }
 
@@ -72,7 +69,7 @@ static int fail_permission(const char *path, const struct demands *d, struct err
             reader, d->what);
     put_account(owner, st.st_uid);
     put_group(group, st.st_gid);
-    if (d->group_may_read && st.st_uid == 0 && st.st_gid != 0 && st.st_mode & S_IRGRP)
+    if (st.st_uid == 0 && st.st_gid != 0 && st.st_mode & S_IRGRP)
         return err_set(
             err, ERR_CONFIG,
             "%s: only the group %s may read the %s; add the account %s to it: usermod -aG %s %s",

@@ -176,6 +176,14 @@ static bool pass_is_over(const struct duties *d, enum duty which, int64_t now_us
             now_us - d->troubles[which].since_us > context_lease_us(&d->ctx));
 }
 
+/* Retention is one of them: nothing waits until a row is deleted. */
+static enum trouble_use use_of(enum duty which)
+{
+    return which == DUTY_FOLLOW || which == DUTY_MINUTE || which == DUTY_RETENTION
+               ? TROUBLE_RECORD
+               : TROUBLE_PROMISE;
+}
+
 /* A pass logs beforehand why it is going to wait. */
 static void trouble_begins(struct duties *d, enum duty which, int64_t now_us)
 {
@@ -211,7 +219,7 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
         trouble_begins(d, which, now_us);
     if (pass_is_over(d, which, now_us))
         return err->code;
-    trouble_failed(&d->troubles[which], &d->ctx, names[which],
+    trouble_failed(&d->troubles[which], &d->ctx, use_of(which), names[which],
                    which == DUTY_CLAIM ? "the server refused a statement; tasks stay pending"
                                        : "the server refused a statement; other duties continue",
                    err, now_us);

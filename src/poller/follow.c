@@ -31,7 +31,7 @@ struct followed {
     uint32_t seq;      /* of the last chunk */
     bool unmarked;     /* nobody follows it any more */
     bool asked;        /* the runner's answer is not complete yet */
-    bool told;         /* its first one was written, be it empty: followers wait for that */
+    bool begun;        /* its first one was written, even if empty: followers wait for that */
     int64_t ask_us;    /* when to ask again */
     int64_t delete_us; /* the attempt has ended, and its end is written; 0: it has not */
 };
@@ -172,7 +172,7 @@ static int put(struct follow *f, struct followed *e, struct flight_task *t, stru
         t->output_seq = e->seq;
     else
         e->delete_us = when_steady_us() + KEEP_US;
-    e->told = true;
+    e->begun = true;
     buf_reset(&e->fresh);
     if (e->end - e->kept_from < KEPT_BYTES + KEPT_BYTES / 4)
         return 0;
@@ -189,7 +189,7 @@ static int64_t next(const struct follow *f, const struct followed *e)
         return 0;
     if (e->asked)
         return NEVER_US;
-    return e->fresh.len || !e->told ? 0 : e->ask_us;
+    return e->fresh.len || !e->begun ? 0 : e->ask_us;
 }
 
 int64_t follow_next(const struct follow *f)
@@ -215,7 +215,7 @@ int follow_run(struct follow *f, struct err *err)
             continue;
         if (e->delete_us || e->unmarked)
             rc = forget(f, e, err);
-        else if (!t || e->fresh.len || !e->told)
+        else if (!t || e->fresh.len || !e->begun)
             rc = put(f, e, t, err);
         else
             ask(f, e, MESSAGE_FOLLOW_MORE);

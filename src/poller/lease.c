@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 /* A claimed task that waits in the runner may start only this long after it was last known to be
@@ -22,6 +23,10 @@
 /* A lease that could not be renewed is tried again after this part of it: several times before it
  * ends. */
 #define RENEW_AGAIN_PART 20
+/* If dq_output cannot be read, each check costs a second statement. The cause, such as a missing
+ * right, seldom ends soon. A lock does, but costs each try a second. */
+#define BLIND_US INT64_C(60000000)
+#define BLIND_LOCKED_US INT64_C(20000000)
 
 void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
                 struct settle_results *results, struct follow *follow)
@@ -165,6 +170,37 @@ static void vouch(const struct context *ctx, int64_t sent_us)
     link_send_vouch(ctx->link, sent_us + MAX(2 * took_us, most_us));
 }
 
+/* If dq_output cannot be read (accounts of schema 3 lack the right, or another session has locked
+ * the table), no output is passed on; whether the tasks are still ours must be known all the
+ * same. */
+static int ask(struct leases *l, const struct claim_ref *refs, size_t n, bool *lost, bool *followed,
+               struct err *err)
+{
+    struct db *db = l->ctx->db;
+    const struct claim_owner *owner = &l->ctx->owner;
+    const bool blind = when_steady_us() < l->blind_until_us;
+    struct err why = {0};
+    int rc = blind ? ERR_DENIED : lease_store_check(db, owner, refs, n, lost, followed, &why);
+
+    if (rc >= 0 || rc == ERR_TRANSIENT || !db_connected(db)) {
+        if (rc < 0)
+            *err = why;
+        else if (l->blind_until_us)
+            log_event(LOG_INFO, "dq_output can be read again", "%s", "");
+        l->blind_until_us = rc < 0 ? l->blind_until_us : 0;
+        return rc;
+    }
+    memset(followed, 0, n * sizeof *followed);
+    rc = lease_store_check(db, owner, refs, n, lost, NULL, err);
+    if (rc < 0 || blind)
+        return rc;
+    if (!l->blind_until_us)
+        log_event(LOG_WARN, "cannot read dq_output; only dq logs -f misses that", "error=%s",
+                  log_quote(why.text));
+    l->blind_until_us = when_steady_us() + (why.code == ERR_LOCKED ? BLIND_LOCKED_US : BLIND_US);
+    return rc;
+}
+
 int lease_check(struct leases *l, struct err *err)
 {
     int64_t now_us = when_steady_us();
@@ -175,7 +211,7 @@ int lease_check(struct leases *l, struct err *err)
 
     l->check_us = now_us;
     if (n)
-        rc = lease_store_check(l->ctx->db, &l->ctx->owner, refs, n, lost, followed, err);
+        rc = ask(l, refs, n, lost, followed, err);
     if (rc >= 0)
         follow_checked(l->follow, refs, followed, n);
     if (rc >= 0 && any(lost, n))

@@ -21,6 +21,8 @@ struct leases {
     int64_t check_us, renew_us; /* when that was last done */
     int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
     bool faulty;                /* there was something of that kind at the last renewal */
+    /* dq_output cannot be read; when to try that again. 0: it can */
+    int64_t blind_until_us;
 };
 
 void lease_init(struct leases *l, const struct context *ctx, struct flight *flight,
@@ -37,7 +39,7 @@ int lease_check(struct leases *l, struct err *err);
 /* The duty that renews leases, of tasks in flight and of those whose result is not recorded yet; it
  * does what lease_check does, too. Asks the database. 0 or a negative code with err. */
 int64_t lease_renew_next(const struct leases *l);
-/* What has taken this long looks whether a renewal is due before it goes on: on a slow server a
+/* After this much time, work is interrupted to look whether a renewal is due: on a slow server a
  * round of claims, or all duties together, may take longer than a lease. */
 #define LEASE_LOOK_US INT64_C(100000)
 int lease_renew(struct leases *l, struct err *err);

@@ -10,26 +10,6 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-/* A look at all tags is dear if it takes this much longer than asking each tag that has a handler:
- * an idle dqd makes five a second, and may use one percent of a core. Then tags are asked one by
- * one, and due tasks do not wait for the look. */
-#define DEAR_US 2000
-/* Dear looks take one part in this many of the time: 0.2 percent, so that many pollers together do
- * not use up the server. */
-#define DEAR_PART 500
-/* If asking tags one by one takes as long, only news find due tasks otherwise: looks may take a
- * quarter of the time. */
-#define FULL_PART 4
-/* Looks are no further apart than this, however dear: they find what news and the tags' own looks
- * have missed. */
-#define RARE_US INT64_C(10000000)
-/* The first look at all tags is given up after this: until the server's statistics catch up with a
- * bulk insert, it reads every pending row. After one that was given up, the next may take four
- * times as long, and above the second limit as long as it needs. */
-#define LIMIT_MS 100
-#define LIMIT_MOST_MS 2000
-/* The assumed cost of asking one tag, until one has been asked. */
-#define TAG_GUESS_US 100
 /* Ids are looked at again for this long, because they are not committed in their order. */
 #define NEWS_TURN_US INT64_C(1000000)
 /* Producers whose transactions take no longer than this never commit a task that is due before a
@@ -43,13 +23,6 @@
 /* After a wake-up, up to this many tags are claimed before the look at all of them: it costs a
  * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
-/* Looks for wake-ups are at least this far apart, which is less than a sender needs for its
- * statement, and take one part in this many of the time. Time not used in the last second may be
- * used later: a single look that takes long delays none. */
-#define WOKEN_PAUSE_US INT64_C(2000)
-#define WOKEN_PART 4
-#define WOKEN_UNUSED_US INT64_C(1000000)
-
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
     *l = (struct look){.set = *s, .clock = clock, .shares = 1, .stale = true};
@@ -103,30 +76,14 @@ static int64_t due_us(const struct look *l, const struct look_tag *t)
     return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, l->set.once));
 }
 
-/* What a look at all tags costs beyond asking each of them. Twice in a row: once is chance. */
-static int64_t all_more_us(const struct look *l)
-{
-    int64_t tag_us = l->tag_cost_us ? l->tag_cost_us : TAG_GUESS_US;
-
-    return MIN(l->all_cost_us[0], l->all_cost_us[1]) - tag_us * (int64_t)l->tag_count;
-}
-
 static bool asks_singly(const struct look *l)
 {
-    return all_more_us(l) >= DEAR_US;
+    return look_pace_asks_singly(&l->pace, l->tag_count);
 }
 
-/* A look at all tags takes long if there are very many, until the server's statistics catch up with
- * a bulk insert, and while a session holds an old snapshot, because then it passes over all tasks
- * that were drained. It is then made rarely; in between, tags are asked one by one, if they are
- * few, and new tasks are looked at. */
 static int64_t all_every_us(const struct look *l)
 {
-    int64_t more_us = all_more_us(l), cost_us = MIN(l->all_cost_us[0], l->all_cost_us[1]);
-
-    if (more_us < DEAR_US)
-        return MAX(l->set.poll_us, cost_us * FULL_PART);
-    return MAX(l->set.poll_us, MIN(more_us * DEAR_PART, RARE_US));
+    return look_pace_every_us(&l->pace, l->tag_count, l->set.poll_us);
 }
 
 static bool all_is_rare(const struct look *l)
@@ -137,9 +94,7 @@ static bool all_is_rare(const struct look *l)
 /* A pass has nothing to lose: it waits. */
 static int64_t limit_ms(const struct look *l)
 {
-    if (l->set.once)
-        return 0;
-    return l->all_cost_us[0] ? l->limit_ms : LIMIT_MS;
+    return l->set.once ? 0 : look_pace_limit_ms(&l->pace);
 }
 
 int64_t look_when(const struct look *l)
@@ -177,8 +132,8 @@ static void begin_round(struct look *l, int64_t now_us)
 {
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
-    enter(l, l->all_due && l->all_cost_us[0] >= DEAR_US && !l->claim_failed ? LOOK_CLAIM_KNOWN
-                                                                            : LOOK_FIND);
+    enter(l, l->all_due && look_pace_is_dear(&l->pace) && !l->claim_failed ? LOOK_CLAIM_KNOWN
+                                                                           : LOOK_FIND);
 }
 
 /* Finds due tasks by a look at all tags, or, while these are rare, among new tasks. */
@@ -323,21 +278,18 @@ void look_end_round(struct look *l)
 
 void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us)
 {
-    l->all_cost_us[1] = l->all_cost_us[0];
-    l->all_cost_us[0] = now_us - sent_us;
-    l->limit_ms = MAX(LIMIT_MS, l->all_cost_us[0] * 4 / 1000);
+    look_pace_saw_all(&l->pace, now_us - sent_us);
     l->all_us = l->polled_us = now_us;
     l->stale = false;
     l->seen_all = l->saw = true;
 }
 
-/* What is known of the tags still holds. If nothing is known, another look is made at once. */
+/* Earlier looks still hold. If there was none, another one is made at once. */
 bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us)
 {
     if (!limit || now_us - sent_us < limit * 1000)
         return false;
-    l->all_cost_us[0] = l->all_cost_us[1] = now_us - sent_us;
-    l->limit_ms = limit < LIMIT_MOST_MS ? 4 * limit : 0;
+    look_pace_gave_up(&l->pace, limit, now_us - sent_us);
     l->all_us = l->polled_us = now_us;
     l->stale = !l->seen_all;
     return true;
@@ -364,7 +316,7 @@ void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, in
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us)
 {
     l->news_us = now_us;
-    l->news_cost_us = now_us - sent_us;
+    l->pace.news_cost_us = now_us - sent_us;
     if (now_us >= l->news_turn_us + NEWS_TURN_US) {
         l->news_turn_us = now_us;
         l->news_ids[1] = l->news_ids[0];
@@ -376,13 +328,13 @@ void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_
 void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
                   int64_t now_us)
 {
-    l->tag_cost_us = now_us - sent_us;
+    l->pace.tag_cost_us = now_us - sent_us;
     look_saw_next(l, t, next_at, now_us);
 }
 
-/* What the claim's outcome says about the next one. If it brought nothing although something was
- * due, that is in another poller's share, or the tag is paused or full, and another claim would
- * bring nothing, too: the tag is held for a poll, but not beyond the next task that we may take. */
+/* Draws conclusions for the next claim. If this one brought nothing although a task was due, that
+ * task is in another poller's share, or the tag is paused or full, and another claim would bring
+ * nothing either: the tag is held for a poll, but not beyond the next task that we may take. */
 static void learn(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     size_t seen = c->seen - c->bad;
@@ -410,7 +362,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     l->claim_failed = false;
     t->put_off_us = t->limit_hold_us = 0;
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
-        l->tag_cost_us = MIN(l->tag_cost_us, c->cost_us);
+        l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of them */
@@ -474,12 +426,6 @@ void look_reaped(struct look *l)
     l->stale = true;
 }
 
-static int64_t pace(struct look *l, int64_t now_us, int64_t cost_us)
-{
-    l->paid_us = MAX(l->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_PART;
-    return MAX(l->paid_us, now_us + WOKEN_PAUSE_US);
-}
-
 /* Tags that are held back are asked again, too: the wake-up may be about one of them. */
 int64_t look_woken(struct look *l, int64_t now_us)
 {
@@ -487,25 +433,26 @@ int64_t look_woken(struct look *l, int64_t now_us)
         l->tags[i]->hold_until_us = 0;
     if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
                                                    it must not be put off for ever */
-        return pace(l, now_us, l->all_cost_us[0]);
+        return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);
     if (all_is_rare(l)) { /* one round that asks, one that takes */
         l->wake = LOOK_WOKEN;
         l->polled_us = now_us - l->set.poll_us;
         l->news_us = 0;
-        return pace(l, now_us,
-                    l->news_cost_us +
-                        (asks_singly(l) ? l->tag_cost_us * (int64_t)l->tag_count : 0));
+        return look_pace_woken(
+            &l->pace, now_us,
+            l->pace.news_cost_us +
+                (asks_singly(l) ? l->pace.tag_cost_us * (int64_t)l->tag_count : 0));
     }
     l->stale = true;
     if (l->tag_count == 0 || l->tag_count > WOKEN_TAGS) {
         l->wake = LOOK_WOKEN_LAST;
-        return pace(l, now_us, l->all_cost_us[0]);
+        return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);
     }
     /* a claim of each tag first: a round trip less for the task that the wake-up is about */
     l->wake = LOOK_WOKEN;
     for (size_t i = 0; i < l->tag_count; i++)
         l->tags[i]->next_at = 0;
-    return pace(l, now_us, 2 * l->all_cost_us[0]);
+    return look_pace_woken(&l->pace, now_us, 2 * l->pace.all_cost_us[0]);
 }
 
 uint32_t look_running(const struct look *l)

@@ -15,6 +15,7 @@
 #define DQ_POLLER_LOOK_H
 
 #include "poller/dbclock.h"
+#include "poller/look_pace.h"
 #include "poller/look_tag.h"
 
 #include <stdbool.h>
@@ -62,20 +63,17 @@ struct look {
     unsigned shares;
     uint32_t running; /* jobs of all tags */
 
+    struct look_pace pace;
     bool stale;        /* look at all tags in the next round, however recent the last look is */
     bool claim_failed; /* the last claim ended its round */
     bool seen_all;     /* that was done once */
     int64_t all_us;    /* when it was done last */
     int64_t polled_us; /* when all tags were last asked, together or one by one */
-    int64_t all_cost_us[2]; /* of the last ones */
-    int64_t limit_ms;       /* for the next one */
-    int64_t news_us, news_cost_us, news_turn_us;
+    int64_t news_us, news_turn_us;
     uint64_t news_ids[2]; /* the greatest id seen lately, and a while before */
-    int64_t tag_cost_us;  /* of asking one tag */
     bool any_full;        /* of the tags */
     bool empty;           /* see look_is_empty */
     enum look_wake wake;
-    int64_t paid_us; /* the time for looks after wake-ups is used up until then */
 
     enum look_stage stage;    /* of the round */
     int64_t stage_us;         /* when the stage began; -1: it is about to */

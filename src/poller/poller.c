@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/log_fold.h"
 #include "base/when.h"
+#include "conf/conf_load.h"
 #include "poller/care.h"
 #include "poller/duty.h"
 #include "poller/notify.h"
@@ -33,8 +34,6 @@
 #define REPORTS_US 5000
 /* A runner that has not ended its handlers by then is killed. Ending takes it milliseconds. */
 #define STOP_MS 10000
-/* A handlers file takes milliseconds to read; on a file system that hangs, the log must say so. */
-#define RELOAD_LIMIT_US INT64_C(10000000)
 /* A runner that dies at once must not make a busy loop. */
 #define RESTART_MS 1000
 
@@ -47,9 +46,6 @@ struct poller {
     struct watch watch;
     char host[256];
     int signal_fd, lock_fd;
-    /* the runner was asked to read the handlers file then; 0: it has answered, or the log says that
-     * it has not */
-    int64_t reload_us;
     bool dropped;             /* gave up root: cannot start another runner */
     struct rlimit file_limit; /* RLIMIT_FSIZE, as it was given */
 
@@ -233,7 +229,7 @@ static void take_reports(struct poller *p)
             report_runner_gone(&d->ctx, &d->flight);
             break;
         case MESSAGE_RELOADED:
-            p->reload_us = 0;
+            watch_reloaded(&p->watch);
             fresh = report_handlers(&d->ctx, &m.reloaded);
             if (fresh)
                 duty_set_handlers(d, fresh);
@@ -249,16 +245,6 @@ static void take_reports(struct poller *p)
             break;
         }
     }
-}
-
-/* The runner goes on meanwhile: only the new table waits. */
-static void watch_reload(struct poller *p, int64_t now_us)
-{
-    if (!p->reload_us || now_us - p->reload_us < RELOAD_LIMIT_US)
-        return;
-    log_event(LOG_WARN, "still waiting for the handlers file; the old handlers stay in effect",
-              "file=%s", log_quote(p->conf->dqd.handlers));
-    p->reload_us = 0;
 }
 
 /* --- signals --- */
@@ -296,7 +282,7 @@ static void reload(struct poller *p)
     }
     if (!d->ctx.runner_gone) {
         link_send_reload(d->ctx.link, tags_table(&d->tags)->handlers->digest);
-        p->reload_us = when_steady_us();
+        watch_reload(&p->watch, when_steady_us());
     }
     notify_send("READY=1");
 }
@@ -347,8 +333,9 @@ static int64_t tick(struct poller *p)
     int64_t now_us = when_steady_us(), next_us;
 
     take_reports(p);
+    if (!d->ctx.runner_gone)
+        link_reap_adopted(d->ctx.link);
     watch_run(&p->watch, &d->ctx, jobs(p) > 0, now_us);
-    watch_reload(p, now_us);
     wakeup_take(&d->wakeup, &d->look);
     log_catch_up();
     log_fold_flush(now_us);

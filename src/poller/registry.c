@@ -17,7 +17,7 @@
  * reconnect. */
 #define STALE_BEATS 3
 /* The same for passes: this many intervals of their timer, which is known from the second one on.
- * The limits are for timers of seconds, and for a pass that somebody starts by hand. */
+ * The limits are for timers of seconds, and for a pass that is started by hand. */
 #define STALE_PASSES 3
 #define PASS_FIRST_MS (5 * WHEN_MINUTE)
 #define PASS_MIN_MS WHEN_MINUTE
@@ -70,6 +70,13 @@ static const char *globs_of(const struct tag_set *tags, struct buf *b)
     return b->data;
 }
 
+/* For dq doctor. A pass knows it at its end, others with their second heartbeat. */
+static int64_t clock_ahead_ms(const struct context *ctx)
+{
+    return ctx->clock.known ? when_host_wall() - dbclock_at(&ctx->clock, when_steady_us())
+                            : POLLER_CLOCK_NONE;
+}
+
 static int say(struct registry *r, struct poller_share *ret, struct err *err)
 {
     const struct context *ctx = r->ctx;
@@ -82,6 +89,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .handlers = table->number,
                              .handlers_file = table->handlers->path,
                              .tags = globs_of(r->tags, &globs),
+                             .clock_ahead_ms = clock_ahead_ms(ctx),
                              .passes = r->passes,
                              .careful = r->unheard};
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
@@ -185,7 +193,8 @@ void registry_leave(struct registry *r)
         return;
     if (r->passes)
         rc = poller_store_pass_ended(r->ctx->db, &r->ctx->owner,
-                                     registry_next_pass_ms(r->since_pass_ms), &err);
+                                     registry_next_pass_ms(r->since_pass_ms),
+                                     clock_ahead_ms(r->ctx), &err);
     else
         rc = poller_store_leave(r->ctx->db, &r->ctx->owner, &err);
     if (rc == 0)

@@ -16,6 +16,7 @@
 #define LOOK_EVERY_US INT64_C(60000000)
 /* Tags that begin to rest one after the other are written together. */
 #define RESTS_EVERY_US INT64_C(1000000)
+#define LOCKED_AGAIN_US INT64_C(20000000)
 /* More at a time are not written: tags of one glob are many, but have one reason to rest. */
 #define RESTS_MOST 200
 #define REST_ERROR_MOST 1000 /* bytes of it */
@@ -107,12 +108,14 @@ static int put_rests(struct served *s, struct err *err)
     return rc;
 }
 
-/* With the next heartbeat it is tried again. A lock of another session is not worth a word. */
+/* With the next heartbeat it is tried again. A lock of another session is not worth a word, but a
+ * pause: a locked table costs a second. */
 static void put_off(struct served *s, int rc, const struct err *err)
 {
     bool news = rc != ERR_LOCKED && rc != ERR_TRANSIENT && !s->refused;
 
-    s->retry_us = when_steady_us() + s->ctx->conf->dqd.heartbeat_ms * 1000;
+    s->retry_us = when_steady_us() + MAX(s->ctx->conf->dqd.heartbeat_ms * 1000,
+                                         rc == ERR_LOCKED ? LOCKED_AGAIN_US : 0);
     if (news)
         log_event(
             LOG_WARN,

@@ -1,6 +1,6 @@
 /*
- * served.h - writes down for operators which handlers this dqd has, and which tags rest here: a
- * duty.
+ * served.h - records in the database, for operators, which handlers this dqd has and which tags
+ * rest here: a duty.
  */
 #ifndef DQ_POLLER_SERVED_H
 #define DQ_POLLER_SERVED_H
@@ -23,7 +23,7 @@ struct served {
 };
 
 void served_init(struct served *s, const struct context *ctx, struct tag_set *tags);
-/* The handlers were replaced: they are written down anew. */
+/* The handlers were replaced: records the new ones. */
 void served_handlers_changed(struct served *s);
 
 /* The duty. Asks the database: one statement, unless something is to be written. 0, or a negative

@@ -57,12 +57,12 @@ bool settle_has_outputs(const struct settle_results *q);
 size_t settle_count(const struct settle_results *q);
 /* Puts their task ids into ids[], which has room for settle_count. */
 void settle_ids(const struct settle_results *q, uint64_t *ids);
-/* Whether there are results, and none of them but such as could not be recorded since then. */
+/* Whether there are results, all of which failed to be recorded since then. */
 bool settle_stuck(const struct settle_results *q, int64_t since_us);
 
 /* --- the duty --- */
 
-/* What else dqd is busy with, for which results wait a little. */
+/* The other work of dqd, for which results wait a little. */
 struct settle_load {
     size_t jobs;     /* claimed or running */
     size_t running;  /* of these: started */

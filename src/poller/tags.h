@@ -41,7 +41,7 @@ struct tag_set {
     struct tag_state **items;     /* by name */
     size_t count, cap;
     int64_t looked_at;  /* the last look, on the database's clock */
-    bool rests_changed; /* since served.c wrote them down */
+    bool rests_changed; /* since served.c recorded them */
 };
 
 /* Takes the handlers over. globs: only tags that match one, NULL-terminated, the caller's; NULL:

@@ -1,6 +1,5 @@
 /*
- * trouble.c - see trouble.h. Invariant: what fails again and again costs neither the server nor the
- * log more than a little.
+ * trouble.c - see trouble.h. Invariant: a failure that repeats costs the server and the log little.
  */
 #include "poller/trouble.h"
 
@@ -9,25 +8,33 @@
 #include <string.h>
 #include <sys/param.h>
 
-/* The first pause outlasts a hiccup; the last is short against the lease and the patience of
- * whoever has just started the server. */
+/* The first pause outlasts a hiccup; the last is short against the lease, and for an operator
+ * who has just started the server. */
 #define BACKOFF_MIN_US INT64_C(100000)
 #define BACKOFF_MAX_US INT64_C(5000000)
+/* For records: a table that another session has locked costs each try a second, in which no task is
+ * claimed. */
+#define RECORD_MIN_US INT64_C(5000000)
+#define RECORD_MAX_US INT64_C(80000000)
 /* A trouble that lasts is logged again, not at every try. */
 #define SAY_AGAIN_US INT64_C(600000000)
 
-/* Short enough for several tries of a renewal, which is due when a third of the lease is over.
- * Random, so that many pollers do not come back at once. */
-static int64_t back_off(const struct context *ctx, int64_t *backoff_us, int64_t now_us)
+/* Random, so that many pollers do not come back at once. */
+static int64_t back_off(int64_t *backoff_us, int64_t min_us, int64_t max_us, int64_t now_us)
 {
-    int64_t most_us = MIN(BACKOFF_MAX_US, context_lease_us(ctx) / 8);
-
-    *backoff_us = *backoff_us ? MIN(2 * *backoff_us, most_us) : BACKOFF_MIN_US;
+    *backoff_us = *backoff_us ? MIN(2 * *backoff_us, max_us) : min_us;
     return now_us + *backoff_us / 2 + (int64_t)(context_random() % (uint64_t)*backoff_us);
 }
 
-void trouble_failed(struct trouble *t, const struct context *ctx, const char *duty,
-                    const char *what, const struct err *err, int64_t now_us)
+/* Short enough for several tries of a renewal, which is due when a third of the lease is over. */
+static int64_t soon(const struct context *ctx, int64_t *backoff_us, int64_t now_us)
+{
+    return back_off(backoff_us, BACKOFF_MIN_US, MIN(BACKOFF_MAX_US, context_lease_us(ctx) / 8),
+                    now_us);
+}
+
+void trouble_failed(struct trouble *t, const struct context *ctx, enum trouble_use use,
+                    const char *duty, const char *what, const struct err *err, int64_t now_us)
 {
     bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
 
@@ -37,7 +44,9 @@ void trouble_failed(struct trouble *t, const struct context *ctx, const char *du
         t->said_us = now_us;
         t->open = true;
     }
-    t->retry_us = back_off(ctx, &t->backoff_us, now_us);
+    t->retry_us = use == TROUBLE_RECORD
+                      ? back_off(&t->backoff_us, RECORD_MIN_US, RECORD_MAX_US, now_us)
+                      : soon(ctx, &t->backoff_us, now_us);
 }
 
 void trouble_over(struct trouble *t, const char *duty)
@@ -63,7 +72,7 @@ void trouble_outage(struct outage *o, const struct context *ctx, const char *wha
     if (!o->since_us)
         o->since_us = now_us;
     db_close(ctx->db);
-    o->retry_us = back_off(ctx, &o->backoff_us, now_us);
+    o->retry_us = soon(ctx, &o->backoff_us, now_us);
 }
 
 void trouble_outage_over(struct outage *o)

@@ -1,6 +1,5 @@
 /*
- * trouble.h - what does not work at the moment, when it is tried again, and what the log says of
- * it.
+ * trouble.h - failures that last: when the duty is tried again, and when the log mentions them.
  */
 #ifndef DQ_POLLER_TROUBLE_H
 #define DQ_POLLER_TROUBLE_H
@@ -20,10 +19,15 @@ struct trouble {
     int64_t said_us;
     bool open; /* it was logged, and that it works again was not */
 };
+/* The purpose of a duty. */
+enum trouble_use {
+    TROUBLE_PROMISE, /* tasks wait for it: it is tried again soon */
+    TROUBLE_RECORD,  /* operators look at it: it is tried again when that can hold up little else */
+};
 /* A statement of the duty failed: it is put off, for longer each time. what is the log's event,
  * which appears once, and every ten minutes while the error lasts. */
-void trouble_failed(struct trouble *t, const struct context *ctx, const char *duty,
-                    const char *what, const struct err *err, int64_t now_us);
+void trouble_failed(struct trouble *t, const struct context *ctx, enum trouble_use use,
+                    const char *duty, const char *what, const struct err *err, int64_t now_us);
 void trouble_over(struct trouble *t, const char *duty);
 
 /* There is no database that takes writes; {0}: there is one. */

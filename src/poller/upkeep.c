@@ -34,7 +34,7 @@
 /* A tag without handler here is left this long to pollers that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 /* Finished tasks are deleted in small steps, so that no lock is held for long, and claims have
- * their turn after so many. */
+ * their turn after SWEEP_STEPS of them. */
 #define SWEEP_STEP 500
 #define SWEEP_STEPS 20
 #define SWEEP_AGAIN_US INT64_C(1000000)
@@ -86,12 +86,18 @@ static void plan_reap(struct upkeep *u, int64_t now_us, int64_t cost_us)
 
     u->reap_cost_us = cost_us;
     u->reap_us = now_us + REAP_EVERY_US * 3 / 4 +
-                 (int64_t)(context_random() % (REAP_EVERY_US / 2)) +
-                 (wait_us < REAP_RARE_US ? wait_us : REAP_RARE_US);
+                 (int64_t)(context_random() % (REAP_EVERY_US / 2)) + MIN(wait_us, REAP_RARE_US);
 }
 
-/* Keeps those that are ours to take back; give_up[] is by their new place. If many are not, the
- * next look begins behind the last one's tag, whose tasks would only be in the way of others. */
+/* The tasks up to the last one of this tag would only be in the way of others: the next look begins
+ * behind it. NULL: with the first tag. */
+static void look_behind(struct upkeep *u, const char *tag)
+{
+    free(u->after);
+    u->after = tag ? mem_strdup(tag) : NULL;
+}
+
+/* Keeps those that are ours to take back; give_up[] is by their new place. */
 static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, int64_t now_at)
 {
     const char *left = NULL;
@@ -109,8 +115,7 @@ static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, i
             left = t->tag;
         }
     }
-    free(u->after);
-    u->after = left && l->count == REAP_MOST ? mem_strdup(left) : NULL;
+    look_behind(u, l->count == REAP_MOST ? left : NULL);
     for (size_t i = kept; i < l->count; i++)
         task_done(&l->items[i]);
     l->count = kept;
@@ -158,8 +163,8 @@ int upkeep_reap(struct upkeep *u, struct err *err)
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&u->aside, now_us, &aside);
-    int rc =
-        lease_store_expired(u->ctx->db, u->after, aside, aside_count, REAP_MOST, &expired, err);
+    int rc = lease_store_expired(u->ctx->db, u->after, aside, aside_count,
+                                 u->aside.count >= ASIDE_MANY, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
@@ -176,6 +181,8 @@ int upkeep_reap(struct upkeep *u, struct err *err)
         aside_put_all(&u->aside, &faults, when_steady_us());
         if (faults.count < expired.count)
             look_reaped(u->look);
+        else if (expired.count == REAP_MOST)
+            look_behind(u, expired.items[REAP_MOST - 1].tag);
     }
     log_left(u, when_steady_us());
     rows_faults_done(&faults);

@@ -36,9 +36,8 @@ int upkeep_reap(struct upkeep *u, struct err *err);
 /* The database is back: until other dqds are, too, nothing is taken back from them. */
 void upkeep_outage_over(struct upkeep *u, int64_t since_us);
 
-/* The duty that deletes tasks which have been finished for long enough, and old counts
- * ([retention]). Asks the
- * database. 0 or a negative code with err. */
+/* The duty that deletes tasks which have been finished for long enough, and old counts and events
+ * ([retention]). Asks the database. 0 or a negative code with err. */
 int64_t upkeep_retention_next(const struct upkeep *u);
 int upkeep_retention(struct upkeep *u, struct err *err);
 

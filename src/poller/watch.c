@@ -13,6 +13,8 @@
 /* A runner that is silent for longer is taken for dead: far more than any machine is busy for, and
  * soon enough for a half of most leases to be left. */
 #define PING_LIMIT_US INT64_C(10000000)
+/* A handlers file takes milliseconds to read. */
+#define RELOAD_LIMIT_US INT64_C(10000000)
 
 static int64_t limit_us(const struct context *ctx)
 {
@@ -37,12 +39,33 @@ static void kill_runner(struct link *link)
         link_give_up(link);
 }
 
+/* The runner goes on meanwhile: only the new table waits. */
+static void warn_reload(struct watch *w, const struct context *ctx, int64_t now_us)
+{
+    if (!w->reload_us || now_us - w->reload_us < RELOAD_LIMIT_US)
+        return;
+    log_event(LOG_WARN, "still waiting for the handlers file; the old handlers stay in effect",
+              "file=%s", log_quote(ctx->conf->dqd.handlers));
+    w->reload_us = 0;
+}
+
+void watch_reload(struct watch *w, int64_t now_us)
+{
+    w->reload_us = now_us;
+}
+
+void watch_reloaded(struct watch *w)
+{
+    w->reload_us = 0;
+}
+
 void watch_run(struct watch *w, const struct context *ctx, bool jobs, int64_t now_us)
 {
     int64_t silent_us = now_us - w->ping_sent_us;
     bool stalled = now_us - w->ticked_us > STALL_US;
 
     w->ticked_us = now_us;
+    warn_reload(w, ctx, now_us);
     if (ctx->runner_gone || !jobs)
         return;
     if (stalled) {

@@ -83,12 +83,12 @@ int64_t job_lease_kill_at(const struct job *j)
 {
     int64_t margin = j->lease_ms / 20;
 
-    return j->deadline_at - (margin < 200 ? margin : 200);
+    return j->deadline_at - MIN(margin, 200);
 }
 
 int64_t job_lease_term_at(const struct job *j)
 {
     int64_t grace = j->plan->handler->kill_grace_ms;
 
-    return job_lease_kill_at(j) - (grace < j->lease_ms / 4 ? grace : j->lease_ms / 4);
+    return job_lease_kill_at(j) - MIN(grace, j->lease_ms / 4);
 }

@@ -309,6 +309,15 @@ int link_next(struct link *l, struct message *ret)
     return 1;
 }
 
+void link_reap_adopted(const struct link *l)
+{
+    siginfo_t si = {0};
+
+    while (l->pid > 0 && waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid &&
+           si.si_pid != l->pid)
+        waitpid(si.si_pid, NULL, WNOHANG);
+}
+
 bool link_cleared(const struct link *l)
 {
     return l->cleared;

@@ -76,6 +76,9 @@ int link_next(struct link *l, struct message *ret);
  * was not received. */
 bool link_job_begun(const struct link *l, uint32_t number);
 
+/* Reaps children other than a living runner: as process 1 of a container, dqd adopts the orphans of
+ * other programs there. Does not block. */
+void link_reap_adopted(const struct link *l);
 /* After MESSAGE_GONE: whether all processes of the handlers' sessions were found and killed, so
  * that none of them runs beside the next attempt. If not, their tasks must be left to the end of
  * their leases. */

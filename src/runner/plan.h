@@ -1,8 +1,8 @@
 /*
  * plan.h - a handlers table, prepared for starting processes.
  *
- * What needs the account database is looked up at the first start of each handler (launch.c),
- * because that database may not answer.
+ * Accounts are looked up at the first start of each handler (launch.c), because their database may
+ * not answer.
  */
 #ifndef DQ_RUNNER_PLAN_H
 #define DQ_RUNNER_PLAN_H

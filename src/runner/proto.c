@@ -152,11 +152,11 @@ static ssize_t packet_send(const struct proto_packet *p, int sock)
     if (p->fd_count) {
         size_t len = p->fd_count * sizeof p->fds[0];
         m.msg_control = control.space;
-        m.msg_controllen = CMSG_SPACE(len);
+        m.msg_controllen = (socklen_t)CMSG_SPACE(len);
         struct cmsghdr *c = &control.align;
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(len);
+        c->cmsg_len = (socklen_t)CMSG_LEN(len);
         memcpy(CMSG_DATA(c), p->fds, len);
     }
     return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);

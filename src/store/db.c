@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define USUAL_PORT ":3306"
 
@@ -264,7 +265,7 @@ int db_int(const struct db_rows *r, unsigned col, int if_null)
 {
     int64_t number = db_i64(r, col, if_null);
 
-    return number < INT_MIN ? INT_MIN : number > INT_MAX ? INT_MAX : (int)number;
+    return (int)MIN(MAX(number, INT_MIN), INT_MAX);
 }
 
 int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null)
@@ -307,7 +308,7 @@ int db_begin(struct db *db, struct err *err)
     return rc;
 }
 
-int db_commit(struct db *db, struct err *err)
+static int commit(struct db *db, struct err *err)
 {
     int rc = db->my
                  ? db_handle_run(db, "COMMIT", err)
@@ -316,9 +317,13 @@ int db_commit(struct db *db, struct err *err)
     return rc;
 }
 
-void db_rollback(struct db *db)
+int db_end(struct db *db, int rc, struct err *err)
 {
-    db_handle_rollback(db);
+    if (rc == 0)
+        rc = commit(db, err);
+    if (rc < 0)
+        db_handle_rollback(db);
+    return rc;
 }
 
 int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
@@ -331,6 +336,6 @@ int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
         db->max_packet = (size_t)bytes;
     }
     if (rc == 0)
-        *ret_bytes = db->max_packet < DB_HANDLE_PACKET_MAX ? db->max_packet : DB_HANDLE_PACKET_MAX;
+        *ret_bytes = MIN(db->max_packet, DB_HANDLE_PACKET_MAX);
     return rc;
 }

@@ -53,7 +53,7 @@ int db_exec(struct db *db, const struct buf *sql, uint64_t *ret_rows, struct err
 uint64_t db_insert_id(const struct db *db);
 uint64_t db_duplicates(const struct db *db);
 
-/* Results. What a server sends is not trusted: a result with another number of columns, or none, is
+/* Results. The server is not trusted: a result with another number of columns, or none, is
  * ERR_FATAL and closes the connection. Any cell may be NULL or hold any bytes, whatever the schema
  * says; the functions below return a value in every case, and callers check what they use as an
  * index or a size. */
@@ -100,10 +100,12 @@ int64_t db_time(const struct db_rows *r, unsigned col);
 uint64_t db_stamp(const struct db_rows *r, unsigned col);
 
 /* Transactions of a few statements. db_begin connects if need be; while a transaction is open,
- * nothing else does: ERR_LOST instead. After ERR_LOST from db_commit the outcome is unknown.
- * db_rollback cannot fail, but may close the connection. */
+ * nothing else does: ERR_LOST instead.
+ *
+ * db_end ends it: commits if rc, which is that of its statements, is 0, else rolls back, and also
+ * if it cannot commit. Returns rc, or the failure of the commit; after ERR_LOST the outcome is
+ * unknown. Rolling back cannot fail, but may close the connection. */
 int db_begin(struct db *db, struct err *err) __attribute__((warn_unused_result));
-int db_commit(struct db *db, struct err *err) __attribute__((warn_unused_result));
-void db_rollback(struct db *db);
+int db_end(struct db *db, int rc, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -285,11 +285,28 @@ static bool handshake_broke(const char *text)
     return false;
 }
 
+/* If TLS is wanted and the server sends an error instead of its greeting, such as 1040,
+ * Connector/C 3.3 and later report an error of their own that quotes it: "...: 1040 - Too many
+ * connections". Returns the server's number and sets its text, or returns `number`. */
+static unsigned before_tls(unsigned number, const char **text)
+{
+    static const char prefix[] = "Received error packet before completion of TLS handshake.";
+    const char *colon = strncmp(*text, prefix, strlen(prefix)) ? NULL : strchr(*text, ':');
+    const char *dash = colon ? strstr(colon, " - ") : NULL;
+    const unsigned theirs = dash ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+
+    if (!theirs)
+        return number;
+    *text = dash + strlen(" - ");
+    return theirs;
+}
+
 int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at,
                  bool *ret_drop)
 {
     char shown[TEXT_SIZE];
 
+    number = before_tls(number, &server_text);
     if (number == 2026 && handshake_broke(server_text))
         number = 2013;
     const struct fault *f = fault_find(number);

@@ -11,6 +11,7 @@
 #include "base/when.h"
 
 #include <string.h>
+#include <sys/param.h>
 
 bool db_put_is_plain(const char *p, size_t len)
 {
@@ -32,7 +33,7 @@ static void put_hex(struct buf *sql, const char *p, size_t len)
     buf_reserve(sql, 2 * len + 4);
     buf_str(sql, " X'");
     while (len) {
-        size_t n = len < sizeof text / 2 ? len : sizeof text / 2;
+        size_t n = MIN(len, sizeof text / 2);
         for (size_t i = 0; i < n; i++) {
             text[2 * i] = digits[(unsigned char)p[i] >> 4];
             text[2 * i + 1] = digits[(unsigned char)p[i] & 15];

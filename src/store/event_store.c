@@ -11,8 +11,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/param.h>
 
 static int add_row(struct db *db, const struct event_act *act, uint64_t tasks, struct err *err)
 {
@@ -121,8 +119,6 @@ static int take_event(const struct db_rows *r, void *arg, struct err *err)
 {
     struct reading *w = arg;
     struct event_row row = {.at = db_time(r, EVENT_AT), .tasks = db_u64(r, EVENT_TASKS)};
-    size_t len;
-    const char *token = db_text(r, EVENT_TOKEN, &len);
 
     (void)err;
     w->more = w->left == 0;
@@ -130,8 +126,7 @@ static int take_event(const struct db_rows *r, void *arg, struct err *err)
         return 1;
     w->left--;
     char *tag = db_is_null(r, EVENT_TAG) ? NULL : sql_dup_tag(r, EVENT_TAG);
-    if (token)
-        memcpy(row.act.token, token, MIN(len, TASK_TOKEN_SIZE));
+    sql_read_token(r, EVENT_TOKEN, row.act.token);
     row.act.actor = db_string(r, EVENT_ACTOR);
     row.act.verb = db_string(r, EVENT_VERB);
     row.act.arguments = db_text(r, EVENT_ARGUMENTS, NULL);
@@ -160,6 +155,24 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     if (rc == 0)
         *ret_more = w.more;
     return rc;
+}
+
+int event_store_has(struct db *db, const char *verb, int64_t since_at, bool *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT 1 FROM dq_event FORCE INDEX (event_time) WHERE verb = '%s'"
+               " AND event_time >= ",
+               verb);
+    db_put_time(&sql, since_at);
+    buf_str(&sql, " LIMIT 1");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    *ret = rc == 1;
+    return 0;
 }
 
 /* Most of the time none is that old, and nothing is written. */

@@ -7,6 +7,7 @@
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/sql.h"
+#include "store/task_filter.h"
 
 #include <stdlib.h>
 
@@ -22,10 +23,9 @@
 enum { FAILURE_COLUMNS(COLUMNS_NAME) FAILURE_COUNT };
 
 struct reading {
+    const char *tag_glob;
     void (*each)(const struct failure *x, void *arg);
     void *arg;
-    size_t rows;
-    int64_t last_at; /* of the last row */
 };
 
 static bool is_failure(int outcome)
@@ -43,38 +43,64 @@ static int take_failure(const struct db_rows *r, void *arg, struct err *err)
                         .finish_at = db_time(r, FAILURE_FINISH)};
 
     (void)err;
-    w->rows++;
-    w->last_at = x.finish_at;
-    if (db_is_null(r, FAILURE_TAG) || !is_failure(task_outcome_parse(outcome)))
+    if (!is_failure(task_outcome_parse(outcome)))
         return 0;
     char *tag = sql_dup_tag(r, FAILURE_TAG);
     x.tag = tag;
-    w->each(&x, w->arg);
+    if (!w->tag_glob || task_tag_glob(w->tag_glob, tag))
+        w->each(&x, w->arg);
     free(tag);
     return 0;
 }
 
-/* before_at TASK_TIME_NONE: up to now. most 0: all. */
+/* Appends the entries of the index in that time, in order. */
+static void put_entries(struct buf *sql, const char *columns, int64_t since_at, int64_t before_at,
+                        bool newest_first)
+{
+    buf_printf(sql,
+               "SELECT %s FROM dq_attempt FORCE INDEX (finished) WHERE finish_time >= ", columns);
+    db_put_time(sql, since_at);
+    buf_str(sql, " AND finish_time < ");
+    db_put_time(sql, before_at);
+    buf_printf(sql, " ORDER BY finish_time%s", newest_first ? " DESC" : "");
+}
+
+/* most 0: all. */
 static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool newest_first,
                      size_t most, struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(&sql,
-               "SELECT STRAIGHT_JOIN %s FROM dq_attempt a FORCE INDEX (finished)"
-               " LEFT JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = a.task_id"
-               " WHERE a.finish_time >= ",
-               COLUMNS_SELECT(FAILURE_COLUMNS));
-    db_put_time(&sql, since_at);
-    if (before_at != TASK_TIME_NONE) {
-        buf_str(&sql, " AND a.finish_time < ");
-        db_put_time(&sql, before_at);
-    }
-    buf_printf(&sql, " ORDER BY a.finish_time%s", newest_first ? " DESC" : "");
+    buf_printf(&sql, "SELECT STRAIGHT_JOIN %s FROM (", COLUMNS_SELECT(FAILURE_COLUMNS));
+    put_entries(&sql, "task_id, version, finish_time", since_at, before_at, newest_first);
     if (most)
         buf_printf(&sql, " LIMIT %zu", most);
-    w->rows = 0;
+    buf_str(&sql, ") x JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = x.task_id");
+    if (w->tag_glob)
+        task_filter_put_tag(&sql, "t.", w->tag_glob);
+    buf_printf(&sql,
+               " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
+               " AND a.version = x.version ORDER BY x.finish_time%s",
+               newest_first ? " DESC" : "");
     int rc = db_each_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static void take_time(const struct db_rows *r, void *arg)
+{
+    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
+}
+
+/* The time at which the last of the newest attempts ended. 1, or 0 if there are not so many. */
+static int find_last(struct db *db, const struct failure_filter *f, int64_t *ret_at,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    put_entries(&sql, "finish_time", f->since_at, f->before_at, true);
+    buf_printf(&sql, " LIMIT %zu, 1", f->newest - 1);
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_time, ret_at, err);
     buf_done(&sql);
     return rc;
 }
@@ -83,13 +109,16 @@ int failure_list(struct db *db, const struct failure_filter *f,
                  void (*each)(const struct failure *x, void *arg), void *arg, bool *ret_sampled,
                  struct err *err)
 {
-    struct reading w = {.each = each, .arg = arg};
+    struct reading w = {f->tag_glob, each, arg};
+    int64_t last_at = 0;
+    int rc = f->newest ? find_last(db, f, &last_at, err) : 0;
 
-    *ret_sampled = false;
-    int rc = list_part(db, f->since_at, TASK_TIME_NONE, true, f->newest, &w, err);
-    if (rc < 0 || !f->newest || w.rows < f->newest)
+    if (rc < 0)
         return rc;
-    *ret_sampled = true;
+    *ret_sampled = rc == 1;
+    rc = list_part(db, f->since_at, f->before_at, true, f->newest, &w, err);
     /* of equal times, some may have been read: those are left out */
-    return list_part(db, f->since_at, w.last_at, false, f->oldest, &w, err);
+    if (rc == 0 && *ret_sampled)
+        rc = list_part(db, f->since_at, last_at, false, f->oldest, &w, err);
+    return rc;
 }

@@ -19,15 +19,17 @@ struct failure {
 };
 
 struct failure_filter {
-    int64_t since_at;
-    /* at most this many of the newest, and of the oldest; 0: all */
+    int64_t since_at, before_at; /* since_at <= end of the attempt < before_at */
+    /* looks at so many of the newest attempts of all tags, and of the oldest; 0: all */
     size_t newest, oldest;
+    const char *tag_glob; /* NULL: any. Attempts of other tags cost a third of one that is read */
 };
 
-/* Calls each(failure, arg) for the attempts that ended at since_at or later and failed, newest
- * first. If there are more than the filter allows, then for the oldest of the others, oldest first,
- * and *ret_sampled is set. Cancelled attempts did not fail. Reads a range of the index `finished`,
- * and the task of each entry. `each` must not use the connection. */
+/* Calls each(failure, arg) for the attempts that ended in that time and failed, newest first. If
+ * there are more than the filter allows, then for the oldest of the others, oldest first, and
+ * *ret_sampled is set. Cancelled attempts did not fail. Reads a range of the index `finished`,
+ * the task of each entry, and the attempt if the tag matches. `each` must not use the
+ * connection. */
 int failure_list(struct db *db, const struct failure_filter *f,
                  void (*each)(const struct failure *x, void *arg), void *arg, bool *ret_sampled,
                  struct err *err) __attribute__((warn_unused_result));

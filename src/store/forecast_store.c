@@ -10,6 +10,7 @@
 #include "store/peek_store.h"
 #include "store/sql.h"
 #include "store/tag_count.h"
+#include "store/tag_store.h"
 #include "store/task_get.h"
 
 #include <inttypes.h>
@@ -52,7 +53,7 @@ static void add_herd(struct forecast_step *s, const char *tag, int64_t at, uint6
     s->herd_at = at;
 }
 
-/* ---- tags with few tasks: all of them are read */
+/* ---- tags with few tasks, or all tags: all of their tasks are read */
 
 #define STEP_COLUMNS(X) X(STEP_FIRST, "MIN(expected_time)") X(STEP_TASKS, "COUNT(*)")
 enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
@@ -82,52 +83,60 @@ static int take_herd(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong. */
+/* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong.
+ * count 0: of all tags. */
 static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count *const *parts,
                       size_t count)
 {
     buf_printf(sql,
-               " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status = %d"
-               " AND tag IN (",
+               " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status = %d",
                TASK_PENDING);
     for (size_t i = 0; i < count; i++) {
-        buf_str(sql, i ? ", " : "");
+        buf_str(sql, i ? ", " : " AND tag IN (");
         sql_put_tag(sql, parts[i]->tag);
     }
-    buf_str(sql, ") AND expected_time > ");
+    buf_str(sql, count ? ") AND expected_time > " : " AND expected_time > ");
     db_put_time(sql, w->to->now_at);
     buf_str(sql, " AND expected_time < ");
     db_put_time(sql, end_of(w));
-    buf_printf(sql, " LIMIT %d) x", 4 * TAG_COUNT_ENTRIES);
+    if (count)
+        buf_printf(sql, " LIMIT %d", 4 * TAG_COUNT_ENTRIES);
+    buf_str(sql, ") x");
+}
+
+static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t count,
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(STEP_COLUMNS));
+    put_tasks(w, &sql, parts, count);
+    buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
+    db_put_time(&sql, w->to->from_at);
+    buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
+    int rc = db_each(w->db, &sql, STEP_COUNT, take_step, w, err);
+    buf_reset(&sql);
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
+    put_tasks(w, &sql, parts, count);
+    buf_printf(&sql,
+               " GROUP BY tag, expected_time HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
+               " %d",
+               FORECAST_HERD, HERDS_LISTED);
+    if (rc == 0)
+        rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
+    buf_done(&sql);
+    return rc;
 }
 
 static int read_few(struct reading *w, struct tag_count *const *parts, size_t count,
                     struct err *err)
 {
-    struct buf sql = BUF_INIT;
     int rc = 0;
 
     for (size_t i = 0, n; rc == 0 && i < count; i += n) {
         n = MIN(count - i, (size_t)TAGS_AT_ONCE);
-        buf_reset(&sql);
-        buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(STEP_COLUMNS));
-        put_tasks(w, &sql, parts + i, n);
-        buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
-        db_put_time(&sql, w->to->from_at);
-        buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
-        rc = db_each(w->db, &sql, STEP_COUNT, take_step, w, err);
-        if (rc < 0)
-            break;
-        buf_reset(&sql);
-        buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
-        put_tasks(w, &sql, parts + i, n);
-        buf_printf(&sql,
-                   " GROUP BY tag, expected_time HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
-                   " %d",
-                   FORECAST_HERD, HERDS_LISTED);
-        rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
+        rc = read_tasks(w, parts + i, n, err);
     }
-    buf_done(&sql);
     return rc;
 }
 
@@ -224,29 +233,36 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
 
 /* ---- all */
 
-static int read_due(struct reading *w, struct tag_count *parts, size_t count, struct err *err)
+/* Scaled to the size of the table, if it is an estimate. */
+static int read_due(struct reading *w, const char *tag_glob, struct err *err)
 {
-    static const struct tag_count_how how = {.exact = false};
-    int rc;
+    static const struct tag_count_how how = {.rough = ~0U};
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+    int rc = tag_store_list(w->db, tag_glob, &how, &tags, &count, &now_at, err);
 
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < count; i++) {
-        parts[i].from_at = TASK_TIME_NONE;
-        parts[i].until_at = w->to->now_at + 1;
+        w->to->due += tags[i].due;
+        w->to->due_sampled |= tags[i].due_sampled;
     }
-    rc = tag_count_all(w->db, &how, parts, count, err);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        w->to->due += parts[i].tasks;
-        w->to->due_sampled |= parts[i].sampled;
-    }
-    return rc;
+    tag_store_free(tags, count);
+    return 0;
 }
 
-static int read_steps(struct reading *w, struct tag_count *parts, size_t count, struct err *err)
+static int read_steps(struct reading *w, struct tag_count *parts, size_t count, bool whole,
+                      struct err *err)
 {
+    bool small = false;
+    int rc = whole ? tag_store_is_small(w->db, count, &small, err) : 0;
+
+    if (rc < 0 || small)
+        return rc < 0 ? rc : read_tasks(w, NULL, 0, err);
     struct tag_count **order = mem_alloc((count + 1) * sizeof(struct tag_count *));
     uint64_t entries = 0;
     size_t few = 0;
-    int rc;
 
     for (size_t i = 0; i < count; i++) {
         order[i] = &parts[i];
@@ -290,9 +306,9 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     for (size_t i = 0; i < peek.count; i++)
         if (!ask->tag_glob || task_tag_glob(ask->tag_glob, peek.tags[i].tag))
             parts[count++] = (struct tag_count){.tag = peek.tags[i].tag, .status = TASK_PENDING};
-    rc = read_due(&w, parts, count, err);
+    rc = read_due(&w, ask->tag_glob, err);
     if (rc == 0)
-        rc = read_steps(&w, parts, count, err);
+        rc = read_steps(&w, parts, count, !ask->tag_glob, err);
     free(parts);
     peek_store_done(&peek);
     if (rc < 0)

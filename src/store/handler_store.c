@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Far below any max_allowed_packet in use, and enough for hundreds of rows. */
 #define STATEMENT_BYTES ((size_t)64 << 10)
@@ -82,10 +81,7 @@ int handler_store_put(struct db *db, uint64_t handlers, const struct handler_row
     if (rc < 0)
         return rc;
     rc = insert_all(db, handlers, rows, count, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
+    rc = db_end(db, rc, err);
     return rc == ERR_DUPLICATE ? 0 : rc; /* another dqd has added them since */
 }
 
@@ -251,11 +247,7 @@ int handler_store_put_rests(struct db *db, const struct claim_owner *owner,
     if (rc < 0)
         return rc;
     rc = replace_rests(db, owner, rests, count, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    return rc;
+    return db_end(db, rc, err);
 }
 
 /* clang-format off */
@@ -275,8 +267,6 @@ struct rests {
 static int add_rest(const struct db_rows *r, void *arg, struct err *err)
 {
     struct rests *list = arg;
-    size_t len;
-    const char *token = db_text(r, REST_TOKEN, &len);
 
     (void)err;
     list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
@@ -284,8 +274,7 @@ static int add_rest(const struct db_rows *r, void *arg, struct err *err)
     *rest = (struct handler_rest){.tag = sql_dup_tag(r, REST_TAG),
                                   .error = sql_dup(r, REST_ERROR, NULL),
                                   .for_ms = db_i64(r, REST_FOR, 0)};
-    if (token)
-        memcpy(rest->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
+    sql_read_token(r, REST_TOKEN, rest->token);
     return 0;
 }
 

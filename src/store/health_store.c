@@ -64,6 +64,8 @@ int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
     int rc = db_first(db, &sql, COLUMNS_ONE, take_time, &server_at, err);
     buf_done(&sql);
+    if (rc >= 0 && server_at <= 0)
+        rc = sql_odd_row(db, err);
     if (rc < 0)
         return rc;
     ret->trip_us = when_steady_us() - begun_us;

@@ -1,6 +1,6 @@
 /*
- * health_store.h - what a server says about itself, its plans and the newest tasks. All
- * functions block on the database and change nothing.
+ * health_store.h - settings, clock, transactions and plans of a server, and odd rows among the
+ * newest tasks. All functions block on the database and change nothing.
  */
 #ifndef DQ_STORE_HEALTH_STORE_H
 #define DQ_STORE_HEALTH_STORE_H

@@ -5,21 +5,16 @@
  * carries a token by which it is looked up.
  */
 #include "store/import_store.h"
-#include "base/when.h"
+#include "store/add_token.h"
 #include "store/columns.h"
-#include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/db_statement.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #define STATEMENT_BYTES ((size_t)512 << 10) /* then it is sent */
-#define VERIFY_WAIT_MS 5000                 /* for a server that is being restarted */
 
 void import_store_free(struct import_item *items, size_t n)
 {
@@ -326,68 +321,26 @@ static int add_once(struct db *db, struct import_item *items, size_t n, bool kee
     if (rc == 0)
         rc = event_store_add(db, act, n, err);
     db_statement_done(&s.st);
-    if (rc == 0)
-        return db_commit(db, err);
-    db_rollback(db);
-    return rc;
-}
-
-/* The greatest id in the table. New ones are greater. */
-static int greatest_id(struct db *db, uint64_t *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
-}
-
-/* 1: the row with the token is stored, 0: it is not. first: the lowest id that it can have. */
-static int was_stored(struct db *db, uint64_t first, const unsigned char token[TASK_TOKEN_SIZE],
-                      struct err *err)
-{
-    const struct timespec nap = {0, 200000000};
-    int64_t deadline = when_steady() + VERIFY_WAIT_MS;
-    struct buf sql = BUF_INIT;
-    int rc;
-
-    buf_printf(&sql,
-               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " AND add_token = ",
-               first);
-    sql_put_token(&sql, token);
-    buf_str(&sql, " LIMIT 1");
-    for (;;) {
-        rc = db_latest_begin(db, err);
-        if (rc == 0)
-            rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-        db_latest_end(db);
-        if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT) ||
-            when_steady() >= deadline)
-            break;
-        nanosleep(&nap, NULL);
-    }
-    buf_done(&sql);
-    return rc;
+    return db_end(db, rc, err);
 }
 
 int import_store_add(struct db *db, struct import_item *items, size_t n, bool keep_ids,
                      struct event_act *act, struct err *err)
 {
-    unsigned char token[TASK_TOKEN_SIZE];
-    uint64_t first = items[0].task.id;
+    struct add_token token;
+    int rc = 0;
 
-    if (getrandom(token, sizeof token, 0) != sizeof token)
-        abort(); /* 16 bytes cannot fail once the kernel's pool is up */
-    int rc = keep_ids ? 0 : greatest_id(db, &first, err);
-    if (rc < 0)
-        return rc;
-    rc = add_once(db, items, n, keep_ids, token, act, err);
+    add_token_init(&token);
+    if (keep_ids)
+        token.first_id = items[0].task.id;
+    else
+        rc = add_token_lower(db, &token, err);
+    if (rc == 0)
+        rc = add_once(db, items, n, keep_ids, token.bytes, act, err);
     if (rc != ERR_LOST)
         return rc;
     struct err why = {0};
-    int stored = was_stored(db, first, token, &why);
+    int stored = add_token_find(db, &token, "id", COLUMNS_ONE, NULL, NULL, &why);
     if (stored < 0)
         return err_set(
             err, ERR_LOST,

@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 /* Limits the rows that stay locked for the others if this host disappears within the transaction.
  */
@@ -28,8 +29,8 @@ static int compare_refs(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-#define CHECK_COLUMNS(X)                                                                           \
-    X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, OUTPUT_STORE_FOLLOWED)
+/* With a placeholder of printf. */
+#define CHECK_COLUMNS(X) X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, "%s")
 enum { CHECK_COLUMNS(COLUMNS_NAME) CHECK_COUNT };
 
 /* A reference, and its place in the caller's arrays. */
@@ -64,7 +65,7 @@ static int take_check(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-/* followed NULL: not asked for. */
+/* followed NULL: not asked for, and dq_output is not read. */
 static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t n, bool *lost, bool *followed, struct err *err)
 {
@@ -78,8 +79,10 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
             followed[i] = false;
     }
     qsort(x.sorted, n, sizeof *x.sorted, compare_checks);
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY)" OUTPUT_STORE_JOIN " WHERE ",
-               COLUMNS_SELECT(CHECK_COLUMNS));
+    buf_str(&sql, "SELECT ");
+    buf_printf(&sql, COLUMNS_SELECT(CHECK_COLUMNS), followed ? OUTPUT_STORE_FOLLOWED : "0");
+    buf_printf(&sql, " FROM dq_task FORCE INDEX (PRIMARY)%s WHERE ",
+               followed ? OUTPUT_STORE_JOIN : "");
     claim_ref_put_ours(&sql, owner, refs, n);
     int rc = db_each(db, &sql, CHECK_COUNT, take_check, &x, err);
     buf_done(&sql);
@@ -92,8 +95,9 @@ int lease_store_check(struct db *db, const struct claim_owner *owner, const stru
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
-        n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
-        rc = check_step(db, owner, refs + from, n, lost + from, followed + from, err);
+        n = MIN(count - from, ROWS_STEP);
+        rc = check_step(db, owner, refs + from, n, lost + from, followed ? followed + from : NULL,
+                        err);
     }
     return rc;
 }
@@ -138,7 +142,7 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         struct renewal w = {db, owner, refs + from, lease_ms, 0};
-        n = count - from < ROWS_STEP ? count - from : ROWS_STEP;
+        n = MIN(count - from, ROWS_STEP);
         rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows}, careful, faults, err);
         if (rc == 0 && w.rows < n)
             rc = check_step(db, owner, refs + from, n, lost + from, NULL, err);
@@ -156,10 +160,12 @@ static int add_task(const struct db_rows *r, void *arg, struct err *err)
 }
 
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
-                        size_t limit, struct task_array *ret, struct err *err)
+                        bool skip_locked, size_t limit, struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
+    skip_locked = skip_locked && db_skips_locked(db);
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT ");
     task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
     buf_printf(&sql, " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND " SQL_LEASE_ENDED,
@@ -172,7 +178,8 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "t.", but, but_count);
     }
-    buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu", limit);
+    buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu%s", limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
     int rc = db_each(db, &sql, task_read_count(TASK_READ_SHORT), add_task, ret, err);
     buf_done(&sql);
     return rc;
@@ -225,11 +232,8 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
         rc = attempt_store_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
     if (rc == 0 && count)
         rc = take_event(db, event, taken, count, err);
+    rc = db_end(db, rc, err);
     if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    else
         *ret_taken = count;
     buf_done(&sql);
     return rc;

@@ -12,7 +12,8 @@
 #include "store/task_array.h"
 
 /* Sets lost[i] to whether refs[i] is no longer ours: running, at that version, with our token; and
- * followed[i] to whether it is, and someone follows its output (output_store.h). */
+ * followed[i] to whether it is, and someone follows its output (output_store.h); followed NULL:
+ * dq_output is not read. */
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t count, bool *lost, bool *followed, struct err *err)
     __attribute__((warn_unused_result));
@@ -26,9 +27,9 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
 
 /* Appends to ret the running tasks of any owner whose lease has ended, except those of but[], with
  * everything but body and output. In the order of their tags, starting behind after_tag (NULL: with
- * the first tag), at most limit. */
+ * the first tag), at most limit. skip_locked: passes over locked rows, if the server can. */
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
-                        size_t limit, struct task_array *ret, struct err *err)
+                        bool skip_locked, size_t limit, struct task_array *ret, struct err *err)
     __attribute__((warn_unused_result));
 /* Takes them back: TASK_GIVE_UP if give_up[i], else TASK_TAKE_BACK (due at once, or soon if it is
  * not the first time), each with its row of dq_attempt (lease-expired). taken[i] is set if status,

@@ -24,25 +24,30 @@ void minute_store_free(struct minute_row *rows, size_t count)
 
 /* ---- columns: X(field of struct counts, column, aggregate), then those of the steps */
 
+/* The server adds in floating point, exactly up to 2^53: twice as fast as in DECIMAL, which
+ * is what SUM makes of integers. */
+#define SUM_OF(name) "CAST(SUM(" name " + 0e0) AS UNSIGNED)"
+#define MAX_OF(name) "MAX(" name ")"
+
 /* clang-format off */
-#define PLAIN_COLUMNS(X)              \
-    X(started, "started", "SUM")      \
-    X(done, "done", "SUM")            \
-    X(failed, "failed", "SUM")        \
-    X(retried, "retried", "SUM")      \
-    X(run_sum_ms, "run_sum", "SUM")   \
-    X(late_sum_ms, "late_sum", "SUM") \
-    X(late_max_ms, "late_max", "MAX")
+#define PLAIN_COLUMNS(X)               \
+    X(started, "started", SUM_OF)      \
+    X(done, "done", SUM_OF)            \
+    X(failed, "failed", SUM_OF)        \
+    X(retried, "retried", SUM_OF)      \
+    X(run_sum_ms, "run_sum", SUM_OF)   \
+    X(late_sum_ms, "late_sum", SUM_OF) \
+    X(late_max_ms, "late_max", MAX_OF)
 /* clang-format on */
 #define PLAIN_AT(field, name, aggregate) AT_##field,
 #define PLAIN_NAME(field, name, aggregate) ", " name
-#define PLAIN_SUM(field, name, aggregate) ", " aggregate "(" name ")"
+#define PLAIN_SUM(field, name, aggregate) ", " aggregate(name)
 #define PLAIN_SET(field, name, aggregate) name " = VALUES(" name "), "
 #define PLAIN_VALUE(field, name, aggregate) buf_printf(sql, ", %" PRIu64, c->field);
 #define PLAIN_READ(field, name, aggregate) c->field = db_u64(r, col + AT_##field);
 #define STEP_AT(name, bound) AT_##name,
 #define STEP_NAME(name, bound) ", " #name
-#define STEP_SUM(name, bound) ", SUM(" #name ")"
+#define STEP_SUM(name, bound) ", " SUM_OF(#name)
 #define STEP_SET(name, bound) ", " #name " = VALUES(" #name ")"
 enum { PLAIN_COLUMNS(PLAIN_AT) COUNTS_LATE_STEPS(STEP_AT) AT_END };
 

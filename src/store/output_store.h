@@ -25,7 +25,7 @@ struct output_chunk {
     size_t size;
 };
 
-/* Marks an attempt as followed for so many ms from now. */
+/* Marks an attempt as followed, from now on for for_ms. */
 int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t for_ms,
                       struct err *err) __attribute__((warn_unused_result));
 /* Adds a chunk; if it is there already, nothing changes. */

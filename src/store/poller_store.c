@@ -13,12 +13,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
 /* a pass that has ended, and is to be followed by another one */
 #define EXPECTED "COALESCE(next_pass > UTC_TIMESTAMP(3), 0)"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
+
+static void put_clock(struct buf *sql, int64_t ahead_ms)
+{
+    if (ahead_ms == POLLER_CLOCK_NONE)
+        buf_str(sql, "NULL");
+    else
+        buf_printf(sql, "%" PRId64, ahead_ms);
+}
 
 static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                      struct err *err)
@@ -28,7 +35,7 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
     buf_str(
         &sql,
         "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version, tags,"
-        " handlers, handlers_file) VALUES (");
+        " handlers, handlers_file, clock_ahead) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
@@ -41,11 +48,14 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
     db_put_text(&sql, say->tags);
     buf_printf(&sql, ",%" PRIu64 ",", say->handlers);
     db_put_text(&sql, say->handlers_file);
+    buf_chr(&sql, ',');
+    put_clock(&sql, say->clock_ahead_ms);
     buf_printf(
         &sql,
         ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64
-        ", handlers = %" PRIu64,
+        ", handlers = %" PRIu64 ", clock_ahead = ",
         say->slots, say->running, say->stale_after_ms, say->handlers);
+    put_clock(&sql, say->clock_ahead_ms);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -70,7 +80,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     SQL_NOW(X, SHARE_NOW)                \
     X(SHARE_COMPAT, SCHEMA_COMPAT_VALUE) \
     X(SHARE_PASS, "%s")                  \
-    X(SHARE_BEFORE_US, "token < ")
+    X(SHARE_BEFORE, "token < ")
 /* clang-format on */
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
@@ -82,7 +92,7 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
     found->now_us = sql_now_us(r, SHARE_NOW);
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->schema_compat = db_int(r, SHARE_COMPAT, 0);
-    found->share += db_u64(r, SHARE_BEFORE_US) == 1;
+    found->share += db_u64(r, SHARE_BEFORE) == 1;
     found->shares++;
     return 0;
 }
@@ -146,7 +156,7 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 
 /* With stale_after 0 it has no share any more, for any dqd. */
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
-                            struct err *err)
+                            int64_t clock_ahead_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -154,6 +164,8 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
         &sql,
         "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3), next_pass = ");
     sql_put_from_now(&sql, next_ms);
+    buf_str(&sql, ", clock_ahead = ");
+    put_clock(&sql, clock_ahead_ms);
     buf_str(&sql, " WHERE token = ");
     sql_put_token(&sql, owner->token);
     int rc = db_exec(db, &sql, NULL, err);
@@ -173,7 +185,7 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
 /* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
 /* clang-format off */
 #define INFO_COLUMNS(X)                                                          \
-    X(TOKEN, "token", read_token(r, TOKEN, p->token))                            \
+    X(TOKEN, "token", sql_read_token(r, TOKEN, p->token))                            \
     X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                    \
     X(PID, "pid", p->pid = db_u32(r, PID))                                       \
     X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE))) \
@@ -186,21 +198,13 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1) \
     X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS)) \
     X(SILENT, "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000", p->silent_ms = db_i64(r, SILENT, 0)) \
+    X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE)) \
     X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS)) \
     X(HANDLERS_KNOWN, "handlers IS NOT NULL", p->handlers_known = db_u64(r, HANDLERS_KNOWN) == 1) \
     X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL)) \
     X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
 /* clang-format on */
 enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
-
-static void read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE])
-{
-    size_t len;
-    const char *token = db_text(r, col, &len);
-
-    if (token)
-        memcpy(ret, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
-}
 
 struct infos {
     struct poller_info *items;

@@ -9,6 +9,8 @@
 #include "store/claim_ref.h"
 #include "store/db.h"
 
+#define POLLER_CLOCK_NONE INT64_MIN
+
 struct poller_info {
     unsigned char token[TASK_TOKEN_SIZE];
     char *host;
@@ -21,6 +23,8 @@ struct poller_info {
     bool alive;             /* or a pass has ended, and the next one is expected */
     int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
     int64_t silent_ms;      /* since last_seen_at */
+    /* of its host, before that of the server; POLLER_CLOCK_NONE: not known yet */
+    int64_t clock_ahead_ms;
     /* what it serves, see handler_store.h; 0: nothing. handlers_known false: it is of schema 3 or
      * older, which did not say */
     uint64_t handlers;
@@ -36,6 +40,7 @@ struct poller_say {
     int64_t stale_after_ms;
     uint64_t handlers;
     const char *handlers_file, *tags; /* as above */
+    int64_t clock_ahead_ms;           /* as above */
     bool passes;                      /* it ends by itself, and another one is to follow */
     bool careful;                     /* do not wait for a lock on our row (one statement more) */
 };
@@ -58,7 +63,8 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 /* The same for a pass that has ended. It stays in the list, in place of earlier ones of this host,
  * and counts as alive until the next one, which is expected within next_ms. */
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
-                            struct err *err) __attribute__((warn_unused_result));
+                            int64_t clock_ahead_ms, struct err *err)
+    __attribute__((warn_unused_result));
 /* Lists all pollers, by host and pid. Free *ret with poller_store_free. */
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));

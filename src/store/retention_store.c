@@ -9,6 +9,7 @@
 #include "store/task_delete.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 struct old_tags {
     char **items;
@@ -72,7 +73,7 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
 
     int rc = find_tags(db, status, age_ms, &tags, err);
     for (size_t i = 0; rc == 0 && i < tags.count && total < limit;) {
-        size_t most = limit - total < ROWS_STEP ? limit - total : ROWS_STEP;
+        size_t most = MIN(limit - total, ROWS_STEP);
         rc = old_rows(db, status, tags.items[i], age_ms, refs, most, &n, err);
         if (rc == 0 && n)
             rc = task_delete_refs(db, refs, n, &deleted, faults, err);

@@ -284,7 +284,12 @@ int routines_check(struct db *db, struct routines_state *ret, struct err *err)
         ret->old += found.state == OTHER_TEXT;
         ret->foreign += found.state == FOREIGN;
     }
-    return 0;
+    if (ret->current || ret->old || ret->foreign) {
+        ret->visible = true;
+        return 0;
+    }
+    int rc = may(db, "'EXECUTE'", 1, &ret->visible, err);
+    return rc == 0 && !ret->visible ? may(db, "'CREATE ROUTINE'", 1, &ret->visible, err) : rc;
 }
 
 void routines_put_script(struct buf *sql)

@@ -20,10 +20,10 @@ extern const char routines_script[]; /* the file's text, for the mysql client */
 int routines_install(struct db *db, unsigned *ret_made, struct err *err)
     __attribute__((warn_unused_result));
 
-/* How many of them are as they should be, not there (or not visible to this account), of another
- * text, and not dq's. */
+/* How many of them are as they should be, not there, of another text, and not dq's. */
 struct routines_state {
     unsigned current, missing, old, foreign;
+    bool visible; /* this account would see them, if they were there */
 };
 int routines_check(struct db *db, struct routines_state *ret, struct err *err)
     __attribute__((warn_unused_result));

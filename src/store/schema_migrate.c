@@ -165,7 +165,7 @@ static int lock(struct db *db, struct err *err)
     }
 }
 
-/* What dq_meta says; nothing if there is none, or one of others. */
+/* The versions that dq_meta has; {0} if there is no such table, or another program's. */
 static int find_range(struct db *db, struct schema_range *ret, struct err *err)
 {
     int64_t columns = 0;
@@ -220,10 +220,10 @@ static bool cost(const struct schema_shape *have, const struct schema_shape_chan
     const struct schema_shape_part *table =
         c->part.table ? schema_shape_find(&have->tables, c->part.table, NULL) : NULL;
     ret->table = c->part.table;
+    ret->creates = c->kind == SCHEMA_SHAPE_CREATE;
     ret->rows = table ? table->rows : 0;
-    ret->touched = c->kind == SCHEMA_SHAPE_CREATE || c->instant ? 0 : ret->rows;
-    ret->writers_wait =
-        galera && !c->instant && c->kind != SCHEMA_SHAPE_CREATE && c->kind != SCHEMA_SHAPE_ROWS;
+    ret->touched = ret->creates || c->instant ? 0 : ret->rows;
+    ret->writers_wait = galera && !c->instant && !ret->creates && c->kind != SCHEMA_SHAPE_ROWS;
     return true;
 }
 

@@ -20,6 +20,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
 struct schema_migrate_step {
     const char *migration, *statement;
     const char *table; /* NULL: it changes rows of dq_meta or of any table */
+    bool creates;      /* the table, with a line a column */
     /* About how many the table has, and how many of them the server reads or copies, while others
      * go on reading and, unless writers_wait, writing. */
     int64_t rows, touched;

@@ -71,10 +71,10 @@ void schema_shape_apply(struct schema_shape *s, struct schema_shape_change *c,
 /* Whether a database with these tables needs that statement no longer; never for ROWS. */
 bool schema_shape_has(const struct schema_shape *s, const struct schema_shape_change *c);
 
-/* What the migrations up to and including that version make. */
+/* The tables that the migrations up to and including that version make. */
 int schema_shape_expected(int version, struct schema_shape *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* What the database has of these tables. Three reads of information_schema. */
+/* The tables as the database has them. Three reads of information_schema. */
 int schema_shape_read(struct db *db, const struct schema_shape_parts *tables,
                       struct schema_shape *ret, struct err *err)
     __attribute__((warn_unused_result));

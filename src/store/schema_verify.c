@@ -7,6 +7,7 @@
 #include "store/schema_verify.h"
 #include "store/schema.h"
 #include "store/schema_shape.h"
+#include "store/sql.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -144,7 +145,9 @@ static const struct schema_shape_parts *parts_of(const struct schema_shape *s, c
 }
 
 struct shapes {
-    struct schema_shape before, after, have;
+    struct schema_shape before, after;
+    struct schema_shape last; /* of the newest version */
+    struct schema_shape have;
 };
 
 /* A table that is there: what both versions have must be there, the rest may be. A table that is
@@ -177,49 +180,94 @@ static void compare_parts(const struct shapes *s, const struct kind *k, const ch
     }
 }
 
+static void compare_table(const struct shapes *s, const struct schema_shape_part *want,
+                          struct faults *f)
+{
+    const struct schema_shape_part *h = schema_shape_find(&s->have.tables, want->table, NULL);
+    bool created = !schema_shape_find(&s->before.tables, want->table, NULL);
+
+    if (!h) {
+        if (!created)
+            fault(f, "table %s is missing", want->table);
+        return;
+    }
+    if (strcmp(want->text, h->text) != 0)
+        fault(f, "the engine of %s is %s, not %s", want->table, h->text, want->text);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        compare_parts(s, &kinds[k], want->table, created, f);
+}
+
+/* A table that only a later migration creates: it may be there, if it is the right one. */
+static void compare_later(const struct shapes *s, struct faults *f)
+{
+    const struct shapes created = {.after = s->last, .have = s->have};
+
+    for (size_t i = 0; i < s->last.tables.count; i++) {
+        const struct schema_shape_part *w = &s->last.tables.items[i];
+        if (!schema_shape_find(&s->after.tables, w->table, NULL))
+            compare_table(&created, w, f);
+    }
+}
+
 static void compare(const struct shapes *s, struct faults *f)
 {
-    for (size_t i = 0; i < s->after.tables.count; i++) {
-        const struct schema_shape_part *w = &s->after.tables.items[i],
-                                       *h = schema_shape_find(&s->have.tables, w->table, NULL);
-        bool created = !schema_shape_find(&s->before.tables, w->table, NULL);
-        if (!h) {
-            if (!created)
-                fault(f, "table %s is missing", w->table);
-            continue;
-        }
-        if (strcmp(w->text, h->text) != 0)
-            fault(f, "the engine of %s is %s, not %s", w->table, h->text, w->text);
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-            compare_parts(s, &kinds[k], w->table, created, f);
+    for (size_t i = 0; i < s->after.tables.count; i++)
+        compare_table(s, &s->after.tables.items[i], f);
+    compare_later(s, f);
+}
+
+/* information_schema shows an account only the columns that it may use: what it does not show may
+ * be there. */
+static const char *find_hidden(struct db *db, const struct schema_shape_parts *tables)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; !found && i < tables->count; i++) {
+        struct buf sql = BUF_INIT;
+        struct err err;
+
+        buf_printf(&sql, SQL_EXPLAIN "SELECT * FROM %s", tables->items[i].table);
+        if (db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &err) == ERR_DENIED)
+            found = tables->items[i].table;
+        buf_done(&sql);
     }
+    return found;
 }
 
 int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
 {
     struct shapes s = {0};
     struct faults f = {BUF_INIT, 0, BUF_INIT};
+    const char *hidden = NULL;
 
     int rc = schema_shape_expected(version, &s.before, err);
     if (rc == 0)
         rc = schema_shape_expected(MIN(version + 1, schema_latest), &s.after, err);
     if (rc == 0)
-        rc = schema_shape_read(db, &s.after.tables, &s.have, err);
+        rc = schema_shape_expected(schema_latest, &s.last, err);
+    if (rc == 0)
+        rc = schema_shape_read(db, &s.last.tables, &s.have, err);
     if (rc == 0)
         compare(&s, &f);
+    if (f.count)
+        hidden = find_hidden(db, &s.before.tables);
     if (f.count > SHOWN)
         buf_printf(&f.text, "; and %u more", f.count - SHOWN);
-    if (f.count)
+    if (hidden)
+        rc = err_set(err, ERR_DENIED, "%s: this account may not read all columns of %s",
+                     db_server(db), hidden);
+    else if (f.count)
         rc = err_set(
             err, ERR_CONFIG,
             "%s: these are not the tables of dq: %s. Put them right, or give dq a database of its own",
             db_server(db), f.text.data);
-    if (mend && f.mend.len)
+    if (mend && f.mend.len && !hidden)
         buf_add(mend, f.mend.data, f.mend.len);
     buf_done(&f.text);
     buf_done(&f.mend);
     schema_shape_done(&s.before);
     schema_shape_done(&s.after);
+    schema_shape_done(&s.last);
     schema_shape_done(&s.have);
     return rc;
 }

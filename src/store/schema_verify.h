@@ -11,7 +11,8 @@
  *
  * Compares the tables with what the migrations up to that version make, and with what the next one
  * makes of it, as that may have broken off anywhere: columns (type, NULL, collation, default),
- * indexes, engine. ERR_CONFIG names the first differences. Three reads of information_schema. */
+ * indexes, engine. A table that a later migration creates may be there if it is the same.
+ * ERR_CONFIG names the first differences. Three reads of information_schema. */
 int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
     __attribute__((warn_unused_result));
 

@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define STATEMENT_FIXED 4096 /* everything but the values, and the ids of one row */
 #define ROW_TEXT 512         /* a row's values other than error and output, each with its id */
@@ -47,7 +48,7 @@ static size_t error_size(const struct settlement *s)
 {
     size_t len = s->error ? strlen(s->error) : 0;
 
-    return len < ERROR_BYTES ? len : ERROR_BYTES;
+    return MIN(len, ERROR_BYTES);
 }
 
 /* Whether a result may add a row of dq_attempt, and so needs a transaction. */
@@ -372,12 +373,9 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
     for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
         rc = settle_event(db, owner, b, (enum task_event)event, &rows, err);
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0) {
-        db_rollback(db);
+    rc = db_end(db, rc, err);
+    if (rc < 0)
         return rc;
-    }
     if (count < b->count)
         return find_applied(db, owner, b, s, applied, err);
     for (size_t i = 0; i < b->count; i++)
@@ -449,8 +447,8 @@ int settle_store_settle(struct db *db, const struct claim_owner *owner, const st
         return rc;
     struct settlement *fit = settlement_fit(s, count, packet - STATEMENT_FIXED);
     rc = settle_all(db, owner, fit ? fit : s, count, history_all,
-                    (packet < SQL_STATEMENT_BYTES ? packet : SQL_STATEMENT_BYTES) - STATEMENT_FIXED,
-                    careful, applied, faults, err);
+                    MIN(packet, SQL_STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults,
+                    err);
     settlement_free_fit(fit, s, count);
     return rc;
 }

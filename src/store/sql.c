@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len)
 {
@@ -63,6 +64,15 @@ int sql_status(const struct db_rows *r, unsigned col)
     uint64_t status = db_u64(r, col);
 
     return status < TASK_STATUS_COUNT ? (int)status : TASK_STATUS_UNKNOWN;
+}
+
+void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE])
+{
+    size_t len = 0;
+    const char *token = db_text(r, col, &len);
+
+    if (token)
+        memcpy(ret, token, MIN(len, TASK_TOKEN_SIZE));
 }
 
 int64_t sql_due(const struct db_rows *r, unsigned col)

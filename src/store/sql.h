@@ -44,6 +44,8 @@ int sql_odd_row(const struct db *db, struct err *err);
 
 /* Appends `id IN (1,2,3)`. count > 0. alias, here and below: "" or "t.". */
 void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t count);
+/* Stores a cell with a token; ret keeps its bytes where the cell has none. */
+void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE]);
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */
 /* Appends the share that an id belongs to, 0 to shares - 1. Shares are even for any step between
  * ids. */

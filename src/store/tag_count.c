@@ -81,21 +81,16 @@ int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, str
 
 /* ---- the size of the table */
 
-static int take_size(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct tag_count *p = arg;
-    return take_estimate(r, &(struct estimating){p, 1, p->status}, err);
-}
-
 /* About how many rows the table has, as the server's statistics say. */
 static int table_size(struct db *db, uint64_t *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
     bool mariadb = db_is_mariadb(db);
-    struct tag_count all = {.status = mariadb ? MARIADB_ROWS : MYSQL_ROWS};
+    struct tag_count all = {.tasks = 0};
+    struct estimating w = {&all, 1, mariadb ? MARIADB_ROWS : MYSQL_ROWS};
 
     buf_str(&sql, SQL_EXPLAIN "SELECT 1 FROM dq_task FORCE INDEX (due)");
-    int rc = db_each(db, &sql, mariadb ? MARIADB_COLUMNS : MYSQL_COLUMNS, take_size, &all, err);
+    int rc = db_each(db, &sql, mariadb ? MARIADB_COLUMNS : MYSQL_COLUMNS, take_estimate, &w, err);
     buf_done(&sql);
     *ret = all.tasks;
     return rc;
@@ -222,10 +217,15 @@ static int count_again(struct counting *w, size_t until, struct err *err)
     return rc;
 }
 
+static bool is_rough(const struct tag_count_how *how, const struct tag_count *p)
+{
+    return how->rough & TASK_BIT(p->status) && !has_bounds(p);
+}
+
 int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_count *parts,
                   size_t count, struct err *err)
 {
-    struct counting w = {.db = db, .how = how, .count = count};
+    struct counting w = {.db = db, .how = how};
     uint64_t all = 0;
     size_t until = 0;
     int rc = tag_count_estimate(db, parts, count, err);
@@ -235,9 +235,10 @@ int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_cou
     w.order = mem_alloc(count * sizeof(struct tag_count *));
     w.limits = mem_zero(count, sizeof *w.limits);
     for (size_t i = 0; i < count; i++)
-        w.order[i] = &parts[i];
-    qsort(w.order, count, sizeof(struct tag_count *), compare_tasks);
-    for (; until < count && (how->exact || all + w.order[until]->tasks <= TAG_COUNT_ENTRIES);
+        if (!is_rough(how, &parts[i]))
+            w.order[w.count++] = &parts[i];
+    qsort(w.order, w.count, sizeof(struct tag_count *), compare_tasks);
+    for (; until < w.count && (how->exact || all + w.order[until]->tasks <= TAG_COUNT_ENTRIES);
          until++) {
         w.limits[until] = how->exact ? 0 : 4 * w.order[until]->tasks + 1000;
         all += w.order[until]->tasks;

@@ -23,10 +23,13 @@ struct tag_count {
 
 struct tag_count_how {
     bool exact; /* count everything, however long it takes */
+    /* TASK_BIT of states of which only parts with bounds are counted: without, they are estimated
+     */
+    unsigned rough;
     /* the parts without bounds have all tasks there are: estimates are scaled to the size of the
      * table, which the server knows better than that of a range */
     bool whole;
-    /* how much of the counting is done, 0 to 1; NULL: nobody wants to know */
+    /* how much of the counting is done, 0 to 1; NULL: not reported */
     void (*progress)(double fraction, void *arg);
     void *arg;
 };

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define PART_MIN 100     /* rows of each (status, tag), however many pairs there are */
 #define PAIRS_AT_ONCE 50 /* (status, tag) in one statement */
@@ -258,9 +259,8 @@ static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs
     if (rc == 0 && small)
         return measure_all(db, all, window_ms, err);
     for (size_t i = 0; rc == 0 && i < pairs->count; i += PAIRS_AT_ONCE)
-        rc = measure(db, &pairs->items[i],
-                     pairs->count - i < PAIRS_AT_ONCE ? pairs->count - i : PAIRS_AT_ONCE, window_ms,
-                     limit < PART_MIN ? PART_MIN : limit, err);
+        rc = measure(db, &pairs->items[i], MIN(pairs->count - i, PAIRS_AT_ONCE), window_ms,
+                     MAX(limit, PART_MIN), err);
     return rc;
 }
 

@@ -6,33 +6,22 @@
  * twice.
  */
 #include "store/task_add.h"
-#include "base/when.h"
+#include "store/add_token.h"
 #include "store/claim_ref.h"
 #include "store/columns.h"
 #include "store/db_connect.h"
-#include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/schema.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <time.h>
+#include <sys/param.h>
 
 #define STATEMENT_ROWS 2000
-#define VERIFY_WAIT_MS 5000 /* for a server that is being restarted */
 #define ADD_TRIES 3
 
 /* not id = id: MySQL 9.7 has error 1869 for that */
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live"
-
-static void new_token(unsigned char token[TASK_TOKEN_SIZE])
-{
-    if (getrandom(token, TASK_TOKEN_SIZE, 0) != TASK_TOKEN_SIZE)
-        abort(); /* 16 bytes cannot fail once the kernel's pool is up */
-}
 
 struct live {
     struct claim_ref ref;
@@ -238,63 +227,14 @@ static int add_once(struct db *db, const struct task_new *t,
                    t->tag, t->key);
 }
 
-/* Lowers *floor to the greatest id in the table. Tasks stored from now on have greater ones,
- * whatever their create_time; if the answer is lost, they are looked for above it. (It is lower
- * than at an earlier try if the server came back without its last rows.) An account that may not
- * read cannot look anything up either. */
-static int lower_floor(struct db *db, uint64_t *floor, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    uint64_t greatest = 0;
-
-    buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
-    buf_done(&sql);
-    if (rc < 0 && rc != ERR_DENIED)
-        return rc;
-    if (greatest < *floor)
-        *floor = greatest;
-    return 0;
-}
-
-static int query_token(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE],
-                       struct task_added *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
-               " AND add_token = ",
-               COLUMNS_SELECT(ADDED_COLUMNS), floor);
-    sql_put_token(&sql, token);
-    buf_str(&sql, " LIMIT 1");
-    int rc = query_added(db, &sql, ret, err);
-    buf_done(&sql);
-    return rc;
-}
-
-/* On a new connection: whether a row with our token was stored, 1 or 0. Waits up to VERIFY_WAIT_MS
- * for a server that is being restarted. */
-static int find_added(struct db *db, uint64_t floor, const unsigned char token[TASK_TOKEN_SIZE],
-                      struct task_added *ret, struct err *err)
+/* 1 if a row with the token was stored, 0 if not. */
+static int find_added(struct db *db, const struct add_token *token, struct task_added *ret,
+                      struct err *err)
 {
     struct err why = {0};
-    const struct timespec nap = {0, 200000000};
-    int64_t deadline = when_steady() + VERIFY_WAIT_MS;
-    int rc;
 
-    if (floor == UINT64_MAX) /* the very first statement was lost: no insert has been sent */
-        return 0;
-    for (;;) {
-        rc = db_latest_begin(db, &why);
-        if (rc == 0)
-            rc = query_token(db, floor, token, ret, &why);
-        db_latest_end(db);
-        if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST && rc != ERR_TRANSIENT) ||
-            when_steady() >= deadline)
-            break;
-        nanosleep(&nap, NULL);
-    }
+    int rc = add_token_find(db, token, COLUMNS_SELECT(ADDED_COLUMNS), ADDED_COUNT, take_added, ret,
+                            &why);
     if (rc < 0)
         return err_set(
             err, ERR_LOST,
@@ -317,18 +257,17 @@ static int give_up(enum key_conflict on_conflict, struct err *err)
 int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
              struct task_added *ret, struct err *err)
 {
-    unsigned char token[TASK_TOKEN_SIZE];
+    struct add_token token;
     struct task_added added = {0};
-    uint64_t floor = UINT64_MAX;
 
-    new_token(token);
+    add_token_init(&token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
-        int rc = lower_floor(db, &floor, err);
+        int rc = add_token_lower(db, &token, err);
         if (rc == 0)
-            rc = add_once(db, t, token, on_conflict, &added, err);
+            rc = add_once(db, t, token.bytes, on_conflict, &added, err);
         bool lost = rc == ERR_LOST;
         if (lost)
-            rc = find_added(db, floor, token, &added, err);
+            rc = find_added(db, &token, &added, err);
         if (rc < 0)
             return rc;
         if (rc > 0 || !lost) {
@@ -363,7 +302,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
                        struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
-    size_t try = n < STATEMENT_ROWS ? n : STATEMENT_ROWS;
+    size_t try = MIN(n, STATEMENT_ROWS);
     unsigned has = task_new_columns(t, try);
 
     task_new_put_insert(&st.sql, has);
@@ -408,7 +347,7 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
         rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    most = (most < SQL_STATEMENT_BYTES ? most : SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
+    most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
         rows = on_conflict == KEY_REPLACE ? 1 : 0;
         rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
@@ -417,30 +356,25 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
         if (rc == ERR_DUPLICATE || rc == ERR_DATA)
             *ret_bad = at + bad;
     }
-    if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    return rc;
+    return db_end(db, rc, err);
 }
 
 int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
                   size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
-    unsigned char token[TASK_TOKEN_SIZE];
+    struct add_token token;
     struct task_added any;
-    uint64_t floor = UINT64_MAX;
 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
-    new_token(token);
+    add_token_init(&token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
-        int rc = lower_floor(db, &floor, err);
+        int rc = add_token_lower(db, &token, err);
         if (rc == 0)
-            rc = add_all(db, t, n, token, on_conflict, ret_kept, ret_bad, err);
+            rc = add_all(db, t, n, token.bytes, on_conflict, ret_kept, ret_bad, err);
         if (rc != ERR_LOST)
             return rc;
-        rc = find_added(db, floor, token, &any, err);
+        rc = find_added(db, &token, &any, err);
         if (rc != 0)
             return rc < 0 ? rc : 0;
     }

@@ -135,11 +135,8 @@ static int change_together(const struct changing *w, const struct part *p, bool 
         rc = change_rows(w, p, &step.rows, err);
     if (rc == 0 && step.rows)
         rc = event_store_add(w->db, w->act, step.rows, err);
+    rc = db_end(w->db, rc, err);
     if (rc == 0)
-        rc = db_commit(w->db, err);
-    if (rc < 0)
-        db_rollback(w->db);
-    else
         *ret = step;
     if (rc == ERR_DUPLICATE && count && !drop_stale)
         return change_together(w, p, true, ret, err);

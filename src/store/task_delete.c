@@ -37,11 +37,8 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
     }
     if (rc == 0 && rows)
         rc = event_store_add(db, act, rows, err);
+    rc = db_end(db, rc, err);
     if (rc == 0)
-        rc = db_commit(db, err);
-    if (rc < 0)
-        db_rollback(db);
-    else
         *ret_deleted = (size_t)rows;
     buf_done(&sql);
     return rc;

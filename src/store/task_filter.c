@@ -60,6 +60,20 @@ static void put_glob(struct buf *sql, const char *column, const char *glob)
     buf_done(&pattern);
 }
 
+void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
+{
+    struct buf column = BUF_INIT;
+
+    if (task_filter_has_wildcard(glob)) {
+        buf_printf(&column, "TRIM(TRAILING ' ' FROM %stag)", prefix);
+        put_glob(sql, column.data, glob);
+    } else {
+        buf_printf(sql, " AND %stag = ", prefix);
+        db_put_text(sql, glob);
+    }
+    buf_done(&column);
+}
+
 void task_filter_put_row(struct buf *sql, const struct task_filter *f)
 {
     for (enum task_filter_time t = TASK_FILTER_DUE + 1; t < TASK_FILTER_TIMES; t++)
@@ -81,10 +95,8 @@ void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned stat
         buf_str(sql, " AND ");
         sql_put_statuses(sql, "", statuses);
     }
-    if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob)) {
-        buf_str(sql, " AND tag = ");
-        db_put_text(sql, f->tag_glob);
-    }
+    if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob))
+        task_filter_put_tag(sql, "", f->tag_glob);
     if (f->key) {
         buf_str(sql, " AND task_key = ");
         db_put_text(sql, f->key);

@@ -25,8 +25,8 @@ struct task_filter_bound { /* all zero: open */
     int64_t at;
 };
 
-/* A search that gives up: it passes over about `most` tasks that do not match, or looks at so many
- * of the newest if they have to be sorted, and sets partial if there are more. */
+/* A search that gives up: it passes over about `most` tasks that do not match, or looks only at
+ * that many of the newest if they have to be sorted, and sets partial if there are more. */
 struct task_filter_search {
     size_t most;
     bool partial;
@@ -45,6 +45,9 @@ struct task_filter {     /* all zero: every task, by expected time */
     /* ties by id: the order is total, so the same on every call */
     enum task_sort sort;
     struct task_filter_search *search; /* NULL: looks at all */
+    /* NULL, or set if all tasks were read for since[TASK_FILTER_CREATED], because ids are not in
+     * the order of creation */
+    bool *unordered;
 };
 
 /* The rest is private to src/store. */
@@ -58,5 +61,7 @@ bool task_filter_needs_row(const struct task_filter *f);
 void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum task_filter_time t);
 void task_filter_put_row(struct buf *sql, const struct task_filter *f);
 void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned statuses);
+/* Appends ` AND tag ...` for the tags that match. prefix: of the column, like `t.`. */
+void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob);
 
 #endif

@@ -1,12 +1,19 @@
 /*
- * task_floor.c - the lowest id of the tasks created since an instant. Invariant: each statement
- * reads one row.
+ * task_floor.c - the lowest id of the tasks created since an instant. Invariant: the rows that are
+ * read are bounded, however large the table is.
  */
 #include "store/task_floor.h"
+#include "base/when.h"
 #include "store/columns.h"
+#include "store/db_put.h"
+#include "store/event_store.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
+
+/* By which a row may be created before those with lower ids: a transaction that took so long. */
+#define SLACK_MS WHEN_HOUR
+#define NEAR_IDS 20000 /* below the floor: all of them are looked at */
 
 #define FIRST_COLUMNS(X) X(FIRST_ID, "id") X(FIRST_CREATED, "create_time")
 /* clang-format off */
@@ -59,26 +66,85 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
     return rc;
 }
 
-int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, struct err *err)
+/* Finds the border between tasks that were created before `at` and later, if there is one. */
+static int bisect(struct db *db, int64_t at, struct range *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct range range = {0, 0};
-    uint64_t id = 0;
+    uint64_t id = 0, high;
     int64_t create_at = 0;
 
     buf_printf(&sql, "SELECT %s FROM dq_task", COLUMNS_SELECT(RANGE_COLUMNS));
-    int rc = db_first(db, &sql, RANGE_COUNT, take_range, &range, err);
+    int rc = db_first(db, &sql, RANGE_COUNT, take_range, ret, err);
     buf_done(&sql);
-    while (rc >= 0 && range.low < range.high) {
-        uint64_t middle = range.low + (range.high - range.low) / 2;
+    high = ret->high;
+    ret->high = ret->low;
+    while (rc >= 0 && ret->high < high) {
+        uint64_t middle = ret->high + (high - ret->high) / 2;
         rc = task_from_id(db, middle, &id, &create_at, err);
         if (rc == 1 && create_at < at)
-            range.low = id + 1;
+            ret->high = id + 1;
         else
-            range.high = middle;
+            high = middle;
     }
+    return rc < 0 ? rc : 0;
+}
+
+/* Appends a task just below below->high that was created at `at` or later, if there is one, and
+ * single ones at distances that grow by a quarter: they meet any run of tasks that is a quarter as
+ * long as its distance. */
+static void put_samples(struct buf *sql, int64_t at, const struct range *below)
+{
+    uint64_t most = below->high - below->low;
+
+    buf_printf(sql,
+               "(SELECT create_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
+               " AND id < %" PRIu64 " AND create_time >= ",
+               most > NEAR_IDS ? below->high - NEAR_IDS : below->low, below->high);
+    db_put_time(sql, at);
+    buf_str(sql, " LIMIT 1)");
+    for (uint64_t away = NEAR_IDS; away <= most; away += away / 4)
+        buf_printf(sql,
+                   " UNION ALL (SELECT create_time FROM dq_task FORCE INDEX (PRIMARY)"
+                   " WHERE id >= %" PRIu64 " AND id < %" PRIu64 " ORDER BY id LIMIT 1)",
+                   below->high - away, below->high);
+}
+
+/* Whether some task below the border was created at `at` or later. */
+static int is_broken(struct db *db, int64_t at, const struct range *below, bool *ret,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT 1 FROM (");
+    put_samples(&sql, at, below);
+    buf_str(&sql, ") x WHERE create_time >= ");
+    db_put_time(&sql, at);
+    buf_str(&sql, " LIMIT 1");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
     if (rc < 0)
         return rc;
-    *ret_id = range.low;
+    *ret = rc == 1;
+    return 0;
+}
+
+int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, bool *ret_ordered, struct err *err)
+{
+    struct range below = {0, 0};
+    bool broken = false;
+
+    int rc = bisect(db, at - SLACK_MS, &below, err);
+    if (rc == 0 && below.low < below.high)
+        rc = event_store_has(db, "import", at - SLACK_MS, &broken, err);
+    if (rc == ERR_DENIED) { /* then it is not known whether there was one */
+        broken = true;
+        rc = 0;
+    }
+    if (rc == 0 && below.low < below.high && !broken)
+        rc = is_broken(db, at, &below, &broken, err);
+    if (rc < 0)
+        return rc;
+    *ret_id = broken ? 0 : below.high;
+    *ret_ordered = !broken;
     return 0;
 }

@@ -6,11 +6,17 @@
 
 #include "store/db.h"
 
-/* Finds an id below which no task was created at `at` or later, by bisecting the primary key (some
- * 60 statements of one row at most). Ids grow with create_time except for long transactions and
- * clocks that were set; callers subtract an allowance for these from `at`. Blocks on the
+#include <stdbool.h>
+
+/* Finds an id below which no task was created at `at` or later. Ids grow with create_time, but for
+ * long transactions, for which the search has an allowance, so bisecting the primary key finds it.
+ * Tasks that were imported with their old times, or inserted by a program whose clock is wrong,
+ * break that order and can mislead the search. If there was an import since then, or if a task
+ * among thousands below the id was created at `at` or later, *ret_ordered is false and *ret_id 0:
+ * any task may have been. A few tasks behind a run of more than 20,000 with a wrong time
+ * may be missed. Some 60 statements of one row, and one of some 20,000. Blocks on the
  * database. */
-int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, struct err *err)
+int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, bool *ret_ordered, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

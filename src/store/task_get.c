@@ -1,5 +1,5 @@
 /*
- * task_get.c - one task with all its columns.
+ * task_get.c - one task.
  *
  * Invariant: reads only.
  */
@@ -10,11 +10,16 @@
 
 #include <inttypes.h>
 
+struct reading {
+    unsigned columns;
+    struct task *to;
+};
+
 static void take_task(const struct db_rows *r, void *arg)
 {
-    struct task *t = arg;
+    const struct reading *w = arg;
 
-    task_read(r, TASK_READ_ALL, t);
+    task_read(r, w->columns, w->to);
 }
 
 static void take_time(const struct db_rows *r, void *arg)
@@ -22,18 +27,29 @@ static void take_time(const struct db_rows *r, void *arg)
     *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
 }
 
-int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
+static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
+    struct reading reading = {columns, ret};
 
     buf_str(&sql, "SELECT ");
-    task_read_put_columns(&sql, "t.", TASK_READ_ALL);
+    task_read_put_columns(&sql, "t.", columns);
     buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
-    int rc = db_first(db, &sql, task_read_count(TASK_READ_ALL), take_task, ret, err);
+    int rc = db_first(db, &sql, task_read_count(columns), take_task, &reading, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
+}
+
+int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
+{
+    return get(db, id, TASK_READ_ALL, ret, err);
+}
+
+int task_get_short(struct db *db, uint64_t id, struct task *ret, struct err *err)
+{
+    return get(db, id, TASK_READ_SHORT, ret, err);
 }
 
 int task_get_now(struct db *db, int64_t *ret_at, struct err *err)

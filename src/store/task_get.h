@@ -1,5 +1,5 @@
 /*
- * task_get.h - one task with all its columns, and the time. Blocks on the database, changes
+ * task_get.h - one task, and the time. Blocks on the database, changes
  * nothing.
  */
 #ifndef DQ_STORE_TASK_GET_H
@@ -10,6 +10,10 @@
 
 /* Reads one task, with body and output. Free ret with task_done. ERR_NOT_FOUND. */
 int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* The same without body and output, for which some accounts lack the right. */
+int task_get_short(struct db *db, uint64_t id, struct task *ret, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Reads the database's clock. */

@@ -13,8 +13,6 @@
 #include <string.h>
 
 #define MEAN_OF 100
-/* paused_until of a tag that is paused until it is resumed: 9999-12-31 23:59:59.999 */
-#define PAUSED_FOR_EVER_AT INT64_C(253402300799999)
 
 static void put_tag_range(struct buf *sql, enum task_status status, const char *tag)
 {
@@ -44,15 +42,12 @@ enum { OWNER_COLUMNS(COLUMNS_NAME) OWNER_COUNT };
 static int add_owner(const struct db_rows *r, void *arg, struct err *err)
 {
     struct why_tag *w = arg;
-    size_t len = 0;
-    const char *token = db_text(r, OWNER_TOKEN, &len);
 
     (void)err;
     w->owners = mem_resize(w->owners, w->owner_count + 1, sizeof *w->owners);
     struct why_owner *o = &w->owners[w->owner_count++];
     *o = (struct why_owner){.tasks = db_u64(r, OWNER_TASKS)};
-    if (token)
-        memcpy(o->token, token, len < TASK_TOKEN_SIZE ? len : TASK_TOKEN_SIZE);
+    sql_read_token(r, OWNER_TOKEN, o->token);
     return 0;
 }
 
@@ -66,6 +61,62 @@ static int read_owners(struct db *db, const char *tag, struct why_tag *ret, stru
     int rc = db_each(db, &sql, OWNER_COUNT, add_owner, ret, err);
     buf_done(&sql);
     return rc;
+}
+
+#define RUNNING_COLUMNS(X)                                                                         \
+    X(RUNNING_TAG, "tag") X(RUNNING_TOKEN, "claim_token") X(RUNNING_TASKS, "COUNT(*)")
+enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
+
+struct runnings {
+    struct why_running *items;
+    size_t count;
+};
+
+static int add_running(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct runnings *list = arg;
+
+    (void)err;
+    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
+    struct why_running *x = &list->items[list->count++];
+    *x = (struct why_running){.tag = sql_dup_tag(r, RUNNING_TAG),
+                              .owner = {.tasks = db_u64(r, RUNNING_TASKS)}};
+    sql_read_token(r, RUNNING_TOKEN, x->owner.token);
+    return 0;
+}
+
+static int compare_running(const void *a, const void *b)
+{
+    return strcmp(((const struct why_running *)a)->tag, ((const struct why_running *)b)->tag);
+}
+
+int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
+{
+    struct runnings list = {0};
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
+               " WHERE status = %d LIMIT %d) r GROUP BY tag, claim_token",
+               COLUMNS_SELECT(RUNNING_COLUMNS), TASK_RUNNING, WHY_STORE_MOST + 1);
+    int rc = db_each(db, &sql, RUNNING_COUNT, add_running, &list, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        why_store_running_free(list.items, list.count);
+        return rc;
+    }
+    if (list.count)
+        qsort(list.items, list.count, sizeof *list.items, compare_running);
+    *ret = list.items;
+    *ret_count = list.count;
+    return 0;
+}
+
+void why_store_running_free(struct why_running *r, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(r[i].tag);
+    free(r);
 }
 
 static void take_mean(const struct db_rows *r, void *arg)
@@ -87,54 +138,23 @@ static int read_mean(struct db *db, const char *tag, struct why_tag *ret, struct
     return rc < 0 ? rc : 0;
 }
 
-/* clang-format off */
-#define PAUSE_COLUMNS(X)             \
-    X(PAUSE_UNTIL, "paused_until")   \
-    X(PAUSE_BY, "paused_by")         \
-    X(PAUSE_REASON, "pause_reason")
-/* clang-format on */
-enum { PAUSE_COLUMNS(COLUMNS_NAME) PAUSE_COUNT };
-
-static void take_pause(const struct db_rows *r, void *arg)
-{
-    struct why_tag *w = arg;
-    int64_t until_at = db_time(r, PAUSE_UNTIL);
-
-    w->paused_until_at = until_at >= PAUSED_FOR_EVER_AT ? INT64_MAX : until_at;
-    w->paused_by = sql_dup(r, PAUSE_BY, NULL);
-    w->pause_reason = sql_dup(r, PAUSE_REASON, NULL);
-}
-
-static int read_pause(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_tag WHERE tag = ", COLUMNS_SELECT(PAUSE_COLUMNS));
-    sql_put_tag(&sql, tag);
-    buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
-    int rc = db_first(db, &sql, PAUSE_COUNT, take_pause, ret, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
-}
-
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
-    *ret = (struct why_tag){.mean_ms = -1, .paused_until_at = TASK_TIME_NONE};
+    *ret = (struct why_tag){.mean_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
     int rc = count_before(db, t, ret, err);
     if (rc == 0)
         rc = read_owners(db, t->tag, ret, err);
     if (rc == 0)
         rc = read_mean(db, t->tag, ret, err);
     if (rc == 0)
-        rc = read_pause(db, t->tag, ret, err);
+        rc = tag_pause_read(db, t->tag, &ret->pause, err);
     return rc;
 }
 
 void why_store_done(struct why_tag *w)
 {
     free(w->owners);
-    free(w->paused_by);
-    free(w->pause_reason);
+    tag_pause_done(&w->pause);
 }
 
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
@@ -153,13 +173,10 @@ int why_store_locked(struct db *db, uint64_t id, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    if (!db_skips_locked(db))
-        return err_set(err, ERR_STATE, "this server has no SKIP LOCKED");
     buf_printf(&sql,
-               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64
-               " FOR UPDATE SKIP LOCKED",
-               id);
+               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64 " FOR UPDATE %s",
+               id, db_skips_locked(db) ? "SKIP LOCKED" : "NOWAIT");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
-    return rc < 0 ? rc : rc == 0;
+    return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }

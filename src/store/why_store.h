@@ -1,12 +1,12 @@
 /*
- * why_store.h - what may hold back the tasks of a tag: small, bounded looks for dq why. Nothing is
- * locked, but by why_store_locked. All functions block on the database.
+ * why_store.h - what may hold back the tasks of a tag: small, bounded looks for dq why. Only
+ * why_store_locked locks a row. All functions block on the database.
  */
 #ifndef DQ_STORE_WHY_STORE_H
 #define DQ_STORE_WHY_STORE_H
 
 #include "base/task.h"
-#include "store/db.h"
+#include "store/tag_pause.h"
 
 #define WHY_STORE_MOST 10000 /* counting stops here */
 
@@ -16,26 +16,35 @@ struct why_owner {
     uint64_t tasks;
 };
 
+/* The same, with the tag. */
+struct why_running {
+    char *tag;
+    struct why_owner owner;
+};
+
 struct why_tag {
     uint64_t before; /* pending tasks of the tag that come before it; at most WHY_STORE_MOST + 1 */
     struct why_owner *owners;
     size_t owner_count;
-    int64_t
-        mean_ms; /* mean time of the last hundred done tasks from start to end; -1: there is none */
-    int64_t paused_until_at; /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
-    char *paused_by, *pause_reason;
+    int64_t mean_ms; /* from start to end, of the last hundred done tasks; -1: there are none */
+    struct tag_pause pause;
 };
 
-/* What there is before a task of that tag, due then. Free *ret with why_store_done, also after a
+/* Reads it for a task that is pending or running. Free *ret with why_store_done, also after a
  * failure. */
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
     __attribute__((warn_unused_result));
 void why_store_done(struct why_tag *w);
+/* Which dqd runs how many tasks of which tag, sorted by tag; counts at most WHY_STORE_MOST + 1
+ * tasks. Free *ret with why_store_running_free. */
+int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+void why_store_running_free(struct why_running *r, size_t count);
 /* The id of the pending task of the tag that is due first. 1, or 0: there is none. */
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
     __attribute__((warn_unused_result));
 /* Whether another session has locked the row of a pending task: 1 or 0, without waiting. Locks it
- * itself for the time of the statement. ERR_STATE if the server cannot say. */
+ * itself for the time of the statement. */
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
     __attribute__((warn_unused_result));
 

@@ -1,4 +1,4 @@
-# large.bash - rows B7, B9 to B11: many rows, many dqd. One round each. README says what they mean.
+# large.bash - rows B7, B9 to B12: many rows, many dqd. One round each. README says what they mean.
 
 finished=3000000 future=1000000
 
@@ -184,4 +184,74 @@ b11()
         record "B11-$row" limit alone "$alone"
         record "B11-$row" dq 'dqd --resident' "$(awk -F '\t' '$1 == "B11-p99" { v = $4 } END { print v }' "$results")"
     done
+}
+
+# A million failed tasks, with their attempts, beside what fill_large stores.
+fill_failed()
+{
+    [ -z "$(in_large sql 'SELECT 1 FROM dq_task WHERE status = 2 LIMIT 1')" ] || return 0
+    say "adding $((1000000 / scale)) failed rows"
+    in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts,
+                expected_time, execution_time, finish_time, create_time, update_time, exit_code, host, pid,
+                error_stack)
+            SELECT CONCAT('tag', seq % 49 + 1), REPEAT('x', 100), 100, 2, 2, 1, 1, t, t, t, t, t, 1, 'here', 1,
+                CONCAT('exit status 1: order ', seq, ' refused by gateway ', seq % 40)
+            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL seq SECOND AS t FROM seq_1_to_$((1000000 / scale))) AS s;
+        INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code,
+                error_stack)
+            SELECT id, 2, 1, host, 1, execution_time, finish_time, 'exit', 1, error_stack
+            FROM dq_task WHERE status = 2;
+        ANALYZE TABLE dq_task, dq_attempt" >/dev/null
+}
+
+# What an operator asks: "name command".
+questions=(
+    'list list -n 20'
+    'since list -n 20 --since 2h'
+    'tags tags'
+    'why why -t tag7'
+    'errors errors'
+    'check check'
+    'stats stats'
+)
+
+# ask COMMAND...: its answer matters to nobody; check says with its status that tags are not served.
+ask() { in_large "$bin/dq" "$@" >/dev/null 2>&1 || true; }
+
+ask_for_ever()
+{
+    local question
+    while :; do
+        for question in "${questions[@]}"; do
+            # shellcheck disable=SC2086 # words
+            ask ${question#* }
+            sleep 0.2
+        done
+    done
+}
+
+b12()
+{
+    local n=$((2000 / scale)) span=$((20000 / scale)) question i from asker
+    fill_large
+    fill_failed
+    handlers "  bench: {run: $tool/stamp $stamps}"
+    for question in "${questions[@]}"; do
+        # shellcheck disable=SC2086 # words
+        for i in 0 1 2 3 4 5; do
+            from=$(wall_us)
+            ask ${question#* }
+            [ "$i" = 0 ] || echo "$(($(wall_us) - from))"
+        done | sort -n | awk 'NR == 3 { printf "%.1f\n", $1 / 1000 }' >"$work/asked"
+        record "B12-${question%% *}" dq "dq ${question#* }" "$(cat "$work/asked")"
+    done
+    in_large dq_lateness B12 alone "$n" "$span"
+    record B12-beside limit alone "$(awk -F '\t' '$1 == "B12-p99" { v = $4 } END { print v }' "$results")"
+    ask_for_ever &
+    asker=$!
+    in_large dq_lateness B12 'beside operators' "$n" "$span"
+    kill "$asker"
+    wait "$asker" 2>/dev/null || true
+    record B12-beside dq 'beside a question every 0.2 s' \
+        "$(awk -F '\t' '$1 == "B12-p99" { v = $4 } END { print v }' "$results")"
 }

@@ -4,16 +4,6 @@ load ../lib/sandbox
 
 setup() { sandbox_clear; }
 
-# The number of an exit status, with stdout in $out and stderr in $err.
-try()
-{
-    rc=0
-    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
-    out=$(cat "$BATS_TEST_TMPDIR/out")
-    err=$(cat "$BATS_TEST_TMPDIR/err")
-    echo "exit $rc, stdout: $out, stderr: $err"
-}
-
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
 @test 'add prints only the id on stdout, and the resolved time on stderr' {
@@ -118,7 +108,7 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     sql 'SELECT 1' >/dev/null
 }
 
-@test 'a missing server, account, database or schema and a newer schema each have a message and an exit status' {
+@test 'a missing server, account, database or schema, an older or a newer schema: each has its message and status' {
     ini=$BATS_TEST_TMPDIR/dq.ini
     socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
     printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"
@@ -146,6 +136,12 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
         try dq --config "$ini" $verb
         [ "$rc" -eq 78 ]
         [[ $err == *'version 99, made by a newer dq and compatible back to 98, this dq is made for '*': upgrade dq' ]]
+    done
+    sql "UPDATE bare.dq_meta SET value = IF(name = 'schema_compat', 1, 2)"
+    for verb in 'add t' list tags; do
+        try dq --config "$ini" $verb
+        [ "$rc" -eq 78 ]
+        [[ $err == *'version 2, compatible back to 1, this dq is made for '*': run dq init' ]]
     done
     [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 2 ]
     sql 'DROP DATABASE bare'

@@ -8,18 +8,12 @@ setup()
     cd "$BATS_TEST_TMPDIR"
 }
 
-try()
-{
-    rc=0
-    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
-    out=$(cat "$BATS_TEST_TMPDIR/out")
-    err=$(cat "$BATS_TEST_TMPDIR/err")
-    echo "exit $rc, stdout: $out, stderr: $err"
-}
-
 added() { [ "$(count)" -eq "$1" ]; }
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 lines() { seq "$1" | sed 's/.*/{"tag":"bulk","in":"1h","body":"&"}/'; }
+
+# Without the line that dq add prints if it took long.
+untimed() { grep -v '^took '; }
 
 # refused LINE TEXT: the file x.ndjson (or the one in $file) is refused at LINE with TEXT, and nothing is added.
 refused()
@@ -106,7 +100,7 @@ END
     echo '{"tag":"a"}' >x.ndjson
     [ "$(dq add --from x.ndjson -o tsv)" = $'added\tkept\n1\t0' ]
     [ "$(dq add --from x.ndjson -o ndjson)" = '{"added":1,"kept":0}' ]
-    [ "$(dq add --from x.ndjson 2>&1)" = '1 added, 0 kept' ]
+    [ "$(dq add --from x.ndjson 2>&1 | untimed)" = '1 added, 0 kept' ]
     [ "$(dq add --from x.ndjson --dry-run)" = '1 task is valid' ]
 }
 
@@ -228,11 +222,11 @@ END
     exec 9>feed
     lines 4500 >&9
     wait_until added 4000
-    kill -TERM "$pid"
-    lines 1 >&9
-    exec 9>&-
+    kill -TERM "$pid" # the pipe stays open, and silent
+    wait_until grep -q interrupted err
     rc=0
     wait "$pid" || rc=$?
+    exec 9>&-
     cat err
     [ "$rc" -eq 75 ]
     grep -qE 'standard input: interrupted at line 45[0-9]+; lines up to 4000 are in: continue with --skip 4000$' err
@@ -252,7 +246,23 @@ END
 
 @test 'the progress bar on a terminal is erased at the end' {
     lines 20000 >x.ndjson
-    script -qec "$DQ_BIN/dq add --from x.ndjson" /dev/null </dev/null >seen
+    "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" add --from x.ndjson </dev/null >seen
     grep -q '20000 added, 0 kept' seen
     grep -qE '\[#*\.*\] +[0-9]+%' seen
+}
+
+@test 'each tag that no dqd serves is reported once, with the tag that may have been meant' {
+    fake_dqd hello 'mail.*'
+    printf '%s\n' helo hello helo mial.x mail.x helo >file.tsv
+    [ "$(dq add --from file.tsv 2>&1 | untimed)" = '6 added, 0 kept' ]
+    dq -v add --from file.tsv >out 2>&1
+    cat out
+    [ "$(grep -c 'no dqd serves' out)" -eq 2 ]
+    grep -qx 'no dqd serves tag "helo"; did you mean "hello"?' out
+    grep -qx 'no dqd serves tag "mial.x"; did you mean "mail.x"?' out
+    seq -f 'other.%g' 30 >file.tsv
+    dq -v add --from file.tsv >out 2>&1
+    [ "$(grep -c 'no dqd serves tag' out)" -eq 10 ]
+    grep -qx 'no dqd serves 20 more tags' out
+    [ "$(dq -v add --from file.tsv --dry-run 2>&1)" = '30 tasks are valid' ]
 }

@@ -2,7 +2,11 @@
 
 load ../lib/sandbox
 
-setup() { sandbox_clear; }
+setup()
+{
+    sandbox_clear
+    exec </dev/null # no terminal that could be asked
+}
 
 # task STATUS [TAG [KEY]]: prints its id.
 task()
@@ -29,15 +33,6 @@ number()
 }
 
 status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
-
-try()
-{
-    rc=0
-    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" </dev/null || rc=$?
-    out=$(cat "$BATS_TEST_TMPDIR/out")
-    err=$(cat "$BATS_TEST_TMPDIR/err")
-    echo "exit $rc, stdout: $out, stderr: $err"
-}
 
 @test 'each command changes only tasks in the states it applies to' {
     while read -r verb from to; do
@@ -128,10 +123,14 @@ END
 
 @test 'confirmation is asked for on a terminal' {
     for i in 1 2 3; do task pending mail >/dev/null; done
-    echo n | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen" || true
-    grep -q 'cancel 3 tasks (mail) on localhost/dq? \[y/N\]' "$BATS_TEST_TMPDIR/seen"
+    answer()
+    {
+        printf 'wait cancel 3 tasks (mail) on localhost/dq? [y/N]\ntype %s\n' "$1" |
+            "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" cancel --tag mail
+    }
+    answer n || [ "$?" -eq 1 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0')" -eq 3 ]
-    echo y | script -qec "$DQ_BIN/dq cancel --tag mail" /dev/null >"$BATS_TEST_TMPDIR/seen"
+    answer y
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 3 ]
 }
 

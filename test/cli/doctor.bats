@@ -17,11 +17,15 @@ found()
 }
 
 own() { own_ini "$1"; echo "$BATS_TEST_TMPDIR/own.ini"; }
+clocks_known() { [ "$(sql 'SELECT COUNT(clock_ahead) FROM dq_poller')" -gt 0 ]; }
 alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
 
 @test 'with everything in order, each check is ok, in every format' {
+    new_account dq_all
+    sql 'GRANT ALL ON dq.* TO dq_all@localhost; GRANT PROCESS ON *.* TO dq_all@localhost'
+    DQ_CONFIG=$(own 's/^user = .*/user = dq_all/; s/^\[dqd\]/&\nheartbeat = 2s/')
     dqd_start --resident
-    wait_until alive
+    wait_until clocks_known
     run dq doctor
     echo "$output"
     [ "$status" -eq 0 ]
@@ -29,10 +33,11 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
     [ "$(grep -c '^ok  [a-z]*  ' <<<"$output")" -eq "${#lines[@]}" ]
     [[ $output == *'ok  server         MariaDB'*', writable, schema '* || $output == *'ok  server         MySQL'* ]]
     [ "$(dq doctor -o ndjson | grep -cE '^\{"verdict":"ok","check":"[a-z]+","text":"[^"]+"\}$')" -eq "${#lines[@]}" ]
+    [[ $output =~ clock\ +this\ host\ and\ the\ server\ differ\ by\ [0-9.]+m?s,\ 1\ dqd\ by\ at\ most\ [0-9.]+m?s ]]
     [ "$(dq doctor -o tsv | head -n 1)" = $'verdict\tcheck\ttext' ]
 }
 
-@test 'without a configuration, the rest is left out' {
+@test 'without a configuration, the other checks are left out' {
     found configuration BAD 'there is no such configuration file' --config /nonexistent/dq.ini
     [ "$rc" -eq 2 ]
     [ "$(wc -l <"$BATS_TEST_TMPDIR/found")" -eq 2 ]
@@ -43,7 +48,7 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
         --config "$BATS_TEST_TMPDIR/open/dq.ini"
 }
 
-@test 'a password file that others can read, a handlers file with a fault' {
+@test 'a password file that others can read and an invalid handlers file are BAD' {
     install -m 0644 /dev/null "$BATS_TEST_TMPDIR/password"
     found password BAD 'others can read or change the password file (mode 0644); run: chmod 600' \
         --config "$(own "s|^\[mysql\]|&\npassword_file = $BATS_TEST_TMPDIR/password|")"
@@ -53,7 +58,7 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
     found handlers BAD 'handlers.yaml:1:' --config "$BATS_TEST_TMPDIR/own.ini"
 }
 
-@test 'a server that cannot be reached, or only be read' {
+@test 'a server that is down or read-only is BAD' {
     found server BAD 'is the server running?' --config "$(own 's|^socket *=.*|socket = /nonexistent|')"
     [ "$rc" -eq 2 ]
     sql 'SET GLOBAL read_only = 1'
@@ -61,17 +66,24 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
     sql 'SET GLOBAL read_only = 0'
 }
 
-@test 'settings of the server: durability and packets' {
+@test 'settings of the server that lose tasks or refuse bodies are reported with the remedy' {
     sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 2'
     found durability BAD 'innodb_flush_log_at_trx_commit = 2: a power failure may lose tasks; set it to 1'
     sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 1'
     sql 'SET @@GLOBAL.max_allowed_packet = 262144'
     found packet BAD 'max_allowed_packet = 262144: dqd does not start; set it to 16 MB or more'
+    run dqd
+    [ "$status" -ne 0 ]
+    [[ $output == *'max_allowed_packet is 262144 bytes; dqd needs at least 524288'* ]]
+    sql 'SET @@GLOBAL.max_allowed_packet = 786432'
+    found packet warn 'max_allowed_packet = 786432: longer bodies are refused; set it to 16 MB or more'
+    dqd
     sql 'SET @@GLOBAL.max_allowed_packet = 16777216'
 }
 
-# bats test_tags=bare
-@test 'a host whose clock is wrong' {
+# slow_clock: makes $BATS_TEST_TMPDIR/clock.so, with which a program's host is an hour behind.
+slow_clock()
+{
     cat >"$BATS_TEST_TMPDIR/clock.c" <<'END'
 #include <sys/syscall.h>
 #include <time.h>
@@ -84,15 +96,39 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 }
 END
     cc -shared -fPIC -o "$BATS_TEST_TMPDIR/clock.so" "$BATS_TEST_TMPDIR/clock.c"
+}
+
+# bats test_tags=bare
+@test 'a wrong clock of this host is a warning' {
+    slow_clock
     rc=0
     LD_PRELOAD=$BATS_TEST_TMPDIR/clock.so dq doctor >"$BATS_TEST_TMPDIR/found" || rc=$?
     cat "$BATS_TEST_TMPDIR/found"
     grep -qE '^warn +clock +this host is (1h|59m|1h0m).* behind the server' "$BATS_TEST_TMPDIR/found"
 }
 
-@test 'a transaction that has been open for long; without PROCESS it is not known' {
+# bats test_tags=bare
+@test 'a wrong clock of the host of a dqd is a warning' {
+    slow_clock
+    own_ini 's/^\[dqd\]/&\nheartbeat = 2s/'
+    LD_PRELOAD=$BATS_TEST_TMPDIR/clock.so dqd_start --config "$BATS_TEST_TMPDIR/own.ini" --resident
+    wait_until clocks_known
+    found clock warn ", where dqd $DQD_PID runs, is "
+    grep -qE "is (1h|59m|1h0m)[^ ]* behind the server's\$" "$BATS_TEST_TMPDIR/found"
+    dqd_stop
+    LD_PRELOAD=$BATS_TEST_TMPDIR/clock.so dqd
+    found clock warn " behind the server's"
+    # nor does its word count when it is gone, nor before it has one
+    sql 'DELETE FROM dq_poller'
+    found clock ok ''
+    fake_dqd
+    found clock unknown '1 of 1 dqds have not recorded their clocks yet'
+}
+
+@test 'a transaction that has been open for long is a warning; without PROCESS it is unknown' {
     id=$(dq -q add t)
-    found transactions ok 'not known: this account lacks the right PROCESS'
+    found transactions unknown 'not known: this account lacks the right PROCESS'
+    dq doctor | grep -q '^?  *transactions  *not known'
     lock_task "$id"
     new_account dq_doctor
     sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
@@ -102,7 +138,7 @@ END
     lock_release
 }
 
-@test 'tables that differ: the statement that mends them does so' {
+@test 'tables that differ are BAD, and the statements that doctor prints correct them' {
     sql 'ALTER TABLE dq_task DROP KEY due, DROP COLUMN pid, ADD UNIQUE KEY odd (create_time)'
     sql 'ALTER TABLE dq_poller MODIFY COLUMN host varchar(10) NULL'
     found schema BAD 'index dq_task.due is missing'
@@ -115,14 +151,14 @@ END
     dq init | grep -q 'nothing to do'
 }
 
-@test 'a schema of another version' {
+@test 'a schema of another version is BAD' {
     sql "UPDATE dq_meta SET value = 1 WHERE name = 'schema_version'"
     found schema BAD 'run dq init'
     sql "UPDATE dq_meta SET value = $(dq version -o tsv | cut -f 3 | tail -n 1) WHERE name = 'schema_version'"
     found schema ok ''
 }
 
-@test 'procedures that are missing, old or of somebody else' {
+@test "procedures that are missing, old or not dq's are a warning" {
     sql 'DROP PROCEDURE dq_add'
     found procedures warn '1 are missing: run dq init'
     sql "CREATE PROCEDURE dq_add() COMMENT 'dq: an old one' SELECT 1"
@@ -135,16 +171,53 @@ END
     found procedures ok '6 for producers in SQL, current'
 }
 
-@test 'statements that read too much' {
+@test 'an account that may not see the tables and procedures is not told that they are missing' {
+    sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
+    fake_dqd t
+    sql 'UPDATE dq_poller SET clock_ahead = 0'
+    found schema unknown 'not known: ' --config "$(own 's/^user = .*/user = dq_monitor/')"
+    grep -q 'this account may not read all columns of dq_' "$BATS_TEST_TMPDIR/found"
+    refute grep -q 'ALTER TABLE' "$BATS_TEST_TMPDIR/found"
+    found procedures unknown 'none that this account can see' --config "$(own 's/^user = .*/user = dq_monitor/')"
+    dq --config "$BATS_TEST_TMPDIR/own.ini" doctor -o ndjson | grep -q '^{"verdict":"unknown","check":"procedures"'
+    dq --config "$BATS_TEST_TMPDIR/own.ini" doctor # what is not known is not a fault
+    sql 'REVOKE SELECT ON dq.dq_handler FROM dq_monitor@localhost'
+    found starts unknown 'not known: ' --config "$BATS_TEST_TMPDIR/own.ini"
+    found tags unknown 'not known: ' --config "$BATS_TEST_TMPDIR/own.ini"
+    sql 'REVOKE SELECT ON dq.dq_poller FROM dq_monitor@localhost'
+    found starts unknown 'not known: ' --config "$BATS_TEST_TMPDIR/own.ini"
+    refute grep -q 'no dqd is alive' "$BATS_TEST_TMPDIR/found"
+}
+
+@test 'a handlers file that this account may not read is unknown' {
+    install -m 0000 "$DQ_HANDLERS" "$BATS_TEST_TMPDIR/handlers.yaml"
+    own_ini ''
+    sed -i "s|^handlers = .*|handlers = $BATS_TEST_TMPDIR/handlers.yaml|" "$BATS_TEST_TMPDIR/own.ini"
+    setpriv --inh-caps=-all --bounding-set=-all "$DQ_BIN/dq" --config "$BATS_TEST_TMPDIR/own.ini" doctor -o tsv \
+        >"$BATS_TEST_TMPDIR/found" || [ $? -eq 2 ]
+    cat "$BATS_TEST_TMPDIR/found"
+    grep -qP '^unknown\thandlers\tnot known: .*: Permission denied' "$BATS_TEST_TMPDIR/found"
+}
+
+@test 'statements that read too many rows are a warning' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
-         SELECT CONCAT('t', seq), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 30000)"
+         SELECT CONCAT('t', seq % 30), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 30000)"
+    sql 'ANALYZE TABLE dq_task' >/dev/null
+    found statements ok 'the statements of dqd use the index due, and sort nothing'
+    sql "UPDATE dq_task SET tag = CONCAT('t', id)"
+    sql 'ANALYZE TABLE dq_task' >/dev/null
+    found statements ok 'the statements of dqd read few rows' # for so many tags
+    sql "UPDATE dq_task SET tag = CONCAT('t', id % 30)"
     sql 'ALTER TABLE dq_task DROP KEY due, ADD KEY due (status)'
     sql 'ANALYZE TABLE dq_task' >/dev/null
     found statements warn 'looking for due tags reads about '
+    sql 'DELETE FROM dq_task WHERE id > (SELECT MIN(id) + 10 FROM (SELECT id FROM dq_task) t)'
+    sql 'ANALYZE TABLE dq_task' >/dev/null
+    found statements ok 'the statements of dqd read few rows'
     sql 'ALTER TABLE dq_task DROP KEY due, ADD KEY due (status, tag, expected_time)'
 }
 
-@test 'rows of applications that are wrong' {
+@test 'invalid rows of applications are reported with the statement that corrects them' {
     sql "INSERT INTO dq_task (tag, task_key, live, message_body, expected_time, create_time)
          VALUES ('t', 'k', NULL, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     found tasks BAD '1 pending or running tasks have a key, but live is not 1: another task can have the same key'
@@ -163,7 +236,7 @@ dqd_row()
          VALUES ('$1', '$2', $3, 'resident', 1, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $4 SECOND, $5, '$6')"
 }
 
-@test 'no dqd, a dead one, one of another version' {
+@test 'no live dqd is BAD, one of another version a warning' {
     found dqd BAD 'none is alive, and none was in the last day: start dqd'
     [ "$rc" -eq 2 ]
     dqd_row a web1 17 240 20000 1
@@ -173,7 +246,7 @@ dqd_row()
     [ "$rc" -eq 1 ]
 }
 
-@test 'tags that no dqd serves, and handlers that cannot be started' {
+@test 'tags that no dqd serves and handlers that cannot be started are BAD' {
     echo 'handlers: {gone: {run: [/nonexistent/program]}}' | write_handlers
     dqd_start --resident
     wait_until alive
@@ -184,6 +257,19 @@ dqd_row()
     wait_until served
     found tags BAD '1 of 2 tags with due tasks are served by no dqd: typo; add a handler, or: dq cancel -t TAG'
     [ "$rc" -eq 2 ]
+}
+
+@test 'what dqds have not recorded is unknown' {
+    dq -q add t
+    found tags unknown '1 of 1 tags with due tasks: not known whether they are served, as no dqd is alive'
+    found starts unknown 'not known: no dqd is alive'
+    fake_dqd
+    found tags unknown 'as a dqd has not recorded what it serves'
+    found starts unknown 'not known of 1 dqds'
+    sql 'DELETE FROM dq_poller'
+    fake_dqd 't'
+    found tags ok '1 with due tasks, each is served'
+    found starts ok ''
 }
 
 @test 'the rights of each account of sql/grants.sql.example are enough for its role' {

@@ -19,7 +19,8 @@ failed()
         sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
              VALUES ($id, $version, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $minutes MINUTE, 'exit', '$error')"
     done
-    sql "UPDATE dq_task SET status = $status, live = NULL, error_stack = '$error' WHERE id = $id"
+    sql "UPDATE dq_task SET status = $status, live = NULL, error_stack = '$error',
+         finish_time = UTC_TIMESTAMP(3) - INTERVAL $minutes MINUTE WHERE id = $id"
     echo "$id"
 }
 
@@ -53,7 +54,8 @@ assert len(rows) == 3 and not any(row["sampled"] for row in rows), rows
 first, last = (datetime.datetime.fromisoformat(rows[0][name].replace("Z", "+00:00")) for name in ("first", "last"))
 assert datetime.timedelta(minutes=29) < last - first < datetime.timedelta(minutes=31), rows[0]
 assert rows[0]["id"] == int(sys.argv[1]), rows[0]
-assert rows[0]["retry"] == "dq retry --tag pay --error \x27exit status 65: no such account: *\x27", rows[0]
+retry = "dq retry --tag pay --error \x27exit status 65: no such account: *\x27 --finished-since 24h"
+assert rows[0]["retry"] == retry, rows[0]
 assert rows[2]["retry"] is None, rows[2]' "$last"
 }
 
@@ -74,13 +76,13 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     [ "$status" -eq 64 ]
 }
 
-@test 'people get the commands that retry, whole, and times as short as the day allows' {
+@test 'a terminal gets a table of 80 columns and, in full, the commands that retry' {
     fill
-    LC_ALL=C.UTF-8 script -qec "stty cols 80; $DQ_BIN/dq errors --since 3d" /dev/null </dev/null | tr -d '\r' >seen
+    LC_ALL=C.UTF-8 "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" errors --since 3d </dev/null | tr -d '\r' >seen
     cat seen
     [ "$(sed '/^$/,$d' seen | sed 's/\x1b\[[0-9;]*m//g' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
     grep -qE ' [0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} ' seen
-    grep -qxF "  dq retry --tag pay --error 'exit status 65: no such account: *'" seen
+    grep -qxF "  dq retry --tag pay --error 'exit status 65: no such account: *' --finished-since 3d" seen
     [ "$(grep -c 'dq retry' seen)" -eq 3 ]
 }
 
@@ -94,8 +96,9 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     done
     dq errors -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["retry"])' |
         sed 's/^dq retry/printf "%s|"/' | sh >words
-    [[ $(cat words) == *'|it'"'"'s ?[*J?$(touch z)|' ]]
-    [ ! -e z ] && [ ! -e y ]
+    [[ $(cat words) == *'|it'"'"'s ?[*J?$(touch z)|--finished-since|24h|' ]]
+    [ ! -e z ]
+    [ ! -e y ]
 }
 
 @test 'of very many failures a sample is read and marked; --exact reads all' {
@@ -116,10 +119,33 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     grep -qF "\"first\":\"$first\"" rows
 }
 
-@test 'the command that errors prints retries the failed tasks of that error, and no others' {
+@test 'a noisy tag hides no failure of a quiet one; if it may, a note says so' {
+    failed quiet 2 'exit status 65: seldom' 600 >/dev/null
+    noisy=$(failed noisy 0 busy 0)
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
+         SELECT $noisy, 10 + seq, 1, UTC_TIMESTAMP(3) - INTERVAL 110 - seq DIV 1000 MINUTE, 'exit', 'busy'
+         FROM $(numbers 50000);
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
+         SELECT $noisy, 100000 + seq, 1, UTC_TIMESTAMP(3) - INTERVAL 900 MINUTE, 'exit', 'busy'
+         FROM $(numbers 1500)"
+    # 20,000 others are after that of the quiet tag, and more than 1,000 before it
+    for glob in quiet 'q*t'; do
+        shown -t "$glob" --until 90m 2>err | cut -d '|' -f 1-3 >rows
+        [ "$(tail -n +2 rows)" = 'quiet|exit status 65: seldom|1' ]
+        [ ! -s err ]
+    done
+    # 50,000 are
+    dq errors -t quiet 2>err >rows
+    echo 'only the newest 25000 failures and the oldest 5000 of all tags were searched; --exact reads all' | diff err -
+}
+
+@test 'the command that errors prints retries the failed tasks of that error and time, and no others' {
     fill
-    retry=$(dq errors -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["retry"])')
-    eval "$retry -y"
+    failed pay 2 'exit status 65: no such account: 1' 3000 >/dev/null
+    retry() { dq errors "$@" -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["retry"])'; }
+    [[ $(eval "$(retry --since 3d --until 25m) --dry-run -q") == '3 tasks '* ]]
+    [[ $(eval "$(retry --since 1h --until 45m) --dry-run -q") == '1 task '* ]]
+    eval "$(retry) -y"
     sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' >states
-    [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 3 1,' ]
+    [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 2 1,pay 3 1,' ]
 }

@@ -76,13 +76,43 @@ refused()
 @test 'dq_worker: dqd runs tasks, but adds none and changes no table' {
     echo 'handlers: {t: {run: "sleep 0.5; echo hi"}}' | write_handlers
     id=$(dq -q add t)
-    sql "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES ($id, 1, 0, '9999-12-31')"
+    sql "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES ($id, 1, 0, '9999-12-31');
+         INSERT INTO dq_task (id, tag, message_body, status, expected_time, finish_time, create_time)
+         VALUES ($id + 1, 't', '', 1, '2020-01-01', '2020-01-01', '2020-01-01');
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
+         VALUES ($id + 1, 1, 1, '2020-01-01', 'exit')"
     own_ini 's/^user = .*/user = dq_worker/'
     dqd --config "$BATS_TEST_TMPDIR/own.ini"
+    [ "$(sql "SELECT (SELECT COUNT(*) FROM dq_task WHERE id <> $id) + (SELECT COUNT(*) FROM dq_attempt)")" -eq 0 ]
     [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_output WHERE is_last')" -eq 1 ]
     refused worker dq add t
     denied worker 'DROP TABLE dq_task' 'ALTER TABLE dq_task ADD x int' "CALL dq_add('t', NULL, '', 0, @id)"
+}
+
+@test 'a worker that may not read dq_output, as before schema 4, keeps its leases and notices a cancel' {
+    sql 'REVOKE ALL ON dq.dq_output FROM dq_worker@localhost'
+    echo 'handlers: {t: {run: "exec sleep 60"}}' | write_handlers
+    own_ini 's/^user = .*/user = dq_worker/; s/^\[dqd\]/&\nlease = 10s\nheartbeat = 1s\npoll_interval = 50ms/'
+    dqd_start --config "$BATS_TEST_TMPDIR/own.ini" --resident
+    id=$(dq -q add t)
+    kept=$(dq -q add t)
+    started() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 3")" -eq 2 ]; }
+    wait_until started
+    dq -q cancel "$id"
+    wait_until grep -q 'stopping its handler.*id='"$id" "$DQD_LOG"
+    renewed()
+    {
+        [ "$(sql "SELECT status = 3 AND lease_until > execution_time + INTERVAL 11 SECOND FROM dq_task
+                  WHERE id = $kept")" -eq 1 ]
+    }
+    wait_until renewed
+    dq -q cancel "$kept"
+    dqd_stop
+    cat "$DQD_LOG"
+    [ "$(grep -c 'cannot read dq_output; only dq logs -f misses that' "$DQD_LOG")" -eq 1 ]
+    refute grep -qE 'duty=(check|renew)' "$DQD_LOG"
+    sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example" | grep dq_output)"
 }
 
 @test 'dq_operator: every command of dq but init' {
@@ -108,7 +138,13 @@ refused()
 
 @test 'dq_monitor: reads what is listed, and no body' {
     id=$(dq -q add t body)
-    for command in list tags stats forecast pollers; do as monitor dq -q $command >/dev/null; done
+    for command in list 'list --since 1h --error x' "why $id" 'why --tag t' tags stats 'stats --by hour' \
+        'stats -o prometheus' "stats --html $BATS_TEST_TMPDIR/page" errors 'errors -t t --exact' forecast log \
+        pollers version; do
+        echo "$command"
+        as monitor dq -q $command >/dev/null
+    done
+    [ -s "$BATS_TEST_TMPDIR/page" ]
     [[ $(as monitor dq check) == 'CRITICAL: no dqd is alive'* ]]
     for command in 'add t' "show $id" "cancel $id" 'pause t'; do refused monitor dq $command; done
     denied monitor 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' "CALL dq_cancel_key('t', 'k', @n)"

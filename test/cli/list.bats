@@ -147,6 +147,27 @@ fill()
     [ "$(dq list -o ndjson -c due_in,late -t d -s all)" = '{"due_in":null,"late":null}' ]
 }
 
+@test 'late counts from when a task was due, created or moved, whichever was last' {
+    late() { dq list -s all -o ndjson -c late -t "$1"; }
+    sql "INSERT INTO dq_task
+         (tag, message_body, status, expected_time, create_time, update_time, execution_time, claim_token)
+         SELECT tag, '', status, at, UTC_TIMESTAMP(3) - INTERVAL created MINUTE,
+                UTC_TIMESTAMP(3) - INTERVAL moved MINUTE, at + INTERVAL started SECOND, token
+         FROM (SELECT '2020-01-01' AS at) a,
+              (SELECT 'added' AS tag, 0 AS status, 1 AS created, NULL AS moved, NULL AS started, NULL AS token
+               UNION SELECT 'moved', 0, 120, 1, NULL, NULL
+               UNION SELECT 'retried', 0, 120, 1, 5, 'token'
+               UNION SELECT 'given.back', 0, 120, 1, NULL, 'token') t"
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, update_time, execution_time)
+         VALUES ('started', '', 3, '2020-01-01', '2026-01-01', '2026-01-02', '2026-01-01 00:00:07')"
+    for tag in added moved retried; do
+        late "$tag"
+        [[ $(late "$tag") =~ ^\{\"late\":[67][0-9]{4}\}$ ]]
+    done
+    [[ $(late given.back) =~ ^\{\"late\":72[0-9]{5}\}$ ]] # a claim that started nothing moved nothing
+    [ "$(late started)" = '{"late":7000}' ]
+}
+
 @test 'tags, keys, bodies and errors cannot control a terminal' {
     sql "INSERT INTO dq_task (tag, task_key, message_body, status, error_stack, expected_time, create_time) VALUES
          (CONCAT('a', CHAR(27), '[2J'), CONCAT('k', CHAR(10), 'x'),
@@ -176,17 +197,18 @@ fill()
     fake_dqd
     [ "$(dq list | wc -l)" -eq 121 ]
     [ "$(dq list | grep -c "$(printf '\033')" || true)" -eq 0 ]
-    TERM=xterm script -qec "$DQ_BIN/dq list" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" list </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 53 ]
     sed -n 52p "$BATS_TEST_TMPDIR/seen" |
         grep -q 'only 50 tasks are listed, there are more (next); -n N lists more, -n 0 all'
     sed -n 53p "$BATS_TEST_TMPDIR/seen" | grep -q '^1 task has failed: '
-    TERM=xterm script -qec "$DQ_BIN/dq list -t '*'" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" list -t '*' </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 52 ]
     sed -n 52p "$BATS_TEST_TMPDIR/seen" |
         grep -q 'only the first 50 tasks are listed; -n N lists more, -n 0 all'
     grep -q "$(printf '\033\\[31m')failed" "$BATS_TEST_TMPDIR/seen"
-    NO_COLOR=1 TERM=xterm script -qec "$DQ_BIN/dq list -n 0 -t '*'" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    NO_COLOR=1 TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" list -n 0 -t '*' </dev/null \
+        >"$BATS_TEST_TMPDIR/seen"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/seen")" -eq 122 ]
     [ "$(grep -c "$(printf '\033')" "$BATS_TEST_TMPDIR/seen" || true)" -eq 0 ]
 }
@@ -200,7 +222,7 @@ fill()
     on()
     {
         local columns=${2:-id,tag,key,status,error}
-        script -qec "stty cols $1; LC_ALL=C.UTF-8 $DQ_BIN/dq list -t '*' -c $columns" /dev/null </dev/null |
+        LC_ALL=C.UTF-8 "$DQ_TOP/test/lib/terminal" "$1" "$DQ_BIN/dq" list -t '*' -c "$columns" </dev/null |
             tr -d '\r' >"$BATS_TEST_TMPDIR/seen"
     }
     widest() { awk 'length > n { n = length } END { print n }'; }
@@ -221,4 +243,58 @@ fill()
     yes '{"tag":"x","body":"y"}' | head -n 20000 | dq -q add --from - >/dev/null
     [ "$(dq list -o ndjson 2>"$BATS_TEST_TMPDIR/err" | head -n 1 | wc -l)" -eq 1 ]
     [ ! -s "$BATS_TEST_TMPDIR/err" ]
+}
+
+# added N TAG MINUTES: so many failed tasks, created that long ago, a thousandth of a second apart.
+added()
+{
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
+         SELECT '$2', '', 2, t, t, t FROM (SELECT n + INTERVAL seq * 1000 MICROSECOND AS t
+         FROM $(numbers "$1"), (SELECT UTC_TIMESTAMP(3) - INTERVAL $3 MINUTE AS n) c) x"
+}
+
+@test '--since misses no task whose id is below that of an older task' {
+    unordered='an import or a wrong clock broke the order of ids: --since had to read all tasks'
+    counts()
+    {
+        dq list --since 2h -o tsv -c tag --no-header "$@" 2>"$BATS_TEST_TMPDIR/err" | sort | uniq -c | tr -s ' \n' ' '
+    }
+    added 32700 old 900 # ids are reserved in powers of 2: this leaves no gap
+    added 30 new 90
+    [ "$(counts)" = ' 30 new ' ]
+    refute grep -F "$unordered" "$BATS_TEST_TMPDIR/err"
+    # an import, which the bisection meets, and whose tasks are too many for those below to be seen
+    dq export -t old 2>/dev/null | dq -q import -
+    added 3000 last 0
+    [ "$(counts)" = ' 3000 last 30 new ' ]
+    [[ $(cat "$BATS_TEST_TMPDIR/err") == *"$unordered"* ]]
+    # with a limit the work is bounded, and the answer marked
+    counts -n 20
+    grep -q '^only 10000 tasks were searched, there may be more' "$BATS_TEST_TMPDIR/err"
+    refute grep -F "$unordered" "$BATS_TEST_TMPDIR/err"
+    dq retry -t new --since 2h --dry-run >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
+    [ "$(head -n 1 "$BATS_TEST_TMPDIR/out")" = '30 tasks would be retried' ]
+    grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
+    # after it, the order is as it was
+    sql "UPDATE dq_event SET event_time = event_time - INTERVAL 5 HOUR"
+    sql "DELETE FROM dq_task WHERE tag = 'new'"
+    [ "$(counts)" = ' 3000 last ' ]
+    refute grep -F "$unordered" "$BATS_TEST_TMPDIR/err"
+    # no import; few tasks of a program whose clock is right, among many of one whose clock is not
+    sql 'DELETE FROM dq_task'
+    added 6000 old 900
+    for tag in new newer; do
+        added 1000 wrong 300
+        added 1 $tag 1
+        added 1000 wrong 300
+    done
+    [ "$(counts)" = ' 1 new 1 newer ' ]
+    grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
+    # so many that those nearby show nothing
+    sql 'DELETE FROM dq_task'
+    added 10 old 900
+    added 8000 more 1
+    added 24000 wrong 300
+    [ "$(counts)" = ' 8000 more ' ]
+    grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
 }

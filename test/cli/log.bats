@@ -1,8 +1,12 @@
-# dq log: acts, dqds, failures and finished tasks in one order; its filters, formats, and -f.
+# dq log: acts, dqds, failures, started and finished tasks in one order; its filters, formats, and -f.
 
 load ../lib/sandbox
 
-setup() { sandbox_clear; }
+setup()
+{
+    sandbox_clear
+    minute=$(sql "SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%d %H:%i:00')") # that of the whole test
+}
 teardown()
 {
     [ -z "${FOLLOWER:-}" ] || kill "$FOLLOWER" || true
@@ -29,11 +33,11 @@ failures()
          WHERE tag = '$2' AND id NOT IN (SELECT task_id FROM dq_attempt)"
 }
 
-# done_tasks N TAG MINUTES-AGO
+# done_tasks N TAG MINUTES-AGO [STARTED]
 done_tasks()
 {
-    sql "INSERT INTO dq_minute SET minute = DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL $3 MINUTE, '%Y-%m-%d %H:%i:00'),
-         tag = '$2', poller = UNHEX(LEFT(SHA2(RAND(), 256), 32)), started = $1, done = $1, failed = 0,
+    sql "INSERT INTO dq_minute SET minute = '$minute' - INTERVAL $3 MINUTE,
+         tag = '$2', poller = UNHEX(LEFT(SHA2(RAND(), 256), 32)), started = ${4:-$1}, done = $1, failed = 0,
          retried = 0, run_sum = 0, late_sum = 0, late_max = 0, late_5ms = $1, late_10ms = 0, late_25ms = 0,
          late_50ms = 0, late_100ms = 0, late_250ms = 0, late_1s = 0, late_5s = 0, late_30s = 0, late_2m = 0,
          late_10m = 0, late_1h = 0"
@@ -57,11 +61,35 @@ dqd@vm dqd-lost   --key k
  failed mail 37 connect to db* timed out: *
  failed sms 2 no credit *
 bob@db1 retry mail 37 --key k
+ started mail 3210
  done mail 3210
 END
     [[ $(dq log -o ndjson | sed -n 1p) =~ ^\{\"time\":\"[0-9TZ:.-]+\",\"who\":\"alice@db1\",\"event\":\"cancel\", ]]
     dq log -o json | python3 -m json.tool >/dev/null
     [[ $(dq log | sed -n 1p) =~ ^TIME\ +WHO\ +EVENT\ +TAG\ +COUNT\ +ID\ +DETAIL$ ]]
+}
+
+@test 'attempts that began are counted by tag and minute, also those that have not ended' {
+    done_tasks 0 slow 6 3
+    done_tasks 5 mail 4 7
+    done_tasks 2 mail 2 0
+    event cancel 60 slow 3
+    lines --since 20m | tee "$BATS_TEST_TMPDIR/lines"
+    diff - "$BATS_TEST_TMPDIR/lines" <<'END'
+ started slow 3
+ started mail 7
+ done mail 5
+ done mail 2
+alice@db1 cancel slow 3 --key k
+END
+    [ "$(lines --since 20m --tag slow | sed 1q)" = ' started slow 3' ]
+    [ "$(lines --since 20m --who '*')" = 'alice@db1 cancel slow 3 --key k' ]
+    "$DQ_BIN/dq" log -f --since 10m -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    FOLLOWER=$!
+    wait_until follows 'started mail 7 '
+    failures 1 sms 'refused ' 0
+    wait_until follows 'failed sms 1 '
+    [ "$(follows 'started|done' | wc -l)" -eq 4 ]
 }
 
 @test 'log is limited by time, tag, person and number of lines' {
@@ -84,7 +112,13 @@ END
     [ "$status" -eq 64 ]
 }
 
-@test 'what this dq does is in its log, and nothing in it acts on a terminal' {
+@test '--until lists old failures, however many came later' {
+    failures 2 old 'refused ' 200000
+    failures 5100 new 'refused ' 100
+    [ "$(lines --since 3d --until 2d)" = ' failed old 2 refused *' ]
+}
+
+@test 'dq records its own acts, and nothing in the log acts on a terminal' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES (CONCAT('t', CHAR(27), '[2J'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     dq -q cancel --tag $'t\e*' --body '' >/dev/null

@@ -67,7 +67,7 @@ teardown()
 @test 'on a terminal the output is inert' {
     id=$(dq -q add t)
     sql "UPDATE dq_task SET status = 1, attempt = 1, output = X'6f6e650a1b5b33316d74776fc3a90a' WHERE id = $id"
-    script -qec "'$DQ_BIN/dq' logs $id" /dev/null </dev/null >"$BATS_TEST_TMPDIR/out"
+    "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" logs "$id" </dev/null >"$BATS_TEST_TMPDIR/out"
     cat -v "$BATS_TEST_TMPDIR/out"
     [ "$(tr -d '\r' <"$BATS_TEST_TMPDIR/out")" = $'one\n\\x1B[31mtwoé' ]
 }
@@ -93,10 +93,10 @@ teardown()
 
 @test 'logs -f waits for the start, shows what is written while it runs, and ends with the outcome' {
     write_steps
-    id=$(dq -q add steps --in 1s)
+    id=$(dq -q add steps)
     follow "$id"
-    dqd_start --resident
     wait_until grep -q 'waiting until it starts' "$BATS_TEST_TMPDIR/err"
+    dqd_start --resident
     say one
     wait_until followed one
     say two
@@ -112,6 +112,25 @@ teardown()
     follow "$id"
     wait "$follower"
     [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo\nthree' ]
+}
+
+@test 'logs -f ends if the task has run, or was cancelled, between two looks' {
+    write_handlers <<<'handlers: {quick: {run: "echo done"}}'
+    for act in 'run-now -y' 'cancel -y'; do
+        id=$(dq -q add quick --in 1h)
+        follow "$id"
+        wait_until grep -q 'waiting until it starts' "$BATS_TEST_TMPDIR/err"
+        kill -STOP "$follower"
+        # shellcheck disable=SC2086 # words
+        dq -q $act "$id"
+        dqd
+        kill -CONT "$follower"
+        ended() { ! kill -0 "$follower" 2>/dev/null; }
+        wait_until ended
+        wait "$follower"
+        if [ "$act" = 'run-now -y' ]; then followed 'done'; else [ ! -s "$BATS_TEST_TMPDIR/out" ]; fi
+        grep -qE "task $id is (done|cancelled)" "$BATS_TEST_TMPDIR/err"
+    done
 }
 
 @test 'nothing is written while nobody follows, and a follower that was killed leaves nothing' {

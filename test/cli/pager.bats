@@ -10,54 +10,31 @@ setup()
     export TERM=xterm LC_ALL=C.UTF-8
 }
 
-# terminal [KEYS] COMMAND: runs it in a shell on a terminal of $ROWS x $COLS. What it shows is in the file seen, with
-# its exit status as the last line; KEYS are typed when the text $WHEN has been shown.
+# terminal COMMAND [LINE...]: runs it in a shell on a terminal of 80 columns, with these lines as the script of
+# test/lib/terminal. The file seen has what it shows, and $ended its exit status, or how it ended.
 terminal()
 {
-    python3 - "${2+$1}" "${2-$1}" "${ROWS:-24}" "${COLS:-80}" "${WHEN:-}" <<'END' >seen
-import fcntl, os, pty, select, signal, struct, sys, termios, time
-keys, command, rows, cols, when = sys.argv[1:]
-pid, fd = pty.fork()
-if pid == 0:
-    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(cols), 0, 0))
-    os.execvp("bash", ["bash", "-c", command])
-fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(cols), 0, 0))
-seen, end = b"", time.monotonic() + 30
-while time.monotonic() < end:
-    if select.select([fd], [], [], 0.2)[0]:
-        try:
-            data = os.read(fd, 65536)
-        except OSError:
-            data = b""
-        if not data:
-            break
-        seen += data
-    if keys and when.encode() in seen:
-        os.write(fd, keys.encode().decode("unicode_escape").encode())
-        keys = ""
-if time.monotonic() >= end:
-    os.kill(pid, signal.SIGKILL)
-sys.stdout.write(seen.decode(errors="replace").replace("\r\n", "\n"))
-status = os.waitpid(pid, 0)[1]
-print(f"\nexit {os.waitstatus_to_exitcode(status)}")
-END
-    cat seen
+    local command=$1
+    shift
+    ended=0
+    printf '%s\n' "$@" | "$DQ_TOP/test/lib/terminal" 80 bash -c "$command" >shown 2>end || ended=$?
+    [ ! -s end ] || ended=$(cat end)
+    sed 's/\r$//' shown | tee seen
 }
 
-ended() { [ "$(tail -n 1 seen)" = "exit $1" ]; }
 many() { seq "$1" | sed 's/.*/{"tag":"t","in":"1h","key":"k&"}/' | dq -q add --from - >/dev/null; }
 
 @test 'long output on a terminal goes through less, short output only past it' {
     many 40
-    WHEN=k1 terminal q "$DQ_BIN/dq list -n 0"
-    ended 0
+    terminal "$DQ_BIN/dq list -n 0" 'wait k1' 'key q'
+    [ "$ended" = 0 ]
     grep -q k1 seen
     refute grep -q k40 seen
     terminal "$DQ_BIN/dq list -n 10"
-    ended 0
+    [ "$ended" = 0 ]
     [ "$(grep -c pending seen)" -eq 10 ]
     terminal "$DQ_BIN/dq --no-pager list -n 0"
-    ended 0
+    [ "$ended" = 0 ]
     [ "$(grep -c pending seen)" -eq 40 ]
 }
 
@@ -72,7 +49,7 @@ many() { seq "$1" | sed 's/.*/{"tag":"t","in":"1h","key":"k&"}/' | dq -q add --f
     [[ $(DQ_PAGER='sed s/^/DQ:/' terminal "$DQ_BIN/dq list -n 1" | grep -A 1 pending | tail -n 1) == DQ:only* ]]
     for none in '' cat /no/such/pager; do
         DQ_PAGER=$none terminal "$DQ_BIN/dq list"
-        ended 0
+        [ "$ended" = 0 ]
         [ "$(grep -c pending seen)" -eq 3 ]
         refute grep -q PAGER seen
     done
@@ -86,13 +63,13 @@ many() { seq "$1" | sed 's/.*/{"tag":"t","in":"1h","key":"k&"}/' | dq -q add --f
     id=$(dq list -o id | head -n 1)
     DQ_PAGER='sed s/^/DQ:/; exit 9' terminal "$DQ_BIN/dq show $id 999999"
     grep -q 'DQ:dq: show: .*999999' seen
-    ended 1
+    [ "$ended" = 1 ]
     DQ_PAGER='sed s/^/DQ:/' terminal "$DQ_BIN/dq list --columns nonsense"
-    ended 64
+    [ "$ended" = 64 ]
     refute grep -q DQ: seen
     many 5000
     DQ_PAGER='head -n 2' terminal "$DQ_BIN/dq list -n 0"
-    ended 0
+    [ "$ended" = 0 ]
     [ "$(grep -c pending seen)" -eq 1 ]
     refute grep -q 'dq: ' seen
 }
@@ -111,9 +88,9 @@ os.kill(os.getppid(), 0)
 print("last words")
 END
     chmod +x pager
-    DQ_PAGER=./pager WHEN=ready terminal '\x03' "$DQ_BIN/dq list -n 0"
+    DQ_PAGER=./pager terminal "$DQ_BIN/dq list -n 0" 'wait ready' 'key interrupt'
     grep -q 'last words' seen
-    ended -2
+    [ "$ended" = 'ended by signal 2' ]
 }
 
 @test '--color and NO_COLOR decide on colours, a pager gets them, too' {
@@ -136,6 +113,30 @@ END
     [ "$(colours)" -gt 0 ]
     run dq list --color green
     [ "$status" -eq 64 ]
+}
+
+@test 'the setting color comes after --color and before NO_COLOR' {
+    colours() { grep -c $'\033\\[' seen || true; }
+    with() { own_ini "\$a [dq]\ncolor = $1"; }
+    own=$BATS_TEST_TMPDIR/own.ini
+    dq -q add t
+    with never
+    terminal "$DQ_BIN/dq --config $own --no-pager list"
+    [ "$(colours)" -eq 0 ]
+    terminal "$DQ_BIN/dq --config $own --no-pager list --color auto"
+    [ "$(colours)" -gt 0 ]
+    with auto
+    terminal "NO_COLOR=1 $DQ_BIN/dq --config $own --no-pager list"
+    [ "$(colours)" -eq 0 ]
+    with always
+    NO_COLOR=1 dq --config "$own" list >seen
+    [ "$(colours)" -gt 0 ]
+    NO_COLOR=1 dq --config "$own" doctor >seen || true
+    [ "$(colours)" -gt 0 ]
+    dq --config "$own" list --color never >seen
+    [ "$(colours)" -eq 0 ]
+    dq --config "$own" list --color auto >seen
+    [ "$(colours)" -eq 0 ]
 }
 
 @test 'each state has its colour' {

@@ -75,3 +75,15 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
     bin/dq-sandbox destroy --force sandbox
     [ ! -e sandbox ]
 }
+
+# Among the examples of an installation, with the installed programs; in a directory of the user's own.
+@test 'the installed quick start succeeds, and makes nothing but ./sandbox' {
+    cd "$BATS_TEST_TMPDIR"
+    mkdir programs examples own
+    ln -s "$DQ_BIN/dq" "$DQ_BIN/dqd" "$DQ_TOP/bin/dq-sandbox" programs/
+    cp -R "$DQ_TOP/bin/quickstart" "$DQ_TOP"/etc/quickstart/* examples/
+    cd own
+    PATH=$BATS_TEST_TMPDIR/programs:$PATH ../examples/quickstart 3>&- </dev/null
+    [ "$(ls)" = sandbox ]
+    ../programs/dq-sandbox destroy --force sandbox
+}

@@ -67,3 +67,9 @@ steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host H
         grep -qE "(^| )$package( |/|\$)" "$DQ_TOP/bin/check"
     done
 }
+
+@test 'etc/producers/README shows dq list with its columns' {
+    heading() { sed -n 's/^ *ID  TAG /ID TAG /p' "$@" | sed -E 's/ +/ /g'; }
+    dq -q add t body >/dev/null
+    [ "$(heading "$DQ_TOP/etc/producers/README")" = "$(dq list 2>/dev/null | heading)" ]
+}

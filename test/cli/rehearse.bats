@@ -111,7 +111,7 @@ handlers:
 END
     rehearses 0 done --tag long
     seq 1 5000 | diff -q - "$BATS_TEST_TMPDIR/out"
-    script -qec "'$DQ_BIN/dq' -q rehearse --tag colour" /dev/null </dev/null >"$BATS_TEST_TMPDIR/seen"
+    "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" -q rehearse --tag colour </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(tr -d '\r' <"$BATS_TEST_TMPDIR/seen")" = '\x1B[31mred' ]
 }
 

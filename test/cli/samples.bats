@@ -35,10 +35,42 @@ threading.Thread(target=serve, args=(listener,), daemon=True).start()
 body = json.dumps({'to': 'a@example.org', 'subject': 's', 'text': 't'})
 tasks = ''.join(json.dumps({'id': i + 1, 'body': body}) + '\n' for i in range(len(refused)))
 server = '127.0.0.1:%d' % listener.getsockname()[1]
-got = subprocess.run([sys.argv[1], server], input=tasks, capture_output=True, text=True)
+got = subprocess.run([sys.argv[1], server], input=tasks, capture_output=True, text=True,
+                     env={'MAIL_FROM': 'shop@example.org'})
 verdicts = [json.loads(line)['result'] for line in got.stdout.splitlines()]
 expected = [verdict for _, _, verdict in refused]
 if verdicts != expected or got.returncode:
     sys.exit('verdicts %s, status %d, %s' % (verdicts, got.returncode, got.stderr))
 END
+}
+
+@test 'destinations.yaml: each script is there, and ends before the timeout of its entry' {
+    cd "$DQ_TOP/etc/handlers.d"
+    checked=0
+    while read -r script timeout; do
+        default=$(grep -oE 'TIMEOUT(", "|:-)[0-9]+' "$script" | grep -oE '[0-9]+')
+        case $timeout in
+        *m) timeout=$((60 * ${timeout%m})) ;;
+        *s) timeout=${timeout%s} ;;
+        esac
+        echo "$script: $default s, its entry: $timeout s"
+        [ "$default" -lt "$timeout" ]
+        checked=$((checked + 1))
+    done < <(sed -nE 's|.*run: \[\./([a-z-]+),.*|\1|p; s|^ +timeout: (.*)|\1|p' destinations.yaml | paste -d' ' - -)
+    [ "$checked" -ge 9 ]
+    for script in *; do
+        [ "$script" = destinations.yaml ] || grep -qF "./$script" destinations.yaml
+    done
+}
+
+@test 'destinations.yaml: each variable is one that its script reads' {
+    cd "$DQ_TOP/etc/handlers.d"
+    awk '/run: / { sub(/.*\.\//, ""); script = $0; sub(/,.*/, "", script) }
+         /^ +env: / { while (match($0, /[A-Z_]+:/)) {
+             print script, substr($0, RSTART, RLENGTH - 1); $0 = substr($0, RSTART + RLENGTH) } }' destinations.yaml |
+        tee "$BATS_TEST_TMPDIR/read"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/read")" -ge 12 ]
+    while read -r script name; do
+        grep -qw "$name" "$script" || { echo "$script does not read $name"; false; }
+    done <"$BATS_TEST_TMPDIR/read"
 }

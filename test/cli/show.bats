@@ -65,6 +65,35 @@ END
     [ "$(dq show "$id" "$other" -o tsv | wc -l)" -eq 3 ]
 }
 
+# attempt ID VERSION SECONDS OUTCOME OUTPUT: an attempt that began at 10:00:SECONDS.
+attempt()
+{
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, output)
+         VALUES ($1, $2, 1, 'h1', 42, '2026-11-20 10:00:$3', '2026-11-20 10:01:00', '$4', $5)"
+}
+
+@test 'the output of the last attempt is that of no earlier one' {
+    id=$(dq -q add known)
+    attempt "$id" 1 00 exit "'of the first'"
+    attempt "$id" 3 10 cancelled "'of the second'"
+    sql "UPDATE dq_task SET status = 4, attempt = 2, execution_time = '2026-11-20 10:00:10' WHERE id = $id"
+    run dq show "$id"
+    [[ $output == *$'output of the last attempt (13 bytes):\n  of the second\n'* ]]
+    [[ $output != *'of the first'* ]]
+    [[ $(dq show "$id" -o json) == *'"output":"of the second","attempts":'* ]]
+    # retried, and it wrote nothing
+    for status in 3 1 4; do
+        sql "UPDATE dq_task SET status = $status, attempt = 1, execution_time = '2026-11-20 10:00:20' WHERE id = $id"
+        run dq show "$id"
+        echo "$output"
+        [[ $output != *'output of'* ]]
+        [[ $(dq show "$id" -o json) == *'"output":null,"attempts":'* ]]
+    done
+    # given back before it started
+    sql "UPDATE dq_task SET status = 0, attempt = 1, execution_time = NULL WHERE id = $id"
+    [[ $(dq show "$id") == *'  of the second'* ]]
+}
+
 @test 'show truncates a long body in a table, but not with --full or in json' {
     id=$(head -c 100000 /dev/zero | tr '\0' x | dq -q add known -)
     [[ $(dq show "$id") == *'... 96000 more bytes; --full prints all'* ]]

@@ -34,7 +34,7 @@ task()
     [ "$(dq tags --tag 'n*' -o id)" = nobody ]
     [[ $(dq tags --tag known) =~ \ 1\ +2m ]]
     [[ $(dq tags --tag nobody -o json) == *'"handler":"none","handled":false'* ]]
-    TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null | grep -q "$(printf '\033\\[33m')none"
+    TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" tags </dev/null | grep -q "$(printf '\033\\[33m')none"
     [ "$(dq tags -o json -t 'zzz')" = '[]' ]
     [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
 }
@@ -42,7 +42,7 @@ task()
 @test 'tags colours only paused tags, late ones and missing handlers as warnings' {
     fake_dqd known 'mail.*'
     task known 0 600
-    seen() { TERM=xterm script -qec "$DQ_BIN/dq tags" /dev/null </dev/null; }
+    seen() { TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" tags </dev/null; }
     warned() { seen | grep -c "$(printf '\033\\[33m')" || true; }
     [ "$(warned)" -eq 0 ]
     dq -q pause known
@@ -73,7 +73,7 @@ task()
          (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
     shown()
     {
-        script -qec "stty cols $1; LC_ALL=C.UTF-8 NO_COLOR=1 $DQ_BIN/dq -q $2" /dev/null </dev/null | tr -d '\r'
+        LC_ALL=C.UTF-8 NO_COLOR=1 "$DQ_TOP/test/lib/terminal" "$1" bash -c "$DQ_BIN/dq -q $2" </dev/null | tr -d '\r'
     }
     widest() { shown "$@" | LC_ALL=C.UTF-8 wc -L; }
     for verb in list pollers; do
@@ -208,6 +208,8 @@ task()
     echo "$output"
     [[ ${lines[0]} == 'MIGRATION '*'TABLE '*'ROWS  TOUCHED  WRITERS WAIT  STATEMENT' ]]
     [[ ${lines[1]} =~ ^0002_poller_version\ +dq_poller\ +0\ +0\ +no\ +'ALTER TABLE dq_poller ADD COLUMN version ' ]]
+    [[ $output == *' CREATE TABLE IF NOT EXISTS dq_minute (...)'$'\n'* ]]
+    [[ $output == *$'\nschema version 1 to '[4-9]*', which works with programs made for 1 and later' ]]
     run dq --config "$ini" list
     [ "$status" -eq 78 ]
     [[ $output == *': the schema is version 1, compatible back to 1, this dq is made for '*': run dq init' ]]
@@ -244,8 +246,17 @@ task()
          (REPEAT('d', 16), 'h', 10, 'resident', 8, 3,
           UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE, 60000, '1.2.3')"
     run dq version -v
+    echo "$output"
     [[ $output =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
-    [[ $output =~ schema_version\ +[0-9]+ ]]
-    [[ $output =~ schema_compat\ +1 ]]
-    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of an unknown version' ]]
+    made_for=$(ls "$DQ_TOP"/sql/0*.sql | wc -l)
+    [[ $output =~ schema\ +$made_for$'\n' ]]
+    [[ $output =~ schema_version\ +$made_for$'\n' ]]
+    [[ $output =~ schema_compat\ +1$'\n' ]]
+    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of an unknown version'$ ]]
+    sql "UPDATE dq_meta SET value = value + IF(name = 'schema_version', 3, 1)"
+    run dq version -v
+    sql "UPDATE dq_meta SET value = value - IF(name = 'schema_version', 3, 1)"
+    [[ $output =~ schema\ +$made_for$'\n' ]]
+    [[ $output =~ schema_version\ +$((made_for + 3))$'\n' ]]
+    [[ $output =~ schema_compat\ +2$'\n' ]]
 }

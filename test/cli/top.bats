@@ -1,35 +1,25 @@
 # dq top, in a real terminal (tmux) of several sizes.
 
 load ../lib/sandbox
+load ../lib/screen
 
-setup()
-{
-    sandbox_clear
-    TMUX_SOCKET=$BATS_TEST_TMPDIR/tmux
-}
+setup() { sandbox_clear; }
 
 teardown()
 {
-    terminal kill-server 2>/dev/null || true
+    screen_end
     dqd_reap
 }
-
-terminal() { tmux -f /dev/null -S "$TMUX_SOCKET" "$@" 3>&-; }
 
 # top_start COLUMNS ROWS ARG...: the shell that runs it prints its exit status
 top_start()
 {
     local columns=$1 rows=$2
     shift 2
-    terminal new-session -d -x "$columns" -y "$rows" \
+    screen_start "$columns" "$rows" \
         "LC_ALL=C.UTF-8 '$DQ_BIN/dq' top $*; echo \"ended \$?\"; stty -a | grep -ow -- '-*echo'; exec cat"
-    wait_until shows '^dqd [0-9]'
+    sees '^dqd [0-9]'
 }
-
-screen() { terminal capture-pane -p; }
-shows() { screen | grep -q -- "$1"; }
-hides() { ! shows "$1"; }
-keys() { terminal send-keys "$@"; }
 
 fill()
 {
@@ -47,78 +37,99 @@ fill()
     for columns in 40 80 120 200; do
         top_start "$columns" 24
         screen
-        shows '^TAG  *RUN  *DUE  *LATE'
-        shows '^slow.ex.*  *0  *25  *1h'
-        [ "$columns" -lt 80 ] || shows 'no dqd is'
-        [ "$columns" -lt 80 ] || shows "/dq  [0-9:]*\$"
+        sees '^TAG  *RUN  *DUE  *LATE'
+        sees '^slow.ex.*  *0  *25  *1h'
+        [ "$columns" -lt 80 ] || sees 'no dqd is'
+        [ "$columns" -lt 80 ] || sees "/dq  [0-9:]*\$"
         [ "$(screen | grep -c .)" -le 24 ]
-        terminal kill-server
     done
     top_start 80 5
-    shows '^slow.export'
-    terminal resize-window -x 120 -y 30
-    wait_until shows '^later'
-    terminal resize-window -x 30 -y 3
+    sees '^slow.export'
+    screen_resize 120 30
+    sees '^later'
+    screen_resize 30 3
     wait_until hides '^later'
     keys q
-    terminal resize-window -x 80 -y 24
-    wait_until shows '^ended 0'
+    screen_resize 80 24
+    sees '^ended 0'
 }
 
 @test 'keys sort, filter and choose, and q leaves the terminal as it was' {
     fill
     top_start 120 24
-    shows 'by late'
+    sees 'by late'
     keys s
-    wait_until shows 'by due'
+    sees 'by due'
     keys / later Enter
     wait_until hides '^slow.export'
-    shows '^later'
-    shows 'tag later'
+    sees '^later'
+    sees 'tag later'
     keys / Enter
-    wait_until shows '^slow.export'
+    sees '^slow.export'
     keys q
-    wait_until shows '^ended 0'
-    wait_until shows '^echo'
+    sees '^ended 0'
+    sees '^echo'
 }
 
 @test 'an act asks first, and is that of the command' {
     fill
     top_start 120 24 --tag slow.export
     keys p
-    wait_until shows 'pause slow.export? \[y/N\]'
+    sees 'pause slow.export\? \[y/N\]'
     keys n Enter
-    wait_until shows 'q quit'
+    sees 'q quit'
     [ "$(sql 'SELECT COUNT(*) FROM dq_tag')" -eq 0 ]
     keys p
-    wait_until shows 'pause slow.export? \[y/N\]'
+    sees 'pause slow.export\? \[y/N\]'
     keys y Enter
-    wait_until shows 'back to dq top'
+    sees 'back to dq top'
     keys Enter
-    wait_until shows 'paused until resumed'
+    sees 'paused until resumed'
     keys c
-    wait_until shows 'cancel 25 tasks'
+    sees 'cancel 25 tasks'
     keys y Enter
-    wait_until shows 'back to dq top'
+    sees 'back to dq top'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 25 ]
     keys Enter
-    wait_until shows '^slow.export  *0  *0'
+    sees '^slow.export  *0  *0'
     keys q
-    wait_until shows '^ended 0'
+    sees '^ended 0'
+}
+
+@test 'an interrupt of an act ends the act, and the tag in a question is inert' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'one\ntwo', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 2)"
+    top_start 100 24
+    keys p
+    sees 'pause one\\ntwo\? \[y/N\]'
+    keys n Enter
+    sees 'q quit'
+    keys c
+    sees 'cancel 2 tasks'
+    keys C-c
+    for _ in 1 2; do # also the end of the input brings back, and again
+        sees 'back to dq top'
+        keys C-d
+        sees 'q quit'
+        keys Enter
+    done
+    sees 'back to dq top'
+    keys Enter q
+    sees '^ended 0'
 }
 
 @test 'top waits for a database that is away, and an interrupt ends it cleanly' {
     fill
     top_start 100 24
     "$DQ_TOP/bin/dq-sandbox" stop >/dev/null 2>&1 3>&-
-    wait_until shows 'database away, retrying'
-    shows '^slow.export'
+    sees 'database away, retrying'
+    sees '^slow.export'
     "$DQ_TOP/bin/dq-sandbox" start >/dev/null 2>&1 3>&-
     wait_until hides 'database away'
-    shows '^slow.export'
+    sees '^slow.export'
     keys C-c
-    wait_until shows '^ended 0'
-    wait_until shows '^echo'
+    sees '^ended 0'
+    sees '^echo'
 }
 
 @test 'top shows what runs, and needs a terminal' {
@@ -126,10 +137,41 @@ fill()
     for _ in 1 2 3 4 5; do dq -q add work >/dev/null; done
     dqd_start --resident
     top_start 100 24
-    wait_until shows '^work  *2  *3 .* max_running 2 is full'
-    wait_until shows '^dqd 1 of 1 alive   handlers 2 of '
+    sees '^work  *2  *3 .* max_running 2 is full'
+    sees '^dqd 1 of 1 alive   handlers 2 of '
     rc=0
     dq top </dev/null >"$BATS_TEST_TMPDIR/out" 2>&1 || rc=$?
     [ "$rc" -eq 64 ]
     grep -q 'must be a terminal' "$BATS_TEST_TMPDIR/out"
+}
+
+# left_clean NAME SCRIPT-LINE...: a top that ends so leaves the terminal as it was, and the screen to the shell.
+left_clean()
+{
+    rc=0
+    printf '%s\n' clean 'wait dqd 0 of' "$@" |
+        TERM=xterm "$DQ_TOP/test/lib/terminal" 100x24 "$DQ_BIN/dq" top >"$BATS_TEST_TMPDIR/seen" || rc=$?
+    python3 - "$BATS_TEST_TMPDIR/seen" <<'END'
+import sys
+shown = open(sys.argv[1], "rb").read()
+assert 0 <= shown.rfind(b"\x1b[?1049h") < shown.rfind(b"\x1b[?1049l"), shown[-200:]
+END
+}
+
+@test 'a signal ends top, and the terminal is left as it was, even if the database does not answer' {
+    for name in TERM HUP INT; do
+        left_clean "signal $name"
+        [ "$rc" -eq 0 ]
+    done
+    server=$(cat "$(readlink -f "$DQ_SANDBOX/server")/pid")
+    # until the first signal is not pending any more: two of them would be one
+    taken='dq=$(pgrep -P $PPID -x dq); while grep -q "^S..Pnd:.*[1-9a-f]" "/proc/$dq/status"; do sleep 0.02; done'
+    for name in TERM HUP; do # the second one while it waits for the answer of its next look
+        for _ in 1 2 3 4 5; do
+            left_clean "run kill -STOP $server" 'run sleep 1.5' "signal $name" "run $taken" "signal $name"
+            kill -CONT "$server"
+            [ "$rc" -eq 0 ] || break # 0: it had not begun to wait
+        done
+        [ "$rc" -ne 0 ]
+    done
 }

@@ -8,15 +8,6 @@ setup()
     cd "$BATS_TEST_TMPDIR"
 }
 
-try()
-{
-    rc=0
-    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
-    out=$(cat "$BATS_TEST_TMPDIR/out")
-    err=$(cat "$BATS_TEST_TMPDIR/err")
-    echo "exit $rc, stdout: $out, stderr: $err"
-}
-
 count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
 # Every column, bytes and all, but for add_token: it belongs to the statement that stored the row.
@@ -63,6 +54,16 @@ END
     dq -q export | diff one -
     [ "$(sql "SELECT verb, tasks FROM dq_event WHERE verb = 'import' ORDER BY event_time DESC LIMIT 1")" = \
         "import"$'\t'"$(count)" ]
+}
+
+@test 'a body of zero bytes near max_allowed_packet is imported again' {
+    head -c 12000000 /dev/zero | dq -q add t - >/dev/null # 72 MB as JSON
+    dq -q export >one
+    sql 'DELETE FROM dq_task'
+    try dq import one
+    [ "$rc" -eq 0 ]
+    [ "$(sql 'SELECT LENGTH(message_body), body_size, SHA2(message_body, 256) FROM dq_task')" = \
+        12000000$'\t'12000000$'\t'"$(head -c 12000000 /dev/zero | sha256sum | cut -c -64)" ]
 }
 
 @test 'with new ids, attempts follow their tasks' {
@@ -180,6 +181,62 @@ END
     echo 'handlers: {t: {run: "true"}}' | write_handlers
     dqd
     [ "$(sql 'SELECT status FROM dq_task')" -eq 1 ]
+}
+
+# at_terminal LINE <SCRIPT: in `left`, what the terminal shows at the end, without progress that was erased. What runs
+# there must not hold the pipe 9 open: if the test fails, it would wait forever.
+at_terminal()
+{
+    rc=0
+    PATH=$DQ_BIN:$PATH "$DQ_TOP/test/lib/terminal" 80 bash -c "exec $1" >seen 3>&- 9>&- || rc=$?
+    tr -d '\r' <seen | sed 's/^.*\x1b\[K//' | tee left
+}
+
+# Done ones: small, and no dqd runs them.
+tasks()
+{
+    sql "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time)
+         SELECT 't', 'x', 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers "$1")"
+}
+
+# The pipe is full, so that the export waits, until the terminal has shown that the interrupt was sent.
+@test 'an interrupted export writes whole lines, and says how many tasks they are' {
+    tasks 5000
+    mkfifo pipe
+    exec 9<>pipe
+    at_terminal 'dq export >pipe' <<'END'
+wait  tasks
+key interrupt
+wait ^C
+run cat <pipe >rest &
+wait missing
+END
+    exec 9>&-
+    [ "$rc" -eq 75 ]
+    count=$(sed -nE 's/^dq: export: interrupted after ([0-9]+) tasks: others are missing$/\1/p' left)
+    [ "$count" -lt 5000 ]
+    wait_until eval '[ "$(wc -l <rest)" -eq "$count" ]'
+    tail -n 1 rest | python3 -m json.tool
+}
+
+@test 'an import that waits for input notices an interrupt' {
+    tasks 501
+    dq -q export >one
+    sandbox_clear
+    mkfifo pipe
+    exec 9<>pipe
+    cat one >&9 3>&- 9>&- &
+    at_terminal 'dq import --keep-ids pipe' <<'END'
+wait 500 tasks
+key interrupt
+wait continue with
+END
+    exec 9>&-
+    [ "$rc" -eq 75 ]
+    grep -qx 'dq: import: pipe: interrupted at line 501; lines up to 500 are in: continue with --skip 500' left
+    [ "$(count)" -eq 500 ]
+    dq import --keep-ids one --skip 500
+    [ "$(count)" -eq 501 ]
 }
 
 # bats test_tags=bare

@@ -5,6 +5,7 @@ setup()
     DQ_TOP=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
     DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
     export DQ_CONFIG=$BATS_TEST_TMPDIR/absent.ini
+    cd "$BATS_TEST_TMPDIR" # examples write files
 }
 
 dq() { "$DQ_BIN/dq" "$@"; }

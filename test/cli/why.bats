@@ -36,13 +36,21 @@ YAML
     says '^  all 2 places of the tag on .* are taken    max_running: 2, handlers\.yaml:2$'
     says '^  1 task of the tag is before it'
     says '^not because$'
-    says '^  the tag is not paused, dqd .*/[0-9]+ is alive \([0-9]s ago\), [0-9]+ slots are free$'
+    says '^  the tag is not paused, dqd .*/[0-9]+ is alive \([0-9.ms]+ ago\), [0-9]+ slots are free$'
     says '^  max_running: 8, systemctl reload dqd;  or  dq cancel -t slow -s running$'
     causes_are 'max_running' --tag slow
     first=$(sql 'SELECT MIN(id) FROM dq_task')
     causes_are runs "$first"
     touch "$BATS_TEST_TMPDIR/go"
     wait_until causes_are 'done' "$id"
+}
+
+@test 'why: a task that was given a time in the past is not late by that' {
+    fake_dqd t
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET expected_time = '2020-01-01' WHERE id = $id"
+    why "$id"
+    says "^task $id, t, pending, [0-9.]*m?s late$"
 }
 
 @test 'why: not due, paused, retried, failed, cancelled' {
@@ -123,7 +131,7 @@ YAML
     id=$(dq -q add t --at 2020-01-01T00:00:00Z)
     lock_task "$id"
     serve <<<'handlers: {t: {run: "true"}}'
-    causes_are locked "$id"
+    wait_until causes_are locked "$id" # a claim has its chance first
     echo 'ROLLBACK;' >&9
     wait_until causes_are 'done' "$id"
     dqd_stop

@@ -23,7 +23,7 @@ ended() # and leaves the exit status in rc
 }
 quick() { own_ini 's/^\[dqd\]/&\nheartbeat = 100ms/'; }
 
-@test "it starts no more tasks, records what is running, says once what to do, and exits with 78" {
+@test "dqd starts no more tasks, records what is running, logs once what to do, and exits with 78" {
     quick
     write_handlers <<<"handlers: {t: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done', max_running: 2}}"
     for i in 1 2 3; do dq -q add t; done
@@ -44,7 +44,7 @@ quick() { own_ini 's/^\[dqd\]/&\nheartbeat = 100ms/'; }
 this dq is made for $OURS: upgrade dq" ]]
 }
 
-@test "so does a --for that has nothing to do" {
+@test "a --for that has nothing to do exits with 78, too" {
     quick
     write_handlers <<<'handlers: {t: {run: "true"}}'
     dqd_start --for 10m --config "$BATS_TEST_TMPDIR/own.ini"
@@ -55,7 +55,7 @@ this dq is made for $OURS: upgrade dq" ]]
     [ "$rc" -eq 78 ]
 }
 
-@test "a newer schema that it works with does not disturb it" {
+@test "a newer schema that works with this dqd does not disturb it" {
     quick
     write_handlers <<<'handlers: {t: {run: "true"}}'
     dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"

@@ -21,18 +21,18 @@ handlers:
   t:
     run: echo \$DQ_EXPECTED_TIME \$(date -u +%FT%T.%3NZ) >>$BATS_TEST_TMPDIR/starts
 END
-    DQ_CONFIG=$(ini 'poll_interval = 20m' 'lease = 2h')
+    DQ_CONFIG=$(ini 'poll_interval = 20m' 'lease = 2h' 'heartbeat = 30m')
     dqd_start --resident
     for i in $(seq 8); do dq add t --in $((500 + i * 300))ms; done
     wait_until is 'status = 1' 8
     dqd_stop
     cat "$BATS_TEST_TMPDIR/starts"
     awk '$2 < $1 { early = 1 } END { exit early || NR != 8 }' "$BATS_TEST_TMPDIR/starts"
-    # Between two of them nothing else wakes dqd. A busy machine delays some starts, but not all of them.
+    # Nothing else wakes dqd. A busy machine delays some starts, but not all of them.
     while read -r due start; do
         echo $(($(date -d "$start" +%s%3N) - $(date -d "$due" +%s%3N)))
     done <"$BATS_TEST_TMPDIR/starts" | sort -n >"$BATS_TEST_TMPDIR/late"
-    [ "$(head -n 1 "$BATS_TEST_TMPDIR/late")" -lt 100 ]
+    [ "$(head -n 1 "$BATS_TEST_TMPDIR/late")" -lt 1000 ]
 }
 
 @test "on TERM dqd claims nothing more, gives unstarted tasks back, lets the others finish, and exits with 0" {
@@ -202,7 +202,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
     logged "attempt ended, but its task was cancelled or taken back"
     [ "$(sql 'SELECT output FROM dq_attempt')" = 'half done\n' ]
-    [[ $(dq show "$id") == *$'output of attempt 1 (10 bytes):\n  half done'* ]]
+    [[ $(dq show "$id") == *$'output of the last attempt (10 bytes):\n  half done'* ]]
     refute logged 'attempt failed'
 }
 
@@ -215,27 +215,41 @@ END
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          SELECT IF(seq % 2, 'a', 'b'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 600)"
     DQ_CONFIG=$(ini 'slots = 4')
+    local began=$SECONDS
     dqd_start --resident
     wait_until is 'status = 2' 600
     dqd_stop
     grep -c 'attempt failed' "$DQD_LOG"
     [ "$(grep 'attempt failed' "$DQD_LOG" | sed 's/.* repeated=\([0-9]*\).*/\1/; /attempt failed/s/.*/0/' |
         awk '{ sum += 1 + $1 } END { print sum }')" -eq 600 ]
-    [ "$(grep -c 'attempt failed' "$DQD_LOG")" -lt 150 ]
+    [ "$(grep -c 'attempt failed' "$DQD_LOG")" -lt $((20 + 2 * (SECONDS - began))) ]
     grep -q 'info dqd msg="attempt failed" id=[0-9]* tag=a .*error="exit status 65: no account: ' "$DQD_LOG"
 }
 
 @test "leases are renewed, so a handler may run longer than a lease" {
-    write_handlers <<'END'
+    write_handlers <<END
 handlers:
   t:
-    run: sleep 5
+    run: until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done
 END
     dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
+    dqd_start --resident --config "$(ini 'lease = 6s' 'heartbeat = 1s')"
+    wait_until is 'status = 3 AND UTC_TIMESTAMP(3) > execution_time + INTERVAL 7 SECOND' 1
+    touch "$BATS_TEST_TMPDIR/go"
     wait_until is 'status = 1' 1
     is 'attempt = 1' 1
     dqd_stop
+}
+
+# A dqd runs a task of tag t and is killed; another one is started.
+kill_and_replace()
+{
+    dq add t
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
+    wait_until is 'status = 3' 1
+    kill -9 "$DQD_PID"
+    wait "$DQD_PID" || true
+    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
 }
 
 @test "tasks of a dead dqd run on another one, and their history shows it" {
@@ -244,12 +258,7 @@ handlers:
   t:
     run: test \$DQ_ATTEMPT -gt 1 || exec sleep 1000
 END
-    dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
-    wait_until is 'status = 3' 1
-    kill -9 "$DQD_PID"
-    wait "$DQD_PID" || true
-    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
+    kill_and_replace
     wait_until is 'status = 1' 1
     [ "$(sql 'SELECT outcome, attempt, host IS NOT NULL FROM dq_attempt')" = $'lease-expired\t1\t1' ]
     dqd_stop
@@ -278,12 +287,7 @@ handlers:
     run: exec sleep 1000
     on_lease_expiry: fail
 END
-    dq add t
-    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
-    wait_until is 'status = 3' 1
-    kill -9 "$DQD_PID"
-    wait "$DQD_PID" || true
-    dqd_start --resident --config "$(ini 'lease = 2s' 'heartbeat = 500ms')"
+    kill_and_replace
     wait_until is 'status = 2' 1
     dqd_stop
 }

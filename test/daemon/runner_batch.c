@@ -100,7 +100,7 @@ static void tasks_without_verdict_follow_the_process(void **state)
              "  ok: {run: cat}\n"
              "  bad: {run: 'cat; echo why >&2; exit 65'}\n"
              "  gone: {run: 'cat; exit 127'}\n"
-             "  slow: {run: 'cat; sleep 1000', timeout: 200ms}\n"
+             "  slow: {run: 'cat; sleep 1000', timeout: 2s}\n"
              "  killed: {run: 'cat; kill -9 $$'}\n",
              16);
     uint32_t ok = send_batch(&r, "ok", one, ids, 3), bad = send_batch(&r, "bad", one, ids, 3),
@@ -116,7 +116,7 @@ static void tasks_without_verdict_follow_the_process(void **state)
     assert_string_equal(result_of(&r, bad, 1)->output, "why\n");
     assert_string_equal(result_of(&r, bad, 3)->output, "why\n");
     check(result_of(&r, gone, 3), OUTCOME_EXIT, 127, false, -1, "exit status 127"); /* it did run */
-    check(result_of(&r, slow, 1), OUTCOME_TIMEOUT, -1, false, -1, "timed out after 200ms (TERM)");
+    check(result_of(&r, slow, 1), OUTCOME_TIMEOUT, -1, false, -1, "timed out after 2s (TERM)");
     check(result_of(&r, killed, 1), OUTCOME_SIGNAL, -1, false, -1, "signal 9 (Killed)");
     rig_close(&r);
 }

@@ -69,16 +69,24 @@ static void until_there(const struct rig *r, const char *name)
         usleep(10000);
 }
 
+/* Opens the rig and follows a job that has written "one". */
+static uint32_t follow_steps(struct rig *r)
+{
+    rig_open(r, STEPS, 1);
+    uint32_t job = rig_send(r, "t");
+
+    rig_wait(r, MESSAGE_STARTED, job);
+    until_there(r, "1");
+    ask(r, job, MESSAGE_FOLLOW_BEGIN);
+    return job;
+}
+
 static void output_comes_from_the_tail_on_and_ends_before_the_result(void **state)
 {
     (void)state;
     struct rig r;
+    uint32_t job = follow_steps(&r);
 
-    rig_open(&r, STEPS, 1);
-    uint32_t job = rig_send(&r, "t");
-    rig_wait(&r, MESSAGE_STARTED, job);
-    until_there(&r, "1");
-    ask(&r, job, MESSAGE_FOLLOW_BEGIN);
     hears(&r, job, "one\n");
     ask(&r, job, MESSAGE_FOLLOW_MORE);
     hears(&r, job, "one\n");
@@ -100,12 +108,8 @@ static void a_job_that_is_not_followed_any_more_sends_nothing(void **state)
 {
     (void)state;
     struct rig r;
+    uint32_t job = follow_steps(&r);
 
-    rig_open(&r, STEPS, 1);
-    uint32_t job = rig_send(&r, "t");
-    rig_wait(&r, MESSAGE_STARTED, job);
-    until_there(&r, "1");
-    ask(&r, job, MESSAGE_FOLLOW_BEGIN);
     ask(&r, job, MESSAGE_FOLLOW_END);
     size_t chunks = rig_count(&r, MESSAGE_CHUNK);
     ask(&r, job, MESSAGE_FOLLOW_MORE);

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -104,9 +105,34 @@ static void close_gated(struct rig *r)
     unlink(gate);
 }
 
+/* How long it takes, in milliseconds. */
+static int64_t run_many(struct rig *r)
+{
+    int64_t from = when_steady();
+
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(rig_end(r, rig_send(r, "t"))->output, "fine\n");
+    return when_steady() - from;
+}
+
+static int count_threads(struct rig *r)
+{
+    char path[32];
+    int threads = -2; /* . and .. */
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)link_pid(r->link));
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    while (readdir(d))
+        threads++;
+    closedir(d);
+    return threads;
+}
+
 static void hanging_start_costs_its_tag_only(void **state)
 {
     (void)state;
+    enum { GIVEN_UP_MS = 10000 }; /* after that long, a start that hangs holds up nothing */
     static const char *const why[] = {
         "starting ", "starting ",
         "user hangs-account: the account database has not answered for 10s"};
@@ -114,15 +140,17 @@ static void hanging_start_costs_its_tag_only(void **state)
     struct rig r;
 
     open_gated(&r);
+    int64_t alone = run_many(&r);
     busy = rig_send(&r, "busy");
     for (size_t i = 0; i < 9; i++)
         jobs[i % 3][i / 3] = rig_send(&r, hanging[i % 3]);
-    int64_t from = when_steady();
-    for (int i = 0; i < 20; i++)
-        assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    int64_t beside = run_many(&r);
+    /* One start of each tag hangs, in a thread of its own, and the others of the tag wait for it.
+     * There are also the main thread, that of the loop, and some that stand by. */
+    assert_in_range(count_threads(&r), 6, 9);
     link_send_kill(r.link, busy, MESSAGE_KILL_CANCELLED); /* everything else goes on, too */
     assert_int_equal(rig_end(&r, busy)->m.result.outcome, OUTCOME_CANCELLED);
-    assert_true(when_steady() - from < 8000);
+    assert_true(beside < GIVEN_UP_MS - 2000 || beside < 10 * alone);
     for (size_t tag = 0; tag < 3; tag++) {
         const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, jobs[tag][0]);
         assert_true(back->m.returned.cannot_start);
@@ -241,8 +269,8 @@ static void poller_that_goes_is_not_held_up(void **state)
         rig_send(&r, hanging[i]);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
     int64_t from = when_steady();
-    link_stop(r.link, 30000);
-    assert_true(when_steady() - from < 8000);
+    link_stop(r.link, 120000);
+    assert_true(when_steady() - from < 60000);
     r.link = NULL;
     close_gated(&r);
 }

@@ -203,7 +203,7 @@ static void runner_survives_spoilt_orders(void **state)
     struct proto_out o = {0};
 
     seed = 2;
-    alarm(120);
+    alarm(600);
     put_orders(&o);
     size_t len = packet_bytes(&o, clean);
     for (int i = 0; i < 150; i++) {

@@ -45,39 +45,44 @@ static void lease_without_renewal_ends_a_handler(void **state)
     struct rig r;
 
     rig_open(&r, "handlers:\n  t: {run: sleep 1000, kill_grace: 1h}\n", 2);
-    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 1000, NULL));
+    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, NULL));
     assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
     assert_int_equal(end->m.result.signal, SIGTERM);
     assert_string_equal(end->error, "the lease could not be renewed");
     rig_close(&r);
 }
 
+/* A handler that ignores TERM is gone before its lease ends. A busy machine may be late, but not
+ * each time. */
+static void assert_killed_in_time(const char *keys, enum task_outcome outcome)
+{
+    struct rig r;
+    int64_t deadline;
+    bool in_time = false;
+    char yaml[200];
+
+    snprintf(yaml, sizeof yaml, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h%s}\n", keys);
+    rig_open(&r, yaml, 2);
+    for (int tries = 0; tries < 10 && !in_time; tries++) {
+        const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
+        assert_int_equal(end->m.result.outcome, outcome);
+        assert_int_equal(end->m.result.signal, SIGKILL);
+        in_time = end->m.result.finish_us < deadline * 1000;
+    }
+    assert_true(in_time);
+    rig_close(&r);
+}
+
 static void kill_comes_before_the_lease_ends(void **state)
 {
     (void)state;
-    struct rig r;
-    int64_t deadline;
-
-    rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h}\n", 2);
-    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
-    assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
-    assert_int_equal(end->m.result.signal, SIGKILL);
-    assert_true(end->m.result.finish_us < deadline * 1000);
-    rig_close(&r);
+    assert_killed_in_time("", OUTCOME_KILLED);
 }
 
 static void timeout_kill_comes_before_the_lease_ends(void **state)
 {
     (void)state;
-    struct rig r;
-    int64_t deadline;
-
-    rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", timeout: 100ms, kill_grace: 1h}\n", 2);
-    const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, &deadline));
-    assert_int_equal(end->m.result.outcome, OUTCOME_TIMEOUT);
-    assert_int_equal(end->m.result.signal, SIGKILL);
-    assert_true(end->m.result.finish_us < deadline * 1000);
-    rig_close(&r);
+    assert_killed_in_time(", timeout: 1s", OUTCOME_TIMEOUT);
 }
 
 static void renewed_lease_lets_a_handler_run(void **state)
@@ -86,8 +91,8 @@ static void renewed_lease_lets_a_handler_run(void **state)
     struct rig r;
     uint32_t jobs[2];
 
-    rig_open(&r, "handlers:\n  t: {run: 'read x; sleep 1.5'}\n", 4);
-    jobs[0] = send_leased(&r, "t", 1000, NULL);
+    rig_open(&r, "handlers:\n  t: {run: 'read x; sleep 3.5'}\n", 4);
+    jobs[0] = send_leased(&r, "t", 3000, NULL);
     jobs[1] = 4711; /* long gone */
     link_send_deadline(r.link, jobs, 2, when_steady() + 60000);
     link_send_deadline(r.link, jobs, 2, when_steady() + 10); /* a lease is never shortened */
@@ -119,12 +124,12 @@ static void freeze_beyond_the_lease_kills_at_the_thaw(void **state)
     uint32_t job;
 
     rig_open(&r, "handlers:\n  t: {run: " STUBBORN ", kill_grace: 1h, max_running: 1}\n", 4);
-    job = send_leased(&r, "t", 2000, NULL);
+    job = send_leased(&r, "t", 5000, NULL);
     free(rig_read_file(&r, "up"));
     pid_t pid = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
     assert_int_equal(kill(link_pid(r.link), SIGSTOP), 0);
-    uint32_t queued = send_leased(&r, "t", 1000, NULL), fresh = send_leased(&r, "t", 6000, NULL);
-    int64_t late = when_steady() + 2500;
+    uint32_t queued = send_leased(&r, "t", 1000, NULL), fresh = send_leased(&r, "t", 3600000, NULL);
+    int64_t late = when_steady() + 5500;
     while (when_steady() < late)
         usleep(10000);
     assert_true(rig_alive(pid));
@@ -142,12 +147,13 @@ static void handler_that_ended_during_a_freeze_is_not_called_timed_out(void **st
     (void)state;
     struct rig r;
 
-    rig_open(&r, "handlers:\n  t: {run: 'echo x >@DIR@/up; sleep 0.3', timeout: 1s}\n", 4);
+    rig_open(&r, "handlers:\n  t: {run: 'echo x >@DIR@/up; sleep 0.3', timeout: 3s}\n", 4);
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
+    pid_t pid = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
     assert_int_equal(kill(link_pid(r.link), SIGSTOP), 0);
-    int64_t late = when_steady() + 1500;
-    while (when_steady() < late)
+    int64_t late = when_steady() + 3500;
+    while (when_steady() < late || rig_alive(pid))
         usleep(10000);
     assert_int_equal(kill(link_pid(r.link), SIGCONT), 0);
     assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_DONE);
@@ -205,7 +211,7 @@ static void poller_that_dies_takes_its_handlers_along(void **state)
     assert_true(rig_alive(seen.runner) && rig_alive(seen.handler));
     kill(poller, SIGKILL);
     assert_int_equal(waitpid(poller, NULL, 0), poller);
-    alarm(60);
+    alarm(300);
     while (rig_alive(seen.runner) || rig_alive(seen.handler))
         usleep(10000);
     alarm(0);
@@ -289,7 +295,7 @@ static void what_may_not_be_killed_is_waited_for(void **state)
     rig_open(&r,
              "defaults: {kill_grace: 100ms}\n"
              "handlers:\n" BESIDE_OTHER("t", "other", "read x", "sleep 1000") BESIDE_OTHER(
-                 "ends", "left", "exec sleep 30",
+                 "ends", "left", "exec sleep 120",
                  ":") "  orphan: {run: 'setsid sh -c \"echo \\$\\$ >@DIR@/orphan; sleep 0.1\" & "
                       "while ! test -s @DIR@/orphan; do sleep 0.01; done'}\n",
              4);

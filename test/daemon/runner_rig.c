@@ -25,7 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TURN_MS 10 /* between two looks at a file or a process */
+#define TURN_MS 10  /* between two looks at a file or a process */
+#define LIMIT_S 600 /* reached by a hang only */
 
 char *rig_path(const struct rig *r, const char *name)
 {
@@ -52,7 +53,7 @@ void rig_open(struct rig *r, const char *yaml, int slots)
     struct err err = {0};
 
     memset(r, 0, sizeof *r);
-    alarm(120);
+    alarm(LIMIT_S);
     snprintf(r->dir, sizeof r->dir, "/tmp/dq-rig.XXXXXX");
     assert_non_null(mkdtemp(r->dir));
     assert_int_equal(chmod(r->dir, 0755), 0);
@@ -305,7 +306,7 @@ static size_t count_session(pid_t session)
 
 bool rig_session_ends(struct rig *r, pid_t session)
 {
-    const int64_t until = when_steady() + 10000;
+    const int64_t until = when_steady() + 60000;
     bool over;
 
     while (!(over = count_session(session) == 0) && when_steady() < until)

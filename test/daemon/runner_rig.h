@@ -27,7 +27,7 @@ struct rig {
 };
 
 /* Starts a runner. "@DIR@" in yaml stands for the rig's directory. The process is ended by SIGALRM
- * after two minutes: a test that waits for what never comes fails. */
+ * after ten minutes: a test that waits for what never comes fails. */
 void rig_open(struct rig *r, const char *yaml, int slots);
 void rig_close(struct rig *r);
 void rig_write_handlers(const struct rig *r, const char *yaml);
@@ -58,7 +58,7 @@ char *rig_read_file(struct rig *r, const char *name);
 /* until there is no such process, or a zombie of somebody else */
 void rig_until_gone(struct rig *r, pid_t pid);
 bool rig_alive(pid_t pid);
-/* Until nothing of the session lives, at most ten seconds; whether so. */
+/* Until nothing of the session lives, at most a minute; whether so. */
 bool rig_session_ends(struct rig *r, pid_t session);
 
 #endif

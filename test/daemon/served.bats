@@ -67,7 +67,8 @@ YAML
     wait_until rests_are a
     [[ $(sql 'SELECT error FROM dq_rest') == *nonexistent* ]]
     rests='SELECT MIN(rest_until) > UTC_TIMESTAMP(3), COUNT(*) FROM dq_rest JOIN dq_poller USING (token)'
-    [ "$(sql "$rests")" = $'1\t1' ]
+    rests_still() { [ "$(sql "$rests")" = $'1\t1' ]; }
+    wait_until rests_still
     write_handlers <<<'handlers: {a: {run: "true"}}'
     kill -HUP "$DQD_PID"
     wait_until rests_are NULL
@@ -88,7 +89,7 @@ YAML
     first=$(sql 'SELECT HEX(token) FROM dq_poller')
     sql 'UPDATE dq_handler SET line = 77'
     dq -q add a >/dev/null
-    run dqd
+    dqd
     rests_are a
     [ "$(sql 'SELECT line FROM dq_handler JOIN dq_poller USING (handlers)')" = 77 ]
     [ "$(sql 'SELECT HEX(token) FROM dq_poller')" != "$first" ]

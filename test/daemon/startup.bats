@@ -191,7 +191,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
 }
 
 @test "--for retries despite a missing privilege and fails if it is still missing at the end" {
-    as_reader --for 1s
+    as_reader --for 3s
     [ "$status" = 77 ]
     [[ ${lines[0]} == *'tasks stay pending" duty=claim error='*'command denied to user'* ]]
     [[ ${lines[1]} == 'dqd: '*'command denied to user'* ]]

@@ -1,5 +1,5 @@
-/* Connections: what a session is like, what each failure becomes, what a broken one leaves
- * behind. */
+/* Connections: what a session is like, whatever the settings, and which accounts and databases are
+ * refused. */
 #include "harness.h"
 #include "store/db_connect.h"
 #include "store/db_latest.h"
@@ -7,34 +7,9 @@
 #include "store/db_session.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static int query(struct db *d, const char *text)
-{
-    struct buf sql = BUF_INIT;
-    struct db_rows *rows = NULL;
-
-    buf_str(&sql, text);
-    int rc = db_query(d, &sql, 1, false, &rows, &err);
-    while (rc >= 0 && (rc = db_rows_next(rows, &err)) == 1)
-        ;
-    db_rows_free(rows);
-    buf_done(&sql);
-    return rc;
-}
-
-static int exec(struct db *d, const char *text)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, text);
-    int rc = db_exec(d, &sql, NULL, &err);
-    buf_done(&sql);
-    return rc;
-}
 
 /* What a server's files, init_connect or init_command may have made of a session. */
 static const char *const spoilt[] = {
@@ -242,84 +217,6 @@ static void a_wrong_init_command_is_a_fault_of_the_settings(void **state)
     db_free(d);
 }
 
-static void errors_have_classes_and_say_no_data(void **state)
-{
-    static const struct {
-        const char *sql;
-        int code;
-        bool stays;
-    } cases[] = {
-        {"SELEC 'secret'", ERR_FATAL, true},
-        {"SELECT secret_column FROM dq_task", ERR_CONFIG, true},
-        {"SELECT 1 FROM dq_absent", ERR_CONFIG, true},
-        {"INSERT INTO dq_meta VALUES ('schema_version', 'secret')", ERR_DUPLICATE, true},
-        {"INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)"
-         " VALUES (1, 'secret', 'secret', 1, 1, 1, 1, 1, 1)",
-         ERR_DATA, true},
-        {"INSERT INTO dq_meta VALUES (REPEAT('secret', 100), 'x')", ERR_DATA, true},
-        {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'secret'", ERR_LOCKED,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1792, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1836, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1047, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1053, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1036, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1461, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1615, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1820, MESSAGE_TEXT = 'secret'", ERR_DENIED,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1862, MESSAGE_TEXT = 'secret'", ERR_DENIED,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1874, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3032, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3168, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3169, MESSAGE_TEXT = 'secret'", ERR_LOST,
-         false},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3572, MESSAGE_TEXT = 'secret'", ERR_LOCKED,
-         true},
-        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 6400, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
-         false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct db *d = harness_db();
-        int rc = exec(d, cases[i].sql);
-        if (rc != cases[i].code)
-            print_error("%s: %d, not %d\n", cases[i].sql, rc, cases[i].code);
-        assert_int_equal(rc, cases[i].code);
-        assert_int_equal(err.code, cases[i].code);
-        assert_int_equal(db_connected(d), cases[i].stays);
-        assert_null(strstr(err.text, cases[i].code == ERR_CONFIG ? "'secret'" : "secret"));
-        assert_int_equal(query(d, "SELECT 1"), 0); /* usable again */
-        db_free(d);
-    }
-    struct db *d = harness_db();
-    run(db, "KILL %" PRId64, number(d, "SELECT CONNECTION_ID()"));
-    assert_int_equal(query(d, "SELECT 1"), ERR_LOST);
-    assert_int_equal(query(d, "SELECT 1"), 0);
-    db_free(d);
-}
-
 static void refused_accounts_and_databases_are_told_apart(void **state)
 {
     struct conf_mysql conf = *harness_conf;
@@ -342,122 +239,6 @@ static void refused_accounts_and_databases_are_told_apart(void **state)
     conf.host = two;
     assert_int_equal(db_connect(d, &err), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "::1:1"));
-    db_free(d);
-}
-
-/* Two sessions lock two rows in opposite orders. */
-struct other {
-    struct db *d;
-    int rc;
-};
-
-static void *lock_both(void *arg)
-{
-    struct other *o = arg;
-    struct buf sql = BUF_INIT;
-    struct err why;
-
-    buf_str(&sql, "UPDATE dq_task SET pid = 1 WHERE tag = 'a'");
-    o->rc = db_exec(o->d, &sql, NULL, &why);
-    buf_done(&sql);
-    return NULL;
-}
-
-static void after_a_deadlock_no_transaction_is_open(void **state)
-{
-    struct other o = {harness_db(), 0};
-    pthread_t thread;
-    (void)state;
-    uint64_t a = add("a", NULL, 0), b = add("b", NULL, 0);
-    ok(db_begin(db, &err));
-    ok(db_begin(o.d, &err));
-    run(db, "UPDATE dq_task SET pid = 2 WHERE id = %" PRIu64, a);
-    run(o.d, "UPDATE dq_task SET pid = 1 WHERE id = %" PRIu64, b);
-    assert_int_equal(pthread_create(&thread, NULL, lock_both, &o), 0);
-    int rc = exec(db, "UPDATE dq_task SET pid = 2 WHERE tag = 'b'");
-    if (rc == 0)
-        ok(db_commit(db, &err)); /* the other one was the victim, or waits for us */
-    pthread_join(thread, NULL);
-    if (o.rc == 0)
-        ok(db_commit(o.d, &err));
-    assert_true(rc == ERR_TRANSIENT || o.rc == ERR_TRANSIENT);
-    struct db *victim = rc == ERR_TRANSIENT ? db : o.d;
-    run(victim, "UPDATE dq_task SET pid = 3");
-    /* committed by itself */
-    assert_int_equal(number(victim == db ? o.d : db, "SELECT COUNT(*) FROM dq_task WHERE pid = 3"),
-                     2);
-    db_free(o.d);
-}
-
-static void a_transaction_does_not_go_on_elsewhere(void **state)
-{
-    struct proxy *p = proxy_new();
-    struct db *d = proxy_db(p);
-    (void)state;
-    ok(db_begin(d, &err));
-    run(d, "INSERT INTO dq_tag (tag) VALUES ('first')");
-    proxy_cut(p, "SELECT 'cut'", true);
-    assert_int_equal(query(d, "SELECT 'cut'"), ERR_LOST);
-    assert_int_equal(exec(d, "INSERT INTO dq_tag (tag) VALUES ('second')"), ERR_LOST);
-    assert_int_equal(db_commit(d, &err), ERR_LOST);
-    db_rollback(d);
-    run(d, "INSERT INTO dq_tag (tag) VALUES ('third')");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag WHERE tag = 'third'"), 1);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag"), 1);
-    proxy_free(p);
-}
-
-/* The statement waits for a row lock when its connection breaks. It must not take effect after the
- * new connection has looked. */
-static void what_a_broken_connection_left_running_is_killed(void **state)
-{
-    struct conf_mysql conf = *harness_conf;
-    struct db *d = db_new(&conf), *blocker = harness_db();
-    (void)state;
-    add("t", NULL, 0);
-    ok(db_connect(d, &err));
-    run(d, "SET SESSION innodb_lock_wait_timeout = 60");
-    run(d, "SET SESSION net_read_timeout = 60");
-    conf.read_timeout_ms = 1000;
-    db_close(d);
-    ok(db_connect(d, &err)); /* gives up after a second, long before the server does */
-    run(d, "SET SESSION innodb_lock_wait_timeout = 60");
-    ok(db_begin(blocker, &err));
-    run(blocker, "UPDATE dq_task SET pid = 1");
-    assert_int_equal(exec(d, "UPDATE dq_task SET pid = 99"), ERR_LOST);
-    ok(db_connect(d, &err));
-    assert_int_equal(
-        number(
-            d,
-            "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task SET pid = 99%%'"),
-        0);
-    ok(db_commit(blocker, &err));
-    assert_int_equal(number(db, "SELECT pid FROM dq_task"), 1);
-    db_free(blocker);
-    db_free(d);
-}
-
-static void a_streamed_result_that_breaks_is_an_error(void **state)
-{
-    struct buf sql = BUF_INIT;
-    struct db *d = harness_db();
-    struct db_rows *rows;
-    int rc;
-    (void)state;
-    buf_printf(&sql, "SELECT seq, REPEAT('x', 1000) FROM %s", numbers(200000));
-    ok(db_query(d, &sql, 2, true, &rows, &err));
-    assert_int_equal(db_rows_next(rows, &err), 1);
-    run(db, "KILL %" PRId64,
-        number(
-            db,
-            "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT seq, REPEAT%%'"));
-    while ((rc = db_rows_next(rows, &err)) == 1)
-        ;
-    assert_int_equal(rc, ERR_LOST);
-    assert_int_equal(db_rows_next(rows, &err), 0);
-    db_rows_free(rows);
-    assert_false(db_connected(d));
-    buf_done(&sql);
     db_free(d);
 }
 
@@ -490,12 +271,7 @@ int main(void)
         cmocka_unit_test_setup(an_option_file_does_not_change_the_character_set, harness_setup),
         cmocka_unit_test_setup(literals_hold_any_bytes, harness_setup),
         cmocka_unit_test_setup(a_wrong_init_command_is_a_fault_of_the_settings, harness_setup),
-        cmocka_unit_test_setup(errors_have_classes_and_say_no_data, harness_setup),
         cmocka_unit_test_setup(refused_accounts_and_databases_are_told_apart, harness_setup),
-        cmocka_unit_test_setup(after_a_deadlock_no_transaction_is_open, harness_setup),
-        cmocka_unit_test_setup(a_transaction_does_not_go_on_elsewhere, harness_setup),
-        cmocka_unit_test_setup(what_a_broken_connection_left_running_is_killed, harness_setup),
-        cmocka_unit_test_setup(a_streamed_result_that_breaks_is_an_error, harness_setup),
         cmocka_unit_test_setup(a_look_up_waits_for_the_cluster, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

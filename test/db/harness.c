@@ -2,6 +2,8 @@
  * harness.c - see harness.h.
  */
 #include "harness.h"
+
+#include "conf/conf_load.h"
 #include "store/db_connect.h"
 
 #include <inttypes.h>
@@ -77,6 +79,16 @@ uint64_t run(struct db *d, const char *fmt, ...)
     buf_done(&sql);
     ok(rc);
     return rows;
+}
+
+int exec(struct db *d, const char *text)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, text);
+    int rc = db_exec(d, &sql, NULL, &err);
+    buf_done(&sql);
+    return rc;
 }
 
 void as_root(const char *fmt, ...)
@@ -213,5 +225,25 @@ struct task_array claim(struct db *d, const struct claim_owner *o, const char *t
     struct claim_seen saw;
 
     ok(claim_store_claim(d, o, &ask, &won, &saw, NULL, &err));
+    return won;
+}
+
+struct settlement result(const struct task *t, enum task_event event, enum task_outcome outcome)
+{
+    return (struct settlement){.id = t->id,
+                               .version = t->version,
+                               .event = event,
+                               .outcome = outcome,
+                               .start_at = INT64_C(1790000000123),
+                               .finish_at = INT64_C(1790000001456),
+                               .exit_code = event == TASK_SUCCEED ? 0 : 1};
+}
+
+struct task_array claimed(const struct claim_owner *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        add("t", NULL, -1000 - (n - i));
+    struct task_array won = claim(db, o, "t", (size_t)n);
+    assert_int_equal(won.count, n);
     return won;
 }

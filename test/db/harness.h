@@ -52,6 +52,7 @@ struct db *harness_db(void); /* another one, connected; db_free it */
 /* Statements of the tests themselves. */
 /* matched rows */
 uint64_t run(struct db *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int exec(struct db *d, const char *text); /* it may fail; what db_exec returns */
 /* what an ordinary account may not */
 void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int64_t number(struct db *d, const char *fmt, ...)
@@ -69,6 +70,11 @@ uint64_t add(const char *tag, const char *key, int64_t delay_ms);
 struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
+
+/* Adds n tasks that are due, and claims them. */
+struct task_array claimed(const struct claim_owner *o, int n);
+/* The result of an attempt, with status 0 if it succeeded and 1 otherwise. */
+struct settlement result(const struct task *t, enum task_event event, enum task_outcome outcome);
 
 /* Lists the tasks that match, and changes or deletes them, as dq does. */
 int change_all(struct db *d, const struct task_filter *f, const struct task_change *c,

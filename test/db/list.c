@@ -54,25 +54,29 @@ static void assert_order(enum task_sort sort)
     }
 }
 
-/* 7 tags x 5 statuses, many tasks with equal times. */
-static void fill(int n)
+/* That many tags x 5 statuses, many tasks with equal times. */
+static void fill_tags(int n, int tags)
 {
     run(db,
-        "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time) SELECT CONCAT('tag.', seq %% 7), "
-        "'body', 4, seq %% 5,"
-        " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE, UTC_TIMESTAMP(3) - INTERVAL (%d - seq) "
-        "SECOND FROM %s ORDER BY seq",
-        n, numbers((unsigned)n));
+        "INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, create_time)"
+        " SELECT CONCAT('tag.', seq %% %d), 'body', 4, seq %% 5,"
+        " UTC_TIMESTAMP(3) + INTERVAL (CAST(seq * 7919 %% 100 AS SIGNED) - 50) MINUTE,"
+        " UTC_TIMESTAMP(3) - INTERVAL (%d - seq) SECOND FROM %s ORDER BY seq",
+        tags, n, numbers((unsigned)n));
 }
 
-static void the_order_is_total_whatever_the_limit(void **state)
+static void fill(int n)
+{
+    fill_tags(n, 7);
+}
+
+static void check_orders(size_t all_tasks)
 {
     static const enum task_sort sorts[] = {SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID,
                                            SORT_ID_DESC};
     static const size_t limits[] = {1, 5, 36, 700, 2500};
     static uint64_t full[20000];
-    (void)state;
-    fill(3000);
+
     for (size_t s = 0; s < 4; s++) {
         struct task_filter f = all();
         f.sort = sorts[s];
@@ -84,7 +88,7 @@ static void the_order_is_total_whatever_the_limit(void **state)
             assert_int_equal(
                 n,
                 variant == 0
-                    ? 3000
+                    ? (int64_t)all_tasks
                     : number(
                           db,
                           "SELECT COUNT(*) FROM dq_task WHERE status IN (0, 1) AND tag LIKE '%s'",
@@ -98,6 +102,44 @@ static void the_order_is_total_whatever_the_limit(void **state)
             }
         }
     }
+}
+
+static void the_order_is_total_whatever_the_limit(void **state)
+{
+    (void)state;
+    fill(3000);
+    check_orders(3000);
+}
+
+/* Each of them would be a range to be read, and a hundred ranges a statement. */
+static void very_many_tags_cost_few_statements(void **state)
+{
+    const struct task_filter_bound now = {true, INT64_C(1900000000000)};
+    struct task_filter_search search = {.most = 100000};
+    struct task_filter f = all();
+    (void)state;
+    fill_tags(9000, 8999);
+    int64_t before = session_status(db, "= 'Questions'");
+    f.limit = 20;
+    assert_int_equal(list(&f), 20);
+    assert_in_range(session_status(db, "= 'Questions'") - before, 1, 8);
+    check_orders(9000);
+    run(db,
+        "UPDATE dq_task SET expected_time = '2040-01-01', error_stack = 'odd' WHERE id %% 7 = 0");
+    int64_t odd = number(db, "SELECT COUNT(*) FROM dq_task WHERE error_stack = 'odd'");
+    f = all();
+    f.since[TASK_FILTER_DUE] = now;
+    assert_int_equal(list(&f), odd);
+    f = all();
+    f.error_glob = "o?d";
+    assert_int_equal(list(&f), odd);
+    f.search = &search;
+    assert_int_equal(list(&f), odd);
+    f.tag_glob = "tag*";
+    f.statuses = TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_FAILED);
+    assert_int_equal(
+        list(&f),
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE error_stack = 'odd' AND status IN (0, 2)"));
 }
 
 static void filters_select_what_they_say(void **state)
@@ -223,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_order_is_total_whatever_the_limit, harness_setup),
+        cmocka_unit_test_setup(very_many_tags_cost_few_statements, harness_setup),
         cmocka_unit_test_setup(filters_select_what_they_say, harness_setup),
         cmocka_unit_test_setup(the_caller_can_stop, harness_setup),
         cmocka_unit_test_setup(bodies_come_on_request, harness_setup),

@@ -227,7 +227,7 @@ static void the_others_are_taken_back(void **state)
     uint64_t id = won.items[4].id;
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, 100, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
     give_up[6] = true;
     lock_row(id);
     ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
@@ -239,7 +239,7 @@ static void the_others_are_taken_back(void **state)
     for (size_t i = 0; i < N; i++)
         assert_int_equal(taken[i], expired.items[i].id != id);
     task_array_done(&expired);
-    ok(lease_store_expired(db, NULL, &id, 1, 100, &expired, &err));
+    ok(lease_store_expired(db, NULL, &id, 1, false, 100, &expired, &err));
     assert_int_equal(expired.count, 0);
     task_array_done(&expired);
     task_array_done(&won);
@@ -329,7 +329,7 @@ static void a_stale_attempt_gives_way(void **state)
             assert_int_equal(count_true(flags), N);
         } else if (how == 1) {
             run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-            ok(lease_store_expired(db, NULL, NULL, 0, 100, &expired, &err));
+            ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
             ok(lease_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
             assert_int_equal(count_true(flags), N);
         } else {
@@ -372,7 +372,7 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
             continue;
         run(db,
             "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-        ok(lease_store_expired(db, NULL, NULL, 0, 100, &expired, &err));
+        ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
         ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(count_true(taken), N - 1);

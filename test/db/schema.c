@@ -185,7 +185,8 @@ static void a_table_that_was_changed_is_named(void **state)
 static void a_table_of_others_is_left_alone(void **state)
 {
     static const char *const tables[] = {"dq_task (id int, name varchar(10))", "dq_meta (k int)",
-                                         "dq_poller (name varchar(10)) ENGINE = MyISAM"};
+                                         "dq_poller (name varchar(10)) ENGINE = MyISAM",
+                                         "dq_event (id int, name varchar(10))"};
     (void)state;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         struct db *d = db_new(conf_for("dq_others"));
@@ -202,6 +203,21 @@ static void a_table_of_others_is_left_alone(void **state)
         run(db, "DROP DATABASE dq_others");
         db_free(d);
     }
+}
+
+/* A migration that finds its column there takes it as added by an earlier try. */
+static void a_column_of_a_later_version_is_verified_in_the_end(void **state)
+{
+    struct db *d = db_new(conf_for("dq_changed"));
+    int from;
+    (void)state;
+    ok(schema_migrate(d, NULL, NULL, &from, &err));
+    run(d, "UPDATE dq_meta SET value = 1 WHERE name LIKE 'schema%%'");
+    run(d, "ALTER TABLE dq_poller DROP COLUMN version, ADD COLUMN version int");
+    assert_int_equal(schema_migrate(d, NULL, NULL, &from, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "column dq_poller.version is int, not "));
+    run(d, "DROP DATABASE dq_changed");
+    db_free(d);
 }
 
 struct caller {
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_broken_off_migration_is_taken_up_again),
         cmocka_unit_test(a_table_that_was_changed_is_named),
         cmocka_unit_test(a_table_of_others_is_left_alone),
+        cmocka_unit_test(a_column_of_a_later_version_is_verified_in_the_end),
         cmocka_unit_test(concurrent_inits_apply_each_migration_once),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

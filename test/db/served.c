@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct poller_say resident = {
-    .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 7};
+    .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 7, .clock_ahead_ms = 250};
 
 static void beat(const struct claim_owner *o, const struct poller_say *say)
 {
@@ -151,7 +151,7 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
     (void)state;
     ok(poller_store_beat(db, &a, &pass, &s, &err));
     assert_true(s.shares == 1 && s.since_pass_ms == -1);
-    ok(poller_store_pass_ended(db, &a, 60000, &err));
+    ok(poller_store_pass_ended(db, &a, 60000, -1500, &err));
     run(db, "UPDATE dq_poller SET start_time = start_time - INTERVAL 30 SECOND");
     ok(poller_store_beat(db, &c, &resident, &s, &err));
     assert_true(s.shares == 1 && s.since_pass_ms == -1); /* it has no share of the work any more */
@@ -160,12 +160,13 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
     assert_true(list[0].alive && list[0].next_pass_at > list[0].last_seen_at);
     assert_true(list[0].handlers_known && list[0].handlers == 7);
     assert_string_equal(list[0].tags, "a*");
+    assert_true(list[0].clock_ahead_ms == -1500 && list[1].clock_ahead_ms == 250);
     assert_true(list[1].alive && list[1].next_pass_at == TASK_TIME_NONE);
     poller_store_free(list, count);
 
     ok(poller_store_beat(db, &b, &pass, &s, &err));
     assert_true(s.shares == 2 && s.since_pass_ms >= 30000);
-    ok(poller_store_pass_ended(db, &b, 60000, &err));
+    ok(poller_store_pass_ended(db, &b, 60000, POLLER_CLOCK_NONE, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 2); /* in place of the first */
     run(db, "UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND,"
             " last_seen = last_seen - INTERVAL 2 MINUTE WHERE mode = 'once'");

@@ -1,31 +1,10 @@
-/* How attempts end: results applied once, by their owner only; leases taken back; retention. */
+/* How attempts end: each result is applied once and leaves its state; retention. */
 #include "harness.h"
 #include "store/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static struct settlement result(const struct task *t, enum task_event event,
-                                enum task_outcome outcome)
-{
-    return (struct settlement){.id = t->id,
-                               .version = t->version,
-                               .event = event,
-                               .outcome = outcome,
-                               .start_at = INT64_C(1790000000123),
-                               .finish_at = INT64_C(1790000001456),
-                               .exit_code = event == TASK_SUCCEED ? 0 : 1};
-}
-
-static struct task_array claimed(const struct claim_owner *o, int n)
-{
-    for (int i = 0; i < n; i++)
-        add("t", NULL, -1000 - (n - i));
-    struct task_array won = claim(db, o, "t", (size_t)n);
-    assert_int_equal(won.count, n);
-    return won;
-}
 
 static void each_event_leaves_its_state(void **state)
 {
@@ -201,97 +180,6 @@ static void a_lost_answer_is_settled_once(void **state)
     }
 }
 
-static void a_stale_owner_changes_nothing(void **state)
-{
-    struct claim_owner a = owner('a'), b = owner('b');
-    struct task_array won = claimed(&a, 4), expired = {0};
-    struct settlement s[4];
-    bool applied[4], give_up[4] = {false}, lost[4];
-    struct claim_ref refs[4];
-    bool taken[4];
-    (void)state;
-    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
-    assert_int_equal(expired.count, 4);
-    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
-    assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
-    struct task_array again = claim(db, &b, "t", 3); /* one stays pending */
-    assert_int_equal(again.count, 3);
-    int64_t before = number(
-        db,
-        "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
-    for (int i = 0; i < 4; i++) {
-        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER,
-                      i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
-        refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
-    }
-    ok(settle_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
-    ok(lease_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
-    for (int i = 0; i < 4; i++) {
-        assert_false(applied[i]);
-        assert_true(lost[i]);
-    }
-    assert_int_equal(
-        number(
-            db,
-            "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, "
-            "HEX(claim_token)))) FROM dq_task"),
-        before);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
-    task_array_done(&won);
-    task_array_done(&again);
-    task_array_done(&expired);
-}
-
-static void expired_leases_are_taken_back(void **state)
-{
-    struct claim_owner a = owner('a');
-    struct task_array won = claimed(&a, 4), expired = {0};
-    struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
-    bool give_up[4] = {false, true, false, false}, applied;
-    struct claim_ref renewed = {won.items[2].id, won.items[2].version};
-    bool taken[4];
-    (void)state;
-    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
-    assert_int_equal(expired.count, 0);
-    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, 10, &expired, &err));
-    assert_int_equal(expired.count, 4);
-    assert_string_equal(expired.items[0].tag, "t");
-    assert_string_equal(expired.items[0].host, "test.example");
-    assert_int_equal(expired.items[0].max_attempts, 3);
-    for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
-        give_up[i] = expired.items[i].id == won.items[1].id;
-    /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
-    ok(lease_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
-    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
-    assert_true(applied);
-    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
-    assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
-    assert_int_equal(
-        number(db,
-               "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64,
-               won.items[0].id),
-        1);
-    assert_int_equal(
-        number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64,
-               won.items[1].id),
-        1);
-    assert_int_equal(number(db,
-                            "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64,
-                            won.items[2].id),
-                     1);
-    assert_int_equal(
-        number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
-    assert_int_equal(
-        number(
-            db,
-            "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
-        2);
-    task_array_done(&won);
-    task_array_done(&expired);
-}
-
 static void history_of_all_attempts_on_request(void **state)
 {
     struct claim_owner a = owner('a');
@@ -305,48 +193,6 @@ static void history_of_all_attempts_on_request(void **state)
     assert_true(applied[0] && applied[1]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'done'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 1"), 2);
-    task_array_done(&won);
-}
-
-static void large_outputs_are_cut_into_statements(void **state)
-{
-    enum { N = 12 };
-    struct claim_owner a = owner('a');
-    struct task_array won = claimed(&a, N);
-    struct settlement s[N];
-    bool applied[N];
-    char *output = mem_alloc(300000), *error = mem_zero(1, 100001), *within = mem_zero(1, 100001);
-    (void)state;
-    memset(output, '\'', 300000);
-    memset(error, 'e', 100000);
-    memset(within, 'e', 100000);
-    memcpy(error + 59998, "\xc3\xa4", 2); /* the end of a character, and the middle of one */
-    memcpy(within + 59999, "\xc3\xa4", 2);
-    for (int i = 0; i < N; i++) {
-        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP,
-                      i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
-        s[i].output = output;
-        s[i].output_size = 300000;
-        s[i].error = i % 2 ? NULL : i == 2 ? within : error;
-    }
-    ok(settle_store_settle(db, &a, s, N, false, false, applied, NULL, &err));
-    for (int i = 0; i < N; i++)
-        assert_true(applied[i]);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE LENGTH(output) = 300000"), N);
-    assert_int_equal(
-        number(
-            db,
-            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(output) = 300000 AND LENGTH(error_stack) = 60000"
-            " AND error_stack LIKE '%%e\xc3\xa4'"),
-        N / 2 - 1);
-    assert_int_equal(
-        number(
-            db,
-            "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 59999 AND error_stack LIKE '%%e'"),
-        1);
-    free(output);
-    free(within);
-    free(error);
     task_array_done(&won);
 }
 
@@ -393,121 +239,6 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     assert_int_equal(deleted, 0);
 }
 
-/* Outputs of any bytes, as long as output_limit allows, alone and together, at packet limits from
- * the least that dqd takes. */
-static void results_fit_into_small_packets(void **state)
-{
-    static const size_t limits[] = {512 << 10, 1 << 20, 2 << 20, 16 << 20};
-    static const size_t sizes[] = {1 << 20, 16384,  16385, 100000, 1 << 20,
-                                   8191,    700000, 0,     50000,  1 << 20};
-    size_t packet;
-    enum { COUNT = 10 };
-    unsigned char *bytes = mem_alloc(1 << 20);
-    char *error = mem_zero(1, 90001);
-    (void)state;
-    memset(error, '\'', 90000);
-    for (size_t i = 0; i < 1 << 20; i++)
-        bytes[i] = i == 0 ? '[' : (unsigned char)(i * 7919 >> 7);
-    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
-        struct claim_owner a = owner('a');
-        struct settlement s[COUNT];
-        bool applied[COUNT];
-        struct task t;
-        harness_setup(NULL);
-        as_root("SET GLOBAL max_allowed_packet = %zu", limits[l]);
-        struct db *d = harness_db();
-        ok(settlement_max_packet(d, &packet, &err));
-        int64_t connection = number(d, "SELECT CONNECTION_ID()");
-        struct task_array won = claimed(&a, COUNT);
-        for (size_t i = 0; i < COUNT; i++) {
-            s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_GIVE_UP,
-                          i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
-            s[i].output = bytes;
-            s[i].output_size = sizes[i];
-            s[i].error = i % 2 ? NULL : error;
-        }
-        ok(settle_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
-        for (size_t i = 0; i < COUNT; i++) {
-            assert_true(applied[i]);
-            ok(task_get(db, s[i].id, &t, &err));
-            assert_int_equal(t.status, i % 2 ? TASK_DONE : TASK_FAILED);
-            assert_true(i % 2 || strlen(t.error) == 60000);
-            if (sizes[i] + 5000 < limits[l]) {
-                assert_int_equal(t.output_size, sizes[i]);
-                assert_memory_equal(t.output, bytes, sizes[i]);
-            } else { /* its end, behind a line that says so */
-                const char *rest = memchr(t.output, '\n', t.output_size);
-                assert_in_range(t.output_size, limits[l] - 5000, limits[l]);
-                assert_non_null(rest);
-                assert_non_null(strstr((const char *)t.output, "max_allowed_packet"));
-                size_t kept = t.output_size - (size_t)(rest + 1 - (const char *)t.output);
-                assert_in_range(kept, limits[l] - 5000, limits[l]);
-                assert_memory_equal(rest + 1, bytes + sizes[i] - kept, kept);
-            }
-            assert_int_equal(
-                number(
-                    db,
-                    "SELECT COUNT(*) FROM dq_task t JOIN dq_attempt a ON a.task_id = t.id AND a.output <=> t.output"
-                    " AND a.error_stack <=> t.error_stack WHERE t.id = %" PRIu64,
-                    t.id),
-                1);
-            task_done(&t);
-        }
-        task_array_done(&won);
-        won = claimed(&a, COUNT); /* long errors, and outputs that are short enough for literals */
-        for (size_t i = 0; i < COUNT; i++) {
-            s[i] = result(&won.items[i], TASK_GIVE_UP, OUTCOME_EXIT);
-            s[i].output = error;
-            s[i].output_size = 1024;
-            s[i].error = error;
-        }
-        ok(settle_store_settle(d, &a, s, COUNT, true, false, applied, NULL, &err));
-        assert_int_equal(
-            number(
-                db,
-                "SELECT COUNT(*) FROM dq_attempt WHERE LENGTH(error_stack) = 60000 AND LENGTH(output) = 1024"),
-            COUNT);
-        assert_int_equal(number(d, "SELECT CONNECTION_ID()"), connection);
-        db_free(d);
-        task_array_done(&won);
-    }
-    as_root("SET GLOBAL max_allowed_packet = 262144");
-    struct db *d = harness_db();
-    assert_int_equal(settlement_max_packet(d, &packet, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.text, "max_allowed_packet"));
-    db_free(d);
-    as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
-    free(bytes);
-    free(error);
-}
-
-/* What was stored when the limit was higher is still handed out. */
-static void bodies_longer_than_a_packet_are_loaded(void **state)
-{
-    struct claim_owner a = owner('a');
-    size_t size = 3 << 20, loaded;
-    struct task_added added;
-    char *body = mem_zero(1, size);
-    struct task_new t = {
-        .tag = "t", .body = body, .body_size = size, .expected_at = TASK_TIME_NONE};
-    (void)state;
-    body[size - 1] = 'z';
-    ok(task_add(db, &t, KEY_ERROR, &added, &err));
-    as_root("SET GLOBAL max_allowed_packet = 524288");
-    struct db *d = harness_db();
-    struct task_array won = claim(d, &a, "t", 1);
-    assert_int_equal(won.count, 1);
-    struct task *tasks[] = {&won.items[0]};
-    ok(body_store_load(d, tasks, 1, 16 << 20, &loaded, &err));
-    assert_int_equal(loaded, 1);
-    assert_int_equal(won.items[0].body_size, size);
-    assert_memory_equal(won.items[0].body, body, size);
-    as_root("SET GLOBAL max_allowed_packet = %d", 16 << 20);
-    task_array_done(&won);
-    db_free(d);
-    free(body);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,15 +246,10 @@ int main(void)
         cmocka_unit_test_setup(every_row_gets_its_own_values, harness_setup),
         cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_settled_once, harness_setup),
-        cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
-        cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
-        cmocka_unit_test_setup(large_outputs_are_cut_into_statements, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,
                                harness_setup),
-        cmocka_unit_test_setup(results_fit_into_small_packets, harness_setup),
-        cmocka_unit_test_setup(bodies_longer_than_a_packet_are_loaded, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -1,11 +1,14 @@
 /* Tags: counts, switches, lateness. */
 #include "harness.h"
 #include "store/tag_lateness.h"
+#include "store/tag_pause.h"
 #include "store/tag_store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-static const struct tag_count_how quick, exact = {.exact = true};
+static const struct tag_count_how quick, exact = {.exact = true},
+                                         rough = {.rough = ~TASK_BIT(TASK_RUNNING)};
 
 static void counts_are_exact_while_they_are_cheap(void **state)
 {
@@ -47,6 +50,11 @@ static void large_counts_are_estimates_unless_exact(void **state)
         "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT IF(seq %% 250, 'big', 'small'), '', "
         "2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM %s",
         numbers(3 * TAG_COUNT_ENTRIES));
+    add("small", NULL, -5000);
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time) SELECT 'small', '', 3, UTC_TIMESTAMP(3), "
+        "UTC_TIMESTAMP(3) FROM %s",
+        numbers(2));
     number(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
@@ -55,6 +63,13 @@ static void large_counts_are_estimates_unless_exact(void **state)
     assert_false(list[1].sampled[TASK_FAILED]);
     assert_int_equal(list[1].count[TASK_FAILED], 1200);
     tag_store_free(list, count);
+    ok(tag_store_list(db, NULL, &rough, &list, &count, &now_at, &err));
+    assert_true(list[1].sampled[TASK_FAILED]); /* it would have been counted */
+    assert_int_equal(list[1].count[TASK_RUNNING], 2);
+    assert_false(list[1].sampled[TASK_RUNNING]);
+    assert_int_equal(list[1].due, 1);
+    assert_false(list[1].due_sampled);
+    tag_store_free(list, count);
     ok(tag_store_list(db, "b*", &exact, &list, &count, &now_at, &err));
     assert_int_equal(count, 1);
     assert_int_equal(list[0].count[TASK_FAILED], 3 * TAG_COUNT_ENTRIES - 1200);
@@ -62,17 +77,29 @@ static void large_counts_are_estimates_unless_exact(void **state)
     tag_store_free(list, count);
 }
 
-static int64_t late_ms(const char *tag)
+/* How late a tag is, as the list of those that match the glob says; -1: nothing is due. */
+static int64_t late_in(const char *glob, const char *tag, bool *ret_sampled)
 {
     struct tag_info *list;
-    size_t count;
+    size_t count, i = 0;
     int64_t now_at, late;
 
-    ok(tag_store_list(db, tag, &quick, &list, &count, &now_at, &err));
-    assert_int_equal(count, 1);
-    late = list[0].late_from_at == TASK_TIME_NONE ? -1 : now_at - list[0].late_from_at;
-    assert_false(list[0].late_sampled);
+    ok(tag_store_list(db, glob, &quick, &list, &count, &now_at, &err));
+    while (i < count && strcmp(list[i].tag, tag) != 0)
+        i++;
+    assert_true(i < count);
+    late = list[i].late_from_at == TASK_TIME_NONE ? -1 : now_at - list[i].late_from_at;
+    *ret_sampled = list[i].late_sampled;
     tag_store_free(list, count);
+    return late;
+}
+
+static int64_t late_ms(const char *tag)
+{
+    bool sampled;
+    int64_t late = late_in(tag, tag, &sampled);
+
+    assert_false(sampled);
     return late;
 }
 
@@ -100,8 +127,44 @@ static void lateness_counts_from_when_a_task_could_have_started(void **state)
     assert_in_range(late_ms("released"), 600000, 700000);
 }
 
+/* Tags with few due tasks are read by one statement. */
+static void lateness_of_many_tags_is_that_of_each(void **state)
+{
+    bool sampled;
+    (void)state;
+
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) SELECT CONCAT('few', seq), '', '2020-01-01', "
+        "UTC_TIMESTAMP(3) - INTERVAL seq MINUTE FROM %s",
+        numbers(300));
+    for (unsigned i = 1; i < 300; i += 99) {
+        char tag[16];
+        snprintf(tag, sizeof tag, "few%u", i);
+        assert_in_range(late_in(NULL, tag, &sampled), i * 60000, (i + 2) * 60000);
+        assert_false(sampled);
+        assert_in_range(late_ms(tag), i * 60000, (i + 2) * 60000);
+    }
+}
+
+/* However many tags there are, a bounded number of rows is read, and what was left out is marked.
+ */
+static void lateness_of_many_tags_is_marked_if_it_is_a_part(void **state)
+{
+    bool sampled;
+    (void)state;
+
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) SELECT CONCAT('big', seq %% 200), '', '2020-01-01', "
+        "UTC_TIMESTAMP(3) FROM %s",
+        numbers(140000));
+    assert_in_range(late_in(NULL, "big7", &sampled), 0, 600000);
+    assert_true(sampled);
+    assert_in_range(late_ms("big7"), 0, 600000);
+}
+
 static void a_pause_is_seen_until_it_ends(void **state)
 {
+    struct tag_pause one;
     struct tag_info *list;
     size_t count;
     int64_t now_at;
@@ -109,8 +172,8 @@ static void a_pause_is_seen_until_it_ends(void **state)
     struct event_act p = {.token = "1", .actor = "root@host", .verb = "pause", .tag = "p"},
                      q = {.token = "2", .actor = "me", .verb = "pause", .tag = "q"},
                      absent = {.token = "3", .actor = "me", .verb = "resume", .tag = "absent"};
-    assert_int_equal(tag_store_pause(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
-    assert_int_equal(tag_store_pause(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
+    assert_int_equal(tag_pause_begin(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
+    assert_int_equal(tag_pause_begin(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
     run(db, "INSERT INTO dq_tag (tag) VALUES ('lock only')");
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
@@ -120,12 +183,20 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_in_range(list[1].paused_until_at - now_at, 3500000, 3600000);
     assert_null(list[1].pause_reason);
     tag_store_free(list, count);
-    assert_int_equal(tag_store_pause(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
+    assert_int_equal(tag_pause_read(db, "p", &one, &err), 0);
+    assert_true(one.until_at == INT64_MAX);
+    assert_string_equal(one.by, "root@host");
+    assert_string_equal(one.reason, "it's broken");
+    tag_pause_done(&one);
+    assert_int_equal(tag_pause_begin(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
+    assert_int_equal(tag_pause_read(db, "q", &one, &err), 0);
+    assert_true(one.until_at == TASK_TIME_NONE);
+    tag_pause_done(&one);
     p.token[0] = '4';
     p.verb = "resume";
-    assert_int_equal(tag_store_resume(db, &p, &err), 1);
-    assert_int_equal(tag_store_resume(db, &p, &err), 0);
-    assert_int_equal(tag_store_resume(db, &absent, &err), 0);
+    assert_int_equal(tag_pause_end(db, &p, &err), 1);
+    assert_int_equal(tag_pause_end(db, &p, &err), 0);
+    assert_int_equal(tag_pause_end(db, &absent, &err), 0);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE actor = 'root@host'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'resume'"), 1);
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
@@ -186,6 +257,8 @@ int main(void)
         cmocka_unit_test_setup(counts_are_exact_while_they_are_cheap, harness_setup),
         cmocka_unit_test_setup(large_counts_are_estimates_unless_exact, harness_setup),
         cmocka_unit_test_setup(lateness_counts_from_when_a_task_could_have_started, harness_setup),
+        cmocka_unit_test_setup(lateness_of_many_tags_is_that_of_each, harness_setup),
+        cmocka_unit_test_setup(lateness_of_many_tags_is_marked_if_it_is_a_part, harness_setup),
         cmocka_unit_test_setup(a_pause_is_seen_until_it_ends, harness_setup),
         cmocka_unit_test_setup(lateness_is_by_nearest_rank, harness_setup),
     };

@@ -3,16 +3,23 @@
  * behaves as it is told.
  *
  *   journal FILE [WORD...]     words are taken from a body that begins with '@', too
- *     ms=N          runs for N milliseconds (a sign of life every 50)
- *     exit=N        ends with that status       fail=N  ends with status 1 up to attempt N
- *     ignore        ignores TERM                batch   reads JSON lines; done=N: verdicts "done"
- * for all but each Nth task kill=WHO      sends KILL to runner, poller or both before anything else
- *     fork=N        leaves a process in its group behind for N ms, which holds stdout; setsid=N:
- * one in a session of its own out=N         writes N bytes, NULs and invalid UTF-8 among them
+ *     ms=N        runs for N milliseconds (a sign of life every 50)
+ *     until=PATH  runs until there is such a file
+ *     exit=N      ends with that status
+ *     fail=N      ends with status 1 up to attempt N
+ *     ignore      ignores TERM
+ *     batch       reads JSON lines
+ *     done=N      writes the verdict "done" for all but each Nth task
+ *     kill=WHO    sends KILL to runner, poller or both before anything else
+ *     fork=N      leaves a process in its group behind for N ms, which holds stdout
+ *     setsid=N    the same in a session of its own
+ *     out=N       writes N bytes, NULs and invalid UTF-8 among them
  *
- * Lines: S id attempt token pid ppid steady_us wall_us bytes hash / B id token pid steady_us / E id
- * token pid steady_us status. Invariant: each line is one write to a file opened with O_APPEND, S
- * and E are on the disk before the next step is taken.
+ * Lines: S id attempt token pid ppid steady_us wall_us bytes hash
+ *        B id token pid steady_us
+ *        E id token pid steady_us status
+ * Invariant: each line is one write to a file opened with O_APPEND; S and E are on the disk before
+ * the next step is taken.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +39,7 @@
 struct orders {
     long ms, exit, fail, fork, setsid, out, done;
     bool ignore, batch;
-    char kill[16];
+    char kill[16], until[200];
 };
 
 struct ref {
@@ -95,6 +102,8 @@ static void take_word(struct orders *o, const char *word)
             *numbers[i].value = strtol(word + strlen(numbers[i].name), NULL, 10);
     if (strncmp(word, "kill=", 5) == 0)
         snprintf(o->kill, sizeof o->kill, "%s", word + 5);
+    if (strncmp(word, "until=", 6) == 0)
+        snprintf(o->until, sizeof o->until, "%s", word + 6);
     o->ignore |= strcmp(word, "ignore") == 0;
     o->batch |= strcmp(word, "batch") == 0;
 }
@@ -215,6 +224,14 @@ static void live(long ms)
     }
 }
 
+static void await(const char *path)
+{
+    while (access(path, F_OK) != 0) {
+        rest_ms(BEAT_MS);
+        put_all('B', "", false);
+    }
+}
+
 static void say_verdicts(long every)
 {
     for (size_t i = 0; i < task_count; i++)
@@ -250,6 +267,8 @@ int main(int argc, char **argv)
     leave_behind(o.setsid, true);
     write_noise(o.out);
     live(o.ms);
+    if (o.until[0])
+        await(o.until);
     if (o.fail >= (long)tasks[0].attempt && o.exit == 0)
         o.exit = 1;
     snprintf(text, sizeof text, "%ld", o.exit);

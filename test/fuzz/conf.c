@@ -2,6 +2,7 @@
  * conf.c - any bytes as dq.ini give a configuration or an error message, and nothing else.
  */
 #include "conf/conf.h"
+#include "conf/conf_load.h"
 
 #include "base/mem.h"
 

@@ -11,13 +11,21 @@
 #include "store/body_store.h"
 #include "store/claim_ref.h"
 #include "store/claim_store.h"
+#include "store/complete_store.h"
+#include "store/event_store.h"
+#include "store/failure_list.h"
+#include "store/forecast_store.h"
 #include "store/handler_store.h"
+#include "store/health_store.h"
+#include "store/import_store.h"
 #include "store/lease_store.h"
 #include "store/minute_store.h"
 #include "store/output_store.h"
 #include "store/peek_store.h"
 #include "store/poller_store.h"
 #include "store/retention_store.h"
+#include "store/rights_store.h"
+#include "store/routines.h"
 #include "store/rows.h"
 #include "store/schema.h"
 #include "store/schema_verify.h"
@@ -28,9 +36,11 @@
 #include "store/task_add.h"
 #include "store/task_array.h"
 #include "store/task_change.h"
+#include "store/task_count.h"
 #include "store/task_delete.h"
 #include "store/task_get.h"
 #include "store/task_list.h"
+#include "store/why_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -209,10 +219,11 @@ static void keep(struct db *db)
     size_t n;
     struct err err;
 
-    (void)!lease_store_check(db, &owner, refs, 3, lost, followed, &err);
+    (void)!lease_store_check(db, &owner, refs, 3, lost, results_next() % 2 ? followed : NULL, &err);
     (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
-    if (lease_store_expired(db, NULL, NULL, 0, 500, &expired, &err) == 0 && expired.count <= 500)
+    if (lease_store_expired(db, NULL, NULL, 0, false, 500, &expired, &err) == 0 &&
+        expired.count <= 500)
         (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
     task_array_done(&expired);
     (void)!retention_store_expire(db, TASK_DONE, 1000, 100, &n, &faults, &err);
@@ -259,10 +270,150 @@ static void look(struct db *db)
     if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000, 0}, &minutes, &err) == 0)
         minute_store_free(minutes.rows, minutes.count);
     (void)!minute_store_expire(db, 1000, 100, &more, &err);
-    (void)!poller_store_beat(db, &owner,
-                             &(struct poller_say){.mode = "once", .careful = results_next() % 2},
-                             &share, &err);
+    (void)!poller_store_beat(
+        db, &owner,
+        &(struct poller_say){.mode = "once", .clock_ahead_ms = 1, .careful = results_next() % 2},
+        &share, &err);
     see_handlers(db);
+}
+
+static void forecast(struct db *db)
+{
+    const struct forecast_ask ask = {.tag_glob = results_next() % 2 ? "m*" : NULL,
+                                     .step_ms = results_next() % 2 ? 60000 : 3600000,
+                                     .steps = results_next() % 30 + 1};
+    struct forecast f;
+    struct err err;
+
+    if (forecast_store_read(db, &ask, &f, &err) < 0)
+        return;
+    if (f.count != ask.steps || f.from_at > f.now_at)
+        abort();
+    for (size_t i = 0; i < f.count; i++)
+        if (!f.steps[i].herd != !f.steps[i].herd_tag)
+            abort();
+    forecast_store_free(&f);
+}
+
+static void explain(struct db *db)
+{
+    const struct task task = {.id = 7, .tag = mem_strdup("mail"), .expected_at = 1};
+    struct why_tag why;
+    uint64_t id;
+    struct err err;
+
+    (void)!why_store_read(db, &task, &why, &err);
+    why_store_done(&why);
+    (void)!why_store_first(db, "mail", &id, &err);
+    free(task.tag);
+}
+
+static void examine(struct db *db)
+{
+    static const char *const names[] = {"log_bin", "read_only"};
+    const struct buf sql = {.data = mem_strdup("SELECT 1"), .len = 8};
+    char *values[2];
+    struct health_clock clock;
+    struct health_transaction oldest;
+    struct health_plan plan;
+    struct health_rows rows;
+    struct err err;
+
+    (void)!health_store_settings(db, names, 2, values, &err);
+    free(values[0]);
+    free(values[1]);
+    (void)!health_store_clock(db, &clock, &err);
+    (void)!health_store_oldest(db, &oldest, &err);
+    (void)!health_store_plan(db, &sql, &plan, &err);
+    (void)!health_store_rows(db, &rows, &err);
+    free(sql.data);
+}
+
+static void see_failure(const struct failure *x, void *arg)
+{
+    (void)arg;
+    check_text(x->tag);
+    check_text(x->error);
+    check_text(task_status_name(x->status));
+}
+
+static void see_event(const struct event_row *row, void *arg)
+{
+    (void)arg;
+    check_text(row->act.actor);
+    check_text(row->act.verb);
+    check_text(row->act.arguments);
+    check_text(row->act.tag);
+}
+
+static void see_word(const char *word, const char *help, void *arg)
+{
+    (void)arg;
+    check_text(word);
+    check_text(help);
+}
+
+/* What operators read of the past, and words for the shell. */
+static void review(struct db *db)
+{
+    const unsigned how = results_next();
+    struct failure_filter failures = {1000, 2000, how % 4, how % 3};
+    enum complete_store_kind kind = (enum complete_store_kind)(how % (COMPLETE_STORE_KEYS + 1));
+    uint64_t count;
+    bool more;
+    struct err err;
+
+    (void)!failure_list(db, &failures, see_failure, NULL, &more, &err);
+    (void)!event_store_list(db, 1000, 2000, 1 + how % 4, see_event, NULL, &more, &err);
+    (void)!event_store_add_own(db, &owner, "dqd-start", NULL, &err);
+    (void)!event_store_add_lost(db, &count, &err);
+    (void)!complete_store_list(db, kind, "m", see_word, NULL, &err);
+    (void)!task_count(db, TASK_ANY, how % 3, &count, &err);
+}
+
+static void import(struct db *db)
+{
+    const unsigned how = results_next();
+    struct event_act act = {.token = "1", .actor = "a@h", .verb = "import"};
+    struct import_item items[3] = {{.line = 1}, {.line = 2}, {.line = 3}};
+    size_t bad;
+    struct err err;
+
+    for (size_t i = 0; i < 3; i++) {
+        task_init(&items[i].task);
+        items[i].task.id = 7 * i + 1;
+        items[i].task.tag = mem_strdup("mail");
+        items[i].task.key = i ? mem_strdup(i == 1 ? "k" : "1") : NULL;
+        items[i].task.expected_at = 1;
+    }
+    items[1].attempts = mem_zero(1, sizeof *items[1].attempts);
+    items[1].attempt_count = how & 2 ? 1 : 0;
+    if (import_store_check(db, items, 3, how & 1, &bad, &err) == 0)
+        (void)!import_store_add(db, items, 3, how & 1, &act, &err);
+    items[1].attempt_count = 1;
+    import_store_free(items, 3);
+}
+
+static void see_routine(const char *name, enum routines_action action, void *arg)
+{
+    (void)action;
+    (void)arg;
+    check_text(name);
+}
+
+static void see_rights(struct db *db)
+{
+    struct buf missing[RIGHTS_ROLE_COUNT] = {BUF_INIT};
+    struct routines_state state;
+    unsigned made;
+    struct err err;
+
+    (void)!rights_store_missing(db, missing, &err);
+    for (size_t i = 0; i < RIGHTS_ROLE_COUNT; i++)
+        buf_done(&missing[i]);
+    (void)!routines_check(db, &state, &err);
+    (void)!routines_plan(db, see_routine, NULL, &err);
+    (void)!routines_install(db, &made, &err);
 }
 
 static void verify(struct db *db)
@@ -277,8 +428,9 @@ static void verify(struct db *db)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static void (*const parts[])(struct db * db) = {list, change, show,   add,   claim,
-                                                    keep, look,   verify, follow};
+    static void (*const parts[])(struct db * db) = {list,    change,  show,   add,    claim,
+                                                    keep,    look,    verify, follow, forecast,
+                                                    explain, examine, review, import, see_rights};
     const struct conf_mysql conf = {.database = NULL};
 
     results_begin(bytes, len);

@@ -13,9 +13,10 @@
 #   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
 #   write_handlers      stdin becomes the handlers file
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
-#   lock_task ID        locks its row in a transaction that stays open until lock_release
+#   lock_task ID,...    locks these rows in a transaction that stays open until lock_release
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
+#   try CMD...          runs it, whatever comes of it: its exit status is in $rc, what it printed in $out and $err
 #   refute CMD...       fails if CMD succeeds; bats ignores the result of `! CMD` in the middle of a test
 #
 # A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors,
@@ -98,8 +99,8 @@ lock_task()
         --database=dq \
         <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
     exec 9>"$BATS_TEST_TMPDIR/lock"
-    echo "START TRANSACTION; SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = $1 FOR UPDATE;" >&9
-    wait_until grep -qx "$1" "$BATS_TEST_TMPDIR/locked"
+    echo "START TRANSACTION; SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN ($1) ORDER BY id FOR UPDATE;" >&9
+    wait_until grep -qx "${1##*,}" "$BATS_TEST_TMPDIR/locked"
 }
 
 lock_release() { exec 9>&-; wait; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
@@ -129,6 +130,15 @@ dqd_reap()
     [ -n "${BATS_TEST_COMPLETED:-}" ] || [ ! -s "${DQD_LOG:-}" ] || cat "$DQD_LOG"
 }
 teardown() { dqd_reap; }
+
+try()
+{
+    rc=0
+    "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    out=$(cat "$BATS_TEST_TMPDIR/out")
+    err=$(cat "$BATS_TEST_TMPDIR/err")
+    echo "exit $rc, stdout: $out, stderr: $err"
+}
 
 refute()
 {

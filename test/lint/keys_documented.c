@@ -3,6 +3,7 @@
  * the samples show the true defaults and can be read, and they name nothing that does not exist.
  */
 #include "conf/conf.h"
+#include "conf/conf_load.h"
 #include "conf/handlers.h"
 #include "conf/handlers_keys.h"
 #include "conf/handlers_load.h"

@@ -15,7 +15,7 @@ none()
     [ ! -s "$findings" ]
 }
 
-c_files() { find src bin -name '*.[ch]' ! -name migrations.c | sort; }
+c_files() { find src bin -name '*.[ch]' ! -name migrations.c ! -name completion_scripts.c | sort; }
 
 scripts()
 {
@@ -38,12 +38,12 @@ src/wake base/ wake/
 src/store base/ conf/conf.h conf/conf_file.h store/
 src/runner base/ runner/ conf/handlers.h conf/handlers_load.h
 src/poller base/ store/ runner/input.h runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h poller/
-src/poller conf/conf.h conf/handlers.h conf/handlers_load.h
-src/bench base/ conf/conf.h conf/conf_put.h conf/handlers.h store/ bench/
-src/cli base/ store/ bench/ runner/rehearse.h wake/wake_send.h cli/ conf/conf.h conf/conf_file.h
+src/poller conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
+src/bench base/ conf/conf.h conf/conf_env.h conf/conf_put.h conf/handlers.h store/ bench/
+src/cli base/ store/ bench/ runner/rehearse.h wake/wake_send.h cli/ conf/conf.h conf/conf_file.h conf/conf_load.h
 src/cli conf/handlers.h conf/handlers_load.h
 bin base/ conf/conf_file.h store/ runner/check.h poller/ wake/wake_listen.h cli/
-bin conf/conf.h conf/handlers.h conf/handlers_load.h
+bin conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
 END
 }
 
@@ -97,7 +97,7 @@ END
 @test 'each third-party header is included in one place only' {
     grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson|ncurses|curses)(\.h|/)' $(c_files) |
         grep -vE -e '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
-            -e '^src/conf/conf\.c:[0-9]+:#include <ini\.h>' \
+            -e '^src/conf/conf_ini\.c:[0-9]+:#include <ini\.h>' \
             -e '^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>' \
             -e '^src/cli/top_screen\.c:[0-9]+:#include <ncurses\.h>' \
             -e '^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
@@ -167,7 +167,7 @@ END
 
 @test 'no tabs, no white space at the end of a line, a newline at the end of a file' {
     {
-        grep -nE "$(printf '\t')|[[:space:]]+\$" $(c_files) $(scripts) $(find test -name '*.ba*')
+        grep -nE "$(printf '\t')|[[:space:]]+\$" $(c_files) $(scripts | grep -v debian/rules) $(find test -name '*.ba*')
         for file in $(c_files) $(scripts) $(find test -name '*.ba*'); do
             [ -z "$(tail -c 1 "$file")" ] || echo "$file: no newline at its end"
         done
@@ -179,7 +179,8 @@ END
         case $(head -n 1 "$file") in
         '#!/bin/sh') sh -n "$file" 2>&1 ;;
         '#!/bin/bash') bash -n "$file" 2>&1 ;;
-        '#!/usr/bin/env python3')
+        '#!/usr/bin/make -f') make -f "$file" -n --no-print-directory clean 2>&1 >/dev/null ;;
+        '#!/usr/bin/env python3' | '#!/usr/bin/python3')
             python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file" 2>&1 | tail -n 1
             ;;
         *) echo "$file: begins with $(head -n 1 "$file")" ;;
@@ -189,7 +190,7 @@ END
 }
 
 @test 'every test and every source is in Makefile.am' {
-    for file in $(find src bin -name '*.[ch]' ! -name migrations.c) $(find test -name '*.bats'); do
+    for file in $(c_files) $(find test -name '*.bats'); do
         grep -qE "(^|[[:space:]=])$file(\$|[[:space:]])" Makefile.am || echo "$file"
     done | none
     for file in $(find test/unit test/db -name '*.c'); do
@@ -222,7 +223,7 @@ END
     grep -nE 'sizeof\(' $(c_files) $(find test -name '*.[ch]') |
         grep -vE '#define|sizeof\((struct|const|char|bool|int|unsigned|size_t|u?int[0-9]+_t|MYSQL|void)' |
         none
-    grep -nE '\<([a-z_>.-]+) [<>] ([a-z_>.-]+) \? (\1 : \2|\2 : \1)\>' $(c_files) | none
+    grep -nE '\<([a-z][a-z_>. -]*) [<>] ([A-Za-z_][A-Za-z0-9_>./ -]*) \? (\1 : \2|\2 : \1)(\>|$)' $(c_files) | none
     grep -nE '0x100000001b3|1099511628211' $(c_files) | grep -v '^src/base/text.c' | none
 }
 # A text that is printed stays on one line, so that it can be searched for; a table keeps its rows.

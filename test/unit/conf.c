@@ -3,6 +3,7 @@
  * taken, and whose files are trusted.
  */
 #include "conf/conf.h"
+#include "conf/conf_load.h"
 #include "conf/conf_file.h"
 #include "conf/conf_put.h"
 
@@ -13,8 +14,6 @@
 #include "cases.h"
 
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -454,66 +452,6 @@ static void test_a_secret_that_others_can_read_is_refused(void **state)
         expect_no_secret("hunter2\n", 8, open_modes[i], "chmod 600");
 }
 
-/* Reads the secret as www-data with that group besides its own, and exits 0 if the outcome is
- * `words` (NULL: it was read). */
-static void read_as_www_data(const char *path, gid_t group, const char *words)
-{
-    const struct passwd *www = getpwnam("www-data");
-    struct err err = {0};
-    char *secret = NULL;
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        if (!www || setgroups(group ? 1 : 0, &group) || setgid(www->pw_gid) || setuid(www->pw_uid))
-            _exit(2);
-        int rc = conf_file_read_secret(path, &secret, &err);
-        bool fine = words ? rc == ERR_CONFIG && strstr(err.text, words)
-                          : rc == 0 && !strcmp(secret, "hunter2");
-        if (!fine)
-            print_error("\"%s\"\n", err.text);
-        _exit(!fine);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
-/* The set-up of README, with daemon in place of dq: it serves root, dq and www-data. */
-static void test_a_secret_of_root_may_be_for_a_group(void **state)
-{
-    (void)state;
-    if (geteuid() != 0) /* only root can be several accounts */
-        return;
-    const struct group *group = getgrnam("daemon");
-    assert_non_null(group);
-    gid_t gid = group->gr_gid;
-    char *path = write_file("secret", "hunter2\n", 8, 0640), *secret = NULL;
-    struct err err;
-    assert_int_equal(chmod(dir, 0755), 0);
-    assert_int_equal(chown(path, 0, gid), 0);
-    assert_int_equal(conf_file_read_secret(path, &secret, &err), 0);
-    conf_file_wipe_secret(secret);
-    read_as_www_data(path, gid, NULL);
-    read_as_www_data(
-        path, 0,
-        "only the group daemon may read the password file; add the account www-data to "
-        "it: usermod -aG daemon www-data");
-    assert_int_equal(chmod(path, 0644), 0); /* in no group that may, but among the others */
-    read_as_www_data(path, 0, "others can read or change the password file (mode 0644)");
-    assert_int_equal(chmod(path, 0660), 0);
-    read_as_www_data(path, gid, "others can read or change the password file (mode 0660)");
-    assert_int_equal(chmod(path, 0600), 0);
-    read_as_www_data(path, gid,
-                     "the account www-data may not read the password file (owner root, group "
-                     "daemon, mode 0600)");
-    assert_int_equal(chown(path, getpwnam("www-data")->pw_uid, gid), 0);
-    assert_int_equal(chmod(path, 0640), 0);
-    read_as_www_data(path, gid, "others can read or change the password file (mode 0640)");
-    assert_int_equal(chmod(dir, 0700), 0);
-    unlink(path);
-    free(path);
-}
-
 int main(void)
 {
     char template[] = "/tmp/dq-conf-XXXXXX";
@@ -538,7 +476,6 @@ int main(void)
         cmocka_unit_test(test_a_secret_is_the_first_line),
         cmocka_unit_test(test_a_secret_that_is_none_is_refused),
         cmocka_unit_test(test_a_secret_that_others_can_read_is_refused),
-        cmocka_unit_test(test_a_secret_of_root_may_be_for_a_group),
     };
     int failed = cases_run("conf.tbl", check_case, fixed, sizeof fixed / sizeof fixed[0]);
     char *remove = mem_printf("rm -rf %s", dir);

@@ -24,10 +24,32 @@ static void percentiles_are_estimated_within_a_step(void **state)
     assert_int_equal(counts_late(&c, 100), 7200001);
 }
 
+static void a_bound_belongs_to_its_step_and_ranks_are_rounded_up(void **state)
+{
+    struct counts c = {0};
+    (void)state;
+    counts_start(&c, 5);
+    counts_start(&c, 5);
+    assert_int_equal(c.late[0], 2);
+    counts_start(&c, 4000);
+    assert_in_range(counts_late(&c, 66), 1, 5);
+    assert_in_range(counts_late(&c, 67), 1000, 4000);
+}
+
+static void no_estimate_exceeds_the_maximum(void **state)
+{
+    struct counts c = {0};
+    (void)state;
+    counts_start(&c, 30);
+    assert_int_equal(counts_late(&c, 50), 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles_are_estimated_within_a_step),
+        cmocka_unit_test(a_bound_belongs_to_its_step_and_ranks_are_rounded_up),
+        cmocka_unit_test(no_estimate_exceeds_the_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,13 +26,18 @@ static const struct row rows[] = {
     {{"0", "ON", "0", "OFF", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "innodb_flush_log_at_trx_commit = 0: a power"},
     {{"1", "OFF", "0", "OFF", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "innodb_doublewrite = OFF: a power"},
     {{"1", "DETECT_ONLY", "0", "OFF", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "innodb_doublewrite = DETECT_ONLY"},
-    {{"1", "ON", "1", "OFF", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "innodb_force_recovery = 1: nothing can be stored"},
-    {{"1", "ON", "0", "ON", "0", "ROW"}, doctor_server_durability, DOCTOR_WARN, "sync_binlog = 0: after a power failure"},
+    {{"1", "ON", "1", "OFF", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "innodb_force_recovery = 1: a server that"},
+    {{"1", "ON", "0", "ON", "0", "ROW"}, doctor_server_durability, DOCTOR_BAD, "sync_binlog = 0: a power failure may lose tasks"},
+    {{"3", "ON", "0", "ON", "0", "ROW"}, doctor_server_durability, DOCTOR_WARN, "sync_binlog = 0: after a power failure, replicas"},
+    {{"3", "ON", "0", "ON", "1", "ROW"}, doctor_server_durability, DOCTOR_OK, "each commit is flushed"},
+    {{NULL, "ON", "0", "OFF", "1", "ROW"}, doctor_server_durability, DOCTOR_UNKNOWN, "not known: the server has no"},
+    {{"1", NULL, "0", "OFF", "1", "ROW"}, doctor_server_durability, DOCTOR_UNKNOWN, "has no setting innodb_doublewrite"},
+    {{"2", NULL, "0", "OFF", "1", "ROW"}, doctor_server_durability, DOCTOR_BAD, "; innodb_flush_log_at_trx_commit = 2"},
     {{"2", "ON", "0", "ON", "100", "ROW"}, doctor_server_durability, DOCTOR_BAD, "; sync_binlog = 100"},
     {{"1", "ON", "0", "OFF", "0", "STATEMENT"}, doctor_server_isolation, DOCTOR_OK, "READ COMMITTED; no binary log"},
     {{"1", "ON", "0", "ON", "1", "MIXED"}, doctor_server_isolation, DOCTOR_OK, "binlog_format = MIXED"},
     {{"1", "ON", "0", "ON", "1", "STATEMENT"}, doctor_server_isolation, DOCTOR_BAD, "binlog_format = STATEMENT refuses writes"},
-    {{"1", "ON", "0", "1", "1", NULL}, doctor_server_isolation, DOCTOR_OK, "binlog_format = "},
+    {{"1", "ON", "0", "1", "1", NULL}, doctor_server_isolation, DOCTOR_UNKNOWN, "no setting binlog_format"},
     /* clang-format on */
 };
 
@@ -57,11 +62,15 @@ static void what_is_in_order_does_not_stand_beside_what_is_not(void **state)
 
     (void)state;
     doctor_find(&f, DOCTOR_OK, "fine");
+    doctor_find(&f, DOCTOR_UNKNOWN, "not known");
+    doctor_find(&f, DOCTOR_OK, "fine");
+    assert_int_equal(f.verdict, DOCTOR_UNKNOWN);
+    assert_string_equal(f.text.data, "not known");
     doctor_find(&f, DOCTOR_BAD, "bad");
     doctor_find(&f, DOCTOR_WARN, "odd");
     doctor_find(&f, DOCTOR_OK, "fine");
     assert_int_equal(f.verdict, DOCTOR_BAD);
-    assert_string_equal(f.text.data, "bad; odd");
+    assert_string_equal(f.text.data, "not known; bad; odd");
     buf_done(&f.text);
 }
 

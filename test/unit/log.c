@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "capture.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <regex.h>
@@ -18,35 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static FILE *capture; /* stands in for stderr */
 static int real_stderr;
 static char text[8192];
-
-static int redirect(void **state)
-{
-    (void)state;
-    unsetenv("JOURNAL_STREAM");
-    capture = tmpfile();
-    real_stderr = dup(STDERR_FILENO);
-    dup2(fileno(capture), STDERR_FILENO);
-    return 0;
-}
-
-static int restore(void **state)
-{
-    (void)state;
-    dup2(real_stderr, STDERR_FILENO);
-    close(real_stderr);
-    fclose(capture);
-    return 0;
-}
 
 static const char *written(void)
 {
     rewind(capture);
     text[fread(text, 1, sizeof text - 1, capture)] = '\0';
-    rewind(capture);
-    assert_int_equal(ftruncate(fileno(capture), 0), 0);
+    capture_clear();
     return text;
 }
 
@@ -193,7 +174,7 @@ static void eight_quoted_values_fit_into_one_event(void **state)
 static void take_place(int fd)
 {
     unsetenv("JOURNAL_STREAM");
-    alarm(20); /* a write that waits would wait for ever */
+    alarm(120); /* a write that waits would wait for ever */
     real_stderr = dup(STDERR_FILENO);
     dup2(fd, STDERR_FILENO);
     log_open("dqd", LOG_INFO);
@@ -277,7 +258,7 @@ static void a_pipe_that_cannot_be_opened_again_is_polled(void **state)
     assert_int_equal(seteuid(0), 0);
 }
 
-#define CAPTURED(test) cmocka_unit_test_setup_teardown(test, redirect, restore)
+#define CAPTURED(test) cmocka_unit_test_setup_teardown(test, capture_begin, capture_end)
 
 int main(void)
 {

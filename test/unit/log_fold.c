@@ -9,33 +9,21 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "capture.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static FILE *capture; /* stands in for stderr */
-static int real_stderr;
 static int64_t now_us = INT64_C(5000000000);
 
 static int redirect(void **state)
 {
-    (void)state;
-    unsetenv("JOURNAL_STREAM");
-    capture = tmpfile();
-    real_stderr = dup(STDERR_FILENO);
-    dup2(fileno(capture), STDERR_FILENO);
-    log_open("dqd", LOG_INFO);
-    return 0;
-}
+    int rc = capture_begin(state);
 
-static int restore(void **state)
-{
-    (void)state;
-    dup2(real_stderr, STDERR_FILENO);
-    close(real_stderr);
-    fclose(capture);
-    return 0;
+    log_open("dqd", LOG_INFO);
+    return rc;
 }
 
 struct written {
@@ -56,8 +44,7 @@ static struct written written(void)
         w.events += 1 + (repeated ? strtoul(repeated + strlen(" repeated="), NULL, 10) : 0);
         strcpy(w.last, line);
     }
-    rewind(capture);
-    assert_int_equal(ftruncate(fileno(capture), 0), 0);
+    capture_clear();
     return w;
 }
 
@@ -128,6 +115,29 @@ static void other_tags_errors_and_messages_have_lines_of_their_own(void **state)
     assert_int_equal(written().lines, 0);
 }
 
+/* A flush may come late: the events that wait keep their place, and are not counted as others. */
+static void what_waits_keeps_its_place(void **state)
+{
+    char tag[32];
+    struct written w;
+
+    (void)state;
+    later();
+    later();
+    for (int i = 0; i < 2 * LOG_FOLD_KINDS; i++) {
+        snprintf(tag, sizeof tag, "tag.%d", i / 2);
+        fail_task(tag, i, "no route");
+    }
+    assert_int_equal(written().lines, LOG_FOLD_KINDS);
+    now_us += 2 * LOG_FOLD_EVERY_US;
+    fail_task("new", 0, "no route");
+    w = written();
+    assert_int_equal(w.lines, 1);
+    assert_null(strstr(w.last, "repeated"));
+    later();
+    assert_int_equal(written().events, LOG_FOLD_KINDS);
+}
+
 /* However many kinds there are: what finds no place of its own is folded by its message. */
 static void lines_are_bounded_and_add_up(void **state)
 {
@@ -162,10 +172,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_is_written_at_once_the_others_once_a_second,
-                                        redirect, restore),
+                                        redirect, capture_end),
         cmocka_unit_test_setup_teardown(other_tags_errors_and_messages_have_lines_of_their_own,
-                                        redirect, restore),
-        cmocka_unit_test_setup_teardown(lines_are_bounded_and_add_up, redirect, restore),
+                                        redirect, capture_end),
+        cmocka_unit_test_setup_teardown(what_waits_keeps_its_place, redirect, capture_end),
+        cmocka_unit_test_setup_teardown(lines_are_bounded_and_add_up, redirect, capture_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

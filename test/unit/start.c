@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -59,7 +60,8 @@ static void start_without_descriptors_closes_the_body_once(void **state)
     int rc = start_job(j, &c, NULL, &err);
     setrlimit(RLIMIT_NOFILE, &given);
     assert_int_equal(rc, ERR_SYSTEM);
-    assert_string_equal(err.text, "pipe: Too many open files");
+    assert_int_equal(strncmp(err.text, "pipe: ", 6), 0);
+    assert_string_equal(err.text + 6, strerror(EMFILE)); /* C libraries differ */
     assert_int_equal(fcntl(body, F_GETFD), -1);
 
     assert_int_equal(dup2(0, body), body); /* a file of another thread */

@@ -130,6 +130,12 @@ static bool check_row(char **cell, const char *where)
     bool right = !strcmp(names.data, cell[2]) && (!*cell[3] || holds(&w.causes, cell[3])) &&
                  (!*cell[4] || holds(&w.not_because, cell[4])) &&
                  (!*cell[5] || holds(&w.remedies, cell[5]));
+    char *brief = why_brief(&w);
+    if (*cell[6] && strcmp(cell[6], *brief ? brief : "-") != 0) {
+        print_error("%s: in brief: %s\n", where, brief);
+        right = false;
+    }
+    free(brief);
     for (size_t i = 0; !right && i < w.causes.count; i++)
         print_error("%s: %s: %s (%s)\n", where, w.causes.items[i].name, w.causes.items[i].text,
                     w.causes.items[i].detail ? w.causes.items[i].detail : "");
@@ -145,7 +151,7 @@ static bool check_row(char **cell, const char *where)
 static void causes_follow_from_facts(void **state)
 {
     (void)state;
-    assert_true(table_check("why.tbl", 6, check_row));
+    assert_true(table_check("why.tbl", 7, check_row));
     for (size_t k = 0; why_names[k]; k++)
         if (!seen[k])
             fail_msg("no case in why.tbl has the cause %s", why_names[k]);

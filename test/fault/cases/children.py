@@ -109,13 +109,13 @@ def timeouts(t):
     for _ in range(20):
         t.add(5)
         t.sleep(0.1)
-    t.wait_finished(60 if not t.full else 300)
+    t.wait_finished(300)
     left = [pid for pid in _processes(t.dir + "/sleeper") if _state(pid) != "Z"]
     sessions = {pid: _session_leader_name(pid) for pid in left}
     t.expect(all(own for own in sessions.values()), f"processes survived: {sessions}")
     for pid in left:  # dqd does not kill sessions of their own
         os.kill(pid, 9)
-    t.wait(lambda: not _zombies(d), "no zombie is left", 20)
+    t.wait(lambda: not _zombies(d), "no zombie is left")
     worst = 0
     for tag, status, outcome, ran in t.sql(
         "SELECT t.tag, t.status, a.outcome, TIMESTAMPDIFF(MICROSECOND, a.start_time, a.finish_time) DIV 1000"
@@ -129,10 +129,11 @@ def timeouts(t):
     t.note(
         f"{len(tags)} shapes in {' and '.join(shells)}: latest end {worst} ms after its time-out (grace {GRACE_MS} ms)"
     )
-    t.expect(worst <= GRACE_MS + 1000 * t.slowness(), f"a time-out was enforced {worst} ms late")
+    slow = t.slowness()
+    t.expect(worst <= GRACE_MS + 1000 * slow, f"a time-out was enforced {worst} ms late")
     t.expect(
         t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) FROM dq_task WHERE tag = 't'")
-        < 2_000_000,
+        < 2_000_000 * slow,
         "other tasks were held up",
     )
 
@@ -149,18 +150,19 @@ def _session_leader_name(pid):
 def deaf_handlers(t):
     """Handlers ignore SIGTERM. Their group gets SIGKILL after the grace period; no process or zombie is left,
     and no other group is killed."""
-    t.handlers({"t": {"words": "ignore fork=60000 ms=60000", "timeout": "300ms", "retry": "[]"}}, kill_grace="300ms")
+    words = "ignore fork=3600000 ms=3600000"
+    t.handlers({"t": {"words": words, "timeout": "300ms", "retry": "[]"}}, kill_grace="300ms")
     bystander = os.fork()
     if bystander == 0:
         os.setsid()
-        time.sleep(60)
+        time.sleep(3600)
         os._exit(0)
     d = t.dqd()
     t.add(16)
-    t.wait_finished(30)
+    t.wait_finished()
     try:
-        t.wait(lambda: not d.handlers(), "no children are left", 20)
-        t.wait(lambda: not _processes(t.journal), "no process of a group is left", 20)
+        t.wait(lambda: not d.handlers(), "no children are left")
+        t.wait(lambda: not _processes(t.journal), "no process of a group is left")
         t.expect(_state(bystander) == "S", "a process of another group was hurt")
     finally:
         os.kill(bystander, 9)
@@ -199,7 +201,7 @@ def flood_of_output(t):
     t.add(3, "out")
     t.add(1, "endless-line")
     t.add(1, "nul")
-    t.wait_finished(1200 if t.full else 60)
+    t.wait_finished(1200 if t.full else 120)
     t.expect(d.alive() and d.runner(), "dqd or its runner has exited")
     poller, runner = _memory_kb(d.pid), _memory_kb(d.runner())
     t.note(f"{3 * size >> 20} MB written; most memory: poller {poller} kB, runner {runner} kB")
@@ -215,6 +217,19 @@ def flood_of_output(t):
     t.expect(done.stdout.isascii() or done.stdout.decode("utf-8"), "dq show does not print UTF-8")
 
 
+def _descriptors(d):
+    """How many the poller and the runner have."""
+    return [len(os.listdir(f"/proc/{pid}/fd")) for pid in (d.pid, d.runner())]
+
+
+def _memory(d):
+    return [_memory_kb(pid, "VmRSS") for pid in (d.pid, d.runner())]
+
+
+def _no_more(before, after, slack):
+    return all(now <= was + slack for was, now in zip(before, after))
+
+
 @case("ten-thousand-starts", 11, 20)
 def ten_thousand_starts(t):
     """After thousands of starts, no descriptor, zombie or memory has leaked."""
@@ -223,16 +238,14 @@ def ten_thousand_starts(t):
     t.handlers({"t": {"run": "'echo x; exit 0'", "max_running": 16}})
     d = t.dqd()
     t.add(200)
-    t.wait_finished(60)
-    t.sleep(0.2)
-    before = [(len(os.listdir(f"/proc/{pid}/fd")), _memory_kb(pid, "VmRSS")) for pid in (d.pid, d.runner())]
+    t.wait_finished()
+    t.wait(lambda: not d.handlers(), "no children are left")
+    before = _descriptors(d), _memory(d)
     t.add(n)
-    t.wait_finished(600 if t.full else 60)
-    t.sleep(0.2)
-    after = [(len(os.listdir(f"/proc/{pid}/fd")), _memory_kb(pid, "VmRSS")) for pid in (d.pid, d.runner())]
-    t.note(f"{n} starts: descriptors and kB of poller and runner {before} -> {after}")
+    t.wait_finished(600 if t.full else 120)
     t.expect(t.count(f"status = {DONE}") == n + 200, "not every task is done")
-    t.wait(lambda: not d.handlers(), "no children are left", 20)
-    for was, now in zip(before, after):
-        t.expect(now[0] <= was[0] + 1, "descriptors leak")
-        t.expect(now[1] <= was[1] + 3000, "memory leaks")
+    t.wait(lambda: not d.handlers(), "no children are left")
+    t.wait(lambda: _no_more(before[0], _descriptors(d), 1), "no descriptor has leaked")
+    after = _descriptors(d), _memory(d)
+    t.note(f"{n} starts: descriptors and kB of poller and runner {before} -> {after}")
+    t.expect(_no_more(before[1], after[1], 3000), "memory leaks")

@@ -66,7 +66,7 @@ def bodies(t):
             expected[first + n] = (len(text.encode()), _fnv(text.encode()))
         t.configure(lease="10s")
         t.dqd()
-        t.wait_finished(30)
+        t.wait_finished()
         oracle = Oracle(t)
         oracle.check()
         for task, (size, digest) in expected.items():
@@ -152,7 +152,7 @@ def evil_text(t):
         )
     stored = t.count()
     t.dqd()
-    t.wait_finished(30)
+    t.wait_finished()
     t.expect(not os.path.exists(mark), "something was executed")
     t.expect(t.count(f"status = {DONE}") == stored, "not every task is done")
     # Nothing printed on a terminal may move its cursor or reorder its text.
@@ -204,7 +204,7 @@ def clocks(t):
             t.acked.add(f"k{t.added}")
         t.faults.add("clock", by=clock, zone=zone)
         d = t.dqd(ini=ini, environment=environment)
-        t.wait_finished(20)
+        t.wait_finished()
         t.expect(d.stop() == 0, "dqd did not exit with 0")
     oracle = Oracle(t)
     oracle.check()
@@ -281,7 +281,7 @@ def far_times(t):
     t.dq("add", "t", "--at", "2000-01-01T00:00:00Z")
     t.handlers({"t": "", "far": ""})
     t.dqd()
-    t.wait(lambda: t.count("tag = 't' AND status = 1") == 1, "an overdue task runs at once", 10)
+    t.wait(lambda: t.count("tag = 't' AND status = 1") == 1, "an overdue task runs at once")
     t.sleep(0.5)
     t.expect(t.count("tag = 'far' AND status = 0") == before, "a task of the far future was started")
 
@@ -295,13 +295,13 @@ def ladder(t):
     t.dqd()
     t.add(1)
     for n, seconds in enumerate(steps, 1):
-        t.wait(lambda n=n: t.count(f"status = 0 AND attempt = {n}") == 1, f"attempt {n} has failed", 10)
+        t.wait(lambda n=n: t.count(f"status = 0 AND attempt = {n}") == 1, f"attempt {n} has failed")
         planned = t.one("SELECT TIMESTAMPDIFF(MICROSECOND, update_time, expected_time) FROM dq_task")
         t.expect(
             planned == seconds * 1_000_000, f"after attempt {n}: planned {planned} us ahead instead of {seconds} s"
         )
         t.dq("run-now", "1", "-y")
-    t.wait(lambda: t.count("status = 2 AND attempt = 10") == 1, "it has failed after ten attempts", 10)
+    t.wait(lambda: t.count("status = 2 AND attempt = 10") == 1, "it has failed after ten attempts")
     oracle = Oracle(t)
     oracle.check()
     t.expect(
@@ -328,7 +328,6 @@ def refused_pass(t):
     t.wait(
         lambda: t.run("dqd", "--config", ini).returncode == 0 and t.count("status = 1") == 1,
         "the next pass runs it",
-        30,
     )
     Oracle(t).check()
 
@@ -361,7 +360,7 @@ def disk_full(t):
     t.server.kill()
     t.server.options = t.server.options.replace(":24M", ":64M")
     t.server.start()
-    t.wait(lambda: t.dq("run-now", "--tag", "big", "-y", status=None).returncode == 0, "there is room again", 30)
-    t.wait_finished(60)
+    t.wait(lambda: t.dq("run-now", "--tag", "big", "-y", status=None).returncode == 0, "there is room again")
+    t.wait_finished()
     oracle = Oracle(t)
     oracle.check()

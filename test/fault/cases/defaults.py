@@ -22,6 +22,7 @@ DEFAULTS = [
     ("wait_timeout", "1", None),
     ("max_statement_time", "0.001", None),
     ("max_execution_time", "1", None),
+    ("log_bin_trust_function_creators", "0", None),
     ("binlog_format", "'STATEMENT'", (b"binlog_format is STATEMENT", b"set it to ROW or MIXED")),
 ]
 
@@ -52,10 +53,12 @@ def _server(t, name, *options):
     }
 
 
-def _tables(t, ini):
-    """Tables as dq init makes them now."""
-    t.sql(f"DROP DATABASE IF EXISTS {t.database}", database="mysql")
-    t.dq("init", ini=ini)
+def _tables(t, ini, own):
+    """Tables and procedures as dq init makes them now, with an account that has no rights outside the database. own: a
+    connection on which the server's settings are as they were."""
+    own.query(f"DROP DATABASE IF EXISTS {t.database}")
+    said = t.dq("init", ini=ini).stderr
+    t.expect(b"6 created" in said, f"dq init has not created all procedures: {said}")
     t.move(t.server)
 
 
@@ -91,20 +94,23 @@ def _each_default(t, ini):
             continue
         what, before = f"{name} = {value}", t.sql(f"SELECT @@global.{name}", database="mysql")[0][0]
         quoted = before if before.replace(".", "").isdigit() else f"'{before}'"
+        own = t.server.client("mysql")
         try:
-            t.sql(f"SET GLOBAL {name} = {value}", database="mysql")
+            own.query(f"SET GLOBAL {name} = {value}")
         except mysql.Error as e:
             t.expect(e.number in (1231, 1193, 1238), f"{what}: {e}")
+            own.close()
             continue
         try:
             if words:
                 _refused(t, what, ini, words)
             else:
-                _tables(t, ini)
+                _tables(t, ini, own)
                 _spare_ourselves(t, name, quoted)
                 store_and_run(t, what, ini)
         finally:
-            t.sql(f"SET GLOBAL {name} = {quoted}", database="mysql")
+            own.query(f"SET GLOBAL {name} = {quoted}")
+            own.close()
         n += 1
     return n
 
@@ -125,7 +131,7 @@ def server_defaults(t):
         os.chmod(t.dir + "/password", 0o600)
         tcp["password_file"] = t.dir + "/password"
         local = t.configure({}, path=t.dir + "/local.ini")
-        _tables(t, local)
+        _tables(t, local, t.server.client("mysql"))
         n = _each_default(t, local)
         # With a password of the server's own method, which is caching_sha2_password on MySQL.
         for tls in ("disabled", "required", "verify-identity"):
@@ -148,7 +154,7 @@ def server_defaults(t):
         server, _ = _server(t, "lower", "--lower-case-table-names=1")
         try:
             ini = t.configure({}, path=t.dir + "/local.ini")
-            _tables(t, ini)
+            _tables(t, ini, t.server.client("mysql"))
             store_and_run(t, "lower_case_table_names = 1", ini)
             n += 1
         finally:

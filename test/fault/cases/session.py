@@ -28,20 +28,21 @@ def process_groups(t):
     t.configure(slots=30, lease="2s")
     t.handlers(
         {
-            **_in_groups(t, "ignore ms=30000"),
+            **_in_groups(t, "ignore ms=3600000"),
             **{
                 "slow-" + name: {**keys, "timeout": "500ms", "retry": "[10ms, 10ms, 10ms]"}
-                for name, keys in _in_groups(t, "ignore ms=30000").items()
+                for name, keys in _in_groups(t, "ignore ms=3600000").items()
             },
         },
         kill_grace="200ms",
+        timeout="2h",
     )
     first = t.dqd()
     for name in GROUPS:
         t.add(2, "slow-" + name)
         t.add(2, name)
-    t.wait(lambda: t.count(f"status = {FAILED}") == 2 * len(GROUPS), "the slow ones have used up their attempts", 30)
-    t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "the others run", 10)
+    t.wait(lambda: t.count(f"status = {FAILED}") == 2 * len(GROUPS), "the slow ones have used up their attempts")
+    t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "the others run")
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "another dqd is there")
     entry = t.faults.add("stop-poller", lasting=True)
@@ -49,16 +50,18 @@ def process_groups(t):
     t.wait(
         lambda: t.one("SELECT COALESCE(MIN(attempt), 0) FROM dq_task WHERE status = 3") >= 2,
         "the other has taken them over",
-        20,
     )
     first.send("poller", signal.SIGCONT)
     entry["until"] = time.monotonic()
-    t.sleep(0.5)
-    t.dq("cancel", "--tag", "*", "-y")
-    t.wait(lambda: not _left(t), "no process of a handler is left", 10)
+
+    def all_cancelled():  # one that changes hands at this moment is left out
+        t.dq("cancel", "--tag", "*", "-y", status=(0, 1))
+        return t.count(f"status = {CANCELLED}") == 2 * len(GROUPS)
+
+    t.wait(all_cancelled, "all are cancelled")
+    t.wait(lambda: not _left(t), "no process of a handler is left")
     oracle = Oracle(t)
     oracle.check()
-    t.expect(t.count(f"status = {CANCELLED}") == 2 * len(GROUPS), "not all are cancelled")
     t.note(f"{sum(len(a) for a in oracle.attempts.values())} attempts in {len(GROUPS)} shapes")
 
 
@@ -68,7 +71,7 @@ def _started(t):
 
 
 def _handle_in_groups(t, ms):
-    t.handlers(_in_groups(t, f"ignore ms={ms}"), timeout="5m", retry="[10ms, 10ms, 10ms, 10ms]")
+    t.handlers(_in_groups(t, f"ignore ms={ms}"), timeout="2h", retry="[10ms, 10ms, 10ms, 10ms]")
 
 
 def _as_root(t, ms, **keys):
@@ -90,12 +93,12 @@ def root_runner(t):
     if not _as_root(t, 100, lease="6s"):
         return
     for who, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
-        _handle_in_groups(t, 80_000)  # longer than the wait for their end
+        _handle_in_groups(t, 3_600_000)  # longer than the wait for their end
+        started = _started(t)
         d = t.dqd()
         for name in GROUPS:
             t.add(2, name, max_attempts=50)
-        t.wait(lambda: t.count("status = 3") == 2 * len(GROUPS), "all run", 10)
-        t.sleep(0.3)
+        t.wait(lambda started=started: _started(t) == started + 2 * len(GROUPS), "all run")
         runner = d.runner()
         t.expect(
             os.stat(f"/proc/{d.pid}").st_uid != 0 and os.stat(f"/proc/{runner}").st_uid == 0,
@@ -103,16 +106,16 @@ def root_runner(t):
         )
         t.faults.add(f"{who}-runner", lasting=True)
         os.kill(runner, number)
-        t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended", 20)
+        t.wait(lambda d=d: not d.alive(), "the poller has noticed and ended")
         t.expect(
             "its handlers were killed and their tasks" in d.log(), f"{who}: the tasks were not taken back"
         )
-        t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone", 20)
-        t.wait(lambda: not _left(t), f"{who}: no process of a handler is left", 20)
+        t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone")
+        t.wait(lambda: not _left(t), f"{who}: no process of a handler is left")
         t.expect(t.count("status = 3") == 0, f"{who}: a task is still running")
         _handle_in_groups(t, 100)
         t.dqd(keep=True)
-        t.wait_finished(60)
+        t.wait_finished()
         t.dqds[-1].stop()
     oracle = Oracle(t)
     oracle.check()
@@ -131,8 +134,7 @@ def unkillable_runner(t):
     os.chmod(wrapper, 0o755)
     d = t.dqd(program=wrapper)
     t.add(2, "timeout", max_attempts=50)
-    t.wait(lambda: _started(t) == 2, "all run", 10)
-    t.sleep(0.2)
+    t.wait(lambda: _started(t) == 2, "all run")
     runner = d.runner()
     t.faults.add("stopped-runner", lasting=True)
     os.kill(runner, signal.SIGSTOP)
@@ -140,10 +142,9 @@ def unkillable_runner(t):
         t.wait(
             lambda: "no right to kill it" in d.log(),
             "the poller logs that it cannot kill its runner",
-            20,
         )
         leases = t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3")
-        t.wait(lambda: not d.alive(), "the poller ends", 20)
+        t.wait(lambda: not d.alive(), "the poller ends")
         t.expect(
             len(leases) == 2 and t.sql("SELECT id, version, lease_until FROM dq_task WHERE status = 3") == leases,
             "a lease was renewed, or a task was given back",
@@ -153,9 +154,9 @@ def unkillable_runner(t):
         )
     finally:
         os.kill(runner, signal.SIGCONT)
-    t.wait(lambda: not _left(t), "the runner kills its handlers when it continues", 10)
+    t.wait(lambda: not _left(t), "the runner kills its handlers when it continues")
     t.dqd()
-    t.wait_finished(60)
+    t.wait_finished()
     oracle = Oracle(t)
     oracle.check()
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
@@ -166,24 +167,28 @@ def _cancel_frozen(t, who):
     t.handlers({"t": {"max_running": 2}}, kill_grace="200ms")
     d = t.dqd()
     t.add(200, words="ms=10")  # dqd learns that they are short, and claims ahead
-    t.wait_finished(30)
-    t.add(12, words="ms=500")
-    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and waiting", 10)
+    t.wait_finished()
+    t.add(12, words="ms=3000")
+    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and waiting")
     freeze = t.faults.add("freeze", pids=d.pids(who))
     d.send(who, signal.SIGSTOP)
     t.dq("cancel", "--tag", "t", "--status", "pending,running", "-y")
     at = time.monotonic() * 1e6
-    t.sleep(2.5)
+    vouched_s = 1.5 * t.slowness()  # until then the runner may start what was checked before
+    t.sleep(vouched_s + 1)
     d.send("runner", signal.SIGCONT)  # first, so that its poller cannot report the cancellation before
     t.sleep(0.2)
     d.send(who, signal.SIGCONT)
     freeze["until"] = time.monotonic()
-    t.wait(lambda: not _left(t), "nothing runs", 10)
+    t.wait(lambda: not _left(t), "nothing runs")
     t.sleep(0.5)
     oracle = Oracle(t)
     oracle.check()
     late = [
-        (a.start - at) / 1000 for attempts in oracle.attempts.values() for a in attempts if a.start > at + 1_500_000
+        (a.start - at) / 1000
+        for attempts in oracle.attempts.values()
+        for a in attempts
+        if a.start > at + vouched_s * 1e6
     ]
     t.expect(not late, f"{len(late)} were started up to {max(late, default=0):.0f} ms after they had been cancelled")
     t.expect(t.count("status IN (0, 3)") == 0 and t.count(f"status = {CANCELLED}") >= 8, "not all are cancelled")

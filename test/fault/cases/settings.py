@@ -73,7 +73,6 @@ def store_and_run(t, what, ini):
     t.wait(
         lambda: t.count("status = 1") == len(BODIES) + 3 and t.count("status = 2") == 1,
         f"{what}: all tasks have been run",
-        30,
     )
     t.expect(d.stop() == 0, f"{what}: dqd did not exit with 0")
     attempts = t.sql("SELECT outcome, COUNT(*) FROM dq_attempt GROUP BY outcome ORDER BY outcome")
@@ -183,7 +182,7 @@ def small_packets(t):
             d = t.dqd()
             t.add(20, tag="long", key=False)
             t.add(50)
-            t.wait_finished(30)
+            t.wait_finished()
             t.expect(d.stop() == 0, "dqd did not exit with 0")
         finally:
             t.sql("SET GLOBAL max_allowed_packet = 16777216")

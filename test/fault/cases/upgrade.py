@@ -7,6 +7,7 @@ import time
 from cases import case
 from harness.chaos import Chaos
 from harness.oracle import DONE, Oracle, percentile
+from harness.proxy import Rule
 from harness.trial import Failed
 
 
@@ -53,11 +54,11 @@ def _dq(t, directory, *arguments):
     )
 
 
-def _migrate(t, directory):
-    """dq init, killed a few times on its way. When it began and ended."""
+def migrate(t, directory, kills):
+    """dq init, killed that often on its way; when it began and ended."""
     command = [directory + "/dq", "--config", t.ini, "init"]
     began = time.monotonic()
-    for _ in range(5):
+    for _ in range(kills):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             t.sleep(t.rng.uniform(0, 0.03))
             process.send_signal(signal.SIGKILL)
@@ -68,7 +69,7 @@ def _migrate(t, directory):
 
 
 def _fill(t, rows):
-    """Finished tasks that the migration has to carry."""
+    """Finished tasks, with an attempt each, that the migration has to carry."""
     columns = "tag, message_body, body_size, status, version, expected_time, create_time, finish_time"
     t.sql(f"INSERT INTO dq_task ({columns}) VALUES ('t', REPEAT('x', 200), 200, 4, 1, {', '.join(['NOW()'] * 3)})")
     have = 1
@@ -76,6 +77,18 @@ def _fill(t, rows):
         more = min(have, rows - have, 10_000)
         t.sql(f"INSERT INTO dq_task ({columns}) SELECT {columns} FROM dq_task LIMIT {more}")
         have += more
+    at = 0
+    while at < t.one("SELECT MAX(id) FROM dq_task"):
+        t.sql(
+            "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
+            f" SELECT id, version, 1, finish_time, 'filled' FROM dq_task WHERE id > {at} AND id <= {at + 10_000}"
+        )
+        at += 10_000
+
+
+def _forget_filled(t):
+    while t.sql("DELETE FROM dq_attempt WHERE outcome = 'filled' LIMIT 10000"):
+        pass
 
 
 def _kill_some(t, kills):
@@ -99,16 +112,17 @@ def mixed_versions(t):
     _kill_some(t, kills // 3)
     early = _dq(t, new, "list")
     t.expect(early.returncode == 78 and "run dq init" in early.stderr, f"new dq, old schema: {early.stderr}")
-    began, ended = _migrate(t, new)
+    began, ended = migrate(t, new, 5)
     producers += [Producer(t, new, f"new{i}") for i in range(2)]
     for _ in range(2):
         t.dqd(keep=True, program=new + "/dqd")
     _kill_some(t, kills - kills // 3)
     for p in producers:
         p.end()
-    t.wait_finished(60)
+    t.wait_finished()
     late = _dq(t, old, "init")
     t.expect(late.returncode == 0, f"old dq init, new schema: {late.stderr}")
+    _forget_filled(t)
     oracle = Oracle(t)
     oracle.check()
     oracle.repeats_by_cause()
@@ -120,3 +134,97 @@ def mixed_versions(t):
         f" p50 {percentile(took, .5):.0f} ms, most {took[-1]:.0f} ms; the {len(meanwhile)} during dq init:"
         f" p50 {percentile(meanwhile, .5):.0f} ms, most {percentile(meanwhile, 1):.0f} ms"
     )
+
+
+class EachWrite(Rule):
+    """Stops at each statement that writes, before the server gets it and then after it has executed it, one a run.
+    A statement is known by the one before it as well, as some have the same text."""
+
+    def __init__(self):
+        super().__init__(r"^(CREATE|ALTER|DROP|INSERT|UPDATE|REPLACE|DELETE)\b", "stop-before")
+        self.times, self.previous = {}, None
+
+    def rewind(self):
+        self.previous, self.hits = None, 0
+        self.stopped.clear()
+
+    def takes(self, sql, rng):
+        if self.hits or not self.pattern.search(sql):
+            return False
+        here, self.previous = (self.previous, sql), sql
+        self.times[here] = self.times.get(here, 0) + 1
+        if self.times[here] > 2:
+            return False
+        self.action = "stop-before" if self.times[here] == 1 else "stop-after"
+        self.hits = 1
+        return True
+
+
+def _init_killed(t, directory, proxy, ini):
+    """Runs dq init until one run gets through: each of the others is killed a statement further. How many were."""
+    rule, kills = EachWrite(), 0
+    proxy.rules = [rule]
+    while True:
+        rule.rewind()
+        with subprocess.Popen(
+            [directory + "/dq", "--config", ini, "init"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            t.wait(lambda: rule.stopped.is_set() or process.poll() is not None, "dq init gets on", pause=0.002)
+            if not rule.stopped.is_set():
+                said = process.stdout.read()
+                t.expect(process.returncode == 0, f"dq init after {kills} kills: status {process.returncode}: {said}")
+                return kills
+            process.kill()
+        kills += 1
+
+
+def _shape(t, database):
+    """What dq init makes: tables, procedures, and what dq_meta says."""
+    name = f"_schema = '{database}'"
+    return {
+        "column": t.sql(
+            "SELECT table_name, column_name, column_type, is_nullable, column_default, extra FROM"
+            f" information_schema.columns WHERE table{name} AND table_name <> 'dq_audit' ORDER BY 1, 2"
+        ),
+        "index": t.sql(
+            "SELECT table_name, index_name, seq_in_index, column_name, non_unique FROM"
+            f" information_schema.statistics WHERE table{name} AND table_name <> 'dq_audit' ORDER BY 1, 2, 3"
+        ),
+        "procedure": t.sql(
+            "SELECT routine_name, routine_definition, routine_comment, security_type FROM"
+            f" information_schema.routines WHERE routine{name} ORDER BY 1"
+        ),
+        "number": t.sql(f"SELECT name, value FROM {database}.dq_meta ORDER BY 1"),
+    }
+
+
+def _expect_whole(t, what, wanted, database):
+    have = _shape(t, database)
+    for kind, rows in wanted.items():
+        differ = set(rows) ^ set(have[kind])
+        t.expect(not differ, f"{what}: {kind} {sorted(differ, key=str)[0] if differ else ''} differs")
+
+
+@case("init-killed", 43, 15)
+def init_killed(t):
+    """dq init is killed at each statement with which it creates, upgrades and replaces tables and procedures. The next
+    one always takes up the work, and the result is as if none had been killed."""
+    database = t.database + "_again"
+    proxy = t.proxy()
+    ini = t.configure({**proxy.settings(), "database": database}, path=t.dir + "/again.ini")
+    t.sql(f"DROP DATABASE IF EXISTS {database}")
+    kills = [_init_killed(t, t.bin, proxy, ini)]
+    whole = _shape(t, t.database)
+    _expect_whole(t, "created", whole, database)
+    t.dq("add", "t", "body", "--key", "k", ini=ini)
+    for procedure in ("dq_add", "dq_cancel_key"):
+        t.sql(f"ALTER PROCEDURE {database}.{procedure} SQL SECURITY INVOKER")
+    kills.append(_init_killed(t, t.bin, proxy, ini))
+    _expect_whole(t, "replaced", whole, database)
+    kills.append(_init_killed(t, t.next, proxy, ini))
+    t.expect(_dq(t, t.next, "init").returncode == 0, "the next dq init on tables of this one")
+    _expect_whole(t, "upgraded", _shape(t, t.database), database)
+    t.sql(f"CALL {database}.dq_add('t', 'k', 'another', 0, @id)")
+    t.expect(t.sql(f"SELECT message_body FROM {database}.dq_task") == [("body",)], "the task or its key was lost")
+    t.expect(min(kills) > 0 and sum(kills) > 60, f"{kills} kills: too few")
+    t.note(f"{kills[0]} kills while it created, {kills[1]} while it replaced, {kills[2]} while it upgraded")

@@ -30,7 +30,7 @@ class Chaos:
                 self.left.pop()
                 self.next_at = time.monotonic() + self.rng.uniform(*self.pause)
 
-    def run(self, until=None, timeout=90):
+    def run(self, until=None, timeout=300):
         """Makes all faults, then waits until no task is left. until: called at every step."""
         end = time.monotonic() + timeout
         while not self.done():

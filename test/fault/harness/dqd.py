@@ -118,7 +118,7 @@ class Dqd:
             if task in line or (own and line.split()[1:2] in (["warn"], ["error"]))
         ]
 
-    def stop(self, number=signal.SIGTERM, timeout=30.0):
+    def stop(self, number=signal.SIGTERM, timeout=120.0):
         """Stops it and returns its exit status; None if it had to be killed."""
         self.keep = False
         self.send("both", signal.SIGCONT)

@@ -86,7 +86,7 @@ class Client:
     """One connection; results are lists of tuples of str or None (bytes with raw=True), or the number of
     affected rows."""
 
-    def __init__(self, path, user="root", database=None, timeout=30.0):
+    def __init__(self, path, user="root", database=None, timeout=300.0):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(timeout)
         self.buffer = bytearray()

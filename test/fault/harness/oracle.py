@@ -87,7 +87,7 @@ class Oracle:
         self.no_overlap(overlap_slack_ms)
         if explained:
             self.repeats_are_explained()
-        if self.t.overdue_ms > lease_slack_ms:
+        if self.t.overdue_ms > lease_slack_ms * self.t.slowness():
             raise Failed(f"a row stayed running for {self.t.overdue_ms:.0f} ms past its lease")
         self.t.note(
             f"{len(self.rows)} tasks, {self.starts} starts, {self.repeats} repeats, {len(self.faults)} faults,"

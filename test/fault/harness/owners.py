@@ -4,10 +4,9 @@ import datetime
 from collections import defaultdict
 
 SECOND = 1_000_000
-# A result is recorded within this time after its handler's end, unless its owner is stalled.
-SETTLED_US = SECOND
-# A runner notices within this time that its poller was killed.
-NOTICED_US = SECOND
+# A result is recorded within this time after its handler's end, unless its owner is stalled; and a runner notices
+# within this time that its poller was killed. A slow machine takes longer.
+SOON_US = SECOND
 RUNNING, CANCELLED = "3", "4"
 
 
@@ -20,6 +19,7 @@ class Owners:
     """offset_us: the database's clock minus the steady one."""
 
     def __init__(self, trial, history, offset_us):
+        self._soon_us = SOON_US * trial.slowness()
         self._owner, self._lease_us, self._lease_end, self._work = {}, {}, {}, defaultdict(list)
         for task, at, old_version, version, old_status, status, old_token, token, old_lease, lease in trial.sql(
             "SELECT id, at, old_version, version, old_status, status, HEX(old_token), HEX(token), old_lease, lease"
@@ -56,8 +56,8 @@ class Owners:
     def in_flight(self, a, at):
         """Whether a kill of its dqd at that time explains the loss of attempt a: it was running, its result
         had not been recorded, or the runner started it before it noticed that its poller was gone."""
-        return a.start <= at + NOTICED_US and (
-            a.end is None or at <= a.end + SETTLED_US + self._silence_us(a, a.end, at)
+        return a.start <= at + self._soon_us and (
+            a.end is None or at <= a.end + self._soon_us + self._silence_us(a, a.end, at)
         )
 
     def stalled(self, a, killed_at=None):

@@ -35,15 +35,17 @@ NOT_OFFERED = CLIENT_SSL | CLIENT_DEPRECATE_EOF | CLIENT_QUERY_ATTRIBUTES
 class Rule:
     """action: cut-before, cut-after, cut-late (reaches the server `seconds` after the client lost its connection),
     delay (of the statement), hold (of its answer), vanish (the client gets no answer, the server no more statements,
-    and neither notices), vanish-before (the same, and the statement is not sent), error (`number`, and the statement
-    is not sent), lie (the statement is sent, and its result replaced as `lie` says). chance: of acting on each
-    statement; most: how often to act; skip: how many statements to let pass first."""
+    and neither notices), vanish-before (the same, and the statement is not sent), stop-before, stop-after (the client
+    gets no answer, and the connection is closed once the client has gone; the statement is not sent, or has been
+    executed), error (`number`, and the statement is not sent), lie (the statement is sent, and its result replaced as
+    `lie` says). chance: of acting on each statement; most: how often to act; skip: how many statements to let pass
+    first; seconds: None stands for until go is set."""
 
     def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0, lie=None):
         self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
         self.action, self.chance, self.most, self.skip = action, chance, most, skip
         self.number, self.seconds, self.lie = number, seconds, lie
-        self.hits = 0
+        self.hits, self.stopped, self.go = 0, threading.Event(), threading.Event()
 
     def takes(self, sql, rng):
         if (self.most is not None and self.hits >= self.most) or not self.pattern.search(sql):
@@ -296,6 +298,13 @@ class _Session:
             self.owes_rollback = rule.number == 1205
             self.client.sendall(mysql.error_packet(1, rule.number))
             return rule.number == 1040
+        if rule.action.startswith("stop"):
+            if rule.action == "stop-after":
+                self.upstream.sendall(whole)
+                self.upstream.recv(1 << 16)  # it has been executed
+            rule.stopped.set()
+            select.select([self.client], [], [])
+            return True
         if rule.action == "lie":
             self.client.sendall(self._lie(rule.lie, sql))
             return False
@@ -303,7 +312,7 @@ class _Session:
             _shut(self.client)
             time.sleep(rule.seconds)
         elif rule.action == "delay":
-            time.sleep(rule.seconds)
+            rule.go.wait(rule.seconds)
         if rule.action != "vanish-before":
             self.upstream.sendall(whole)
         if rule.action.startswith("vanish"):
@@ -314,7 +323,7 @@ class _Session:
             entry["answer"] = answer[4:5].hex()
             return True
         if rule.action == "hold":
-            time.sleep(rule.seconds)
+            rule.go.wait(rule.seconds)
         entry["until"] = time.monotonic()
         return False
 

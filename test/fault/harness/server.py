@@ -52,7 +52,7 @@ class Server:
     def socket(self):
         return os.path.realpath(self.directory + "/db/server") + "/mysql.sock"
 
-    def client(self, database=None, timeout=30.0):
+    def client(self, database=None, timeout=300.0):
         return mysql.Client(self.socket, database=database, timeout=timeout)
 
     def kill(self):

@@ -10,6 +10,12 @@ from harness.dqd import Dqd
 from harness.faults import FaultLog
 from harness.proxy import Proxy
 
+LIMIT_S = 60  # reached by a hang only
+# On the machine on which the limits of time were chosen, with a processor of its own, counting to WORK takes so many
+# seconds.
+WORK, WORK_S = 1_000_000, 0.04
+SAMPLE_S = 1.0  # between two measurements while a trial waits
+
 # The audit table: every change of a task, recorded by triggers.
 AUDIT = """
 CREATE TABLE dq_audit (
@@ -49,6 +55,7 @@ class Trial:
             0  # the longest time that a row stayed running past its lease while a dqd could take it back
         )
         self._sql, self._sampled_at, self._able_since = None, 0.0, None
+        self._slow, self._slowest, self._timed_at = 1.0, 1.0, 0.0
         os.makedirs(directory)
         os.chmod(directory, 0o711)
         open(self.journal, "w", encoding="ascii").close()  # pylint: disable=consider-using-with
@@ -189,7 +196,7 @@ class Trial:
 
     # ---- programs
 
-    def dq(self, *arguments, status=(0,), body=None, ini=None, timeout=60, environment=None):
+    def dq(self, *arguments, status=(0,), body=None, ini=None, timeout=5 * LIMIT_S, environment=None):
         """Runs dq and returns the finished process. status: the allowed exit statuses; None: any."""
         done = subprocess.run(
             [self.bin + "/dq", "--config", ini or self.ini, *arguments],
@@ -209,7 +216,7 @@ class Trial:
         return subprocess.run(
             [f"{self.bin}/{program}", *arguments],
             capture_output=True,
-            timeout=60,
+            timeout=5 * LIMIT_S,
             check=False,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -256,12 +263,14 @@ class Trial:
     # ---- time
 
     def step(self):
-        """Runs while a trial waits: restarts dqds and checks for expired leases."""
+        """Runs while a trial waits: restarts dqds, checks for expired leases, and measures how slow the machine is."""
         for d in self.dqds:
             d.watch()
         if time.monotonic() - self._sampled_at > 0.25:
             self._sampled_at = time.monotonic()
             self._look_at_leases()
+        if time.monotonic() - self._timed_at > SAMPLE_S:
+            self._time_work()
 
     def _look_at_leases(self):
         """Measures from when both the database and some dqd are there to take a task back."""
@@ -284,14 +293,24 @@ class Trial:
         self._able_since = self._able_since or now
         self.overdue_ms = max(self.overdue_ms, min((late or 0) / 1000, (now - self._able_since) * 1000))
 
-    @staticmethod
-    def slowness():
-        """How many times longer a process takes now than with a processor of its own, at least 1.0. Time limits are
-        multiplied by it."""
-        began, used = time.monotonic(), time.thread_time()
-        while time.thread_time() - used < 0.1:
+    def _time_work(self):
+        began = time.monotonic()
+        for _ in range(WORK):
             pass
-        return max(1.0, (time.monotonic() - began) / 0.1)
+        self._timed_at = time.monotonic()
+        self._slow = max(1.0, (self._timed_at - began) / WORK_S)
+        self._slowest = max(self._slowest, self._slow)
+
+    def slowness(self):
+        """How many times longer work has taken, at the worst moment of the trial until now, than on a machine that has
+        nothing else to do; at least 1.0. Limits of time are multiplied by it: a slow machine is no fault of dq."""
+        self._time_work()
+        return self._slowest
+
+    def pace(self):
+        """By how many times leases and the like have to be longer here, 1 to 4. They are long enough for a machine that
+        is three times slower, as it is beside other scenarios."""
+        return min(4, max(1, round(self.slowness() / 3)))
 
     def sleep(self, seconds):
         until = time.monotonic() + seconds
@@ -299,27 +318,30 @@ class Trial:
             self.step()
             time.sleep(min(0.02, max(0, until - time.monotonic())))
 
-    def wait(self, condition, what, timeout=60.0, pause=0.02):
-        """Waits until condition() is true; an unavailable database counts as false."""
-        until = time.monotonic() + timeout
+    def wait(self, condition, what, timeout=LIMIT_S, pause=0.02):
+        """Waits until condition() is true; an unavailable database counts as false. timeout: in seconds of a machine
+        that has nothing else to do; a slow one gets more."""
+        left, before = timeout, time.monotonic()
         while True:
             self.step()
+            now = time.monotonic()
+            left, before = left - (now - before) / self._slow, now
             try:
                 if condition():
                     return
             except mysql.Error:
                 pass
-            if time.monotonic() > until:
+            if left < 0:
                 raise Failed(f"still not after {timeout:g} s: {what}")
             time.sleep(pause)
 
-    def wait_finished(self, timeout=60.0):
+    def wait_finished(self, timeout=2 * LIMIT_S):
         self.wait(lambda: self.count("status IN (0, 3)") == 0, "no task pending or running", timeout, 0.1)
 
     def end(self):
         """Stops everything that was started."""
         for d in self.dqds:
-            d.stop(timeout=10)
+            d.stop(timeout=20)
         for p in self.proxies:
             p.close()
         if self._sql:

@@ -1,0 +1,17 @@
+/*
+ * stats_plot.h - the plots of dq stats --html, as SVG in a page.
+ */
+#ifndef DQ_CLI_STATS_PLOT_H
+#define DQ_CLI_STATS_PLOT_H
+
+#include "cli/cell.h"
+#include "cli/stats.h"
+
+/* What ended in each step, of all tags: a figure with axes. */
+void stats_plot_ends(struct buf *b, const struct stats *s, const struct cell_style *style);
+/* How late attempts started, of all tags, in each step. */
+void stats_plot_lateness(struct buf *b, const struct stats *s, const struct cell_style *style);
+/* What ended in each step, of one tag: small, without axes. */
+void stats_plot_trend(struct buf *b, const struct stats *s, const struct stats_tag *t);
+
+#endif

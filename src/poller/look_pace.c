@@ -1,0 +1,89 @@
+/*
+ * look_pace.c - see look_pace.h. The longer looks take, the rarer they become, so that neither dqd
+ * nor the server is busy with them.
+ */
+#include "poller/look_pace.h"
+
+#include <sys/param.h>
+
+/* A look at all tags is dear if it takes this much longer than asking each tag that has a handler:
+ * an idle dqd makes five a second, and may use one percent of a core. Then tags are asked one by
+ * one, and due tasks do not wait for the look. */
+#define DEAR_US 2000
+/* Dear looks take one part in this many of the time: 0.2 percent, so that many pollers together do
+ * not use up the server. */
+#define DEAR_PART 500
+/* If asking tags one by one takes as long, only news find due tasks otherwise: looks may take a
+ * quarter of the time. */
+#define FULL_PART 4
+/* Looks are no further apart than this, however dear: they find what news and the tags' own looks
+ * have missed. */
+#define RARE_US INT64_C(10000000)
+/* The first look at all tags is given up after this: until the server's statistics catch up with a
+ * bulk insert, it reads every pending row. After one that was given up, the next may take four
+ * times as long, and above the second limit as long as it needs. */
+#define LIMIT_MS 100
+#define LIMIT_MOST_MS 2000
+/* The assumed cost of asking one tag, until one has been asked. */
+#define TAG_GUESS_US 100
+/* Looks for wake-ups are at least this far apart, which is less than a sender needs for its
+ * statement, and take one part in this many of the time. Time not used in the last second may be
+ * used later: a single look that takes long delays none. */
+#define WOKEN_PAUSE_US INT64_C(2000)
+#define WOKEN_PART 4
+#define WOKEN_UNUSED_US INT64_C(1000000)
+
+/* What a look at all tags costs beyond asking each of them. Twice in a row: once is chance. */
+static int64_t more_us(const struct look_pace *p, size_t tags)
+{
+    int64_t tag_us = p->tag_cost_us ? p->tag_cost_us : TAG_GUESS_US;
+
+    return MIN(p->all_cost_us[0], p->all_cost_us[1]) - tag_us * (int64_t)tags;
+}
+
+void look_pace_saw_all(struct look_pace *p, int64_t cost_us)
+{
+    p->all_cost_us[1] = p->all_cost_us[0];
+    p->all_cost_us[0] = cost_us;
+    p->limit_ms = MAX(LIMIT_MS, cost_us * 4 / 1000);
+}
+
+void look_pace_gave_up(struct look_pace *p, int64_t limit_ms, int64_t cost_us)
+{
+    p->all_cost_us[0] = p->all_cost_us[1] = cost_us;
+    p->limit_ms = limit_ms < LIMIT_MOST_MS ? 4 * limit_ms : 0;
+}
+
+int64_t look_pace_limit_ms(const struct look_pace *p)
+{
+    return p->all_cost_us[0] ? p->limit_ms : LIMIT_MS;
+}
+
+bool look_pace_is_dear(const struct look_pace *p)
+{
+    return p->all_cost_us[0] >= DEAR_US;
+}
+
+bool look_pace_asks_singly(const struct look_pace *p, size_t tags)
+{
+    return more_us(p, tags) >= DEAR_US;
+}
+
+/* A look at all tags takes long if there are very many, until the server's statistics catch up with
+ * a bulk insert, and while a session holds an old snapshot, because then it passes over all tasks
+ * that were drained. It is then made rarely; in between, tags are asked one by one, if they are
+ * few, and new tasks are looked at. */
+int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_us)
+{
+    int64_t dear_us = more_us(p, tags), cost_us = MIN(p->all_cost_us[0], p->all_cost_us[1]);
+
+    if (dear_us < DEAR_US)
+        return MAX(poll_us, cost_us * FULL_PART);
+    return MAX(poll_us, MIN(dear_us * DEAR_PART, RARE_US));
+}
+
+int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)
+{
+    p->paid_us = MAX(p->paid_us, now_us - WOKEN_UNUSED_US) + cost_us * WOKEN_PART;
+    return MAX(p->paid_us, now_us + WOKEN_PAUSE_US);
+}

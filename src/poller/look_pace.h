@@ -1,0 +1,36 @@
+/*
+ * look_pace.h - what looks have cost, and how often they may be made because of it. Pure, as is
+ * look.h; the times are microseconds.
+ */
+#ifndef DQ_POLLER_LOOK_PACE_H
+#define DQ_POLLER_LOOK_PACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct look_pace {          /* initialize with {0} */
+    int64_t all_cost_us[2]; /* of the last two looks at all tags, the newest first; 0: not made */
+    int64_t limit_ms;       /* for the next one */
+    int64_t news_cost_us;   /* of the last look at new tasks */
+    int64_t tag_cost_us;    /* of asking one tag; 0: none was asked */
+    int64_t paid_us;        /* the time for looks after wake-ups is used up until then */
+};
+
+/* A look at all tags took this long; or the server gave it up at its limit, after this long. */
+void look_pace_saw_all(struct look_pace *p, int64_t cost_us);
+void look_pace_gave_up(struct look_pace *p, int64_t limit_ms, int64_t cost_us);
+/* How long the next look at all tags may take; 0: as long as it needs. */
+int64_t look_pace_limit_ms(const struct look_pace *p);
+
+/* Whether due tasks must not wait for a look at all tags. */
+bool look_pace_is_dear(const struct look_pace *p);
+/* Whether the tags that have a handler are asked one by one between two looks at all. */
+bool look_pace_asks_singly(const struct look_pace *p, size_t tags);
+/* The pause between two looks at all tags; poll_us, or longer if they take long. */
+int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_us);
+
+/* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
+int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us);
+
+#endif

@@ -1,0 +1,138 @@
+/* Leases: renewed and checked by their owner, taken back when they have ended. */
+#include "harness.h"
+
+#include <inttypes.h>
+
+static void check_and_renew_tell_what_was_lost(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct claim_ref refs[4];
+    bool lost[4], followed[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        add("t", NULL, -1000);
+    struct task_array won = claim(db, &a, "t", 4);
+    for (int i = 0; i < 4; i++)
+        refs[3 - i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)");
+    ok(lease_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
+    for (int i = 0; i < 4; i++)
+        assert_false(lost[i]);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_task WHERE lease_until > UTC_TIMESTAMP(3) + INTERVAL 30 SECOND AND version = 1"),
+        4);
+    run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
+    run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64,
+        refs[2].id);
+    ok(lease_store_check(db, &a, refs, 4, lost, followed, &err));
+    assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
+    memset(lost, 0, sizeof lost);
+    ok(lease_store_renew(db, &a, refs, 4, 1000, false, lost, NULL, &err));
+    assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
+    ok(lease_store_check(db, &b, refs, 4, lost, followed, &err));
+    assert_true(lost[0] && lost[1] && lost[2] && lost[3]);
+    task_array_done(&won);
+}
+
+static void a_stale_owner_changes_nothing(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct task_array won = claimed(&a, 4), expired = {0};
+    struct settlement s[4];
+    bool applied[4], give_up[4] = {false}, lost[4];
+    struct claim_ref refs[4];
+    bool taken[4];
+    (void)state;
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 4);
+    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
+    struct task_array again = claim(db, &b, "t", 3); /* one stays pending */
+    assert_int_equal(again.count, 3);
+    int64_t before = number(
+        db,
+        "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, HEX(claim_token)))) FROM dq_task");
+    for (int i = 0; i < 4; i++) {
+        s[i] = result(&won.items[i], i % 2 ? TASK_SUCCEED : TASK_TRY_LATER,
+                      i % 2 ? OUTCOME_DONE : OUTCOME_EXIT);
+        refs[i] = (struct claim_ref){won.items[i].id, won.items[i].version};
+    }
+    ok(settle_store_settle(db, &a, s, 4, false, false, applied, NULL, &err));
+    ok(lease_store_renew(db, &a, refs, 4, 60000, false, lost, NULL, &err));
+    for (int i = 0; i < 4; i++) {
+        assert_false(applied[i]);
+        assert_true(lost[i]);
+    }
+    assert_int_equal(
+        number(
+            db,
+            "SELECT SUM(CRC32(CONCAT_WS('/', id, version, status, attempt, host, pid, lease_until, "
+            "HEX(claim_token)))) FROM dq_task"),
+        before);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 4);
+    task_array_done(&won);
+    task_array_done(&again);
+    task_array_done(&expired);
+}
+
+static void expired_leases_are_taken_back(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, 4), expired = {0};
+    struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
+    bool give_up[4] = {false, true, false, false}, applied;
+    struct claim_ref renewed = {won.items[2].id, won.items[2].version};
+    bool taken[4];
+    (void)state;
+    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 0);
+    run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 4);
+    assert_string_equal(expired.items[0].tag, "t");
+    assert_string_equal(expired.items[0].host, "test.example");
+    assert_int_equal(expired.items[0].max_attempts, 3);
+    for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
+        give_up[i] = expired.items[i].id == won.items[1].id;
+    /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
+    ok(lease_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
+    assert_true(applied);
+    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
+    assert_int_equal(
+        number(db,
+               "SELECT status = 0 AND attempt = 1 AND version = 2 FROM dq_task WHERE id = %" PRIu64,
+               won.items[0].id),
+        1);
+    assert_int_equal(
+        number(db, "SELECT status = 2 AND finish_time IS NOT NULL FROM dq_task WHERE id = %" PRIu64,
+               won.items[1].id),
+        1);
+    assert_int_equal(number(db,
+                            "SELECT status = 3 AND version = 1 FROM dq_task WHERE id = %" PRIu64,
+                            won.items[2].id),
+                     1);
+    assert_int_equal(
+        number(db, "SELECT status = 1 FROM dq_task WHERE id = %" PRIu64, won.items[3].id), 1);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired' AND version = 1 AND start_time IS NOT NULL"),
+        2);
+    task_array_done(&won);
+    task_array_done(&expired);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
+        cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
+        cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,124 @@
+/* How pollers divide the tasks among them. */
+#include "harness.h"
+#include "store/poller_store.h"
+#include "store/sql.h"
+
+#include <inttypes.h>
+
+static const struct claim_ask plain = {
+    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+
+static void shares_are_preferred_and_overdue_ones_stolen(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain;
+    struct task_array won = {0};
+    struct claim_seen saw;
+    int64_t of[4];
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        add("t", NULL, -1000);
+    for (unsigned i = 0; i < 4; i++) {
+        struct buf sql = BUF_INIT;
+        sql_put_share(&sql, "", 4);
+        of[i] = number(db, "SELECT COUNT(*) FROM dq_task WHERE %s = %u", sql.data, i);
+        buf_done(&sql);
+    }
+    assert_int_equal(of[0] + of[1] + of[2] + of[3], 40);
+    ask.shares = 4;
+    ask.share = 1;
+    ask.steal_after_ms = 3600000;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, of[1]);
+    ask.steal_after_ms = 500;
+    ask.steal_share = 3;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, of[1] + of[3]);
+    ask.share = 2;
+    ask.steal_share = 0;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, 40);
+    task_array_done(&won);
+}
+
+/* A cluster hands out ids in steps of its size: nobody may get all of them, or none. */
+static void shares_are_even_whatever_the_step_of_ids(void **state)
+{
+    static const unsigned steps[] = {1, 2, 3, 4, 8, 10};
+    enum { N = 2000 };
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        for (unsigned shares = 2; shares <= 20; shares++) {
+            struct buf sql = BUF_INIT;
+            sql_put_share(&sql, "", shares);
+            buf_printf(
+                &sql,
+                " AS share, COUNT(*) AS n FROM (SELECT 1000003 + seq * %u AS id FROM %s) ids GROUP BY share",
+                steps[i], numbers(N));
+            int64_t low = number(db, "SELECT IF(COUNT(*) = %u, MIN(n), 0) FROM (SELECT %s) s",
+                                 shares, sql.data);
+            int64_t high = number(db, "SELECT MAX(n) FROM (SELECT %s) s", sql.data);
+            if (low * shares * 10 < N * 8 || high * shares * 10 > N * 12)
+                fail_msg("ids in steps of %u, %u shares: from %" PRId64 " to %" PRId64 " ids each",
+                         steps[i], shares, low, high);
+            buf_done(&sql);
+        }
+    }
+}
+
+static void every_id_has_a_share(void **state)
+{
+    static const uint64_t ids[] = {
+        0, 1, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct buf sql = BUF_INIT;
+        sql_put_share(&sql, "", 7);
+        assert_in_range(number(db, "SELECT %s FROM (SELECT CAST(%" PRIu64 " AS UNSIGNED) AS id) t",
+                               sql.data, ids[i]),
+                        0, 6);
+        buf_done(&sql);
+    }
+}
+
+static void pollers_know_their_share(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {.mode = "once", .slots = 8, .stale_after_ms = 5000};
+    struct poller_info *list;
+    size_t count;
+    struct poller_share s;
+    (void)state;
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    assert_int_equal(s.share, 0);
+    assert_int_equal(s.shares, 1);
+    assert_true(s.now_us > INT64_C(1500000000000000));
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    assert_int_equal(s.share, 1);
+    assert_int_equal(s.shares, 2);
+    run(db, "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND WHERE pid = 97");
+    say.running = 3;
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    assert_int_equal(s.share, 0);
+    assert_int_equal(s.shares, 1);
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_int_equal(count, 2);
+    assert_false(list[0].alive);
+    assert_true(list[1].alive);
+    assert_string_equal(list[1].mode, "once");
+    assert_int_equal(list[1].running, 3);
+    poller_store_free(list, count);
+    ok(poller_store_leave(db, &b, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(shares_are_preferred_and_overdue_ones_stolen, harness_setup),
+        cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
+        cmocka_unit_test(every_id_has_a_share),
+        cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}

@@ -1,0 +1,241 @@
+"""What the cases of test/handlers share: a queue, handlers run by themselves or by dqd, servers of their own."""
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import select
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+TOP = os.environ.get("DQ_TOP") or os.path.realpath(os.path.dirname(__file__) + "/../..")
+BIN = os.environ.get("DQ_BIN") or TOP + "/bin"
+HANDLERS = TOP + "/etc/handlers.d/"
+LIMIT = 300  # seconds that only a hang reaches
+EVERY_BYTE = bytes(range(256))
+BODIES = {"every byte": EVERY_BYTE, "nothing": b"", "one NUL": b"\0", "lines": b"\r\n\n", "text": "größer\n".encode(),
+          "1 MB": EVERY_BYTE * 4096}
+DONE, PERMANENT, RETRY, NOT_SET_UP = 0, 65, 75, 126  # exit statuses
+STEP_MS = 300  # at least that long between two attempts
+RETRY_LIST = [f"{STEP_MS}ms"] * 20 + ["5s"] * 40  # longer than a restart of the slowest destination takes
+FAILED = "2"  # a status of dq_task
+
+
+class Failed(Exception):
+    pass
+
+
+def same(what, got, expected):
+    if got != expected:
+        raise Failed(f"{what}: {got!r:.2000}, not {expected!r:.2000}")
+
+
+def wait_until(what, condition):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"{what}: not within {LIMIT} s")
+        time.sleep(0.02)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@contextlib.contextmanager
+def mute_port():
+    """That of a server which accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def accepts(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def checked(command, **more):
+    """Runs it, and returns what it has printed."""
+    got = subprocess.run(command, capture_output=True, **more)
+    if got.returncode:
+        raise Failed(f"{command}: status {got.returncode}: {got.stderr.decode()}")
+    return got.stdout.decode()
+
+
+def query(server_socket, database, text):
+    """Runs SQL as root. Returns the rows, in which everything is text."""
+    command = ["mariadb", "--no-defaults", "--batch", "--skip-column-names", "--user=root"]
+    out = checked([*command, "--socket=" + server_socket, "--database=" + database], input=text.encode())
+    return [line.split("\t") for line in out.splitlines()]
+
+
+def environment(**more):
+    """What dqd gives to handlers."""
+    return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", **more}
+
+
+def run_one(script, arguments, body, env, task=7, token=1):
+    """Runs a handler of one task. Returns its exit status and output."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(body)
+        stdin.seek(0)
+        got = subprocess.run([HANDLERS + script, *arguments], stdin=stdin, stdout=subprocess.PIPE, timeout=LIMIT,
+                             stderr=subprocess.STDOUT, env=environment(
+                                 DQ_ID=str(task), DQ_TAG="t", DQ_KEY="", DQ_TOKEN=str(token), DQ_ATTEMPT="1", **env))
+    return got.returncode, got.stdout.decode(errors="replace")
+
+
+def line_of(task, body):
+    """A task as a batch handler reads it."""
+    try:
+        text = {"body": body.decode()}
+    except UnicodeDecodeError:
+        text = {"body_base64": base64.b64encode(body).decode()}
+    return json.dumps({"id": task, "tag": "t", "attempt": 1, "max_attempts": 3, "token": 1, **text})
+
+
+def run_batch(script, arguments, bodies, env):
+    """Runs a handler of a batch. Returns its exit status, the verdicts by task, and its output."""
+    lines = "".join(line_of(number + 1, body) + "\n" for number, body in enumerate(bodies))
+    got = subprocess.run([HANDLERS + script, *arguments], input=lines, capture_output=True, text=True, timeout=LIMIT,
+                         env=environment(DQ_TAG="t", DQ_BATCH=str(len(bodies)), **env))
+    verdicts = [json.loads(line) for line in got.stdout.splitlines()]
+    return got.returncode, {v["id"]: v for v in verdicts}, got.stdout + got.stderr
+
+
+def judged(what, scripts, arguments, expected, env, body=b"x", text=""):
+    """Runs one task, and the same as a batch, and checks that both are judged so, and that the output has the text."""
+    status, output = run_one(scripts[0], arguments, body, env)
+    same(f"{scripts[0]}, {what}: {output}", status, expected)
+    if text not in output:
+        raise Failed(f"{scripts[0]}, {what}: not in the output: {text}: {output}")
+    status, verdicts, output = run_batch(scripts[-1], arguments, [body], env)
+    got = verdicts[1]["result"] if 1 in verdicts else "retry" if status in (1, RETRY) else status
+    same(f"{scripts[-1]}, a batch, {what}: {output}", got,
+         {DONE: "done", PERMANENT: "fail", RETRY: "retry", NOT_SET_UP: NOT_SET_UP}[expected])
+    if text not in output:
+        raise Failed(f"{scripts[-1]}, a batch, {what}: not in the output: {text}: {output}")
+
+
+class Queue:
+    """A database of dq, its tasks, and a dqd."""
+
+    def __init__(self, directory):
+        self.directory, self.dqd, self.names = directory + "/dq", None, 0
+        self.environment = {**os.environ, "DQ_SANDBOX": self.directory, "DQ_CONFIG": self.directory + "/dq.ini",
+                            "DQ_TOP": TOP, "DQ_BIN": BIN}
+        self.environment.pop("XDG_CONFIG_HOME", None)
+        checked([TOP + "/bin/dq-sandbox", "start"], env=self.environment)
+        self.socket = os.path.realpath(self.directory + "/server") + "/mysql.sock"
+
+    def sql(self, text):
+        return query(self.socket, "dq", text)
+
+    def add(self, tag, body, key=None):
+        command = [BIN + "/dq", "-q", "add", tag, "-", *(["--key", key] if key else [])]
+        return int(checked(command, env=self.environment, input=body))
+
+    def start(self, tag, script, arguments, batch=1, **env):
+        """A dqd whose only handler this is."""
+        entry = {"run": [HANDLERS + script, *arguments], "batch": batch, "timeout": "60s", "env": env,
+                 "retry": RETRY_LIST}
+        with open(self.directory + "/handlers.yaml", "w") as file:
+            file.write("handlers:\n  " + json.dumps(tag) + ": " + json.dumps(entry) + "\n")
+        self.log = open(self.directory + "/dqd.log", "a")
+        self.dqd = subprocess.Popen([BIN + "/dqd", "--resident"], env=self.environment, stdout=self.log,
+                                    stderr=self.log)
+
+    def stop(self):
+        if self.dqd:
+            self.dqd.terminate()
+            self.dqd.wait(LIMIT)
+            self.log.close()
+            self.dqd = None
+
+    def wait_done(self, tag):
+        def done():
+            left = self.sql(f"SELECT id, status, attempt, error_stack FROM dq_task WHERE tag = '{tag}' AND status <> 1")
+            if any(status == FAILED for _, status, _, _ in left):
+                raise Failed(f"tasks of {tag} fail: {left}")
+            return not left
+        wait_until(f"all tasks of {tag} are done", done)
+
+    def destroy(self):
+        self.stop()
+        checked([TOP + "/bin/dq-sandbox", "destroy", "--force"], env=self.environment)
+
+
+class Cutter:
+    """A proxy in front of a TCP port. If `hide` is set to a count, it hides as many answers to what contains `mark`: it
+    closes the connection when the answer has come."""
+
+    def __init__(self, port, mark):
+        self.target, self.mark, self.hide, self.hidden = port, mark, 0, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with client:
+            try:
+                with socket.create_connection(("127.0.0.1", self.target)) as server:
+                    self._relay(client, server)
+            except OSError:
+                pass
+
+    def _relay(self, client, server):
+        asked = b""
+        while True:
+            for source in select.select([client, server], [], [])[0]:
+                data = source.recv(65536)
+                if not data:
+                    return
+                if source is client:
+                    asked += data
+                    server.sendall(data)
+                elif self.mark in asked and self.hide > 0:
+                    self.hide -= 1
+                    self.hidden += 1
+                    return
+                else:
+                    client.sendall(data)
+
+
+def digest(body):
+    return hashlib.sha256(body).hexdigest()[:12], len(body)
+
+
+class Program:
+    """A server that a test starts, stops and starts again."""
+
+    def __init__(self, directory, port, command, env=None):
+        self.directory, self.port, self.command, self.process = directory, port, command, None
+        self.env = env
+        os.makedirs(directory, exist_ok=True)
+
+    def start(self):
+        with open(self.directory + "/log", "ab") as log:
+            self.process = subprocess.Popen(self.command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=self.env, start_new_session=True)
+        wait_until(f"{self.command[0]} accepts connections",
+                   lambda: accepts(self.port) or self._ended())
+
+    def _ended(self):
+        if self.process.poll() is not None:
+            with open(self.directory + "/log", errors="replace") as log:
+                raise Failed(f"{self.command[0]} has ended: {log.read()[-2000:]}")
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(LIMIT)
+            self.process = None

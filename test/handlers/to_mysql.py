@@ -1,0 +1,159 @@
+"""mysql-call and mysql-call-batch, against a MariaDB."""
+import os
+import re
+import subprocess
+
+import scenarios
+from rig import (DONE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, mute_port, query, run_one,
+                 same)
+
+
+# What a procedure may end with, how that is judged, and the text that says so.
+ENDINGS = (
+    ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no such order'", PERMANENT, "no such order"),
+    ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'order 1045 (22 parts)'", PERMANENT, "order 1045"),
+    ("SIGNAL SQLSTATE '40001' SET MESSAGE_TEXT = 'order 7 (22 parts)'", RETRY, "order 7"),
+    ("SELECT 'ERROR 1045 (28000)'; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'printed before'", PERMANENT, "printed"),
+    ("SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1203, MESSAGE_TEXT = 'crowded'", RETRY, "crowded"),
+    ("SIGNAL SQLSTATE '40001' SET MESSAGE_TEXT = 'try again'", RETRY, "try again"),
+    ("SIGNAL SQLSTATE '08004' SET MESSAGE_TEXT = 'busy'", RETRY, "busy"),
+    ("INSERT INTO effect (id, body) VALUES (1, ''), (1, '')", PERMANENT, "Duplicate entry"),
+    ("INSERT INTO effect (id, body) VALUES ('x', '')", PERMANENT, "Incorrect integer value"),
+    ("SELECT * FROM no_such_table", PERMANENT, "no_such_table"),
+    ("SELECT 1; SELECT 2", DONE, ""),
+    ("CALL no_such_procedure()", NOT_SET_UP, "no_such_procedure"),
+)
+
+
+KEEP = """
+CREATE TABLE seen (id bigint unsigned PRIMARY KEY);
+CREATE TABLE effect (number int AUTO_INCREMENT PRIMARY KEY, id bigint unsigned UNIQUE, tag text, task_key text,
+                     body longblob);
+DELIMITER //
+CREATE PROCEDURE keep(task bigint unsigned, token bigint unsigned, tag varchar(128), task_key varchar(255),
+                      body longblob) SQL SECURITY INVOKER
+BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    START TRANSACTION;
+    INSERT IGNORE INTO seen VALUES (task);
+    IF ROW_COUNT() = 1 THEN
+        INSERT INTO effect (id, tag, task_key, body) VALUES (task, tag, task_key, body);
+    END IF;
+    COMMIT;
+END //
+"""
+SIGNATURE = "(a bigint unsigned, b bigint unsigned, c varchar(128), d varchar(255), e longblob)"
+
+
+def sample():
+    """The table and the procedure that dq-handlers(5) shows."""
+    command = ["mandoc", "-T", "ascii", TOP + "/doc/dq-handlers.5"]
+    page = subprocess.run(command, check=True, capture_output=True, text=True)
+    return re.search(r"^ *CREATE TABLE task_seen.*?^ *END //$", page.stdout, re.S | re.M).group()
+
+
+class Database:
+    """The application's database `shop`; its procedure `keep` keeps what it gets, each task once."""
+
+    def __init__(self, directory):
+        self.directory, self.port = directory, free_port()
+        self.environment = {**os.environ, "DQ_SANDBOX": directory}
+        self.cutter = Cutter(self.port, b"CALL ")
+        self.start()
+        self.socket = os.path.realpath(directory + "/server") + "/mysql.sock"
+        self.sql("CREATE DATABASE shop; CREATE USER shop IDENTIFIED BY 'secret'; GRANT ALL ON shop.* TO shop", "mysql")
+        self.sql(KEEP)
+        self.file, self.cut_file = self.option_file("direct", self.port), self.option_file("cut", self.cutter.port)
+
+    def start(self):
+        self._sandbox("start", "--no-schema", "--options",
+                      f"--skip-networking=0 --bind-address=127.0.0.1 --port={self.port}")
+
+    def stop(self):
+        self._sandbox("stop")
+
+    def destroy(self):
+        self._sandbox("destroy", "--force")
+
+    def _sandbox(self, *words):
+        checked([TOP + "/bin/dq-sandbox", *words], env=self.environment)
+
+    def option_file(self, name, port, password="secret", database="shop"):
+        path = f"{self.directory}/{name}.cnf"
+        with open(path, "w") as file:
+            file.write(f"[client]\nhost = 127.0.0.1\nport = {port}\nuser = shop\npassword = {password}\n"
+                       f"database = {database}\n")
+        return path
+
+    def sql(self, text, database="shop"):
+        return query(self.socket, database, text)
+
+    def clear(self):
+        self.sql("DELETE FROM seen; DELETE FROM effect")
+
+    def received(self):
+        return [(None, bytes.fromhex(body)) for body, in self.sql("SELECT HEX(body) FROM effect ORDER BY number")]
+
+
+
+def both(what, procedure, file, expected, text="", **env):
+    judged(what, ["mysql-call", "mysql-call-batch"], [procedure], expected, {"MYSQL_FILE": file, **env}, text=text)
+
+
+def errors_are_mapped(database):
+    for ending, expected, text in ENDINGS:
+        database.sql(f"DELIMITER //\nCREATE OR REPLACE PROCEDURE ending{SIGNATURE} BEGIN {ending}; END //")
+        both(ending, "ending", database.file, expected, text)
+    both("no such procedure", "no_such", database.file, NOT_SET_UP)
+    both("an unreadable file", "keep", "/nonexistent", NOT_SET_UP)
+    both("a wrong password", "keep", database.option_file("wrong", database.port, "wrong"), NOT_SET_UP)
+    both("no such database", "keep", database.option_file("none", database.port, "secret", "none"), NOT_SET_UP)
+    both("nobody listens", "keep", database.option_file("down", free_port()), RETRY)
+    database.sql("SET GLOBAL read_only = 1")
+    both("a read-only server", "keep", database.file, RETRY, "read-only")
+    database.sql("SET GLOBAL read_only = 0")
+
+
+def hanging_server_is_left_in_time(database):
+    with mute_port() as port:
+        both("a mute server", "keep", database.option_file("mute", port), RETRY, TIMEOUT="1")
+
+
+def names_are_data(database, queue):
+    """A tag, a key and a body that would be SQL if they were not sent as digits."""
+    evil = "x');DROP/**/TABLE/**/effect;--"
+    for script, batch in (("mysql-call", 1), ("mysql-call-batch", 2)):
+        database.clear()
+        queue.add("größe", evil.encode(), evil)
+        queue.start("größe", script, ["keep"], batch, MYSQL_FILE=database.file)
+        try:
+            queue.wait_done("größe")
+        finally:
+            queue.stop()
+        same(script, database.sql("SELECT tag, task_key, body FROM effect"), [["größe", evil, evil]])
+
+
+def sample_of_the_manual_works(database):
+    database.sql("CREATE TABLE shop_order (id int PRIMARY KEY, state varchar(16));"
+                 "INSERT INTO shop_order VALUES (1001, 'new');" + sample())
+    for _ in range(2):
+        same("order_due", run_one("mysql-call", ["shop.order_due"], b"1001", {"MYSQL_FILE": database.file})[0], DONE)
+        same("orders", database.sql("SELECT * FROM shop_order"), [["1001", "cancelled"]])
+    database.sql("UPDATE shop_order SET state = 'new'")
+    same("order_due", run_one("mysql-call", ["shop.order_due"], b"1001", {"MYSQL_FILE": database.file})[0], DONE)
+    same("an order after a repeat", database.sql("SELECT * FROM shop_order"), [["1001", "new"]])
+
+
+def cases(directory, queue):
+    database = Database(directory + "/mysql")
+    try:
+        yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(database)
+        yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(database)
+        yield "tags, keys and bodies are data", lambda: names_are_data(database, queue)
+        yield "the procedure of dq-handlers(5) works", lambda: sample_of_the_manual_works(database)
+        for script, batch in (("mysql-call", 1), ("mysql-call-batch", 3)):
+            handler = {"script": script, "arguments": ["keep"], "batch": batch, "MYSQL_FILE": database.file}
+            cut = {"MYSQL_FILE": database.cut_file}
+            yield from scenarios.of(queue, database, "mysql", handler, cut, repeats=False)
+    finally:
+        database.destroy()

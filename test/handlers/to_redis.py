@@ -1,0 +1,152 @@
+"""redis-push and redis-push-batch, against a redis-server."""
+import itertools
+import os
+import socket
+import subprocess
+import threading
+
+import scenarios
+from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Cutter, Program, free_port, judged, mute_port,
+                 run_batch, run_one, same, wait_until)
+
+NUMBERS = itertools.count()
+
+
+class Redis(Program):
+    def __init__(self, directory, *options):
+        port = free_port()
+        super().__init__(directory, port, ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "",
+                                           "--appendonly", "no", "--dir", directory, *options])
+        self.cutter = Cutter(port, b"EVAL")
+        self.url, self.cut_url = f"redis://127.0.0.1:{port}", f"redis://127.0.0.1:{self.cutter.port}"
+        self.start()
+
+    def cli(self, *words):
+        return subprocess.run(["redis-cli", "-e", "-p", str(self.port), *words], check=True, capture_output=True).stdout
+
+    def answers(self):
+        return subprocess.run(["redis-cli", "-e", "-p", str(self.port), "PING"], capture_output=True).returncode == 0
+
+    def start(self):
+        super().start()
+        wait_until("redis-server answers", self.answers)
+
+    def clear(self):
+        self.cli("FLUSHALL")
+
+    def received(self):
+        """The list `tasks`, whose entries have no key."""
+        count = int(self.cli("LLEN", "tasks"))
+        # redis-cli ends each answer with a line feed of its own
+        return [(None, self.cli("LINDEX", "tasks", str(at))[:-1]) for at in range(count)]
+
+
+class Refusing:
+    """A server that answers each EVAL with the same error."""
+
+    def __init__(self, error):
+        self.error = error
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            with client:
+                while data := client.recv(65536):
+                    client.sendall(b"-" + self.error + b"\r\n" if b"EVAL" in data else b"+OK\r\n")
+
+
+def both(what, url, expected, arguments=("LPUSH", "tasks"), **env):
+    """With an id that Redis does not know yet."""
+    env.update(REDIS_URL=url, ID_PREFIX=f"{next(NUMBERS)}-")
+    judged(what, ["redis-push", "redis-push-batch"], arguments, expected, env)
+
+
+def errors_are_mapped(redis, directory):
+    redis.clear()
+    redis.cli("SET", "word", "x")
+    both("a list", redis.url, DONE)
+    both("a word", redis.url, PERMANENT, ("LPUSH", "word"))
+    both("no such command", redis.url, PERMANENT, ("LPUSHH", "tasks"))
+    both("wrong arguments", redis.url, PERMANENT, ("XADD", "stream", "MAXLEN", "some"))
+    for error in (b"LOADING Redis is loading the dataset in memory", b"READONLY You can't write", b"OOM not allowed",
+                  b"MASTERDOWN Link with MASTER is down", b"CLUSTERDOWN The cluster is down", b"TRYAGAIN Multiple keys",
+                  b"BUSY Redis is busy running a script", b"MISCONF Errors writing to the AOF file",
+                  b"NOREPLICAS Not enough", b"ERR max number of clients reached"):
+        both(error.decode(), Refusing(error).url, RETRY)
+    # Before version 7, Redis says so of an error of a command in a script.
+    for code, expected in (("READONLY", RETRY), ("OOM", RETRY), ("ERR", PERMANENT), ("WRONGTYPE", PERMANENT),
+                           ("NOPERM", NOT_SET_UP)):
+        error = f"ERR Error running script (call to f_0123): @user_script:2: @user_script: 2: -{code} it is"
+        both(error, Refusing(error.encode()).url, expected)
+    both("nobody listens", f"redis://127.0.0.1:{free_port()}", RETRY)
+    both("an unreadable password", redis.url, NOT_SET_UP, REDIS_PASSWORD_FILE="/nonexistent")
+    redis.cli("CONFIG", "SET", "maxmemory", "1")
+    both("out of memory", redis.url, RETRY, ("LPUSH", "other"))
+    redis.cli("CONFIG", "SET", "maxmemory", "0")
+    redis.cli("REPLICAOF", "127.0.0.1", str(free_port()))
+    both("a replica", redis.url, RETRY, ("LPUSH", "other"))
+    redis.cli("REPLICAOF", "NO", "ONE")
+
+
+def passwords_come_from_a_file(redis, directory):
+    name = directory + "/password"
+    with open(name, "w") as file:
+        file.write("secret\n")
+    redis.clear()
+    redis.cli("CONFIG", "SET", "requirepass", "secret")
+    try:
+        both("no password", redis.url, NOT_SET_UP)
+        both("the password", redis.url, DONE, REDIS_PASSWORD_FILE=name)
+        os.truncate(name, 3)
+        both("a wrong password", redis.url, NOT_SET_UP, REDIS_PASSWORD_FILE=name)
+    finally:
+        redis.cli("-a", "secret", "CONFIG", "SET", "requirepass", "")
+
+
+def hanging_server_is_left_in_time(redis):
+    with mute_port() as port:
+        both("a mute server", f"redis://127.0.0.1:{port}", RETRY, TIMEOUT="1")
+
+
+def each_command_hands_over_the_body(redis):
+    env = {"REDIS_URL": redis.url}
+    redis.clear()
+    for batch, run in ((0, lambda words: run_one("redis-push", words, EVERY_BYTE, env)),
+                       (1, lambda words: run_batch("redis-push-batch", words, [EVERY_BYTE], env))):
+        redis.clear()
+        same("RPUSH", run(["RPUSH", "list"])[0], DONE)
+        same("RPUSH", redis.cli("LINDEX", "list", "0")[:-1], EVERY_BYTE)
+        same("XADD", run(["XADD", "stream", "MAXLEN", "~", "100"])[0], DONE)
+        number = b"1" if batch else b"7"
+        entry = redis.cli("XRANGE", "stream", "-", "+").split(b"\n", 1)[1][:-1]
+        same("XADD", entry, b"id\ndq-" + number + b"\ntag\nt\nbody\n" + EVERY_BYTE)
+        listener = subprocess.Popen(["redis-cli", "-p", str(redis.port), "SUBSCRIBE", "news"], stdout=subprocess.PIPE)
+        try:
+            wait_until("somebody listens", lambda: redis.cli("PUBSUB", "NUMSUB", "news") == b"news\n1\n")
+            same("PUBLISH", run(["PUBLISH", "news"])[0], DONE)
+            got = b""
+            while len(got) < len(b"subscribe\nnews\n1\nmessage\nnews\n") + len(EVERY_BYTE) + 1:
+                got += listener.stdout.read1()
+            same("PUBLISH", got.partition(b"message\nnews\n")[2][:-1], EVERY_BYTE)
+        finally:
+            listener.kill()
+            listener.wait()
+            listener.stdout.close()
+
+
+def cases(directory, queue):
+    redis = Redis(directory + "/redis")
+    try:
+        yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(redis, directory)
+        yield "the password comes from a file", lambda: passwords_come_from_a_file(redis, directory)
+        yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(redis)
+        yield "LPUSH, XADD and PUBLISH hand over the body", lambda: each_command_hands_over_the_body(redis)
+        for script, batch in (("redis-push", 1), ("redis-push-batch", 3)):
+            handler = {"script": script, "arguments": ["LPUSH", "tasks"], "batch": batch, "REDIS_URL": redis.url}
+            cut = {"REDIS_URL": redis.cut_url}
+            yield from scenarios.of(queue, redis, "redis", handler, cut, repeats=False)
+    finally:
+        redis.stop()
