@@ -39,6 +39,7 @@
 
 #define EVENTS 64             /* handled per turn */
 #define READ_TURN (64 * 1024) /* bytes read from one stream per turn */
+#define FDS_AT_START 4096
 #define WAIT_FOR_EVENTS (-1)
 #define WAIT_LEFT (-2)
 /* Limits the wait while handlers run: a suspended host stops the clock of epoll_wait. */
@@ -376,6 +377,16 @@ static void watch_fd(struct runner *r, int fd, void *name)
         _exit(1); /* the poller sees the end of the link */
 }
 
+/* In a process with threads, the kernel waits some 15 ms (synchronize_rcu) whenever the table of
+ * descriptors grows, so it grows while there is one thread. */
+static void grow_fd_table(rlim_t limit)
+{
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)MIN(limit, FDS_AT_START) - 1);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 static void init_launcher(struct runner *r)
 {
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -386,6 +397,7 @@ static void init_launcher(struct runner *r)
     /* each waiting job holds a descriptor; handlers get the limit as it was */
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
+    grow_fd_table(files.rlim_cur);
     r->crew.c.launcher = launcher_new(null_fd, getpriority(PRIO_PROCESS, 0), &given);
     watch_fd(r, r->crew.c.launcher ? launcher_fd(r->crew.c.launcher) : -1, &r->crew.c.launcher);
 }
