@@ -289,6 +289,39 @@ static void too_many_open_files_gives_jobs_back(void **state)
     rig_close(&r);
 }
 
+/* For how many descriptors the runner's table has room. */
+static unsigned table_size(struct rig *r)
+{
+    char path[64], line[256];
+    unsigned size = 0;
+
+    rig_ping(r);
+    snprintf(path, sizeof path, "/proc/%d/status", (int)link_pid(r->link));
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (!size && fgets(line, sizeof line, f))
+        (void)sscanf(line, "FDSize: %u", &size);
+    fclose(f);
+    return size;
+}
+
+/* Growing would make the runner, which has threads, wait for the kernel. */
+static void descriptors_of_waiting_jobs_have_room(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, "handlers:\n  t: {run: sleep 1000}\n", 1);
+    unsigned before = table_size(&r);
+    for (size_t i = 0; i < 600; i++)
+        rig_send_body(&r, "t", "body", 4);
+    assert_int_equal(table_size(&r), before);
+    link_send_return(r.link);
+    link_send_kill(r.link, 1, MESSAGE_KILL_CANCELLED);
+    rig_end(&r, 1);
+    rig_close(&r);
+}
+
 static void lost_descriptors_give_jobs_back(void **state)
 {
     (void)state;
@@ -387,6 +420,7 @@ int main(void)
         cmocka_unit_test(list_is_executed_without_a_shell),
         cmocka_unit_test(job_that_cannot_start_is_returned_with_the_reason),
         cmocka_unit_test(too_many_open_files_gives_jobs_back),
+        cmocka_unit_test(descriptors_of_waiting_jobs_have_room),
         cmocka_unit_test(lost_descriptors_give_jobs_back),
         cmocka_unit_test(user_is_switched_by_root),
         cmocka_unit_test(process_limit_gives_jobs_back),
