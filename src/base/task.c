@@ -70,6 +70,11 @@ int task_status_parse(const char *name)
     return name_index(task_status_names, TASK_STATUS_COUNT, name);
 }
 
+bool task_countable(uint64_t version, uint32_t attempt)
+{
+    return version < TASK_VERSION_MOST && attempt < TASK_ATTEMPT_MOST;
+}
+
 const char *task_outcome_name(int outcome)
 {
     return outcome >= 0 && outcome < OUTCOME_COUNT ? task_outcome_names[outcome] : "?";

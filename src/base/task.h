@@ -42,6 +42,12 @@ const char *task_status_name(int status);
 /* The status of that name (also "canceled"; "unknown"), or -1. */
 int task_status_parse(const char *name);
 
+/* Every transition adds to the version, every claim to the attempt. No real row comes near these
+ * numbers; a row of an application beyond them is not claimed: the columns would soon overflow. */
+#define TASK_VERSION_MOST (UINT64_MAX - 1000000)
+#define TASK_ATTEMPT_MOST (UINT32_MAX - 1000000)
+bool task_countable(uint64_t version, uint32_t attempt);
+
 /* Everything that moves a task. One row of the transition table each. */
 enum task_event {
     TASK_CLAIM,   /* pending -> running: attempt + 1 */

@@ -44,6 +44,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
                             .status = t->status,
                             .due_in_ms = t->expected_at - now_at,
                             .late_ms = MAX(now_at - task_late_from(t), 0),
+                            .version = t->version,
                             .attempt = t->attempt,
                             .error = t->error,
                             .host = t->host,

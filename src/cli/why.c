@@ -8,6 +8,7 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "store/why_store.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,6 +33,8 @@ enum {
     CAUSE_GLOBAL,
     CAUSE_BEHIND,
     CAUSE_LOCKED,
+    CAUSE_REFUSED,
+    CAUSE_UNKNOWN,
     CAUSE_NONE,
     CAUSE_COUNT
 };
@@ -45,6 +48,7 @@ const char *const why_names[] = {
     [CAUSE_RESTS] = "rests",         [CAUSE_MAX_RUNNING] = "max_running",
     [CAUSE_SLOTS] = "slots",         [CAUSE_GLOBAL] = "global_max_running",
     [CAUSE_BEHIND] = "behind",       [CAUSE_LOCKED] = "locked",
+    [CAUSE_REFUSED] = "refused",     [CAUSE_UNKNOWN] = "unknown",
     [CAUSE_NONE] = "none",           [CAUSE_COUNT] = NULL,
 };
 
@@ -91,6 +95,19 @@ static void finished(const struct why_facts *f, struct why *w)
     help(w, mem_printf("dq retry %" PRIu64, f->id));
 }
 
+static void refused(const struct why_facts *f, struct why *w, char *text)
+{
+    cause(w, CAUSE_REFUSED, text, NULL)->detail =
+        mem_printf("version %" PRIu64 ", attempt %" PRIu32, f->version, f->attempt);
+    help(w, why_store_mend_counts(f->id));
+}
+
+static void unknown(const struct why_facts *f, struct why *w)
+{
+    cause(w, CAUSE_UNKNOWN, mem_strdup("its status is none that dq knows"), NULL);
+    help(w, why_store_mend_status(f->id));
+}
+
 static void running(const struct why_facts *f, struct why *w)
 {
     char text[WHEN_TEXT_SIZE];
@@ -101,6 +118,10 @@ static void running(const struct why_facts *f, struct why *w)
                          f->pid, f->attempt),
               NULL);
         help(w, mem_printf("dq logs -f %" PRIu64 ";  dq cancel %" PRIu64, f->id, f->id));
+        return;
+    }
+    if (f->version == UINT64_MAX) {
+        refused(f, w, mem_strdup("no dqd can take it back: its version cannot grow"));
         return;
     }
     l = cause(w, CAUSE_LEASE,
@@ -364,6 +385,12 @@ void why_decide(const struct why_facts *f, struct why *ret)
         running(f, ret);
         return;
     }
+    if (f->status != TASK_PENDING) {
+        unknown(f, ret);
+        return;
+    }
+    if (!task_countable(f->version, f->attempt))
+        refused(f, ret, mem_strdup("no dqd claims it: its version or attempt is too large"));
     time_and_pause(f, ret);
     dqds(f, ret);
     behind(f, ret);

@@ -31,6 +31,7 @@ struct why_facts {
     int status;        /* enum task_status */
     int64_t due_in_ms; /* 0 or less: it is due */
     int64_t late_ms;   /* as task_late_from has it; 0: it is not late */
+    uint64_t version;
     uint32_t attempt;
     const char *error; /* of the last attempt; NULL: none */
     const char *host;  /* of the last owner; NULL: none */

@@ -15,10 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No real row comes near these limits; beyond them, the columns would soon overflow. */
-#define VERSION_MOST (UINT64_MAX - 1000000)
-#define ATTEMPT_MOST (UINT32_MAX - 1000000)
-
 static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
 {
@@ -178,7 +174,7 @@ static void refuse_extremes(struct task_array *found, struct rows_faults *faults
 
     for (size_t i = 0; faults && i < found->count; i++) {
         struct task *t = &found->items[i];
-        if (t->version < VERSION_MOST && t->attempt < ATTEMPT_MOST) {
+        if (task_countable(t->version, t->attempt)) {
             struct task swap = found->items[kept];
             found->items[kept++] = *t;
             *t = swap;

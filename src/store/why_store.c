@@ -180,3 +180,13 @@ int why_store_locked(struct db *db, uint64_t id, struct err *err)
     buf_done(&sql);
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }
+
+char *why_store_mend_counts(uint64_t id)
+{
+    return mem_printf("UPDATE dq_task SET version = 0, attempt = 0 WHERE id = %" PRIu64, id);
+}
+
+char *why_store_mend_status(uint64_t id)
+{
+    return mem_printf("UPDATE dq_task SET status = %d WHERE id = %" PRIu64, TASK_PENDING, id);
+}

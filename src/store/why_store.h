@@ -48,4 +48,9 @@ int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
     __attribute__((warn_unused_result));
 
+/* The statement by which an operator makes such a row one that dqd takes: with a version or an
+ * attempt that is too large, for which dq has no verb, or with an unknown status. Heap memory. */
+char *why_store_mend_counts(uint64_t id);
+char *why_store_mend_status(uint64_t id);
+
 #endif

@@ -171,3 +171,25 @@ finish_zeros()
     run dq cancel "$id"
     [ "$status" = 1 ]
 }
+
+causes_of() # ID: the names of the causes
+{
+    dq why "$1" -o json | python3 -c 'import json, sys
+print(*[c["cause"] for c in json.load(sys.stdin)["causes"]])'
+}
+
+@test "dq why names the cause of a row that no dqd takes, and its remedy helps" {
+    handle_mail
+    dqd_start --resident
+    ids="$(insert "'mail'" "$now" version 18446744073709551615)
+$(insert "'mail'" "$now" attempt 4294967295)
+$(insert "'mail'" "$now" 'status, version' '3, 18446744073709551615')
+$(insert "'mail'" "$now" status 77)"
+    causes=$(for id in $ids; do causes_of "$id" | cut -d" " -f1; done)
+    [ "$causes" = $'refused\nrefused\nrefused\nunknown' ] || { echo "$causes"; return 1; }
+    for id in $ids; do
+        sql "$(dq why "$id" | grep -o 'UPDATE .*')"
+        wait_until eval '[ "$(sql "SELECT status FROM dq_task WHERE id = $id")" = 1 ]'
+    done
+    dqd_stop
+}

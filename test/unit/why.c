@@ -43,7 +43,7 @@ static bool read_facts(char *text, struct why_facts *f)
                             .before_most = 10000,
                             .mean_ms = -1};
     while ((word = strsep(&text, " "))) {
-        for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        for (int s = 0; s <= TASK_STATUS_UNKNOWN; s++)
             if (!strcmp(word, task_status_name(s)))
                 f->status = s;
         if (take_number(word, "due", &f->due_in_ms) || take_number(word, "before", &before) ||
@@ -52,6 +52,8 @@ static bool read_facts(char *text, struct why_facts *f)
             take_number(word, "paused", &f->paused_ms))
             continue;
         f->error = value_of(word, "error") ? value_of(word, "error") : f->error;
+        if (value_of(word, "version"))
+            f->version = strtoull(value_of(word, "version"), NULL, 10);
         f->nearest = value_of(word, "nearest") ? value_of(word, "nearest") : f->nearest;
         f->last_dqd = value_of(word, "last") ? value_of(word, "last") : f->last_dqd;
         f->owner_alive |= !strcmp(word, "owner-alive");
