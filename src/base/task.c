@@ -206,6 +206,13 @@ size_t task_tag_length(const char *tag, size_t len)
     return len;
 }
 
+bool task_same_name(const char *a, const char *b)
+{
+    size_t len = task_tag_length(a, strlen(a));
+
+    return len == task_tag_length(b, strlen(b)) && !memcmp(a, b, len);
+}
+
 /* The next character of valid UTF-8. */
 static const char *skip_char(const char *s)
 {

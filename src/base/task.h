@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #define TASK_TAG_MAX 128 /* characters (code points), as in the column */
-/* for a NUL in a tag of an application's; no byte of UTF-8. Such tasks are shown, not run */
+/* for a NUL in a tag or key of an application's; no byte of UTF-8. A task with such a tag is shown,
+ * not run */
 #define TASK_TAG_NUL '\xff'
 #define TASK_KEY_MAX 255         /* characters */
 #define TASK_TOKEN_SIZE 16       /* bytes of a claim token */
@@ -172,6 +173,9 @@ int task_check_key(const char *key, size_t len, struct err *err)
  * 'mail ' are equal. Tags that were read from the database have lost theirs, so that strcmp finds
  * the same ones equal as the server. */
 size_t task_tag_length(const char *tag, size_t len);
+
+/* Whether two tags or two keys of rows are equal to the server: trailing blanks do not count. */
+bool task_same_name(const char *a, const char *b);
 
 /* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no
  * escapes. Trailing blanks of the glob do not count. */

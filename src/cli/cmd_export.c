@@ -37,7 +37,9 @@ struct export
     struct cmd_context *c;
     struct line lines[BATCH_TASKS];
     size_t count, bytes, written; /* written: lines of the batch */
-    uint64_t tasks, attempts, running, odd;
+    uint64_t tasks, attempts, running;
+    /* left out, because dq import could not read them; an attempt with the id of its task */
+    uint64_t odd, first_odd, odd_attempts, first_odd_attempt;
     struct progress progress;
     struct err *err;
 };
@@ -73,6 +75,10 @@ static void take_attempt(const struct task_attempt *a, void *arg)
     struct buf b = BUF_INIT;
 
     write_up_to(x, a->task_id);
+    if (!transfer_can_attempt(a)) {
+        x->first_odd_attempt = x->odd_attempts++ ? x->first_odd_attempt : a->task_id;
+        return;
+    }
     transfer_put_attempt(&b, a);
     buf_chr(&b, '\n');
     out_write(&b);
@@ -118,8 +124,8 @@ static int each_task(const struct task *t, void *arg)
     struct export *x = arg;
     struct task copy = *t;
 
-    if (t->status == TASK_STATUS_UNKNOWN || strchr(t->tag, TASK_TAG_NUL)) {
-        x->odd++;
+    if (!transfer_can_task(t)) {
+        x->first_odd = x->odd++ ? x->first_odd : t->id;
         return 0;
     }
     if (t->status == TASK_RUNNING) {
@@ -149,8 +155,17 @@ static void say_what_differs(const struct export *x)
                  "%" PRIu64 " running task%s exported as pending: to move %s, stop the dqds first",
                  x->running, x->running == 1 ? " is" : "s are", x->running == 1 ? "it" : "them");
     if (x->odd)
-        cmd_complain(c, "%" PRIu64 " tasks with an unknown status or a NUL in the tag are left out",
-                     x->odd);
+        cmd_complain(
+            c,
+            "%" PRIu64 " task%s left out, the first is %" PRIu64
+            ": an unknown status, a NUL in the tag or key, or an id or version beyond %" PRId64,
+            x->odd, x->odd == 1 ? " is" : "s are", x->first_odd, INT64_MAX);
+    if (x->odd_attempts)
+        cmd_complain(c,
+                     "%" PRIu64 " attempt%s left out, the first of task %" PRIu64
+                     ": an unknown outcome, or a version beyond %" PRId64,
+                     x->odd_attempts, x->odd_attempts == 1 ? " is" : "s are", x->first_odd_attempt,
+                     INT64_MAX);
     cmd_note(c, "%" PRIu64 " task%s and %" PRIu64 " attempt%s exported", x->tasks,
              x->tasks == 1 ? "" : "s", x->attempts, x->attempts == 1 ? "" : "s");
 }

@@ -13,6 +13,18 @@
 
 #define ATTEMPT_BEGIN "{\"task\":"
 
+bool transfer_can_task(const struct task *t)
+{
+    return t->status != TASK_STATUS_UNKNOWN && !strchr(t->tag, TASK_TAG_NUL) &&
+           !(t->key && strchr(t->key, TASK_TAG_NUL)) && t->id <= INT64_MAX &&
+           t->version <= INT64_MAX;
+}
+
+bool transfer_can_attempt(const struct task_attempt *a)
+{
+    return a->outcome >= 0 && a->version <= INT64_MAX;
+}
+
 /* ---- writing: what is null is left out */
 
 static void put_text(struct buf *b, const char *name, const char *text)
@@ -236,6 +248,20 @@ static int get_task_times(const struct json_value *v, struct task *t, struct err
     return 0;
 }
 
+/* Whether it fits into its column; a reader of JSON returns valid UTF-8. */
+static int check_name(const struct json_member *m, const struct json_value *v, size_t most,
+                      struct err *err)
+{
+    size_t chars = 0;
+
+    if (v->present)
+        json_utf8_valid(v->text, v->len, &chars, NULL);
+    if (chars > most)
+        return err_set(err, ERR_DATA, "a %s may have at most %zu characters, this one has %zu",
+                       m->name, most, chars);
+    return 0;
+}
+
 int transfer_read_task(struct json_reader *r, const char *line, size_t len, struct task *ret,
                        struct err *err)
 {
@@ -244,9 +270,9 @@ int transfer_read_task(struct json_reader *r, const char *line, size_t len, stru
     task_init(ret);
     int rc = json_read_object(r, line, len, task_members, T_COUNT, v, err);
     if (rc == 0)
-        rc = task_check_tag(v[T_TAG].text, v[T_TAG].len, err);
-    if (rc == 0 && v[T_KEY].present)
-        rc = task_check_key(v[T_KEY].text, v[T_KEY].len, err);
+        rc = check_name(&task_members[T_TAG], &v[T_TAG], TASK_TAG_MAX, err);
+    if (rc == 0)
+        rc = check_name(&task_members[T_KEY], &v[T_KEY], TASK_KEY_MAX, err);
     if (rc == 0)
         rc = get_status(&v[T_STATUS], &ret->status, err);
     if (rc == 0)

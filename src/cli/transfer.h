@@ -1,6 +1,7 @@
 /*
  * transfer.h - a task, and an attempt of one, as a line of the file that `dq export` writes and `dq
- * import` reads. Nothing is lost: times are exact to the millisecond, texts to the byte.
+ * import` reads. Nothing is lost: times are exact to the millisecond, texts to the byte. A row of
+ * an application is moved as it is, also if dq add would refuse its tag or key.
  */
 #ifndef DQ_CLI_TRANSFER_H
 #define DQ_CLI_TRANSFER_H
@@ -12,6 +13,11 @@
  * not printable. */
 #define TRANSFER_LINE_MAX ((uint64_t)8 << 30)
 
+/* Whether a row can be read back: not if an application gave it an unknown status or outcome, a
+ * NUL in the tag or key, or an id or version beyond INT64_MAX, the greatest number that
+ * json_read_object reads. */
+bool transfer_can_task(const struct task *t);
+bool transfer_can_attempt(const struct task_attempt *a);
 /* Append an object; that of a task without its output and its closing brace, which
  * transfer_put_output and the caller append. */
 void transfer_put_task(struct buf *b, const struct task *t);

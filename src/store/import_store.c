@@ -34,7 +34,8 @@ static bool holds_key(const struct task *t)
 
 static bool same_key(const struct task *a, const struct task *b)
 {
-    return holds_key(a) && holds_key(b) && !strcmp(a->key, b->key) && !strcmp(a->tag, b->tag);
+    return holds_key(a) && holds_key(b) && task_same_name(a->key, b->key) &&
+           task_same_name(a->tag, b->tag);
 }
 
 static int check_twins(const struct import_item *items, size_t n, bool keep_ids, size_t *ret_bad,

@@ -26,18 +26,30 @@ char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len)
     return mem_dup(p, len);
 }
 
+static char *dup_name(const char *p, size_t len)
+{
+    char *name = mem_dup(p, len);
+
+    for (size_t i = 0; i < len; i++)
+        if (!name[i])
+            name[i] = TASK_TAG_NUL;
+    return name;
+}
+
 char *sql_dup_tag(const struct db_rows *r, unsigned col)
 {
     size_t len;
     const char *p = db_text(r, col, &len);
 
-    if (!p)
-        return mem_strdup("");
-    char *tag = mem_dup(p, task_tag_length(p, len));
-    for (size_t i = 0; i < task_tag_length(p, len); i++)
-        if (!tag[i])
-            tag[i] = TASK_TAG_NUL;
-    return tag;
+    return p ? dup_name(p, task_tag_length(p, len)) : mem_strdup("");
+}
+
+char *sql_dup_key(const struct db_rows *r, unsigned col)
+{
+    size_t len;
+    const char *p = db_text(r, col, &len);
+
+    return p ? dup_name(p, len) : NULL;
 }
 
 void sql_put_tag(struct buf *sql, const char *tag)

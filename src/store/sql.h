@@ -18,6 +18,8 @@ char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);
  * rest of the tag would be lost. sql_put_tag appends the literal for such a copy. */
 char *sql_dup_tag(const struct db_rows *r, unsigned col);
 void sql_put_tag(struct buf *sql, const char *tag);
+/* A copy of a key: with its trailing blanks, and NULs as in a tag; NULL: none. */
+char *sql_dup_key(const struct db_rows *r, unsigned col);
 /* A cell of the column status; TASK_STATUS_UNKNOWN for a number that is not a status. */
 int sql_status(const struct db_rows *r, unsigned col);
 

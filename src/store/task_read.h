@@ -14,7 +14,7 @@
 #define TASK_READ_COLUMNS(X)                                                                                   \
     X(TASK_READ_ID, "id", t->id = db_u64(r, col))                                                              \
     X(TASK_READ_TAG, "tag", t->tag = sql_dup_tag(r, col))                                                      \
-    X(TASK_READ_KEY, "task_key", t->key = sql_dup(r, col, NULL))                                               \
+    X(TASK_READ_KEY, "task_key", t->key = sql_dup_key(r, col))                                                 \
     X(TASK_READ_BODY_SIZE, "body_size", t->body_size = db_is_null(r, col) ? SIZE_MAX : (size_t)db_u64(r, col)) \
     X(TASK_READ_STATUS, "status", t->status = sql_status(r, col))                                              \
     X(TASK_READ_VERSION, "version", t->version = db_u64(r, col))                                               \

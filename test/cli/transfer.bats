@@ -159,7 +159,9 @@ END
         [ "$rc" -eq 65 ]
         [[ $err == "dq: import: standard input:1: $1"*'; nothing was imported' ]]
     }
-    refused 'a tag must not contain white space' "${line/\"t\"/\"a b\"}"
+    refused 'a tag may have at most 128 characters, this one has 129' "${line/\"t\"/\"$(printf 't%.0s' {1..129})\"}"
+    refused 'a key may have at most 255 characters, this one has 256' \
+        "${line%\}},\"key\":\"$(printf 'ä%.0s' {1..256})\"}"
     refused '"expected" "2026-01-01" is not a time like 2026-11-21T09:00:00.250Z' "${line/T00:00:00.000Z/}"
     refused '"id" 0 is out of range' "${line/:1,/:0,}"
     refused '"status" "finished" is none of' "${line/done/finished}"
@@ -170,6 +172,68 @@ END
         '{"task":9,"version":1,"attempt":1,"finished":"2026-01-01T00:00:00.000Z","outcome":"bad"}'
     refused 'not a JSON object' 'tag,body'
     [ "$(count)" -eq 0 ]
+}
+
+# application TAG KEY [COLUMN VALUE]: a task that an application stored; SQL expressions.
+application()
+{
+    sql "INSERT INTO dq_task (tag, task_key, message_body, body_size, expected_time, create_time${3:+, $3})
+         VALUES ($1, $2, 'x', 1, '2099-01-01', '2026-01-01'${4:+, $4}); SELECT LAST_INSERT_ID()"
+}
+
+@test 'tasks of applications that dq add would refuse survive the way to the byte' {
+    application "'t'" "'k '" >/dev/null
+    application "'t'" "CONCAT(CHAR(9), 'k', CHAR(10))" >/dev/null
+    application "'t'" "' '" 'status, live' '1, NULL' >/dev/null
+    application "'a b,*?\"'" "REPEAT(_utf8mb4 0xf09f9880, 255)" >/dev/null
+    application "''" "'k'" >/dev/null
+    application "'-rf'" NULL >/dev/null
+    run dq add t --key 'k '
+    [ "$status" -eq 65 ]
+    table >before
+    try dq export
+    [ "$rc" -eq 0 ]
+    echo "$out" >one
+    for keep in '' --keep-ids; do
+        sandbox_clear
+        try dq import $keep one
+        [ "$rc" -eq 0 ] || { echo "$err"; return 1; }
+    done
+    table | diff before -
+    dq -q export | diff one -
+}
+
+@test 'keys that differ in trailing blanks are the same key to an import, as to the server' {
+    application "'t'" "'k '" >/dev/null
+    dq -q export >one
+    sed 's/"k "/"k"/' one >two
+    try dq import two
+    [ "$rc" -eq 65 ]
+    [[ $err == 'dq: import: two:1: tag t, key k: task '*' has it and is pending; nothing was imported' ]]
+    sandbox_clear
+    cat one two >three
+    try dq import three
+    [[ $err == 'dq: import: three:2: tag t, key k: two unfinished tasks have it; nothing was imported' ]]
+}
+
+@test 'what cannot be moved is left out of an export, which says so and exits with 1' {
+    moved=$(dq -q add t --in 1h)
+    bad=$(application "'t'" "CONCAT('k', CHAR(0), 'x')")
+    application "CONCAT('t', CHAR(0))" NULL >/dev/null
+    application "'t'" NULL status 9 >/dev/null
+    application "'t'" NULL version 9223372036854775808 >/dev/null
+    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
+         VALUES ($moved, 1, 1, '2026-01-01', 'odd'), ($moved, 2, 2, '2026-01-01', 'exit'),
+                ($moved, 9223372036854775808, 2, '2026-01-01', 'exit')"
+    try dq export
+    [ "$rc" -eq 1 ]
+    [[ $err == *"dq: export: 4 tasks are left out, the first is $bad: "*"2 attempts are left out, the first of task $moved: "* ]]
+    echo "$out" >one
+    [ "$(wc -l <one)" -eq 2 ]
+    sandbox_clear
+    try dq import --keep-ids one
+    [ "$rc" -eq 0 ]
+    dq -q export | diff one -
 }
 
 @test 'pending tasks that are due run after an import' {
