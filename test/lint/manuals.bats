@@ -30,6 +30,15 @@ none()
     done | none
 }
 
+@test 'the headings of the manuals are shown as they are written' {
+    for page in dq.1 dq-sandbox.1 dqd.8 dq.ini.5 dq-handlers.5; do
+        sed -n 's/^\.S[sh] \(\\&\)\{0,1\}//p' "$doc/$page" | while IFS= read -r heading; do
+            mandoc -T utf8 "$doc/$page" | col -b | sed 's/^ *//' | grep -qxF -- "$heading" ||
+                echo "doc/$page: $heading: a word of it is a macro of mdoc(7)"
+        done
+    done | none
+}
+
 @test 'dq(1) documents each command' {
     [ "$(verbs | wc -l)" -gt 10 ]
     for verb in $(verbs); do
