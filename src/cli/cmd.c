@@ -249,7 +249,7 @@ static void say_line(const char *prefix, const char *text, size_t len)
 {
     struct buf line = BUF_INIT;
     put_line(&line, prefix, text, len);
-    fflush(stdout); /* the line comes after what was printed before */
+    out_sync(); /* the line comes after what was printed before */
     fwrite(line.data, 1, line.len, stderr);
     buf_done(&line);
 }

@@ -409,10 +409,15 @@ bool out_failed(void)
     return write_errno != 0;
 }
 
-int out_flush(struct err *err)
+void out_sync(void)
 {
     if (fflush(stdout) != 0 && write_errno == 0)
         write_errno = errno;
+}
+
+int out_flush(struct err *err)
+{
+    out_sync();
     if (write_errno == 0 || (write_errno == EPIPE && pager_active()))
         return 0;
     if (write_errno == EPIPE) {

@@ -239,6 +239,15 @@ fill()
     [[ $(row) == *"$id  a.tag"*'…  failed' ]]
 }
 
+@test 'a full disk on stdout is an error, also if a note follows the table' {
+    fill
+    lost() { local rc=0; dq "$@" >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?; [ "$rc" -eq 71 ]; }
+    for verb in 'list -n 1' 'log -n 1' 'list --status failed -n 1'; do
+        lost $verb
+        grep -q '^dq: [a-z]*: cannot write to standard output: No space left on device$' "$BATS_TEST_TMPDIR/err"
+    done
+}
+
 @test 'a closed pipe ends list without a message' {
     yes '{"tag":"x","body":"y"}' | head -n 20000 | dq -q add --from - >/dev/null
     [ "$(dq list -o ndjson 2>"$BATS_TEST_TMPDIR/err" | head -n 1 | wc -l)" -eq 1 ]
