@@ -221,11 +221,13 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
             rc = err_set(err, ERR_USAGE, "\"%s\" is not a task id; dq add and dq list print ids",
                          text);
     }
+    if (rc == 0 && ids.count == 0) /* a filter without ids would mean all tasks */
+        rc = err_set(err, ERR_NOT_FOUND, "no ids on standard input");
     if (rc < 0) {
         free(ids.items);
         return rc;
     }
-    if (sorted && ids.count)
+    if (sorted)
         qsort(ids.items, ids.count, sizeof *ids.items, compare_ids);
     for (size_t i = 0; i < ids.count; i++) {
         if (!sorted || count == 0 || ids.items[count - 1] != ids.items[i])

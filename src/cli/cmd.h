@@ -112,7 +112,8 @@ bool cmd_time_is_relative(const char *text);
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
                 struct err *err) __attribute__((warn_unused_result));
 /* The operands as task ids, those on standard input for the operand "-": in their order, or
- * ascending and each once. *ret is heap memory. */
+ * ascending and each once. At least one: ERR_NOT_FOUND if standard input has none. *ret is heap
+ * memory. */
 int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
             struct err *err) __attribute__((warn_unused_result));
 

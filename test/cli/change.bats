@@ -100,6 +100,21 @@ END
     [ "$(dq list -o id | xargs "$DQ_BIN/dq" cancel)" = '1200 tasks cancelled' ]
 }
 
+@test 'standard input without ids names no task' {
+    for state in pending running done failed; do task "$state" >/dev/null; done
+    tasks() { sql 'SELECT id, status, version FROM dq_task ORDER BY id'; }
+    before=$(tasks)
+    for verb in cancel retry run-now 'reschedule --in 1h' delete show wait logs why rehearse; do
+        for input in '' '\n\n'; do
+            try dq $verb - < <(printf "$input")
+            [ "$rc" -eq 1 ]
+            [ "$err" = "dq: ${verb%% *}: no ids on standard input" ]
+            [ -z "$out" ]
+            [ "$(tasks)" = "$before" ]
+        done
+    done
+}
+
 @test 'a filter with one match is applied at once, one with several asks for confirmation' {
     task pending mail >/dev/null
     try dq cancel --tag mail
