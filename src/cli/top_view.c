@@ -15,7 +15,7 @@
 #include <sys/param.h>
 
 #define TAG_MIN 8
-#define NUMBERS_WIDTH 40 /* of the columns between TAG and WHY, with their gaps */
+#define NUMBERS_WIDTH 38 /* of the columns between TAG and WHY, with their gaps */
 
 const char *const top_view_sorts[] = {"late", "due", "run", "done", "failed", "tag"};
 
@@ -158,7 +158,7 @@ static unsigned tag_width(const struct top_data *d, unsigned width)
     if (room > 60)
         room -= 30;
     else if (room > 2 * TAG_MIN)
-        room -= room / 3;
+        room -= room / 2;
     return (unsigned)MIN(most, (size_t)room);
 }
 
@@ -167,7 +167,7 @@ void top_view_heading(struct buf *b, const struct top_data *d, unsigned width)
     struct buf line = BUF_INIT;
 
     put_cell(&line, "TAG", tag_width(d, width));
-    buf_printf(&line, " %5s %7s %8s %7s %7s  %s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S", "WHY");
+    buf_printf(&line, " %4s %8s %7s %6s %6s  %s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S", "WHY");
     put_line(b, &line, width);
 }
 
@@ -184,7 +184,7 @@ void top_view_tag(struct buf *b, const struct top_data *d, const struct top_tag 
                                     ? t->late_ms
                                     : t->late_ms / WHEN_SECOND * WHEN_SECOND);
     put_cell(&line, t->name, tag_width(d, width));
-    buf_printf(&line, " %5" PRIu64 " %7s %8s %7s %7s  ", t->running, due, late, done, failed);
+    buf_printf(&line, " %4" PRIu64 " %8s %7s %6s %6s  ", t->running, due, late, done, failed);
     text_escape(&line, t->why, strlen(t->why), 0);
     put_line(b, &line, width);
 }

@@ -53,13 +53,13 @@ static void lines_are_as_in_the_manual(void **state)
     top_view_summary(&b, &d, 120);
     starts(&b, "dqd 2 of 2 alive   handlers 36 of 64   done/s 212         ██   failed/s 9.0 ");
     top_view_heading(&b, &d, 80);
-    starts(&b, "TAG                 RUN     DUE     LATE  DONE/S  FAIL/S  WHY");
+    starts(&b, "TAG                RUN      DUE    LATE DONE/S FAIL/S  WHY");
     top_view_tag(&b, &d, &d.tags[0], 80);
-    starts(&b, "slow.export           4    1995   29m41s       0       0  max_running 4 is");
+    starts(&b, "slow.export          4     1995  29m41s      0      0  max_running 4 is full");
     top_view_tag(&b, &d, &d.tags[1], 80);
-    starts(&b, "flaky.pay             2       0        -      88     9.0  ");
+    starts(&b, "flaky.pay            2        0       -     88    9.0  ");
     top_view_tag(&b, &d, &d.tags[2], 80);
-    starts(&b, "\\x1B[31mevil 日本     0 ~5000000    300ms       0       0  \\n\\x07");
+    starts(&b, "\\x1B[31mevil 日本    0 ~5000000   300ms      0      0  \\n\\x07");
     buf_done(&b);
     top_view_free(&d);
 }
