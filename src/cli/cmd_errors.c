@@ -126,6 +126,7 @@ static const struct out_column columns[] = {
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 #define TABLE_COLUMNS "tag,error,failures,failed,retrying,first,last,id"
+#define TABLE_DROP "id,retrying,last"
 
 static void take_failure(const struct failure *x, void *arg)
 {
@@ -177,6 +178,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                      err);
     if (rc < 0)
         goto done;
+    out_may_drop(out, TABLE_DROP);
     failures_sort(&found.failures);
     for (size_t i = 0; i < found.failures.count; i++)
         out_row(out, &found.failures.items[i]);

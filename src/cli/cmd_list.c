@@ -24,6 +24,9 @@
 #define WATCH_LEAST_S 1
 #define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
+/* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in. */
+#define LIVE_DROP "expected"
+#define FINISHED_DROP "due_in,expected"
 
 struct list_values {
     struct select_values select;
@@ -201,6 +204,8 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, NULL, err);
     if (rc < 0)
         return rc;
+    if (!v->columns)
+        out_may_drop(l.out, f.statuses & TASK_LIVE ? LIVE_DROP : FINISHED_DROP);
     bool bodies = c->style.format != OUT_ID && names_body(columns);
     if (is_overview(c, v)) {
         rc = list_overview(c, v, l.out, limit, bodies, err);

@@ -181,6 +181,7 @@ static const struct out_column served_columns[] = {
 #define SERVED_COUNT (sizeof served_columns / sizeof served_columns[0])
 #define SERVED_TABLE                                                                               \
     "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,line"
+#define SERVED_DROP "max_attempts,batch,timeout,global_max_running,line"
 
 static void put_served(struct out *out, const struct fleet *f, const struct poller_info *dqd)
 {
@@ -204,6 +205,8 @@ static int list_served(struct cmd_context *c, struct err *err)
     if (rc == 0)
         rc = out_new(&out, &c->style, served_columns, SERVED_COUNT,
                      c->style.format == OUT_TABLE ? SERVED_TABLE : NULL, NULL, err);
+    if (rc == 0)
+        out_may_drop(out, SERVED_DROP);
     for (size_t i = 0; rc == 0 && i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
@@ -224,6 +227,8 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
         return rc;
     rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0],
                  c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, NULL, err);
+    if (rc == 0)
+        out_may_drop(out, "started,mode");
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &pollers[i]);
     if (rc == 0)

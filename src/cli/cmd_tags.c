@@ -100,6 +100,14 @@ static bool has_reason(const struct tag_info *tags, size_t count)
     return false;
 }
 
+static bool any_paused(const struct tag_info *tags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tags[i].paused_until_at != TASK_TIME_NONE)
+            return true;
+    return false;
+}
+
 static void show_progress(double fraction, void *arg)
 {
     progress_phase(arg, "counting tasks", fraction);
@@ -130,7 +138,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int known = fleet_load(c->db, &fleet, &denied);
     rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, &fleet, err);
     if (rc == 0)
-        out_may_drop(out, TABLE_DROP);
+        out_may_drop(out, any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP);
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)

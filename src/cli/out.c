@@ -107,19 +107,25 @@ static void table_put_line(struct out *o, const struct piece *row)
     buf_reset(&o->line);
 }
 
-/* The width of the table, without the columns that were left out. */
-static size_t table_width(const struct out *o)
+/* The width of the table, without the columns that were left out. A text counts as most columns at
+ * most, in the first column as first_most. */
+static size_t table_width(const struct out *o, size_t most, size_t first_most)
 {
     size_t total = 0;
-    for (size_t i = 0; i < o->count; i++)
-        total += o->dropped[i] ? 0 : o->widths[i] + (total ? 2 : 0);
+    for (size_t i = 0; i < o->count; i++) {
+        size_t limit = o->columns[i]->max == 0 ? SIZE_MAX : i == 0 ? first_most : most;
+        total += o->dropped[i] ? 0 : MIN(o->widths[i], limit) + (total ? 2 : 0);
+    }
     return total;
 }
 
-/* Leaves columns out until the table fits the terminal, or none is left that may be. */
+/* Leaves columns out until the table fits the terminal, or none is left that may be. One long text
+ * takes no column away: it is cut instead, to a width at which it still says something. */
 static void table_drop(struct out *o)
 {
-    for (const char *s = o->drop ? o->drop : ""; *s && table_width(o) > o->style.width;) {
+    size_t width = o->style.width;
+    for (const char *s = o->drop ? o->drop : "";
+         *s && table_width(o, width / 3, width / 2) > width;) {
         size_t len = strcspn(s, ",");
         for (size_t i = 0; i < o->count; i++)
             if (strlen(o->columns[i]->name) == len && memcmp(o->columns[i]->name, s, len) == 0)
@@ -132,7 +138,7 @@ static void table_drop(struct out *o)
  * keeps `least`. */
 static void table_shrink(struct out *o, size_t least)
 {
-    size_t total = table_width(o);
+    size_t total = table_width(o, SIZE_MAX, SIZE_MAX);
     for (size_t i = o->count; i-- > 0 && total > o->style.width;) {
         if (o->columns[i]->max == 0 || o->dropped[i] || o->widths[i] <= least)
             continue;

@@ -65,8 +65,8 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_co
             size_t count, const char *names, const void *arg, struct err *err)
     __attribute__((warn_unused_result));
 /* A table that is too wide for the terminal leaves these columns out ("cancelled,done"), the first
- * one first, before any other is narrowed. To be called before the first row. Names that are not
- * shown are ignored. */
+ * one first, before texts are cut to less than a third of the terminal, or half of it in the first
+ * column. To be called before the first row. Names that are not shown are ignored. */
 void out_may_drop(struct out *o, const char *names);
 void out_row(struct out *o, const void *row);
 void out_free(struct out *o); /* writes pending rows and the end of the output; NULL is fine */

@@ -96,6 +96,30 @@ task()
     [[ $(dq tags | sed -n 1p) == *CANCELLED*NEXT*HANDLER* ]]
 }
 
+@test 'on 80 columns one long tag or error takes no column away' {
+    fake_dqd 'import.*' order.cancel-unpaid
+    task order.cancel-unpaid 0 -600
+    task "$(printf 'x%.0s' {1..120})" 0 600
+    heading() { shown "$1" | sed -n 1p; }
+    shown()
+    {
+        LC_ALL=C.UTF-8 NO_COLOR=1 "$DQ_TOP/test/lib/terminal" 80 bash -c "$DQ_BIN/dq -q $1" </dev/null | tr -d '\r'
+    }
+    for verb in tags stats; do
+        [[ $(heading "$verb") == *PENDING*FAILED*DUE*LATE* ]]
+        shown "$verb" | grep -q '^order\.cancel-unpaid  .* 10m'
+        shown "$verb" | grep -qE '^x{20,}… '
+    done
+    sql "UPDATE dq_task SET status = 2, finish_time = UTC_TIMESTAMP(3), error_stack = REPEAT('long ', 30), attempt = 1,
+         execution_time = UTC_TIMESTAMP(3), exit_code = 1 WHERE tag LIKE 'order%';
+         INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
+         SELECT id, 2, 1, finish_time, finish_time, 'exit', error_stack FROM dq_task WHERE tag LIKE 'order%'"
+    [[ $(shown 'list -t order*') == *' order.cancel-unpaid '*' long long '* ]]
+    [[ $(shown 'list -s failed') == *' order.cancel-unpaid '*' long long long long '* ]]
+    [[ $(shown errors) == *FAILURES*FAILED*FIRST*'order.cancel-unpaid  long long long long '* ]]
+    [[ $(shown 'pollers -v') == *HANDLER*'MAX RUNNING'*RESTING*' order.cancel-unpaid '* ]]
+}
+
 @test 'tags knows handlers from the dqds, not from the file of this host' {
     task known 0 0
     echo 'nonsense: [' >"$DQ_HANDLERS"
