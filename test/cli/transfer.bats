@@ -227,7 +227,8 @@ application()
                 ($moved, 9223372036854775808, 2, '2026-01-01', 'exit')"
     try dq export
     [ "$rc" -eq 1 ]
-    [[ $err == *"dq: export: 4 tasks are left out, the first is $bad: "*"2 attempts are left out, the first of task $moved: "* ]]
+    [[ $err == *"dq: export: 4 tasks are left out, the first is $bad: "* ]]
+    [[ $err == *"dq: export: 2 attempts are left out, the first of task $moved: "* ]]
     echo "$out" >one
     [ "$(wc -l <one)" -eq 2 ]
     sandbox_clear
