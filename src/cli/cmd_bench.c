@@ -117,9 +117,7 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
     for (size_t i = 0; rc == 0 && i < rows->count; i++)
         if (!kind || strcmp(rows->items[i].kind, kind) == 0)
             out_row(out, &rows->items[i]);
-    if (rc == 0)
-        out_free(out);
-    return rc;
+    return rc < 0 ? rc : out_end(out, rc);
 }
 
 static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading,

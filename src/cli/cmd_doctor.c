@@ -101,10 +101,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         c->exit_status = MAX(c->exit_status, statuses[row.finding.verdict]);
         buf_done(&row.finding.text);
     }
-    out_free(out);
+    rc = out_end(out, rc);
     for (int i = 0; i < DOCTOR_SETTING_COUNT; i++)
         free(d.settings[i]);
-    return 0;
+    return rc;
 }
 
 static const struct cmd_option options[] = {

@@ -182,7 +182,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     failures_sort(&found.failures);
     for (size_t i = 0; i < found.failures.count; i++)
         out_row(out, &found.failures.items[i]);
-    out_free(out);
+    rc = out_end(out, rc);
     if (people)
         put_retries(&found);
     if (found.sampled)

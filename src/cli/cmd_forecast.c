@@ -111,8 +111,7 @@ static int put(const struct cmd_context *c, const struct forecast *f, int64_t st
         row.at = f->from_at + (int64_t)i * step_ms;
         out_row(out, &row);
     }
-    out_free(out);
-    return 0;
+    return out_end(out, 0);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

@@ -148,11 +148,10 @@ static int print_plan(struct cmd_context *c, bool routines, struct err *err)
     rc = schema_migrate_plan(c->db, print_step, &p, &from, err);
     if (rc == 0 && routines && from <= schema_latest)
         rc = routines_plan(c->db, print_routine, &p, err);
-    if (rc < 0)
-        return rc;
-    out_free(p.out);
-    say_rest(&p, from);
-    return 0;
+    rc = out_end(p.out, rc);
+    if (rc == 0)
+        say_rest(&p, from);
+    return rc;
 }
 
 static void say_applied(const struct schema_migration *m, void *arg)

@@ -153,7 +153,7 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
         more[part] = l.more;
         rows += l.rows;
     }
-    out_free(out);
+    rc = out_end(out, rc);
     return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
@@ -210,8 +210,7 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     if (is_overview(c, v)) {
         rc = list_overview(c, v, l.out, limit, bodies, err);
     } else {
-        rc = task_list(c->db, &f, bodies, each_task, &l, err);
-        out_free(l.out);
+        rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu tasks are listed%s", l.rows, how_to_list_more(v));

@@ -89,8 +89,7 @@ static int print(struct cmd_context *c, const struct history *h, size_t most, st
         return rc;
     for (size_t i = most && h->count > most ? h->count - most : 0; i < h->count; i++)
         out_row(out, &h->lines[i]);
-    out_free(out);
-    return 0;
+    return out_end(out, 0);
 }
 
 /* The least whole minutes, hours or days of which the span has not too many. */

@@ -210,7 +210,7 @@ static int list_served(struct cmd_context *c, struct err *err)
     for (size_t i = 0; rc == 0 && i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
-        out_free(out);
+        rc = out_end(out, rc);
     fleet_done(&f);
     return rc;
 }
@@ -232,7 +232,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &pollers[i]);
     if (rc == 0)
-        out_free(out);
+        rc = out_end(out, rc);
     poller_store_free(pollers, count);
     return rc;
 }

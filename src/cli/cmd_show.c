@@ -248,14 +248,14 @@ static int put_attempts(struct cmd_context *c, const struct shown *s, bool full,
         return rc;
     for (size_t i = 0; i < s->attempt_count; i++)
         out_row(out, &s->attempts[i]);
-    out_free(out);
+    rc = out_end(out, rc);
     for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
         if (a->output_size > 0)
             put_block(title, a->output, a->output_size, full);
     }
-    return 0;
+    return rc;
 }
 
 static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)

@@ -159,8 +159,7 @@ static int put_tags(const struct cmd_context *c, const struct stats *s, const ch
     for (size_t i = 0; i < s->count; i++)
         if (i == 0 || is_shown(c, &s->tags[i], active))
             out_row(out, &s->tags[i]);
-    out_free(out);
-    return 0;
+    return out_end(out, 0);
 }
 
 /* For people two tables, as one would be too wide. */
@@ -258,8 +257,7 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
     out_may_drop(out, "late_p95,late_p50,late_p99,retried,starts,trend,done_per_s");
     for (size_t i = 0; i < s->step_count; i++)
         put_step(out, s, i, !people);
-    out_free(out);
-    return 0;
+    return out_end(out, 0);
 }
 
 static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)

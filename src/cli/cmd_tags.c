@@ -142,7 +142,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &tags[i]);
     if (rc == 0)
-        out_free(out);
+        rc = out_end(out, rc);
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0 && known < 0)

@@ -157,7 +157,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                      c->style.format == OUT_TSV ? "id,status,exit,signal,error" : NULL, NULL, err);
     if (rc == 0)
         rc = wait_all(&w, v->timeout_ms, err);
-    out_free(w.out);
+    rc = out_end(w.out, rc);
     free(w.tag);
     free(w.ids);
     return rc;

@@ -291,13 +291,6 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_co
     o->dropped = mem_zero(o->count, sizeof *o->dropped);
     if (style->format == OUT_TABLE && !style->no_header)
         table_add_header(o);
-    if (style->format == OUT_TSV && !style->no_header) {
-        for (size_t i = 0; i < o->count; i++)
-            buf_printf(&o->line, "%s%s", i ? "\t" : "", o->columns[i]->name);
-        buf_chr(&o->line, '\n');
-        out_write(&o->line);
-        buf_reset(&o->line);
-    }
     *ret = o;
     return 0;
 }
@@ -308,8 +301,18 @@ void out_may_drop(struct out *o, const char *names)
     o->drop = mem_strdup(names);
 }
 
+static void tsv_put_header(struct out *o)
+{
+    if (o->style.format != OUT_TSV || o->style.no_header || o->rows)
+        return;
+    for (size_t i = 0; i < o->count; i++)
+        buf_printf(&o->line, "%s%s", i ? "\t" : "", o->columns[i]->name);
+    buf_chr(&o->line, '\n');
+}
+
 void out_row(struct out *o, const void *row)
 {
+    tsv_put_header(o);
     o->rows++;
     if (o->style.format == OUT_TABLE) {
         table_row(o, row);
@@ -336,16 +339,22 @@ void out_row(struct out *o, const void *row)
     buf_reset(&o->line);
 }
 
-void out_free(struct out *o)
+int out_end(struct out *o, int rc)
 {
     if (!o)
-        return;
-    if (o->style.format == OUT_TABLE)
+        return rc;
+    bool complete = rc >= 0;
+    if (complete)
+        tsv_put_header(o);
+    if (o->style.format == OUT_TABLE && (complete || o->rows))
         table_put_pending(o);
-    if (o->style.format == OUT_JSON)
+    if (o->style.format == OUT_JSON && complete)
         buf_str(&o->line, o->rows == 0 ? "[]\n" : "]\n");
+    else if (o->style.format == OUT_JSON && o->rows)
+        buf_chr(&o->line, '\n');
     out_write(&o->line);
     out_destroy(o);
+    return rc;
 }
 
 int out_record(const struct out_style *style, const struct out_column *table, size_t count,
@@ -366,8 +375,7 @@ int out_record(const struct out_style *style, const struct out_column *table, si
         return rc;
     if (style->format != OUT_TABLE) {
         out_row(o, row);
-        out_free(o);
-        return 0;
+        return out_end(o, 0);
     }
     size_t width = 0;
     for (size_t i = 0; i < o->count; i++)

@@ -69,7 +69,10 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_co
  * column. To be called before the first row. Names that are not shown are ignored. */
 void out_may_drop(struct out *o, const char *names);
 void out_row(struct out *o, const void *row);
-void out_free(struct out *o); /* writes pending rows and the end of the output; NULL is fine */
+/* Writes pending rows and the end of the output, and frees it; NULL is fine. Returns rc. If rc is
+ * an error, rows may be missing: then JSON is left without its end, so that no program takes it for
+ * all there is, and without a row nothing at all is written, not even a heading. */
+int out_end(struct out *o, int rc);
 
 /* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
  * as in out_new (JSON: always all). */

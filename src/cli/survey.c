@@ -139,16 +139,16 @@ int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
         return rc;
     for (size_t i = 0; i < shown; i++)
         out_row(out, &s->tags[i]);
-    out_free(out);
+    rc = out_end(out, rc);
     print_rest(s->count - shown, "tags");
     print_gap();
-    rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0)
         rc = out_new(&out, &c->style, task_columns, task_column_count, SAMPLE_COLUMNS, NULL, err);
     if (rc < 0)
         return rc;
-    rc = list_samples(c, s, print_sample, out, err);
-    out_free(out);
+    rc = out_end(out, list_samples(c, s, print_sample, out, err));
     print_rest(s->tasks - s->sample_count, "tasks");
     return rc;
 }
