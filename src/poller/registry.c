@@ -123,7 +123,7 @@ static int record(struct registry *r, bool fewer, struct err *err)
     if (!r->recorded)
         rc = record_own(r, "dqd-start", err);
     if (rc == 0 && (!r->recorded || fewer))
-        rc = event_store_add_lost(r->ctx->db, &lost, err);
+        rc = event_store_add_lost(r->ctx->db, &r->ctx->owner, &lost, err);
     if (rc < 0 && !db_connected(r->ctx->db))
         return rc;
     if (rc < 0 && !r->unrecorded)

@@ -79,7 +79,8 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
     return rc;
 }
 
-int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
+int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
+                         struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -89,7 +90,8 @@ int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
             " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
             " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
             " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
-            " AND next_pass IS NULL");
+            " AND next_pass IS NULL AND token <> ");
+    sql_put_token(&sql, owner->token);
     int rc = db_exec(db, &sql, ret_count, err);
     buf_done(&sql);
     return rc;

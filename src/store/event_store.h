@@ -32,10 +32,11 @@ int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct
 /* Adds the row of a dqd's start or end, "dqd-start" or "dqd-end", once, also if it is repeated. */
 int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
                         const char *arguments, struct err *err) __attribute__((warn_unused_result));
-/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one. Another dqd calls
- * it: they cannot. *ret_count: how many were added. */
-int event_store_add_lost(struct db *db, uint64_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
+/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one. Another dqd, the
+ * owner, calls it: they cannot. Its own row may be old if it is locked, or if the process was
+ * stopped for a while: that is no loss. *ret_count: how many were added. */
+int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
+                         struct err *err) __attribute__((warn_unused_result));
 
 /* A row as it is read. Texts are valid during the call. */
 struct event_row {

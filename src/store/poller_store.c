@@ -130,7 +130,9 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     }
     buf_str(&sql, "SELECT ");
     put_share_columns(&sql, owner, say->passes);
-    buf_str(&sql, " FROM dq_poller WHERE " ALIVE);
+    /* our own row, too, if it could not be written: we are alive */
+    buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR token = ");
+    sql_put_token(&sql, owner->token);
     if (rc == 0)
         rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
     buf_done(&sql);

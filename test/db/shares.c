@@ -1,5 +1,6 @@
 /* How pollers divide the tasks among them. */
 #include "harness.h"
+#include "store/event_store.h"
 #include "store/poller_store.h"
 #include "store/sql.h"
 
@@ -112,6 +113,49 @@ static void pollers_know_their_share(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
 }
 
+static void a_poller_whose_row_is_locked_counts_itself(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {
+        .mode = "resident", .slots = 8, .stale_after_ms = 60000, .careful = true};
+    struct db *stranger = harness_db();
+    struct poller_share s;
+    (void)state;
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    run(db, "UPDATE dq_poller SET last_seen = '2020-01-01' WHERE pid = %" PRIu32, b.pid);
+    run(stranger, "START TRANSACTION");
+    run(stranger, "UPDATE dq_poller SET running = 9 WHERE pid = %" PRIu32, b.pid);
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    run(stranger, "ROLLBACK");
+    assert_true(s.unheard);
+    assert_int_equal(s.share, 1);
+    assert_int_equal(s.shares, 2);
+    db_free(stranger);
+}
+
+static void a_poller_reports_the_loss_of_others_only(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {.mode = "resident", .slots = 8, .stale_after_ms = 60000};
+    struct poller_share s;
+    uint64_t lost = 7;
+    (void)state;
+    run(db, "DELETE FROM dq_event");
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    run(db, "UPDATE dq_poller SET last_seen = '2020-01-01'");
+    ok(event_store_add_lost(db, &a, &lost, &err));
+    assert_int_equal(lost, 1);
+    assert_int_equal(number(db,
+                            "SELECT COUNT(*) FROM dq_event WHERE verb = 'dqd-lost'"
+                            " AND arguments LIKE 'pid %" PRIu32 ",%%'",
+                            b.pid),
+                     1);
+    ok(event_store_add_lost(db, &b, &lost, &err));
+    assert_int_equal(lost, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +163,8 @@ int main(void)
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+        cmocka_unit_test_setup(a_poller_whose_row_is_locked_counts_itself, harness_setup),
+        cmocka_unit_test_setup(a_poller_reports_the_loss_of_others_only, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
