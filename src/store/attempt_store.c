@@ -107,11 +107,10 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
     struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
-    buf_printf(&sql, "SELECT %s FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id IN (",
+    buf_printf(&sql, "SELECT %s FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(ATTEMPT_COLUMNS));
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&sql, "%s%" PRIu64, i ? "," : "", ids[i]);
-    buf_str(&sql, ") ORDER BY task_id, version");
+    sql_put_ids(&sql, "task_id", ids, n);
+    buf_str(&sql, " ORDER BY task_id, version");
     int rc = db_each_streamed(db, &sql, COLUMN_COUNT, call, &calling, err);
     buf_done(&sql);
     return rc;

@@ -154,7 +154,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
         peek_store_put_floor(&sql, &ask->floor);
     if (ask->aside_count) {
         buf_str(&sql, " AND NOT ");
-        sql_put_ids(&sql, "c.", ask->aside, ask->aside_count);
+        sql_put_ids(&sql, "c.id", ask->aside, ask->aside_count);
     }
     buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");

@@ -9,11 +9,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-void claim_ref_put_ids(struct buf *sql, const char *alias, const struct claim_ref *refs,
+void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
                        size_t count)
 {
-    buf_str(sql, alias);
-    buf_str(sql, "id IN (");
+    buf_str(sql, column);
+    buf_str(sql, " IN (");
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_chr(sql, ',');

@@ -87,11 +87,6 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
     return rc;
 }
 
-static void take_time(const struct db_rows *r, void *arg)
-{
-    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
-}
-
 /* The time at which the last of the newest attempts ended. 1, or 0 if there are not so many. */
 static int find_last(struct db *db, const struct failure_filter *f, int64_t *ret_at,
                      struct err *err)
@@ -100,7 +95,7 @@ static int find_last(struct db *db, const struct failure_filter *f, int64_t *ret
 
     put_entries(&sql, "finish_time", f->since_at, f->before_at, true);
     buf_printf(&sql, " LIMIT %zu, 1", f->newest - 1);
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_time, ret_at, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
     buf_done(&sql);
     return rc;
 }

@@ -181,12 +181,12 @@ int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct
     struct rows list = {0};
     int rc = 0;
 
-    buf_printf(&sql, "SELECT %s FROM dq_handler WHERE handlers IN (", COLUMNS_SELECT(ROW_COLUMNS));
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&sql, "%s%" PRIu64, i ? "," : "", handlers[i]);
-    buf_str(&sql, ") ORDER BY handlers, number");
-    if (n)
+    if (n) {
+        buf_printf(&sql, "SELECT %s FROM dq_handler WHERE ", COLUMNS_SELECT(ROW_COLUMNS));
+        sql_put_ids(&sql, "handlers", handlers, n);
+        buf_str(&sql, " ORDER BY handlers, number");
         rc = db_each(db, &sql, ROW_COUNT, add_row, &list, err);
+    }
     buf_done(&sql);
     if (rc < 0) {
         handler_store_free(list.items, list.count);

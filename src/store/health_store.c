@@ -8,6 +8,7 @@
 #include "base/when.h"
 #include "store/columns.h"
 #include "store/sql.h"
+#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,20 +52,12 @@ int health_store_settings(struct db *db, const char *const *names, size_t count,
 
 /* ---- clock, transactions */
 
-static void take_time(const struct db_rows *r, void *arg)
-{
-    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
-}
-
 int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     int64_t server_at = 0, begun_us = when_steady_us(), host_at = when_host_wall();
 
-    buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_time, &server_at, err);
-    buf_done(&sql);
-    if (rc >= 0 && server_at <= 0)
+    int rc = task_get_now(db, &server_at, err);
+    if (rc == 0 && server_at <= 0)
         rc = sql_odd_row(db, err);
     if (rc < 0)
         return rc;

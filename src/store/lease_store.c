@@ -176,7 +176,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     }
     if (but_count) {
         buf_str(&sql, " AND NOT ");
-        sql_put_ids(&sql, "t.", but, but_count);
+        sql_put_ids(&sql, "t.id", but, but_count);
     }
     buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu%s", limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");

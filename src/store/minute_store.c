@@ -91,11 +91,6 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
     return rc;
 }
 
-static void take_minute(const struct db_rows *r, void *arg)
-{
-    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
-}
-
 /* Whole minutes: all dqds delete the same rows, in the same order. */
 int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_more,
                         struct err *err)
@@ -107,7 +102,7 @@ int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_m
     buf_str(&sql, "SELECT MAX(minute) FROM (SELECT minute FROM dq_minute WHERE minute < ");
     sql_put_from_now(&sql, -age_ms);
     buf_printf(&sql, " ORDER BY minute LIMIT %zu) f", limit);
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_minute, &last_at, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, &last_at, err);
     if (rc >= 0 && last_at != TASK_TIME_NONE) {
         buf_reset(&sql);
         buf_str(&sql, "DELETE FROM dq_minute WHERE minute <= ");

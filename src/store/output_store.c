@@ -117,40 +117,20 @@ int output_store_drop(struct db *db, const struct claim_ref *attempt, struct err
     return rc;
 }
 
-#define LEFT_COLUMNS(X) X(LEFT_ID, "task_id") X(LEFT_VERSION, "task_version")
-enum { LEFT_COLUMNS(COLUMNS_NAME) LEFT_COUNT };
-
-struct left {
-    struct claim_ref attempts[DROP_STEP];
-    size_t count;
-};
-
-static int take_left(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct left *left = arg;
-
-    (void)err;
-    if (left->count < DROP_STEP)
-        left->attempts[left->count++] =
-            (struct claim_ref){db_u64(r, LEFT_ID), db_u64(r, LEFT_VERSION)};
-    return 0;
-}
-
 int output_store_drop_left(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct left left = {.count = 0};
+    struct claim_ref left[DROP_STEP];
+    size_t count = 0;
 
     /* the table is empty or nearly so */
-    buf_printf(&sql,
-               "SELECT %s FROM dq_output GROUP BY task_id, task_version"
-               " HAVING MAX(until_time) IS NULL OR MAX(until_time) < ",
-               COLUMNS_SELECT(LEFT_COLUMNS));
+    buf_str(&sql, "SELECT task_id, task_version FROM dq_output GROUP BY task_id, task_version"
+                  " HAVING MAX(until_time) IS NULL OR MAX(until_time) < ");
     sql_put_from_now(&sql, -LEFT_AFTER_MS);
     buf_printf(&sql, " LIMIT %d", DROP_STEP);
-    int rc = db_each(db, &sql, LEFT_COUNT, take_left, &left, err);
-    for (size_t i = 0; rc == 0 && i < left.count; i++)
-        rc = output_store_drop(db, &left.attempts[i], err);
+    int rc = claim_ref_read(db, &sql, left, DROP_STEP, &count, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = output_store_drop(db, &left[i], err);
     buf_done(&sql);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/schema.h"
+#include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -209,26 +210,21 @@ int routines_install(struct db *db, unsigned *ret_made, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-static void take_count(const struct db_rows *r, void *arg)
-{
-    *(int *)arg = db_int(r, COLUMNS_ONLY, 0);
-}
-
 /* Whether the account has these rights on the database, or a role that may have them. */
-static int may(struct db *db, const char *rights, int count, bool *ret, struct err *err)
+static int may(struct db *db, const char *rights, unsigned count, bool *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    int has = 0;
+    uint64_t has = 0;
 
     buf_printf(
         &sql,
-        "SELECT IF(COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE', COUNT(DISTINCT privilege_type), %d)"
+        "SELECT IF(COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE', COUNT(DISTINCT privilege_type), %u)"
         " FROM (SELECT grantee, privilege_type FROM information_schema.user_privileges"
         " UNION ALL SELECT grantee, privilege_type FROM information_schema.schema_privileges"
         " WHERE DATABASE() LIKE table_schema) granted"
         " WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN (%s)",
         count, rights);
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_count, &has, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &has, err);
     buf_done(&sql);
     *ret = has == count;
     return rc < 0 ? rc : 0;

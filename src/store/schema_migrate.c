@@ -13,6 +13,7 @@
 #include "store/db_session.h"
 #include "store/schema_shape.h"
 #include "store/schema_verify.h"
+#include "store/sql.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -26,28 +27,13 @@
 #define LOCK "GET_LOCK(CONCAT('dq-init-', CRC32(DATABASE())), 2)"
 #define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', CRC32(DATABASE())))"
 
-struct number {
-    int64_t if_null, value;
-};
-
-static void take_number(const struct db_rows *r, void *arg)
-{
-    struct number *n = arg;
-
-    n->value = db_i64(r, COLUMNS_ONLY, n->if_null);
-}
-
-/* The first column of the first row as a number. 1: there was a row, 0: none. */
-static int query_number(struct db *db, const char *statement, int64_t if_null, int64_t *ret,
-                        struct err *err)
+/* The first column of the first row as a number, 0 for NULL. 1: there was a row, 0: none. */
+static int query_number(struct db *db, const char *statement, uint64_t *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct number number = {if_null, 0};
 
     buf_str(&sql, statement);
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_number, &number, err);
-    if (rc == 1)
-        *ret = number.value;
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
     buf_done(&sql);
     return rc;
 }
@@ -150,10 +136,11 @@ static int apply(struct db *db, const struct schema_migration *m, struct err *er
 /* In short waits, as a long one would run into the connection's read timeout. */
 static int lock(struct db *db, struct err *err)
 {
-    int64_t deadline = when_steady() + LOCK_WAIT_MS, got = 0;
+    int64_t deadline = when_steady() + LOCK_WAIT_MS;
+    uint64_t got = 0;
 
     for (;;) {
-        int rc = query_number(db, "SELECT " LOCK, 0, &got, err);
+        int rc = query_number(db, "SELECT " LOCK, &got, err);
         if (rc < 0)
             return rc;
         if (got)
@@ -168,13 +155,13 @@ static int lock(struct db *db, struct err *err)
 /* The versions that dq_meta has; {0} if there is no such table, or another program's. */
 static int find_range(struct db *db, struct schema_range *ret, struct err *err)
 {
-    int64_t columns = 0;
+    uint64_t columns = 0;
 
     int rc = query_number(
         db,
         "SELECT COUNT(*) FROM information_schema.columns"
         " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
-        0, &columns, err);
+        &columns, err);
     *ret = (struct schema_range){0, 0};
     return rc < 0 || columns != 2 ? MIN(rc, 0) : schema_read(db, ret, err);
 }
@@ -279,7 +266,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
                    void *arg, int *ret_from, struct err *err)
 {
     int version = 0;
-    int64_t unlocked;
+    uint64_t unlocked;
 
     int rc = db_connect_create(db, err);
     if (rc == 0 && !db_is_mariadb(db) && db_server_version(db) < OLDEST_MYSQL)
@@ -301,7 +288,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
     if (rc == 0 && version < schema_latest)
         rc = schema_verify(db, schema_latest, NULL, err);
 out:
-    if (db_connected(db) && query_number(db, "SELECT " UNLOCK, 0, &unlocked, NULL) < 0)
+    if (db_connected(db) && query_number(db, "SELECT " UNLOCK, &unlocked, NULL) < 0)
         db_close(db); /* which frees the lock as well */
     return rc;
 }

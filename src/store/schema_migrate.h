@@ -6,7 +6,7 @@
 
 #include "store/schema.h"
 
-/* Applies what is missing, in order, telling `done` after each. Concurrent callers wait for each
+/* Applies what is missing, in order, calling `done` after each. Concurrent callers wait for each
  * other (GET_LOCK, 60 s, plus idempotent statements, as that lock is per node in a cluster).
  * Creates the database when it is missing and the account may. A migration that broke off is taken
  * up again by the next call. Tables that are there are verified first and all of them at the end:

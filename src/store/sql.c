@@ -99,6 +99,11 @@ void sql_take_u64(const struct db_rows *r, void *arg)
     *(uint64_t *)arg = db_u64(r, COLUMNS_ONLY);
 }
 
+void sql_take_time(const struct db_rows *r, void *arg)
+{
+    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
+}
+
 int sql_odd_row(const struct db *db, struct err *err)
 {
     return err_set(
@@ -107,10 +112,10 @@ int sql_odd_row(const struct db *db, struct err *err)
         db_server(db));
 }
 
-void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t count)
+void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count)
 {
-    buf_str(sql, alias);
-    buf_str(sql, "id IN (");
+    buf_str(sql, column);
+    buf_str(sql, " IN (");
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_chr(sql, ',');

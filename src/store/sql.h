@@ -38,19 +38,21 @@ int64_t sql_due(const struct db_rows *r, unsigned col);
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 
-/* For db_first: the first cell as a number, to *(uint64_t *)arg. */
+/* For db_first: the first cell as a number, to *(uint64_t *)arg; as an instant, to *(int64_t *)arg.
+ */
 void sql_take_u64(const struct db_rows *r, void *arg);
+void sql_take_time(const struct db_rows *r, void *arg);
 
 /* Always ERR_FATAL: the result has a row that the statement cannot return. */
 int sql_odd_row(const struct db *db, struct err *err);
 
-/* Appends `id IN (1,2,3)`. count > 0. alias, here and below: "" or "t.". */
-void sql_put_ids(struct buf *sql, const char *alias, const uint64_t *ids, size_t count);
+/* Appends `column IN (1,2,3)`. count > 0. */
+void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count);
 /* Stores a cell with a token; ret keeps its bytes where the cell has none. */
 void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE]);
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */
 /* Appends the share that an id belongs to, 0 to shares - 1. Shares are even for any step between
- * ids. */
+ * ids. alias, here and below: "" or "t.". */
 void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
 void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `status IN (0,3)` */
 /* Two entries of a list of columns (columns.h): the time of the statement. sql_now_us reads both,

@@ -32,7 +32,7 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
         buf_str(
             &sql,
             "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
-        claim_ref_put_ids(&sql, "a.task_", refs, count);
+        claim_ref_put_ids(&sql, "a.task_id", refs, count);
         rc = db_exec(db, &sql, NULL, err);
     }
     if (rc == 0 && rows)
@@ -79,7 +79,7 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
     if (rc == 0 && lost) {
         buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                    COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-        claim_ref_put_ids(&sql, "", refs, n);
+        claim_ref_put_ids(&sql, "id", refs, n);
         rc = db_latest_begin(w->db, err);
         if (rc == 0)
             rc = claim_ref_read(w->db, &sql, left, n, &count, err);

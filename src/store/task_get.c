@@ -22,11 +22,6 @@ static void take_task(const struct db_rows *r, void *arg)
     task_read(r, w->columns, w->to);
 }
 
-static void take_time(const struct db_rows *r, void *arg)
-{
-    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
-}
-
 static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -57,7 +52,7 @@ int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_time, ret_at, err);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
@@ -90,7 +85,7 @@ int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(OUTPUT_COLUMNS));
-    sql_put_ids(&sql, "", ids, n);
+    sql_put_ids(&sql, "id", ids, n);
     buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
     int rc = db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
     buf_done(&sql);

@@ -290,7 +290,7 @@ static int load(struct task_keys *k, struct err *err)
     for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += IDS) {
         buf_reset(&where);
         buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ids(&where, "", f->ids + i, MIN(f->id_count - i, IDS));
+        sql_put_ids(&where, "id", f->ids + i, MIN(f->id_count - i, IDS));
         rc = load_where(k, &where, err);
     }
     if (!f->ids && f->key) {

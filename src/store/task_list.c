@@ -55,7 +55,7 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
     buf_str(&sql, "SELECT ");
     task_read_put_columns(&sql, "t.", read.columns);
     buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_ids(&sql, "", ids, n);
+    sql_put_ids(&sql, "id", ids, n);
     task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each(l->db, &sql, task_read_count(read.columns), take_task, &read, err);
     buf_done(&sql);
