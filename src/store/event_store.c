@@ -159,7 +159,7 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     return rc;
 }
 
-int event_store_has(struct db *db, const char *verb, int64_t since_at, bool *ret, struct err *err)
+int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -171,10 +171,7 @@ int event_store_has(struct db *db, const char *verb, int64_t since_at, bool *ret
     buf_str(&sql, " LIMIT 1");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    *ret = rc == 1;
-    return 0;
+    return rc;
 }
 
 /* Most of the time none is that old, and nothing is written. */

@@ -50,8 +50,8 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
                      void (*fn)(const struct event_row *row, void *arg), void *arg, bool *ret_more,
                      struct err *err) __attribute__((warn_unused_result));
 
-/* Whether an act with this verb began at since_at or later. */
-int event_store_has(struct db *db, const char *verb, int64_t since_at, bool *ret, struct err *err)
+/* Whether an act with this verb began at since_at or later: 1 or 0. */
+int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Deletes up to `limit` rows that are older than age_ms. */

@@ -142,12 +142,6 @@ static int read_few(struct reading *w, struct tag_count *const *parts, size_t co
 
 /* ---- tags with many tasks: estimates of each step */
 
-static int compare_tasks(const void *a, const void *b)
-{
-    const struct tag_count *x = *(struct tag_count *const *)a, *y = *(struct tag_count *const *)b;
-    return (x->tasks > y->tasks) - (x->tasks < y->tasks);
-}
-
 /* Halves a range of time until only the instant with the most tasks is left, always going on with
  * the half that has more of them: near the end the estimates are exact. */
 static int search_herd(struct reading *w, struct tag_count part, struct err *err)
@@ -221,8 +215,8 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
             s->sampled |= parts[i].tasks > 0;
         }
     }
-    if (rc == 0 && n)
-        qsort(order, n, sizeof(struct tag_count *), compare_tasks);
+    if (rc == 0)
+        tag_count_sort(order, n);
     for (size_t i = 0; rc == 0 && i < MIN(n, (size_t)SEARCHES); i++)
         if (order[n - 1 - i]->tasks >= FORECAST_HERD)
             rc = search_herd(w, *order[n - 1 - i], err);
@@ -255,10 +249,9 @@ static int read_due(struct reading *w, const char *tag_glob, struct err *err)
 static int read_steps(struct reading *w, struct tag_count *parts, size_t count, bool whole,
                       struct err *err)
 {
-    bool small = false;
-    int rc = whole ? tag_store_is_small(w->db, count, &small, err) : 0;
+    int rc = whole ? tag_store_is_small(w->db, count, err) : 0;
 
-    if (rc < 0 || small)
+    if (rc)
         return rc < 0 ? rc : read_tasks(w, NULL, 0, err);
     struct tag_count **order = mem_alloc((count + 1) * sizeof(struct tag_count *));
     uint64_t entries = 0;
@@ -270,8 +263,8 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
         parts[i].until_at = end_of(w);
     }
     rc = tag_count_estimate(w->db, parts, count, err);
-    if (rc == 0 && count)
-        qsort(order, count, sizeof(struct tag_count *), compare_tasks);
+    if (rc == 0)
+        tag_count_sort(order, count);
     while (few < count && entries + order[few]->tasks <= TAG_COUNT_ENTRIES / 2)
         entries += order[few++]->tasks;
     if (rc == 0)

@@ -96,14 +96,8 @@ int health_store_oldest(struct db *db, struct health_transaction *ret, struct er
 
 /* ---- plans */
 
-/* MySQL has two columns more: partitions, filtered. */
-struct plan_columns {
-    unsigned type, key, rows, extra;
-};
-static const struct plan_columns plan_mariadb = {3, 5, 8, 9}, plan_mysql = {4, 6, 9, 11};
-
 struct planning {
-    const struct plan_columns *at;
+    const struct sql_explain *at;
     struct health_plan *plan;
     bool begun;
 };
@@ -129,13 +123,12 @@ int health_store_plan(struct db *db, const struct buf *statement, struct health_
                       struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const bool mariadb = db_is_mariadb(db);
-    struct planning w = {mariadb ? &plan_mariadb : &plan_mysql, ret, false};
+    struct planning w = {sql_explain_columns(db), ret, false};
 
     *ret = (struct health_plan){.rows = 0};
     buf_str(&sql, SQL_EXPLAIN);
     buf_add(&sql, statement->data, statement->len);
-    int rc = db_each(db, &sql, mariadb ? 10 : 12, take_plan, &w, err);
+    int rc = db_each(db, &sql, w.at->count, take_plan, &w, err);
     buf_done(&sql);
     return rc;
 }

@@ -104,6 +104,13 @@ void sql_take_time(const struct db_rows *r, void *arg)
     *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
 }
 
+const struct sql_explain *sql_explain_columns(const struct db *db)
+{
+    static const struct sql_explain mariadb = {10, 0, 3, 5, 8, 9}, mysql = {12, 0, 4, 6, 9, 11};
+
+    return db_is_mariadb(db) ? &mariadb : &mysql;
+}
+
 int sql_odd_row(const struct db *db, struct err *err)
 {
     return err_set(

@@ -33,8 +33,13 @@ int64_t sql_due(const struct db_rows *r, unsigned col);
     "update_time)"
 #define SQL_LATE_FROM                                                                              \
     "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
-/* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked. */
+/* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked; how
+ * many columns it has, and the places of some: MySQL also has `partitions` and `filtered`. */
 #define SQL_EXPLAIN "EXPLAIN FORMAT=TRADITIONAL "
+struct sql_explain {
+    unsigned count, id, type, key, rows, extra;
+};
+const struct sql_explain *sql_explain_columns(const struct db *db);
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 

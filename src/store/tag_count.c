@@ -31,32 +31,27 @@ static void put_range(struct buf *sql, const struct tag_count *p)
 
 /* ---- estimates: EXPLAIN has a row for each SELECT, numbered from 1 */
 
-enum { EXPLAIN_ID };
-/* Its columns and the place of `rows` among them: MySQL also has `partitions` and `filtered`. */
-enum { MARIADB_COLUMNS = 10, MARIADB_ROWS = 8, MYSQL_COLUMNS = 12, MYSQL_ROWS = 9 };
-
 struct estimating {
+    const struct sql_explain *at;
     struct tag_count *parts;
     size_t count;
-    unsigned rows_column;
 };
 
 static int take_estimate(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct estimating *w = arg;
-    uint64_t id = db_u64(r, EXPLAIN_ID);
+    uint64_t id = db_u64(r, w->at->id);
 
     (void)err;
     if (id >= 1 && id <= w->count)
-        w->parts[id - 1].tasks = db_u64(r, w->rows_column);
+        w->parts[id - 1].tasks = db_u64(r, w->at->rows);
     return 0;
 }
 
 static int estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    bool mariadb = db_is_mariadb(db);
-    struct estimating w = {parts, count, mariadb ? MARIADB_ROWS : MYSQL_ROWS};
+    struct estimating w = {sql_explain_columns(db), parts, count};
 
     buf_str(&sql, SQL_EXPLAIN);
     for (size_t i = 0; i < count; i++) {
@@ -65,9 +60,21 @@ static int estimate(struct db *db, struct tag_count *parts, size_t count, struct
         buf_str(&sql, i ? " UNION ALL " : "");
         put_range(&sql, &parts[i]);
     }
-    int rc = db_each(db, &sql, mariadb ? MARIADB_COLUMNS : MYSQL_COLUMNS, take_estimate, &w, err);
+    int rc = db_each(db, &sql, w.at->count, take_estimate, &w, err);
     buf_done(&sql);
     return rc;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct tag_count *x = *(struct tag_count *const *)a, *y = *(struct tag_count *const *)b;
+    return (x->tasks > y->tasks) - (x->tasks < y->tasks);
+}
+
+void tag_count_sort(struct tag_count **parts, size_t count)
+{
+    if (count)
+        qsort(parts, count, sizeof(struct tag_count *), compare_tasks);
 }
 
 int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
@@ -85,12 +92,11 @@ int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, str
 static int table_size(struct db *db, uint64_t *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    bool mariadb = db_is_mariadb(db);
     struct tag_count all = {.tasks = 0};
-    struct estimating w = {&all, 1, mariadb ? MARIADB_ROWS : MYSQL_ROWS};
+    struct estimating w = {sql_explain_columns(db), &all, 1};
 
     buf_str(&sql, SQL_EXPLAIN "SELECT 1 FROM dq_task FORCE INDEX (due)");
-    int rc = db_each(db, &sql, mariadb ? MARIADB_COLUMNS : MYSQL_COLUMNS, take_estimate, &w, err);
+    int rc = db_each(db, &sql, w.at->count, take_estimate, &w, err);
     buf_done(&sql);
     *ret = all.tasks;
     return rc;
@@ -165,12 +171,6 @@ static int count_some(struct counting *w, size_t from, size_t n, struct err *err
     return rc;
 }
 
-static int compare_tasks(const void *a, const void *b)
-{
-    const struct tag_count *x = *(struct tag_count *const *)a, *y = *(struct tag_count *const *)b;
-    return (x->tasks > y->tasks) - (x->tasks < y->tasks);
-}
-
 /* How many parts from `from` on make one statement: at least one. */
 static size_t group(const struct counting *w, size_t from, size_t until, uint64_t *ret_entries)
 {
@@ -237,7 +237,7 @@ int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_cou
     for (size_t i = 0; i < count; i++)
         if (!is_rough(how, &parts[i]))
             w.order[w.count++] = &parts[i];
-    qsort(w.order, w.count, sizeof(struct tag_count *), compare_tasks);
+    tag_count_sort(w.order, w.count);
     for (; until < w.count && (how->exact || all + w.order[until]->tasks <= TAG_COUNT_ENTRIES);
          until++) {
         w.limits[until] = how->exact ? 0 : 4 * w.order[until]->tasks + 1000;

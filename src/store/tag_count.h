@@ -40,5 +40,7 @@ int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_cou
 /* Only estimates: a few reads for each part. */
 int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
     __attribute__((warn_unused_result));
+/* Sorts pointers to parts: the one with the fewest tasks first. */
+void tag_count_sort(struct tag_count **parts, size_t count);
 
 #endif

@@ -253,10 +253,9 @@ static int measure_pairs(struct db *db, struct samples *all, struct pairs *pairs
                          struct err *err)
 {
     size_t limit = pairs->count ? TAG_SAMPLE_CAP / pairs->count : 0;
-    bool small = false;
-    int rc = tag_store_is_small(db, pairs->count, &small, err);
+    int rc = tag_store_is_small(db, pairs->count, err);
 
-    if (rc == 0 && small)
+    if (rc == 1)
         return measure_all(db, all, window_ms, err);
     for (size_t i = 0; rc == 0 && i < pairs->count; i += PAIRS_AT_ONCE)
         rc = measure(db, &pairs->items[i], MIN(pairs->count - i, PAIRS_AT_ONCE), window_ms,

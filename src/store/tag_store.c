@@ -171,22 +171,17 @@ static size_t count_parts(const struct infos *t, unsigned rough)
     return n;
 }
 
-int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
+int tag_store_is_small(struct db *db, size_t parts, struct err *err)
 {
     struct buf sql = BUF_INIT;
     size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
 
-    if (parts < MANY_PARTS) {
-        *ret = false;
+    if (parts < MANY_PARTS)
         return 0;
-    }
     buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    *ret = rc == 0;
-    return 0;
+    return rc < 0 ? rc : rc == 0;
 }
 
 /* clang-format off */
@@ -289,15 +284,14 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
 {
     struct infos t = {0};
     struct reading w = {db, &t, tag_glob, 0, how};
-    bool small = false;
 
     int rc = read_pauses(&w, err);
     if (rc == 0)
         rc = read_pairs(&w, err);
     if (rc == 0)
-        rc = tag_store_is_small(db, count_parts(&t, how->rough), &small, err);
-    if (rc == 0)
-        rc = small ? read_all_counts(&w, err) : read_counts(&w, err);
+        rc = tag_store_is_small(db, count_parts(&t, how->rough), err);
+    if (rc >= 0)
+        rc = rc == 1 ? read_all_counts(&w, err) : read_counts(&w, err);
     index_done(&t.index);
     if (t.count)
         qsort(t.items, t.count, sizeof *t.items, compare_infos);

@@ -17,9 +17,9 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
 void tag_store_free(struct tag_info *t, size_t count);
 
 /* Whether reading the whole index in one statement costs less than `parts` queries that read a
- * range of it each: dq_task is small for that number, and the number is not. Private to src/store.
- */
-int tag_store_is_small(struct db *db, size_t parts, bool *ret, struct err *err)
+ * range of it each: dq_task is small for that number, and the number is not. 1 or 0. Private to
+ * src/store. */
+int tag_store_is_small(struct db *db, size_t parts, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -43,8 +43,8 @@ static void take_range(const struct db_rows *r, void *arg)
     *(struct range *)arg = (struct range){db_u64(r, RANGE_LOW), db_u64(r, RANGE_HIGH)};
 }
 
-/* Reads id and create_time of the first task with this id or a greater one. 1, or 0 if there is
- * none. */
+/* Reads id and create_time of the first task with this id or a greater one. 1; 0: there is none.
+ */
 static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at,
                         struct err *err)
 {
@@ -109,9 +109,8 @@ static void put_samples(struct buf *sql, int64_t at, const struct range *below)
                    below->high - away, below->high);
 }
 
-/* Whether some task below the border was created at `at` or later. */
-static int is_broken(struct db *db, int64_t at, const struct range *below, bool *ret,
-                     struct err *err)
+/* Whether some task below the border was created at `at` or later: 1 or 0. */
+static int is_broken(struct db *db, int64_t at, const struct range *below, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -122,29 +121,23 @@ static int is_broken(struct db *db, int64_t at, const struct range *below, bool 
     buf_str(&sql, " LIMIT 1");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    *ret = rc == 1;
-    return 0;
+    return rc;
 }
 
 int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, bool *ret_ordered, struct err *err)
 {
     struct range below = {0, 0};
-    bool broken = false;
 
     int rc = bisect(db, at - SLACK_MS, &below, err);
     if (rc == 0 && below.low < below.high)
-        rc = event_store_has(db, "import", at - SLACK_MS, &broken, err);
-    if (rc == ERR_DENIED) { /* then it is not known whether there was one */
-        broken = true;
-        rc = 0;
-    }
-    if (rc == 0 && below.low < below.high && !broken)
-        rc = is_broken(db, at, &below, &broken, err);
+        rc = event_store_has(db, "import", at - SLACK_MS, err);
+    if (rc == ERR_DENIED) /* then it is not known whether there was one */
+        rc = 1;
+    if (rc == 0 && below.low < below.high)
+        rc = is_broken(db, at, &below, err);
     if (rc < 0)
         return rc;
-    *ret_id = broken ? 0 : below.high;
-    *ret_ordered = !broken;
+    *ret_id = rc ? 0 : below.high;
+    *ret_ordered = !rc;
     return 0;
 }

@@ -385,10 +385,9 @@ static size_t page_size(const struct task_keys *k, bool ranges)
 /* Reads the first page of each cursor; or everything, if the table is small for so many of them. */
 static int fill_all(struct task_keys *k, bool ranges, struct err *err)
 {
-    bool small = false;
-    int rc = ranges ? tag_store_is_small(k->db, k->count / CURSORS_A_COUNT, &small, err) : 0;
+    int rc = ranges ? tag_store_is_small(k->db, k->count / CURSORS_A_COUNT, err) : 0;
 
-    if (rc == 0 && small)
+    if (rc == 1)
         return load_ranges(k, err);
     k->page = page_size(k, ranges);
     for (size_t i = 0; rc == 0 && i < k->count; i += FILL_CURSORS)
