@@ -40,10 +40,11 @@ struct err {
 };
 
 /* Sets code and text, returns code, so that callers write `return err_set(err, ERR_DATA, "...")`.
- * err may be NULL. Control characters in the result are replaced by '?'. */
+ * err may be NULL. Control characters in the result are replaced by '?'. An argument may be
+ * err->text: err_set(err, err->code, "%s; ...", err->text) puts more behind it. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-#ifdef __clang_analyzer__ /* it does not look into functions with "...": to it, any code might     \
-                             come back */
+/* The analyzer does not look into functions with "...": to it, any code might come back. */
+#ifdef __clang_analyzer__
 #define err_set(err, code, ...) (err_set(err, code, __VA_ARGS__), code)
 #endif
 int err_vset(struct err *err, int code, const char *fmt, va_list ap)

@@ -128,7 +128,6 @@ static int drop(struct scratch_db *s, struct err *err)
 int scratch_db_end(struct scratch_db *s, int rc, struct err *err)
 {
     struct err drop_err = {0};
-    char text[sizeof err->text];
     bool dropped = !s->made || drop(s, &drop_err) == 0;
 
     if (!dropped && rc == 0) {
@@ -136,12 +135,12 @@ int scratch_db_end(struct scratch_db *s, int rc, struct err *err)
         rc = err_prefix(err, "the measurement is complete, but %s could not be dropped",
                         s->conf.database);
     } else if (!dropped && rc != ERR_DENIED) {
-        memcpy(text, err->text, sizeof text);
         if (s->given)
-            err_set(err, rc, "%s; the tables of dq in %s could not be dropped", text, s->given);
+            err_set(err, rc, "%s; the tables of dq in %s could not be dropped", err->text,
+                    s->given);
         else
-            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later", text,
-                    s->name);
+            err_set(err, rc, "%s; %s could not be dropped: dq bench --clean drops it later",
+                    err->text, s->name);
     }
     db_free(s->db);
     db_free(s->holder);

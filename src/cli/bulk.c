@@ -312,23 +312,22 @@ static int read_all(struct bulk *b, struct err *err)
 /* Puts what was done before the fault, and how to go on, behind its text. */
 static int explain_fault(const struct bulk *b, struct err *err)
 {
-    char text[sizeof err->text];
-    memcpy(text, err->text, sizeof text);
     if (b->options->dry_run)
         return err->code;
     if (b->options->sql)
         return err_set(err, err->code, "%s; the statements of lines up to %" PRIu64 " are printed",
-                       text, b->done_line);
+                       err->text, b->done_line);
     if (b->unknown_line)
         return err_set(err, err->code,
                        "%s; they are in if line %" PRIu64
                        " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
                        " shows: then continue with --skip %" PRIu64 ", else with --skip %" PRIu64,
-                       text, b->unknown_line, b->unknown_tag.data, b->unknown_line, b->done_line);
+                       err->text, b->unknown_line, b->unknown_tag.data, b->unknown_line,
+                       b->done_line);
     if (b->added + b->kept == 0)
-        return err_set(err, err->code, "%s; nothing was added", text);
+        return err_set(err, err->code, "%s; nothing was added", err->text);
     return err_set(err, err->code,
-                   "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64, text,
+                   "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64, err->text,
                    b->done_line, b->done_line);
 }
 

@@ -294,10 +294,8 @@ int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, 
     if (rc == 0)
         rc = take_columns(p, &f, err);
     if (rc < 0 && p->format == BULK_LINE_CSV) {
-        char text[sizeof err->text];
-        memcpy(text, err->text, sizeof text);
         err_set(err, rc, "%s; CSV begins with a line that names its columns, such as tag,body,at",
-                text);
+                err->text);
     }
     buf_done(&f.text);
     return rc;
@@ -350,14 +348,12 @@ static int set_values(const struct bulk_line_parser *p, const struct fields *f,
 static void suggest_csv(const struct bulk_line_parser *p, const char *line, size_t len,
                         struct err *err)
 {
-    char text[sizeof err->text];
 
     if (p->format != BULK_LINE_TSV || memchr(line, '\t', len) || !memchr(line, ',', len))
         return;
-    memcpy(text, err->text, sizeof text);
     err_set(err, err->code,
             "%s; for CSV, name the columns in the first line (tag,body,at), and give --format csv",
-            text);
+            err->text);
 }
 
 int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,

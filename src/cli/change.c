@@ -288,11 +288,9 @@ static void say_lost(const struct change *ch)
 /* Puts what was done before the fault behind its text. */
 static void put_done(const struct change *ch, struct err *err)
 {
-    char text[sizeof err->text];
     uint64_t count = ch->done.changed;
 
-    memcpy(text, err->text, sizeof text);
-    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", text, count,
+    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", err->text, count,
             count == 1 ? " was" : "s were", ch->request->past);
 }
 

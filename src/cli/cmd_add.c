@@ -117,10 +117,8 @@ static void say_when(struct cmd_context *c, const struct add_values *v, const st
 
 static void put_behind(struct err *err, const char *hint)
 {
-    char text[sizeof err->text];
 
-    memcpy(text, err->text, sizeof text);
-    err_set(err, err->code, "%s; %s", text, hint);
+    err_set(err, err->code, "%s; %s", err->text, hint);
 }
 
 /* For a client of another program: nothing is read but the body, and nothing is connected to. */

@@ -156,16 +156,14 @@ static int read_lines(struct import *m, struct err *err)
 
 static void explain_fault(const struct import *m, struct err *err)
 {
-    char text[sizeof err->text];
 
-    memcpy(text, err->text, sizeof text);
     if (m->v->dry_run || err->code == ERR_LOST)
         return;
     if (m->tasks == 0)
-        err_set(err, err->code, "%s; nothing was imported", text);
+        err_set(err, err->code, "%s; nothing was imported", err->text);
     else
         err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64,
-                text, m->done_line, m->done_line);
+                err->text, m->done_line, m->done_line);
 }
 
 static void report(const struct import *m)

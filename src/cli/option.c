@@ -216,7 +216,6 @@ static void suggest_option(const struct cmd_context *c, const struct cmd_option 
         const char *duration, *instant;
     } pairs[] = {{"in", "at"}, {"for", "until"}};
     bool duration = o->type == CMD_DURATION;
-    char refused[sizeof err->text];
     struct err none;
     int64_t ms;
 
@@ -229,9 +228,8 @@ static void suggest_option(const struct cmd_context *c, const struct cmd_option 
         bool found = false;
         for (size_t j = 0; strcmp(o->name, own) == 0 && j < c->cmd->option_count; j++)
             found = found || strcmp(c->cmd->options[j].name, other) == 0;
-        memcpy(refused, err->text, sizeof refused);
         if (found)
-            err_set(err, err->code, "%s: did you mean --%s?", refused, other);
+            err_set(err, err->code, "%s: did you mean --%s?", err->text, other);
     }
 }
 

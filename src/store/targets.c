@@ -49,11 +49,8 @@ int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
 
 int targets_unsure(size_t n, struct err *err)
 {
-    char text[sizeof err->text];
-
-    memcpy(text, err->text, sizeof text);
     return err_set(
         err, ERR_LOST,
-        "%s; it is not known whether these %zu tasks were changed: running it again is safe", text,
-        n);
+        "%s; it is not known whether these %zu tasks were changed: running it again is safe",
+        err->text, n);
 }
