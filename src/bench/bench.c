@@ -3,11 +3,11 @@
  */
 #include "bench/bench.h"
 
+#include "base/interrupt.h"
 #include "bench/program.h"
 #include "bench/rig.h"
 #include "bench/spawn.h"
 #include "bench/statement.h"
-#include "bench/stop.h"
 
 struct bench {
     const struct conf *conf;
@@ -96,14 +96,14 @@ static int run_steps(struct bench *b, int64_t total_ms,
 {
     int rc = 0, done = 0;
 
-    for (size_t i = 0; rc == 0 && i < STEP_COUNT && !stop_asked(); i++) {
+    for (size_t i = 0; rc == 0 && i < STEP_COUNT && !interrupt_asked(); i++) {
         phase(arg, steps[i].what, done / 100.0);
         rc = step(b, steps[i].id, total_ms * steps[i].percent / 100, err);
         if (rc < 0)
             err_prefix(err, "%s", steps[i].what);
         done += steps[i].percent;
     }
-    return stop_asked() ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
+    return interrupt_asked() ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
 }
 
 int bench_measure(const struct conf *conf, struct scratch_db *scratch, int64_t total_ms,

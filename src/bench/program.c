@@ -3,6 +3,7 @@
  */
 #include "bench/program.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "bench/spawn.h"
@@ -103,7 +104,7 @@ static int drain(const struct rig *rig, struct db *db, const char *tag, size_t n
     pid_t pid;
     int rc = statement_fill(db, tag, n, 0, 0, NULL, err);
 
-    if (rc < 0 || stop_asked())
+    if (rc < 0 || interrupt_asked())
         return rc;
     int64_t start = when_steady_us();
     rc = start_dqd(rig, "--once", NULL, tag, &pid, err);
@@ -161,7 +162,7 @@ static int wait_for_poller(struct db *db, pid_t pid, struct err *err)
 {
     int64_t until = when_steady() + PATIENCE_MS;
 
-    while (!stop_asked() && when_steady() < until) {
+    while (!interrupt_asked() && when_steady() < until) {
         struct poller_info *pollers;
         size_t count, at = 0;
         int rc = poller_store_list(db, &pollers, &count, err);
@@ -186,7 +187,7 @@ static int run_planned(struct db *db, pid_t pid, size_t n, int64_t spread_ms, st
         return rc;
     rc = statement_fill(db, RIG_TAG_LATE, n, LATE_AHEAD_MS, spread_ms, NULL, err);
     int64_t until = when_steady() + LATE_AHEAD_MS + spread_ms + PATIENCE_MS;
-    while (rc == 0 && done < n && !stop_asked() && when_steady() < until) {
+    while (rc == 0 && done < n && !interrupt_asked() && when_steady() < until) {
         nap();
         rc = count_done(db, RIG_TAG_LATE, &done, err);
     }

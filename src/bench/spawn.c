@@ -5,6 +5,7 @@
  */
 #include "bench/spawn.h"
 
+#include "base/interrupt.h"
 #include "base/when.h"
 #include "bench/stop.h"
 
@@ -56,7 +57,7 @@ int spawn_wait(pid_t pid, int64_t timeout_ms)
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
         int64_t now = when_steady();
-        if (kill_at == INT64_MAX && (now >= term_at || stop_asked())) {
+        if (kill_at == INT64_MAX && (now >= term_at || interrupt_asked())) {
             kill(pid, SIGTERM);
             kill_at = now + END_MS;
         } else if (now >= kill_at) {

@@ -3,6 +3,7 @@
  */
 #include "bench/statement.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "bench/stop.h"
@@ -116,7 +117,7 @@ int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, i
     size_t kept, bad;
     int rc = 0;
 
-    for (size_t at = 0; rc == 0 && at < n && !stop_asked();) {
+    for (size_t at = 0; rc == 0 && at < n && !interrupt_asked();) {
         size_t count = 0;
         for (; count < TASK_CHUNK_ROWS && at < n; count++, at++)
             tasks[count] = new_task(tag, delay_ms + spread_ms * (int64_t)at / (int64_t)n);

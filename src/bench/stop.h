@@ -1,7 +1,6 @@
 /*
- * stop.h - when a measure ends: its share of the time is over, or a signal asked for the end.
- *
- * A signal makes the verb fail: half a measurement is worth nothing.
+ * stop.h - when a measure ends: its share of the time is over, or it was interrupted
+ * (base/interrupt.h), and then the verb fails: half a measurement is worth nothing.
  */
 #ifndef DQ_BENCH_STOP_H
 #define DQ_BENCH_STOP_H
@@ -9,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* From now on the first SIGINT, SIGTERM or SIGHUP is noted, and a second one ends the program. */
-void stop_catch_signals(void);
-bool stop_asked(void);
 
 /* Whether to go on: `done` of a thing are done, and end_us (when_steady_us) is when its share of
  * the time is over. A few are done however slow they are. */

@@ -8,6 +8,7 @@
  */
 #include "cli/bulk.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -15,7 +16,6 @@
 #include "cli/csv.h"
 #include "cli/fleet.h"
 #include "cli/infile.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/survey.h"
 #include "store/routines.h"

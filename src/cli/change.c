@@ -9,10 +9,10 @@
 #include "store/task_change.h"
 #include "store/task_delete.h"
 
+#include "base/interrupt.h"
 #include "base/when.h"
 #include "cli/act.h"
 #include "cli/confirm.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/survey.h"
 

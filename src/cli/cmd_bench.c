@@ -3,11 +3,11 @@
  * measures; this file has the command line and the output.
  */
 #include "bench/bench.h"
-#include "bench/stop.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "store/scratch_store.h"
 
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -244,7 +244,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     struct scratch_db *s = scratch_db_new(&c->conf->mysql, v->database);
     if (!v->clean)
-        stop_catch_signals();
+        interrupt_catch();
     rc = scratch_db_connect(s, err);
     if (rc == 0 && v->clean) {
         rc = clean(c, s, err);

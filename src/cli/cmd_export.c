@@ -6,12 +6,12 @@
  * task. Changes that other sessions make meanwhile may be in the file or not, but each line is a
  * task as it was at one moment.
  */
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "store/task_get.h"
 

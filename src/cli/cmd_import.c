@@ -6,11 +6,11 @@
  */
 #include "cli/act.h"
 #include "cli/infile.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

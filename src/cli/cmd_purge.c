@@ -2,10 +2,11 @@
  * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
  */
 #include "cli/act.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/verbs.h"
+
+#include "base/interrupt.h"
 #include "store/rows.h"
 #include "store/targets.h"
 #include "store/task_delete.h"

@@ -4,7 +4,6 @@
  */
 #include "cli/act.h"
 #include "cli/confirm.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "store/rows.h"
@@ -12,6 +11,7 @@
 #include "store/targets.h"
 #include "store/task_change.h"
 
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "base/when.h"
 

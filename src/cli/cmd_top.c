@@ -4,12 +4,12 @@
  * Invariant: it only looks. An act is the command of that name, run on the same terminal, which
  * asks and records as it always does; the terminal is left as it was, however dq top ends.
  */
-#include "cli/interrupt.h"
 #include "cli/title.h"
 #include "cli/top_load.h"
 #include "cli/top_screen.h"
 #include "cli/verbs.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"

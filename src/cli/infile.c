@@ -5,8 +5,7 @@
  * hold no newline.
  */
 #include "cli/infile.h"
-
-#include "cli/interrupt.h"
+#include "base/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>

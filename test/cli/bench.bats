@@ -104,6 +104,15 @@ END
     untouched
 }
 
+@test 'a bench under nohup outlives its terminal' {
+    trap '' HUP
+    bench_start --for 2s
+    trap - HUP
+    kill -HUP "$BENCH_PID"
+    bench_wait
+    untouched
+}
+
 @test 'a bench that fails midway drops its database' {
     bench_start --for 1m
     connection() { sql "SELECT id FROM information_schema.processlist WHERE db = '$(scratch)' ORDER BY id LIMIT 1"; }

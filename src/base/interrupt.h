@@ -1,8 +1,8 @@
 /*
  * interrupt.h - an interrupt that ends work between two steps, never within one.
  */
-#ifndef DQ_CLI_INTERRUPT_H
-#define DQ_CLI_INTERRUPT_H
+#ifndef DQ_BASE_INTERRUPT_H
+#define DQ_BASE_INTERRUPT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /*
  * interrupt.c - see interrupt.h.
  */
-#include "cli/interrupt.h"
+#include "base/interrupt.h"
 
 #include <signal.h>
 #include <stddef.h>
