@@ -25,7 +25,7 @@ static const char *const code_words[] = {"status", "signal", "code", "errno", "h
 /* The texts of dq's own that begin like this have numbers of the configuration up to the ')'. */
 static const char timed_out[] = "timed out after ";
 
-struct scan {
+struct reading {
     const char *text;
     size_t len, at;
     size_t word, word_len; /* the last word before `at` that is no number */
@@ -36,7 +36,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-static size_t word_length(const struct scan *s)
+static size_t word_length(const struct reading *s)
 {
     size_t n = 0;
     while (s->at + n < s->len && is_word(s->text[s->at + n]))
@@ -66,7 +66,7 @@ static bool is_hex_id(const char *p, size_t len)
 }
 
 /* 8-4-4-4-12 digits: the length of a UUID at s->at; 0: there is none. */
-static size_t uuid_length(const struct scan *s)
+static size_t uuid_length(const struct reading *s)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     const size_t len = sizeof form - 1;
@@ -82,7 +82,7 @@ static size_t uuid_length(const struct scan *s)
 
 /* Whether the number at s->at follows a word of code_words: "exit status 65", "code=12",
  * "HTTP/1.1 500". */
-static bool is_code(const struct scan *s, size_t count)
+static bool is_code(const struct reading *s, size_t count)
 {
     const char *between = s->text + s->word + s->word_len;
     size_t gap = (size_t)(s->text + s->at - between);
@@ -111,7 +111,7 @@ static void put_star(struct buf *b, size_t from)
 }
 
 /* A quoted text that ends soon, on this line: the length with its quotes; 0: none begins here. */
-static size_t quoted_length(const struct scan *s)
+static size_t quoted_length(const struct reading *s)
 {
     char quote = s->text[s->at];
     size_t most = MIN(s->len - s->at, (size_t)QUOTED_MAX);
@@ -125,7 +125,7 @@ static size_t quoted_length(const struct scan *s)
 }
 
 /* A word without its numbers: "10m" is a star and an m. */
-static void put_word(struct buf *b, struct scan *s, size_t len, size_t from)
+static void put_word(struct buf *b, struct reading *s, size_t len, size_t from)
 {
     const char *p = s->text + s->at;
     size_t uuid = uuid_length(s);
@@ -151,7 +151,7 @@ static void put_word(struct buf *b, struct scan *s, size_t len, size_t from)
     s->at += len;
 }
 
-static void put_next(struct buf *b, struct scan *s, size_t from)
+static void put_next(struct buf *b, struct reading *s, size_t from)
 {
     uint32_t c;
     size_t n = quoted_length(s);
@@ -175,7 +175,7 @@ static void put_next(struct buf *b, struct scan *s, size_t from)
 
 void pattern_put(struct buf *b, const char *error)
 {
-    struct scan s = {.text = error, .len = strlen(error)};
+    struct reading s = {.text = error, .len = strlen(error)};
     size_t from = b->len;
     if (strncmp(error, timed_out, sizeof timed_out - 1) == 0 && strchr(error, ')')) {
         s.at = (size_t)(strchr(error, ')') - error) + 1;

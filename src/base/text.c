@@ -199,7 +199,7 @@ static size_t escape_one(const char *p, size_t len, char out[16], size_t *ret_wi
     return n ? n : 1;
 }
 
-void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
+void text_escape(struct buf *b, const char *p, size_t len, size_t max_columns)
 {
     size_t used = 0, mark = b->len; /* mark: the text is cut here, so that "…" still fits */
 
@@ -207,7 +207,7 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
     for (size_t at = 0; at < len;) {
         char out[16];
         size_t width, n = escape_one(p + at, len - at, out, &width);
-        if (max_chars && used + width > max_chars) {
+        if (max_columns && used + width > max_columns) {
             b->len = mark;
             buf_str(b, "…");
             return;
@@ -215,7 +215,7 @@ void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars)
         buf_str(b, out);
         used += width;
         at += n;
-        if (used < max_chars)
+        if (used < max_columns)
             mark = b->len;
     }
 }

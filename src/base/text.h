@@ -28,9 +28,10 @@ int text_char_width(uint32_t c);
 size_t text_width(const char *p, size_t len);
 
 /* Appends p made harmless for a terminal: unsafe characters and invalid UTF-8 become \n \t \r \xHH
- * or \u{HHHH}; a backslash is doubled. Cut at max_chars columns, with "…", unless max_chars is 0.
+ * or \u{HHHH}; a backslash is doubled. Cut at max_columns columns, with "…", unless max_columns is
+ * 0.
  */
-void text_escape(struct buf *b, const char *p, size_t len, size_t max_chars);
+void text_escape(struct buf *b, const char *p, size_t len, size_t max_columns);
 
 /* Appends the last line of a program's output that is not empty, as plain text to quote in a
  * message: sequences for terminals are left out, other unsafe characters and invalid UTF-8 become

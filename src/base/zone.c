@@ -42,18 +42,18 @@ static int64_t get_seconds(const unsigned char *p)
 }
 
 /* The numbers of a header. */
-struct counts {
+struct header {
     size_t is_ut, is_std, leaps, changes, types, chars;
 };
 
 /* Reads a header at p. time_size: of an instant in the block behind it, whose length is
  * *ret_size. */
-static bool read_counts(const unsigned char *p, size_t len, size_t time_size, struct counts *ret,
+static bool read_header(const unsigned char *p, size_t len, size_t time_size, struct header *ret,
                         size_t *ret_size)
 {
     if (len < HEADER || memcmp(p, "TZif", 4) != 0)
         return false;
-    *ret = (struct counts){get_u32(p + 20), get_u32(p + 24), get_u32(p + 28),
+    *ret = (struct header){get_u32(p + 20), get_u32(p + 24), get_u32(p + 28),
                            get_u32(p + 32), get_u32(p + 36), get_u32(p + 40)};
     *ret_size = ret->changes * (time_size + 1) + ret->types * TYPE + ret->chars +
                 ret->leaps * (time_size + 4) + ret->is_std + ret->is_ut;
@@ -78,22 +78,22 @@ static bool read_rule(struct zone *z, const unsigned char *p, size_t len)
 /* Files of version 2 and later, without leap seconds: others are not in use. */
 static bool read_zone(struct zone *z, size_t len)
 {
-    struct counts c;
+    struct header h;
     size_t first, second;
     const unsigned char *p = z->file;
 
-    if (!read_counts(p, len, 4, &c, &first) || p[4] < '2' || len - HEADER < first)
+    if (!read_header(p, len, 4, &h, &first) || p[4] < '2' || len - HEADER < first)
         return false;
     p += HEADER + first;
     len -= HEADER + first;
-    if (!read_counts(p, len, 8, &c, &second) || len - HEADER < second || !c.types || c.leaps)
+    if (!read_header(p, len, 8, &h, &second) || len - HEADER < second || !h.types || h.leaps)
         return false;
     z->changes = p + HEADER;
-    z->change_count = c.changes;
-    z->leads_to = z->changes + c.changes * 8;
-    z->types = z->leads_to + c.changes;
-    for (size_t i = 0; i < c.changes; i++)
-        if (z->leads_to[i] >= c.types)
+    z->change_count = h.changes;
+    z->leads_to = z->changes + h.changes * 8;
+    z->types = z->leads_to + h.changes;
+    for (size_t i = 0; i < h.changes; i++)
+        if (z->leads_to[i] >= h.types)
             return false;
     return read_rule(z, p + HEADER + second, len - HEADER - second);
 }
