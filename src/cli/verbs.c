@@ -13,7 +13,8 @@ const struct cmd *const verbs_table[] = {
     &cmd_list,
     &cmd_show,
     &cmd_why,
-    &cmd_logs, &cmd_rehearse,
+    &cmd_logs,
+    &cmd_rehearse,
     &cmd_wait,
     &cmd_cancel,
     &cmd_retry,
@@ -45,9 +46,9 @@ const struct cmd *const verbs_table[] = {
 
 const struct cmd *verbs_find(const char *name, struct err *err)
 {
-    const char *names[64];
+    const char *names[2 * sizeof verbs_table / sizeof verbs_table[0]];
     size_t count = 0;
-    for (size_t i = 0; verbs_table[i] && count < 63; i++) {
+    for (size_t i = 0; verbs_table[i]; i++) {
         const struct cmd *cmd = verbs_table[i];
         if (strcmp(cmd->name, name) == 0 || (cmd->alias && strcmp(cmd->alias, name) == 0))
             return cmd;

@@ -17,6 +17,7 @@ extern const struct cmd
     cmd_doctor,
     cmd_errors,
     cmd_export,
+    cmd_forecast,
     cmd_help,
     cmd_import,
     cmd_init,
@@ -24,18 +25,20 @@ extern const struct cmd
     cmd_log,
     cmd_logs,
     cmd_pause,
-    cmd_forecast,
     cmd_pollers,
-    cmd_purge, cmd_rehearse,
+    cmd_purge,
+    cmd_rehearse,
     cmd_reschedule,
     cmd_resume,
     cmd_retry,
     cmd_run_now,
     cmd_show,
     cmd_stats,
-    cmd_tags, cmd_top,
+    cmd_tags,
+    cmd_top,
     cmd_version,
-    cmd_wait, cmd_why;
+    cmd_wait,
+    cmd_why;
 /* clang-format on */
 
 extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */

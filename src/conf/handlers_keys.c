@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "conf/conf.h"
 #include "conf/conf_file.h"
 
 #include <errno.h>
@@ -374,17 +375,16 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     return 0;
 }
 
-#define DAY_MS INT64_C(86400000)
 /* name, setter, field, min, max */
 /* clang-format off */
 #define HANDLER_KEYS(X)                                               \
     X(run, set_run, run, 0, 0)                                        \
     X(batch, set_int, batch, 1, 5000)                                 \
-    X(timeout, set_duration, timeout_ms, 10, 30 * DAY_MS)             \
-    X(kill_grace, set_duration, kill_grace_ms, 0, DAY_MS / 24)        \
+    X(timeout, set_duration, timeout_ms, 10, 30 * WHEN_DAY)             \
+    X(kill_grace, set_duration, kill_grace_ms, 0, WHEN_HOUR)          \
     X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)               \
     X(jitter, set_jitter, retry, 0, 0)                                \
-    X(max_running, set_int, max_running, 1, 4096)                     \
+    X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
     X(env, set_env, env, 0, 0)                                        \
     X(cwd, set_path, cwd, 0, 0)                                       \
