@@ -55,11 +55,11 @@ enum task_event {
     TASK_SUCCEED, /* running -> done */
     /* running -> pending at a later time: the attempt failed and others are left */
     TASK_TRY_LATER,
-    TASK_GIVE_UP,    /* running -> failed: exhausted, or a permanent failure */
-    TASK_RELEASE,    /* running -> pending, the attempt given back: it was never started */
-    TASK_TAKE_BACK,  /* running -> pending, due at once or soon: the owner is gone (lease expired,
-                      * runner died); the attempt counts
-                      */
+    TASK_GIVE_UP, /* running -> failed: exhausted, or a permanent failure */
+    TASK_RELEASE, /* running -> pending, the attempt given back: it was never started */
+    /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the
+     * attempt counts */
+    TASK_TAKE_BACK,
     TASK_CANCEL,     /* pending or running -> cancelled */
     TASK_RETRY,      /* failed, cancelled or done -> pending: a new ladder, attempt = 0 */
     TASK_RESCHEDULE, /* pending -> pending with another expected time */
@@ -71,8 +71,7 @@ enum task_due {
     DUE_KEPT,
     DUE_GIVEN,   /* given with the transition: an instant, or a delay from the statement on */
     DUE_RETRIED, /* after the delay of the retry ladder */
-    /* kept the first time, then at random within seconds: apart from tasks claimed together with it
-     */
+    /* kept the first time, then at random within seconds, apart from tasks claimed with it */
     DUE_APART,
 };
 

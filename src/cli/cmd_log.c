@@ -106,10 +106,10 @@ static int64_t step_of(int64_t span_ms)
 /* ---- following ---- */
 
 struct following {
-    struct seen printed,
-        once;          /* events that were printed; those that were seen, with their count */
-    int64_t oldest_at; /* of those that were seen and are not printed yet */
-    bool said;         /* a note that some are left out */
+    struct seen printed; /* events that were printed */
+    struct seen once;    /* events that were seen, with their count */
+    int64_t oldest_at;   /* of those that were seen and are not printed yet */
+    bool said;           /* a note that some are left out */
 };
 
 /* The count of an act of many steps grows: it is printed once it has stayed the same between two

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INFILE_LINE_MAX ((uint64_t)64 << 20) /* bytes of a line that a person or a program wrote   \
-                                              */
+/* Bytes of a line that a person or a program wrote. */
+#define INFILE_LINE_MAX ((uint64_t)64 << 20)
 
 struct infile {
     const char *name; /* for messages: the path, or "standard input" */

@@ -16,7 +16,7 @@ struct stats_page {
     const struct top_data *now; /* which dqds are alive, and why tags wait */
     const char *place, *server; /* what the page is about */
 };
-/* Writes the page beside the file, then renames it. ERR_SYSTEM. */
+/* Writes the page beside the file, then renames it; path "-": to standard output. ERR_SYSTEM. */
 int stats_html_write(const struct stats_page *p, const char *path, const struct cell_style *style,
                      struct err *err) __attribute__((warn_unused_result));
 

@@ -69,8 +69,7 @@ struct why {
 void why_decide(const struct why_facts *f, struct why *ret);
 void why_done(struct why *w);
 /* The same in a few words, for a list of tags: why the first task of a tag waits, or when it is
- * due;
- * "" if nothing holds it back. Heap memory. */
+ * due; "" if nothing holds it back. Heap memory. */
 char *why_brief(const struct why *w);
 /* Every name that a cause may have, NULL-terminated. */
 extern const char *const why_names[];

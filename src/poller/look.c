@@ -23,6 +23,7 @@
 /* After a wake-up, up to this many tags are claimed before the look at all of them: it costs a
  * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
+
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
     *l = (struct look){.set = *s, .clock = clock, .shares = 1, .stale = true};

@@ -37,13 +37,13 @@ struct poller_options {
 };
 
 /* Runs until the mode says to end. Forks the runner first, then reads the password, then changes to
- * [dqd] user if started as root. Signals: TERM, INT stop claiming, give back what has
- * not started and let running handlers finish (drain_timeout); a second one kills and gives back;
- * HUP reloads the files. Returns 0, or a negative code with err: ERR_UNAVAILABLE and ERR_LOST
- * if the database stayed away or read-only (in POLLER_ONCE when the first connection is refused,
- * or for a lease later on; in POLLER_FOR at the end), ERR_DENIED, ERR_CONFIG at the start, in
- * POLLER_FOR whatever the server still refuses at the end, ERR_SYSTEM when the runner died. Blocks
- * SIGTERM, SIGINT, SIGHUP and ignores SIGPIPE for the process. */
+ * [dqd] user if started as root. Signals: TERM, INT stop claiming, give back what has not started
+ * and let running handlers finish (drain_timeout); a second one kills and gives back; HUP reloads
+ * the files. Returns 0, or a negative code with err: ERR_UNAVAILABLE and ERR_LOST if the database
+ * stayed away or read-only (in POLLER_ONCE when the first connection is refused, or for a lease
+ * later on; in POLLER_FOR at the end), ERR_DENIED, ERR_CONFIG at the start, in POLLER_FOR whatever
+ * the server still refuses at the end, ERR_SYSTEM when the runner died. Blocks SIGTERM, SIGINT,
+ * SIGHUP and ignores SIGPIPE for the process. */
 int poller_run(struct poller_options *o, struct err *err) __attribute__((warn_unused_result));
 
 #endif

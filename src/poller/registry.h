@@ -19,10 +19,10 @@ struct registry {
     const struct tag_set *tags;
     const char *mode;
     bool passes; /* this dqd ends by itself, and another one is to follow */
-    int64_t
-        since_pass_ms; /* when this dqd began: since the last one of that kind did; -1: none did */
-    int64_t beat_us;   /* the last heartbeat; 0: none */
-    bool changed;      /* its handlers have, since then */
+    /* when this dqd began: since the last one of that kind did; -1: none did */
+    int64_t since_pass_ms;
+    int64_t beat_us; /* the last heartbeat; 0: none */
+    bool changed;    /* its handlers have, since then */
     unsigned share, shares;
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */

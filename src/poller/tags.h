@@ -29,8 +29,8 @@ struct tag_state {
     struct aside aside; /* due tasks whose rows could not be changed */
     int64_t careful_us; /* until then a claim looks for locked rows first */
     int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
-    int64_t
-        limit_since_us; /* since when another session has locked its row of dq_tag; 0: it has not */
+    /* since when another session has locked its row of dq_tag; 0: it has not */
+    int64_t limit_since_us;
     int64_t limit_said_us; /* when that was logged; 0: it was not */
 };
 

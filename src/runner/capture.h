@@ -39,8 +39,8 @@ struct lines {
 /* Called for each line, without its newline. */
 typedef void lines_cb(void *ctx, const char *line, size_t len, bool whole);
 void lines_add(struct lines *l, const char *p, size_t len, lines_cb *cb, void *ctx);
-void lines_finish(struct lines *l, lines_cb *cb,
-                  void *ctx); /* delivers a last line that has no newline */
+/* Delivers a last line that has no newline. */
+void lines_finish(struct lines *l, lines_cb *cb, void *ctx);
 void lines_done(struct lines *l);
 
 #endif

@@ -17,7 +17,7 @@
 /* clang-format off */
 #define ATTEMPT_COLUMNS(X)                                                        \
     X(TASK_ID, "task_id", a->task_id = db_u64(r, TASK_ID))                        \
-    X(CLAIM_VERSION, "version", a->version = db_u64(r, CLAIM_VERSION))                      \
+    X(CLAIM_VERSION, "version", a->version = db_u64(r, CLAIM_VERSION))            \
     X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \
     X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                             \
     X(PID, "pid", a->pid = db_u32(r, PID))                                        \

@@ -1,5 +1,5 @@
 /*
- * db_error.h - what the numbers of server and client library mean for us. Only for db.c.
+ * db_error.h - what the numbers of server and client library mean for us. Private to db*.c.
  */
 #ifndef DQ_STORE_DB_ERROR_H
 #define DQ_STORE_DB_ERROR_H

@@ -8,14 +8,14 @@
 #include "base/task.h"
 #include "store/db.h"
 
-/* The tags that have pending tasks. Initialize with {0}, free with peek_store_done. */
 struct peek_tag {
     char *tag;
     int64_t next_at; /* the earliest expected time of its pending tasks */
 };
+/* The tags that have pending tasks. Initialize with {0}, free with peek_store_done. */
 struct peek {
-    int64_t
-        now_us; /* the database's clock at that statement, microseconds; 0: no task is pending */
+    /* the database's clock at that statement, microseconds; 0: no task is pending */
+    int64_t now_us;
     struct peek_tag *tags;
     size_t count, cap;
 };

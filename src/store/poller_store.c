@@ -184,26 +184,27 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     return rc;
 }
 
+#define SILENT_MS "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000"
 /* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
 /* clang-format off */
-#define INFO_COLUMNS(X)                                                          \
-    X(TOKEN, "token", sql_read_token(r, TOKEN, p->token))                            \
-    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                    \
-    X(PID, "pid", p->pid = db_u32(r, PID))                                       \
-    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE))) \
-    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                            \
-    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                    \
-    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                \
-    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))           \
-    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0)) \
-    X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))        \
-    X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1) \
-    X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS)) \
-    X(SILENT, "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000", p->silent_ms = db_i64(r, SILENT, 0)) \
-    X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE)) \
-    X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS)) \
+#define INFO_COLUMNS(X)                                                                           \
+    X(TOKEN, "token", sql_read_token(r, TOKEN, p->token))                                         \
+    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                                     \
+    X(PID, "pid", p->pid = db_u32(r, PID))                                                        \
+    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE)))                  \
+    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                                             \
+    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                                     \
+    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                 \
+    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                            \
+    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                  \
+    X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))                         \
+    X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1)                        \
+    X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS))                            \
+    X(SILENT, SILENT_MS, p->silent_ms = db_i64(r, SILENT, 0))                                     \
+    X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE))              \
+    X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS))                                    \
     X(HANDLERS_KNOWN, "handlers IS NOT NULL", p->handlers_known = db_u64(r, HANDLERS_KNOWN) == 1) \
-    X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL)) \
+    X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL))         \
     X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
 /* clang-format on */
 enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };

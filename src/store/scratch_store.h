@@ -20,8 +20,8 @@ void scratch_store_new_name(char ret[SCRATCH_NAME_SIZE]);
 int scratch_store_hold(struct db *db, const char *name, struct err *err)
     __attribute__((warn_unused_result));
 /* Lists the scratch databases that a killed dq bench left behind: those visible to this account
- * that no session holds and that have no tables but dq's. Free *ret with scratch_store_free_names.
- */
+ * that no session holds and that have no tables but dq's. The caller frees *ret with
+ * scratch_store_free_names. */
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 void scratch_store_free_names(char **names, size_t count);
@@ -39,14 +39,14 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
 int scratch_store_check_empty(struct db *db, struct err *err) __attribute__((warn_unused_result));
 int scratch_store_drop_tables(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* To be timed: ping is a statement that does nothing, commit (below) changes one small row (`n`
- * differs from call to call). */
+/* To be timed: ping is a statement that does nothing, commit changes one small row (`n` differs
+ * from call to call). */
 int scratch_store_ping(struct db *db, struct err *err) __attribute__((warn_unused_result));
+int scratch_store_commit(struct db *db, unsigned n, struct err *err)
+    __attribute__((warn_unused_result));
 /* Renews the statistics of dq_task. A server does that by itself some seconds after a bulk insert,
  * and until then plans with the old ones. */
 int scratch_store_analyze(struct db *db, struct err *err) __attribute__((warn_unused_result));
-int scratch_store_commit(struct db *db, unsigned n, struct err *err)
-    __attribute__((warn_unused_result));
 
 /* Settings that decide how fast the server is; -1: unknown. */
 struct scratch_server {

@@ -19,8 +19,8 @@ struct task_change {
     /* TASK_RETRY, TASK_RESCHEDULE: the new time; TASK_TIME_NONE: the database's now + delay_ms */
     int64_t expected_at;
     int64_t delay_ms;
-    int64_t
-        over_ms; /* the new times are spread evenly over this long, in the order of the targets */
+    /* the new times are spread evenly over this long, in the order of the targets */
+    int64_t over_ms;
 };
 /* Changes the tasks of x that are still at their versions, in steps of ROWS_STEP.
  *

@@ -1,6 +1,5 @@
 /*
- * task_get.h - one task, and the time. Blocks on the database, changes
- * nothing.
+ * task_get.h - one task, and the time. Blocks on the database, changes nothing.
  */
 #ifndef DQ_STORE_TASK_GET_H
 #define DQ_STORE_TASK_GET_H
