@@ -4,6 +4,7 @@
 #include "poller/aside.h"
 
 #include "base/mem.h"
+#include "poller/trouble.h"
 #include "store/rows.h"
 
 #include <stdlib.h>
@@ -16,9 +17,6 @@
 #define HOLD_REFUSED_US INT64_C(60000000)
 /* A row whose time has come is tried far sooner than this. */
 #define FORGET_US INT64_C(10000000)
-/* A lock that is gone by then is not worth a line in the log; one that lasts is logged again. */
-#define SAY_AFTER_US INT64_C(1000000)
-#define SAY_AGAIN_US INT64_C(600000000)
 
 void aside_done(struct aside *a)
 {
@@ -94,9 +92,9 @@ size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids)
 
 bool aside_news(struct aside *a, int64_t now_us)
 {
-    if (a->count == 0 || (a->said_us && now_us - a->said_us < SAY_AGAIN_US))
+    if (a->count == 0 || (a->said_us && now_us - a->said_us < TROUBLE_AGAIN_US))
         return false;
-    if (a->last.err.code == ERR_LOCKED && now_us - a->since_us < SAY_AFTER_US)
+    if (a->last.err.code == ERR_LOCKED && now_us - a->since_us < TROUBLE_LOCK_US)
         return false;
     a->said_us = now_us;
     return true;

@@ -6,13 +6,11 @@
 
 #include "base/log.h"
 #include "base/when.h"
+#include "poller/trouble.h"
 #include "store/rows.h"
 
 #include <inttypes.h>
 
-/* A lock that is gone by then is not worth a line in the log; one that lasts is logged again. */
-#define SAY_AFTER_US INT64_C(1000000)
-#define SAY_AGAIN_US INT64_C(600000000)
 /* After locked or refused rows, claims look for such rows first for this long: an application that
  * locks rows tends to do it again within the minute. */
 #define CAREFUL_US INT64_C(60000000)
@@ -63,8 +61,8 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
     if (!t->limit_since_us)
         t->limit_since_us = now_us;
     t->careful_us = now_us + CAREFUL_US;
-    if (now_us - t->limit_since_us < SAY_AFTER_US ||
-        (t->limit_said_us && now_us - t->limit_said_us < SAY_AGAIN_US))
+    if (now_us - t->limit_since_us < TROUBLE_LOCK_US ||
+        (t->limit_said_us && now_us - t->limit_said_us < TROUBLE_AGAIN_US))
         return;
     t->limit_said_us = now_us;
     say_limit(t, err->text);

@@ -9,6 +9,7 @@
 #include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "poller/trouble.h"
 #include "store/attempt_store.h"
 
 #include <inttypes.h>
@@ -28,8 +29,6 @@
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
-/* A lock that is gone by then is not worth a line in the log. */
-#define SAY_AFTER_US INT64_C(1000000)
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
 
@@ -192,7 +191,7 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
     if (r->hold_us > most_us)
         r->hold_us = most_us;
     r->again_us = now_us + r->hold_us;
-    if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > SAY_AFTER_US)) {
+    if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > TROUBLE_LOCK_US)) {
         log_fold(now_us, LOG_WARN, "a result cannot be recorded yet; others are not affected", NULL,
                  f->err.text, "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
         r->said = true;

@@ -16,8 +16,6 @@
  * claimed. */
 #define RECORD_MIN_US INT64_C(5000000)
 #define RECORD_MAX_US INT64_C(80000000)
-/* A trouble that lasts is logged again, not at every try. */
-#define SAY_AGAIN_US INT64_C(600000000)
 
 /* Random, so that many pollers do not come back at once. */
 static int64_t back_off(int64_t *backoff_us, int64_t min_us, int64_t max_us, int64_t now_us)
@@ -36,7 +34,7 @@ static int64_t soon(const struct context *ctx, int64_t *backoff_us, int64_t now_
 void trouble_failed(struct trouble *t, const struct context *ctx, enum trouble_use use,
                     const char *duty, const char *what, const struct err *err, int64_t now_us)
 {
-    bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + SAY_AGAIN_US;
+    bool news = strcmp(t->said.text, err->text) != 0 || now_us >= t->said_us + TROUBLE_AGAIN_US;
 
     log_event(news ? LOG_ERROR : LOG_DEBUG, what, "duty=%s error=%s", duty, log_quote(err->text));
     if (news) {
@@ -62,7 +60,7 @@ void trouble_outage(struct outage *o, const struct context *ctx, const char *wha
 {
     unsigned kind = 1u << -err->code;
 
-    if (now_us >= o->said_us + SAY_AGAIN_US)
+    if (now_us >= o->said_us + TROUBLE_AGAIN_US)
         o->said = 0;
     if (!o->said)
         o->said_us = now_us;

@@ -10,6 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A lock that is gone by then is not worth a line in the log; what lasts is logged again, not at
+ * every try. */
+#define TROUBLE_LOCK_US INT64_C(1000000)
+#define TROUBLE_AGAIN_US INT64_C(600000000)
+
 /* The server refuses the statements of one duty; {0}: it does not. */
 struct trouble {
     int64_t since_us; /* 0: the duty works */

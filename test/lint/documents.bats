@@ -77,7 +77,7 @@ doc/lifecycle     | tries again after # ms                   | HOLD_MIN_US      
 doc/lifecycle     | at intervals that grow to # s            | HOLD_LOCKED_US   | src/poller           | 1000000
 doc/lifecycle     | no later than # ms                       | VOUCH_MIN_US     | src/poller           | 1000
 doc/dqd.8         | within the last # ms                     | VOUCH_MIN_US     | src/poller           | 1000
-doc/dqd.8         | logged once, then every # minutes        | SAY_AGAIN_US     | src/poller/trouble.c | 60000000
+doc/dqd.8         | logged once, then every # minutes        | TROUBLE_AGAIN_US | src/poller           | 60000000
 doc/dq-handlers.5 | starts no tasks of the tag for # seconds | REST_MIN_US      | src/poller           | 1000000
 doc/dq-handlers.5 | and for up to # minutes if that repeats  | REST_MAX_US      | src/poller           | 60000000
 doc/dq-handlers.5 | if the start hangs for # seconds         | START_MAX_MS     | src/runner           | 1000
