@@ -15,16 +15,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int input_body(const void *body, size_t size, struct err *err)
+int input_memory(const char *name, const void *p, size_t size)
 {
-    const char *p = body;
     off_t at = 0;
-    int fd = memfd_create("dq-body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
-    if (fd < 0)
-        return err_set(err, ERR_SYSTEM, "cannot make the handler's stdin: %s", strerror(errno));
-    while ((size_t)at < size) {
-        ssize_t n = pwrite(fd, p + at, size - (size_t)at, at);
+    while (fd >= 0 && (size_t)at < size) {
+        ssize_t n = pwrite(fd, (const char *)p + at, size - (size_t)at, at);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -32,9 +29,22 @@ int input_body(const void *body, size_t size, struct err *err)
             goto fail;
         at += n;
     }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+    if (fd < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
 fail:
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int input_body(const void *body, size_t size, struct err *err)
+{
+    int fd = input_memory("dq-body", body, size);
+
+    if (fd >= 0)
+        return fd;
     if (errno == EFBIG)
         err_set(
             err, ERR_DATA,
@@ -42,8 +52,7 @@ fail:
             "LimitFSIZE)",
             size);
     else
-        err_set(err, ERR_SYSTEM, "cannot fill the handler's stdin: %s", strerror(errno));
-    close(fd);
+        err_set(err, ERR_SYSTEM, "cannot make the handler's stdin: %s", strerror(errno));
     return -1;
 }
 

@@ -1,5 +1,5 @@
 /*
- * input.h - what a handler reads.
+ * input.h - what a handler reads, and other bytes that are passed on in memory.
  */
 #ifndef DQ_RUNNER_INPUT_H
 #define DQ_RUNNER_INPUT_H
@@ -13,5 +13,7 @@
  * body is to blame. input_body has the bytes, input_batch a line of JSON for each task. */
 int input_body(const void *body, size_t size, struct err *err);
 int input_batch(const struct task *tasks, size_t count, struct err *err);
+/* The same for any bytes; -1 with errno. name: for /proc. */
+int input_memory(const char *name, const void *p, size_t size);
 
 #endif

@@ -7,15 +7,14 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "conf/handlers_load.h"
+#include "runner/input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 struct reload {
@@ -92,23 +91,12 @@ void reload_ask(struct reload *l)
 
 static int copy_text(const struct buf *text, struct err *err)
 {
-    int fd = memfd_create("dq-handlers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    size_t at = 0;
+    int fd = input_memory("dq-handlers", text->data, text->len);
 
-    while (fd >= 0 && at < text->len) {
-        ssize_t n = write(fd, text->data + at, text->len - at);
-
-        if (n < 0 && errno != EINTR)
-            break;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0 && at == text->len &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
-        return fd;
-    err_set(err, ERR_SYSTEM, "cannot copy the handlers file for the poller: %s", strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    if (fd < 0)
+        err_set(err, ERR_SYSTEM, "cannot copy the handlers file for the poller: %s",
+                strerror(errno));
+    return fd;
 }
 
 bool reload_take(struct reload *l, struct handlers **ret, int *ret_text, struct err *err)
