@@ -8,6 +8,7 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "conf/handlers.h"
 #include "store/why_store.h"
 
 #include <inttypes.h>
@@ -200,11 +201,10 @@ static bool is_full(const struct why_dqd *d)
     return processes(d) >= d->max_running;
 }
 
-/* dqd keeps the last quarter of its slots for tags that run nothing. */
 static bool has_no_slot(const struct why_dqd *d)
 {
-    int64_t kept = d->tasks && d->slots > 1 ? (d->slots < 8 ? 1 : d->slots / 4) : 0;
-    return d->running + (d->tasks ? kept : 0) >= d->slots && d->running > 0;
+    int kept = d->tasks ? handlers_slots_kept((int)d->slots) : 0;
+    return d->running + kept >= d->slots && d->running > 0;
 }
 
 static bool is_blocked(const struct why_dqd *d)

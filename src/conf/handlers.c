@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 static void strings_free(char **strings)
 {
@@ -104,4 +105,9 @@ int handlers_match(const struct handlers *h, const char *tag)
         }
     }
     return best;
+}
+
+int handlers_slots_kept(int slots)
+{
+    return slots > 1 ? MAX(slots / 4, 1) : 0;
 }

@@ -60,6 +60,10 @@ void handlers_item_done(struct handler *h);
  * tie: the first in the file). Index into items, or -1. */
 int handlers_match(const struct handlers *h, const char *tag);
 
+/* How many slots of a dqd are kept for tags that have nothing running: the last quarter, at least
+ * one if there are two. */
+int handlers_slots_kept(int slots);
+
 /* A digest of every setting that a handler ends up with, whichever way and wherever in the file it
  * was given. The values of `env` are left out: they may be secrets, and a digest can be guessed
  * at. */

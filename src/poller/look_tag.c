@@ -3,6 +3,7 @@
  * slots can take soon, so that another tag, or another host, finds room.
  */
 #include "poller/look_tag.h"
+#include "conf/handlers.h"
 
 #include <sys/param.h>
 
@@ -35,7 +36,7 @@ size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
                      uint32_t claim_batch)
 {
     uint32_t mine = t->queued + t->running, others = running - t->running;
-    uint32_t kept = mine && slots > 1 ? (slots < 8 ? 1 : slots / 4) : 0;
+    uint32_t kept = mine ? (uint32_t)handlers_slots_kept((int)slots) : 0;
     uint32_t at_once, more, target, limit = claim_batch;
 
     if (others + kept >= slots)

@@ -8,6 +8,7 @@
 #include "runner/queue.h"
 
 #include "base/mem.h"
+#include "conf/handlers.h"
 #include "runner/job.h"
 
 #include <stdbool.h>
@@ -138,7 +139,7 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
 
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)
 {
-    int kept = slots > 1 ? (slots >= 4 ? slots / 4 : 1) : 0;
+    int kept = handlers_slots_kept(slots);
     struct lane *l = q->turn;
 
     if (!l || free_slots <= 0)
