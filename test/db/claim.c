@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static const struct claim_ask plain = {
-    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
-
 static void claim_takes_what_is_due_in_order(void **state)
 {
     struct claim_owner a = owner('a');
@@ -61,7 +58,7 @@ static void claim_lost_race(void **state)
     assert_int_equal(number(other, "SELECT COUNT(*) FROM dq_task"), 10);
     struct task_array first = claim(db, &a, "t", 4);
     assert_int_equal(first.count, 4);
-    ok(claim_store_claim(other, &b, &plain, &won, &saw, NULL, &err));
+    ok(claim_store_claim(other, &b, &plain_ask, &won, &saw, NULL, &err));
     run(other, "COMMIT");
     assert_int_equal(saw.found, 10);
     assert_int_equal(saw.lost, 4);
@@ -91,7 +88,8 @@ static void claim_recovers_after_lost_answer(void **state)
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &saw, NULL, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain_ask, &won, &saw, NULL, &err),
+                     ERR_LOST);
     assert_int_equal(won.count, 0);
     assert_int_equal(proxy_cuts(p), 1);
     ok(db_connect(proxy_db(p), &err));
@@ -109,7 +107,8 @@ static void claim_recovers_after_lost_answer(void **state)
     /* And when the statement itself got lost, nothing was taken. */
     add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", false);
-    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain, &won, &saw, NULL, &err), ERR_LOST);
+    assert_int_equal(claim_store_claim(proxy_db(p), &a, &plain_ask, &won, &saw, NULL, &err),
+                     ERR_LOST);
     ok(db_connect(proxy_db(p), &err));
     assert_int_equal(number(proxy_db(p), "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 1);
     proxy_free(p);
@@ -169,7 +168,7 @@ static void global_limit_holds(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
     struct db *other = harness_db();
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0}, more = {0};
     struct claim_seen saw;
     (void)state;
@@ -199,7 +198,7 @@ static void global_limit_holds(void **state)
 static void paused_tags_are_not_claimed(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     (void)state;
@@ -216,7 +215,7 @@ static void paused_tags_are_not_claimed(void **state)
 static void what_is_due_soon_is_claimed_when_asked(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     (void)state;

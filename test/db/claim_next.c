@@ -5,9 +5,6 @@
 
 #include <inttypes.h>
 
-static const struct claim_ask plain = {
-    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .next = true};
-
 static int64_t due_of(uint64_t id)
 {
     return number(db,
@@ -37,9 +34,10 @@ static void claim_says_when_the_next_one_is_due(void **state)
     assert_int_equal(
         number(other, "SELECT id FROM dq_task WHERE id = %" PRIu64 " FOR UPDATE", next), next);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct claim_ask ask = plain;
+        struct claim_ask ask = plain_ask;
         struct task_array won = {0};
         struct rows_faults faults = {0};
+        ask.next = true;
         ask.limit = kinds[i].limit;
         ask.careful = kinds[i].careful;
         ask.global_limit = kinds[i].global_limit;
@@ -67,7 +65,7 @@ static void claim_says_when_the_next_one_is_due(void **state)
 static void claim_says_nothing_of_the_next_one_if_it_cannot_know(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     (void)state;
@@ -75,7 +73,6 @@ static void claim_says_nothing_of_the_next_one_if_it_cannot_know(void **state)
         add("t", NULL, -1000);
     add("t", NULL, 60000);
     ask.limit = 1;
-    ask.next = false;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_false(saw.next_known); /* it was not asked for */
@@ -101,12 +98,13 @@ static void claim_says_nothing_of_the_next_one_if_it_cannot_know(void **state)
 static void next_one_is_of_our_share_and_not_of_a_paused_tag(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     struct buf sql = BUF_INIT;
     int64_t first[2];
     (void)state;
+    ask.next = true;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_true(saw.next_known && saw.next_at == TASK_TIME_NONE);
     assert_true(saw.now_us > INT64_C(1500000000000000));

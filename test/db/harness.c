@@ -217,6 +217,9 @@ struct claim_owner owner(unsigned char seed)
     return o;
 }
 
+const struct claim_ask plain_ask = {
+    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
+
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit)
 {
     struct claim_ask ask = {

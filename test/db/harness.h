@@ -71,6 +71,9 @@ struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);
 
+/* Up to 100 tasks of the tag t, by the only dqd. */
+extern const struct claim_ask plain_ask;
+
 /* Adds n tasks that are due, and claims them. */
 struct task_array claimed(const struct claim_owner *o, int n);
 /* The result of an attempt, with status 0 if it succeeded and 1 otherwise. */

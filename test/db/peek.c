@@ -3,9 +3,6 @@
 
 #include <inttypes.h>
 
-static const struct claim_ask plain = {
-    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
-
 static void peek_tells_next_time_and_clock(void **state)
 {
     struct peek p = {0};
@@ -75,7 +72,7 @@ static void peek_is_given_up_in_time(void **state)
 static void floor_spares_what_is_older(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     int64_t now_us, next_at;
@@ -104,7 +101,7 @@ static void floor_spares_what_is_older(void **state)
 static void floor_within_an_instant(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     uint64_t ids[4];

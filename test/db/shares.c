@@ -6,13 +6,10 @@
 
 #include <inttypes.h>
 
-static const struct claim_ask plain = {
-    .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000};
-
 static void shares_are_preferred_and_overdue_ones_stolen(void **state)
 {
     struct claim_owner a = owner('a');
-    struct claim_ask ask = plain;
+    struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
     int64_t of[4];
