@@ -11,7 +11,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -115,18 +114,12 @@ static int64_t run_many(struct rig *r)
     return when_steady() - from;
 }
 
-static int count_threads(struct rig *r)
+/* One job of each; another tag is not held up. */
+static void start_hanging(struct rig *r, uint32_t jobs[3])
 {
-    char path[32];
-    int threads = -2; /* . and .. */
-
-    snprintf(path, sizeof path, "/proc/%d/task", (int)link_pid(r->link));
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    while (readdir(d))
-        threads++;
-    closedir(d);
-    return threads;
+    for (size_t i = 0; i < 3; i++)
+        jobs[i] = rig_send(r, hanging[i]);
+    assert_string_equal(rig_end(r, rig_send(r, "t"))->output, "fine\n");
 }
 
 static void hanging_start_costs_its_tag_only(void **state)
@@ -147,7 +140,7 @@ static void hanging_start_costs_its_tag_only(void **state)
     int64_t beside = run_many(&r);
     /* One start of each tag hangs, in a thread of its own, and the others of the tag wait for it.
      * There are also the main thread, that of the loop, and some that stand by. */
-    assert_in_range(count_threads(&r), 6, 9);
+    assert_in_range(rig_count_proc(&r, "task"), 6, 9);
     link_send_kill(r.link, busy, MESSAGE_KILL_CANCELLED); /* everything else goes on, too */
     assert_int_equal(rig_end(&r, busy)->m.result.outcome, OUTCOME_CANCELLED);
     assert_true(beside < GIVEN_UP_MS - 2000 || beside < 10 * alone);
@@ -171,9 +164,7 @@ static void start_that_hung_goes_on(void **state)
     struct rig r;
 
     open_gated(&r);
-    for (size_t i = 0; i < 3; i++)
-        jobs[i] = rig_send(&r, hanging[i]);
-    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    start_hanging(&r, jobs);
     open_gate();
     assert_string_equal(rig_end(&r, jobs[0])->output, "opened\n");
     for (size_t i = 1; i < 3; i++)
@@ -210,9 +201,7 @@ static void hanging_start_can_be_cancelled(void **state)
     struct rig r;
 
     open_gated(&r);
-    for (size_t i = 0; i < 3; i++)
-        jobs[i] = rig_send(&r, hanging[i]);
-    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    start_hanging(&r, jobs);
     for (size_t i = 0; i < 3; i++)
         link_send_kill(r.link, jobs[i], MESSAGE_KILL_CANCELLED);
     for (size_t i = 0; i < 3; i++) {
@@ -262,12 +251,11 @@ static void runner_that_dies_takes_hanging_starts_along(void **state)
 static void poller_that_goes_is_not_held_up(void **state)
 {
     (void)state;
+    uint32_t jobs[3];
     struct rig r;
 
     open_gated(&r);
-    for (size_t i = 0; i < 3; i++)
-        rig_send(&r, hanging[i]);
-    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "fine\n");
+    start_hanging(&r, jobs);
     int64_t from = when_steady();
     link_stop(r.link, 120000);
     assert_true(when_steady() - from < 60000);

@@ -86,50 +86,41 @@ static void start_grouping(struct rig *r, const char *defaults, const char *then
     }
 }
 
-static void assert_sessions_end(struct rig *r, const uint32_t jobs[GROUPING],
-                                enum task_outcome outcome)
+/* Each of them ends with this outcome, and nothing of its session is left. OUTCOME_CANCELLED: they
+ * are cancelled. */
+static void check_sessions_end(const char *defaults, const char *then, enum task_outcome outcome)
 {
+    uint32_t jobs[GROUPING];
+    struct rig r;
+
+    start_grouping(&r, defaults, then, jobs);
+    for (size_t i = 0; outcome == OUTCOME_CANCELLED && i < GROUPING; i++)
+        link_send_kill(r.link, jobs[i], MESSAGE_KILL_CANCELLED);
     for (size_t i = 0; i < GROUPING; i++) {
-        assert_int_equal(rig_end(r, jobs[i])->m.result.outcome, outcome);
-        if (!rig_session_ends(r, rig_find(r, MESSAGE_STARTED, jobs[i])->m.started.pid))
+        assert_int_equal(rig_end(&r, jobs[i])->m.result.outcome, outcome);
+        if (!rig_session_ends(&r, rig_find(&r, MESSAGE_STARTED, jobs[i])->m.started.pid))
             fail_msg("something of \"%s\" is left", grouping[i]);
     }
+    rig_close(&r);
 }
 
 static void session_ends_with_its_leader(void **state)
 {
     (void)state;
-    uint32_t jobs[GROUPING];
-    struct rig r;
-
-    start_grouping(&r, "timeout: 1h", "exit 0", jobs);
-    assert_sessions_end(&r, jobs, OUTCOME_DONE);
-    rig_close(&r);
+    check_sessions_end("timeout: 1h", "exit 0", OUTCOME_DONE);
 }
 
 static void session_ends_at_a_timeout(void **state)
 {
     (void)state;
-    uint32_t jobs[GROUPING];
-    struct rig r;
-
-    start_grouping(&r, "timeout: 5s, kill_grace: 100ms",
-                   "trap : TERM; while :; do sleep 1000; done", jobs);
-    assert_sessions_end(&r, jobs, OUTCOME_TIMEOUT);
-    rig_close(&r);
+    check_sessions_end("timeout: 5s, kill_grace: 100ms",
+                       "trap : TERM; while :; do sleep 1000; done", OUTCOME_TIMEOUT);
 }
 
 static void session_ends_when_it_is_cancelled(void **state)
 {
     (void)state;
-    uint32_t jobs[GROUPING];
-    struct rig r;
-
-    start_grouping(&r, "timeout: 1h", "sleep 1000", jobs);
-    for (size_t i = 0; i < GROUPING; i++)
-        link_send_kill(r.link, jobs[i], MESSAGE_KILL_CANCELLED);
-    assert_sessions_end(&r, jobs, OUTCOME_CANCELLED);
-    rig_close(&r);
+    check_sessions_end("timeout: 1h", "sleep 1000", OUTCOME_CANCELLED);
 }
 
 static void term_reaches_every_group_of_the_session(void **state)
@@ -176,20 +167,6 @@ static void session_of_its_own_holds_up_nobody(void **state)
     rig_close(&r);
 }
 
-static size_t count_descriptors(pid_t pid)
-{
-    char path[64];
-    size_t n = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 /* Of none of its threads. */
 static void assert_no_children(pid_t pid)
 {
@@ -226,14 +203,14 @@ static void thousands_of_starts_leave_nothing(void **state)
         "handlers:\n  t: {run: [/bin/true]}\n  bad: {run: [/nonexistent]}\n  batch: {run: [/bin/true], batch: 9}\n",
         8);
     rig_ping(&r);
-    size_t before = count_descriptors(link_pid(r.link));
+    size_t before = rig_count_proc(&r, "fd");
     for (uint32_t i = 0; i < many; i++)
         rig_send_body(&r, i % 10 == 8 ? "bad" : i % 10 == 9 ? "batch" : "t", "x", 1);
     while (rig_count(&r, MESSAGE_ENDED) + rig_count(&r, MESSAGE_RETURNED) < many)
         rig_ping(&r);
     assert_int_equal(rig_count(&r, MESSAGE_RETURNED), many / 10);
     assert_int_equal(rig_count(&r, MESSAGE_RESULT), many - many / 10);
-    assert_int_equal(count_descriptors(link_pid(r.link)), before);
+    assert_int_equal(rig_count_proc(&r, "fd"), before);
     assert_no_children(link_pid(r.link));
     rig_close(&r);
 }

@@ -270,6 +270,20 @@ char *rig_read_file(struct rig *r, const char *name)
     }
 }
 
+size_t rig_count_proc(const struct rig *r, const char *name)
+{
+    char path[64];
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)link_pid(r->link), name);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
 bool rig_alive(pid_t pid)
 {
     char path[64], *text, *state;

@@ -58,6 +58,8 @@ char *rig_read_file(struct rig *r, const char *name);
 /* until there is no such process, or a zombie of somebody else */
 void rig_until_gone(struct rig *r, pid_t pid);
 bool rig_alive(pid_t pid);
+/* How many entries a directory of the runner's in /proc has: "fd", "task". */
+size_t rig_count_proc(const struct rig *r, const char *name);
 /* Until nothing of the session lives, at most a minute; whether so. */
 bool rig_session_ends(struct rig *r, pid_t session);
 
