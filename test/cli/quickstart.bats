@@ -3,11 +3,7 @@ load ../lib/sandbox
 
 setup_file()
 {
-    sandbox_start
-    install -m 0644 "$DQ_TOP/etc/quickstart/handlers.yaml" "$DQ_SANDBOX/handlers.yaml"
-    mkdir "$DQ_SANDBOX/handlers"
-    install -m 0755 "$DQ_TOP"/etc/quickstart/handlers/* "$DQ_SANDBOX/handlers/"
-    install -m 0644 "$DQ_TOP/etc/quickstart/shop.txt" "$DQ_SANDBOX/"
+    sandbox_start_quickstart
     dq add --from "$DQ_TOP/etc/quickstart/orders.ndjson"
     "$DQ_BIN/dqd" --resident >"$BATS_FILE_TMPDIR/dqd.log" 2>&1 3>&- &
     local pid=$!

@@ -1,14 +1,7 @@
 # README's commands are real: each line behind a "$ " runs, in the order of the text, in the quick start's sandbox.
 load ../lib/sandbox
 
-setup_file()
-{
-    sandbox_start
-    install -m 0644 "$DQ_TOP/etc/quickstart/handlers.yaml" "$DQ_SANDBOX/handlers.yaml"
-    mkdir "$DQ_SANDBOX/handlers"
-    install -m 0755 "$DQ_TOP"/etc/quickstart/handlers/* "$DQ_SANDBOX/handlers/"
-    install -m 0644 "$DQ_TOP/etc/quickstart/shop.txt" "$DQ_SANDBOX/"
-}
+setup_file() { sandbox_start_quickstart; }
 
 setup() { cd "$BATS_TEST_TMPDIR"; }
 

@@ -1,6 +1,6 @@
 # Helpers for bats tests that need a database: `load ../lib/sandbox` gives a test file a sandbox of its own, started
 # before its first test and destroyed after its last. A file that needs another start defines setup_file itself (and
-# calls sandbox_start).
+# calls sandbox_start, or sandbox_start_quickstart for one with the handlers and the shop of the quick start).
 #
 #   dq, dqd ARG...      the programs under test, configured for the sandbox
 #   sql TEXT            runs SQL, prints rows without headings, cells separated by tabs
@@ -36,6 +36,14 @@ sandbox_start()
     export DQ_CONFIG=$DQ_SANDBOX/dq.ini
     export DQ_HANDLERS=$DQ_SANDBOX/handlers.yaml
     "$DQ_TOP/bin/dq-sandbox" start "$@" 3>&-
+}
+
+sandbox_start_quickstart()
+{
+    sandbox_start
+    install -m 0644 "$DQ_TOP/etc/quickstart/handlers.yaml" "$DQ_TOP/etc/quickstart/shop.txt" "$DQ_SANDBOX/"
+    mkdir "$DQ_SANDBOX/handlers"
+    install -m 0755 "$DQ_TOP"/etc/quickstart/handlers/* "$DQ_SANDBOX/handlers/"
 }
 
 sandbox_destroy() { "$DQ_TOP/bin/dq-sandbox" destroy --force; }
