@@ -28,10 +28,10 @@ fill_large()
 }
 
 # No deleted rows are left that the server has yet to purge.
-wait_for_purge()
+is_purged()
 {
-    until [ "$(mariadb --no-defaults --socket="$BENCH_SOCKET" --user=root --execute='SHOW ENGINE INNODB STATUS\G' |
-        awk '/^History list length/ { print $4 }')" -lt 1000 ]; do sleep 0.5; done
+    [ "$(mariadb --no-defaults --socket="$BENCH_SOCKET" --user=root --execute='SHOW ENGINE INNODB STATUS\G' |
+        awk '/^History list length/ { print $4 }')" -lt 1000 ]
 }
 
 # old_snapshot open|close: a session that sees the table as it is now.
@@ -75,7 +75,7 @@ b7()
     fill_large
     empty
     b7_both 'small table'
-    wait_for_purge
+    wait_until is_purged
     in_large b7_both 'large table'
     old_snapshot open
     handlers "  bench: {run: $tool/answer, batch: 500}"
@@ -86,10 +86,18 @@ b7()
     sed -n 's/^B7-old-p99\t/B7-oldp99\t/p' "$results" | tail -n 1 >"$work/copied"
     cat "$work/copied" >>"$results"
     old_snapshot close
-    wait_for_purge
+    wait_until is_purged
 }
 
-wait_until_done() { until [ -z "$(sql 'SELECT 1 FROM dq_task WHERE status IN (0, 3) LIMIT 1')" ]; do sleep 0.05; done; }
+is_done() { [ -z "$(sql 'SELECT 1 FROM dq_task WHERE status IN (0, 3) LIMIT 1')" ]; }
+wait_until_done() { pause=0.05 wait_until is_done; }
+
+# know_each_other COUNT: so many dqd have sent a heartbeat since the last of them came.
+know_each_other()
+{
+    [ "$(sql 'SELECT COUNT(*) FROM dq_poller
+        WHERE last_seen > (SELECT MAX(start_time) FROM dq_poller) + INTERVAL 1 SECOND')" = "$1" ]
+}
 
 b9()
 {
@@ -103,8 +111,7 @@ b9()
             "$bin/dqd" --resident --log-level debug 2>"$work/dqd.$i.log" &
             pids+=($!)
         done
-        until [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$k" ]; do sleep 0.1; done
-        sleep 6 # a heartbeat and a bit: now all of them know of each other
+        wait_until know_each_other "$k"
         due "$n"
         from=$(wall_us)
         wait_until_done
@@ -134,6 +141,9 @@ memory()
         awk -v f="$1:" '$1 == f { kb += $2 } END { print kb / 1024 }'
 }
 
+all_run() { [ "$(pgrep -c -f '^sleep 1000$')" -ge 64 ]; }
+has_taken_signal() { grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$dqd_pid/status"; }
+
 b10()
 {
     local n=$((1000000 / scale)) first
@@ -141,12 +151,11 @@ b10()
     empty
     due "$n"
     start_dqd --slots 90
-    until [ "$(pgrep -c -f '^sleep 1000$')" -ge 64 ]; do sleep 0.1; done
-    sleep 1 # and what it claims ahead
+    wait_until all_run
     record B10-rss dq 'dqd --resident --slots 90' "$(memory VmRSS)"
     kill "$dqd_pid"
-    sleep 0.2
-    stop_dqd
+    wait_until has_taken_signal
+    stop_dqd # the second signal kills its handlers
     handlers "  bench: {run: $tool/answer, batch: 500}"
     empty
     start_dqd

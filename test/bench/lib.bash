@@ -25,6 +25,17 @@ wall_us() { local t=$EPOCHREALTIME; echo "${t/[.,]/}"; }
 # rate COUNT FROM_US: a second, until now.
 rate() { awk -v n="$1" -v from="$2" -v to="$(wall_us)" 'BEGIN { printf "%.1f\n", n * 1e6 / (to - from) }'; }
 
+# wait_until COMMAND...: polls until it succeeds; fails after a limit that only a hang reaches. pause: between two
+# tries, in seconds.
+wait_until()
+{
+    local limit=$((SECONDS + 1200))
+    until "$@"; do
+        [ "$SECONDS" -lt "$limit" ] || { say "waited in vain: $*"; return 1; }
+        sleep "${pause:-0.1}"
+    done
+}
+
 repeat() { awk -v n="$1" -v line="$2" 'BEGIN { while (n-- > 0) print line }'; }
 
 # ---- servers
@@ -46,7 +57,7 @@ start_beanstalkd()
     mkdir "$work/beanstalk"
     beanstalkd -l "unix:$BENCH_BEANSTALK" "$@" 2>>"$work/peers.log" &
     peer_pid=$!
-    until [ -S "$BENCH_BEANSTALK" ]; do sleep 0.01; done
+    pause=0.01 wait_until test -S "$BENCH_BEANSTALK"
 }
 beanstalkd_durable=(-b "$work/beanstalk" -f 0)
 
@@ -59,7 +70,7 @@ start_redis()
     redis-server --port 0 --unixsocket "$BENCH_REDIS" --dir "$work/redis" --save '' --appendonly yes \
         --appendfsync always --daemonize no >/dev/null &
     peer_pid=$!
-    until [ -S "$BENCH_REDIS" ]; do sleep 0.01; done
+    pause=0.01 wait_until test -S "$BENCH_REDIS"
 }
 
 stop_peer()
@@ -108,14 +119,17 @@ once()
     [ "$(count "status = 1 AND tag = 'bench'")" -ge "$1" ] || { say "dqd left tasks behind"; exit 1; }
 }
 
+has_started()
+{
+    kill -0 "$dqd_pid" || { tail -n 3 "$work/dqd.log" >&2; exit 1; }
+    [ "$(sql "SELECT COUNT(*) FROM dq_poller WHERE pid = $dqd_pid")" = 1 ]
+}
+
 start_dqd()
 {
     "$bin/dqd" --resident --log-level warn "$@" 2>>"$work/dqd.log" &
     dqd_pid=$!
-    until [ "$(sql "SELECT COUNT(*) FROM dq_poller WHERE pid = $dqd_pid")" = 1 ]; do
-        kill -0 "$dqd_pid" || { tail -n 3 "$work/dqd.log" >&2; exit 1; }
-        sleep 0.05
-    done
+    wait_until has_started
 }
 
 stop_dqd()
@@ -144,11 +158,8 @@ stamped() { [ -e "$stamps" ] && [ "$(stat -c %s "$stamps")" -ge "$(($1 * 16))" ]
 # lateness ROW KIND WHO COUNT: waits for so many stamps and records p50, p99 and the last start.
 lateness()
 {
-    local waited=0 n p50 p99 most last
-    until stamped "$4"; do
-        sleep 0.1
-        [ $((waited += 1)) -lt 1200 ] || { say "$3: only $(($(stat -c %s "$stamps") / 16)) of $4 started"; return 1; }
-    done
+    local n p50 p99 most last
+    wait_until stamped "$4" || { say "$3: only $(($(stat -c %s "$stamps") / 16)) of $4 started"; return 1; }
     read -r n p50 p99 most last < <("$tool/late" "$stamps")
     say "  $3: $n started, p50 $p50 p99 $p99 max $most last $last ms"
     record "$1-p50" "$2" "$3" "$p50"
