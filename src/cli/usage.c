@@ -12,16 +12,16 @@
 
 #define TEXT_WIDTH 80
 
-/* Words of one paragraph, wrapped at TEXT_WIDTH; the first line begins at column `at`, the others
- * are indented to `indent`. */
+/* Words of one paragraph, wrapped at TEXT_WIDTH, but not within brackets; the first line begins at
+ * column `at`, the others are indented to `indent`. */
 static void put_wrapped(struct buf *b, const char *text, size_t len, size_t at, size_t indent)
 {
     size_t column = at;
     bool first = true;
     for (size_t i = 0; i < len;) {
         size_t word = 0;
-        while (i + word < len && text[i + word] != ' ')
-            word++;
+        for (int open = 0; i + word < len && (text[i + word] != ' ' || open > 0); word++)
+            open += (text[i + word] == '[') - (text[i + word] == ']');
         if (!first && column + 1 + word > TEXT_WIDTH) {
             buf_printf(b, "\n%*s", (int)indent, "");
             column = indent;
@@ -124,7 +124,7 @@ void usage_put_global(struct buf *b)
 void usage_put_all(struct buf *b)
 {
     buf_str(b, "usage: dq [OPTION]... COMMAND [ARGUMENT]...\n\n"
-               "Manage delayed tasks in a MySQL table; dqd runs them when they are due.\n");
+               "Manage delayed tasks in MySQL or MariaDB; dqd runs them when they are due.\n");
     const char *group = "";
     for (size_t i = 0; verbs_table[i]; i++) {
         const struct cmd *cmd = verbs_table[i];

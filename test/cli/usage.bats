@@ -151,6 +151,14 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'dq: help: unknown command "lits": did you mean "list"?' help lits
 }
 
+@test 'a usage is not wrapped within brackets' {
+    for verb in $(verbs); do
+        dq help "$verb" | sed '/^$/,$d' | awk -v verb="$verb" '
+            gsub(/\[/, "[") != gsub(/\]/, "]") { print verb ": " $0; odd = 1 }
+            END { exit odd }'
+    done
+}
+
 @test 'the help of each command has a usage, a summary, and no line over 80 columns' {
     for verb in $(verbs); do
         dq help "$verb" | grep -q "^usage: dq $verb" || { echo "$verb: usage"; false; }
