@@ -316,7 +316,7 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_check = {
     .name = "check",
     .group = "tags and statistics",
-    .summary = "one line and an exit status for monitoring",
+    .summary = "print one line for monitoring, with an exit status",
     .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if it cannot be known. Always critical: no dqd is "

@@ -123,8 +123,8 @@ const struct cmd cmd_completion = {
     .summary = "print a script that makes a shell complete commands of dq",
     .usage = "bash | zsh | fish\n--line -- [WORD]...",
     .details =
-        "The script asks dq --line for words: verbs, options, their values, and tags, ids and keys "
-        "that are in the database, if it answers at once.\n"
+        "The script asks dq completion --line for words: verbs, options, their values, and tags, ids "
+        "and keys that are in the database, if it answers at once.\n"
         "Names with characters that a shell acts on are left out.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct completion_values),

@@ -244,8 +244,9 @@ const struct cmd cmd_init = {
     .summary = "create the tables, or upgrade them; never destroys data",
     .usage = "[--no-routines]\n--plan [--no-routines]\n--print-sql [N] [--no-routines]",
     .details =
-        "Can be run at any time, also several times at once, while dq and dqd of this and of the previous version work. What "
-        "was interrupted is continued by the next run. Creates the database if it does not exist and the account may create it.",
+        "Can be run at any time, also several times at once, while dq and dqd of this and of the previous version work. The "
+        "next run continues what an interrupted one has left. Creates the database if it does not exist and the account may create "
+        "it.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct init_values),
     .max_operands = 1,

@@ -330,8 +330,7 @@ const struct cmd cmd_list = {
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
         "Without filters, shows what is running, late and next, and how many tasks have failed. With a filter, and in formats for "
-        "programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for pipes: "
-        "dq list -o id --tag x | xargs dq cancel",
+        "programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for pipes.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,

@@ -316,7 +316,7 @@ static const struct cmd_option options[] = {
     {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL,
      "print what a running attempt writes until it has ended; for a pending task, wait until it starts",
      NULL, 0},
-    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N", "print that of attempt N",
+    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N", "print the output of attempt N",
      NULL, 1},
 };
 

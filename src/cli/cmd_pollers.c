@@ -241,7 +241,7 @@ const struct cmd cmd_pollers = {
     .name = "pollers",
     .group = "tags and statistics",
     .summary = "list the dqd processes, and whether they are alive; -v: what they serve",
-    .usage = "",
+    .usage = "[-v]",
     .details =
         "A dqd that crashed stays in the list for a day, as not alive. A pass of a timer counts as alive until some "
         "intervals of its timer after its end. With -v, lists each handler of each live dqd.",

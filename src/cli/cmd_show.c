@@ -316,7 +316,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
-        cmd_note(c, "which handlers there are is not known: %s", denied.text);
+        cmd_note(c, "the handlers are not known: %s", denied.text);
     for (size_t i = 0; rc == 0 && i < count && !out_failed(); i++) {
         struct shown s = {.paused_until_at = TASK_TIME_NONE};
         task_init(&s.task);

@@ -146,7 +146,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0 && known < 0)
-        cmd_note(c, "which handlers there are is not known: %s", denied.text);
+        cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)
         fleet_say_dqds(c, &fleet);
     fleet_done(&fleet);

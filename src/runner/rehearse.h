@@ -1,6 +1,6 @@
 /*
  * rehearse.h - runs one handler as dqd would, for a person who watches: with a runner of its own,
- * so that environment, account, limits, time-out and verdict follow the same rules.
+ * so that environment, account, limits, timeout and verdict follow the same rules.
  */
 #ifndef DQ_RUNNER_REHEARSE_H
 #define DQ_RUNNER_REHEARSE_H
