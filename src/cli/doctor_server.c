@@ -9,13 +9,13 @@
 #include "store/poller_store.h"
 #include "store/rights_store.h"
 #include "store/schema.h"
+#include "store/settlement.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
-#define PACKET_LEAST ((size_t)512 << 10) /* below that, dqd does not start */
 #define PACKET_SMALL ((size_t)1 << 20)
 #define CLOCK_OFF_MS WHEN_SECOND
 #define NAMED 3 /* dqds in one message */
@@ -28,7 +28,7 @@ static bool is_on(const struct doctor *d, enum doctor_setting s)
 
 static bool is_old(const struct db *db)
 {
-    return db_server_version(db) < (db_is_mariadb(db) ? 100500u : 80013u);
+    return db_server_version(db) < (db_is_mariadb(db) ? 100500u : SCHEMA_OLDEST_MYSQL);
 }
 
 void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
@@ -128,10 +128,11 @@ void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_BAD, "%s", err.text);
         return;
     }
+    bool starts = bytes >= SETTLEMENT_PACKET_LEAST;
     if (bytes < PACKET_SMALL)
-        doctor_find(f, bytes < PACKET_LEAST ? DOCTOR_BAD : DOCTOR_WARN,
+        doctor_find(f, starts ? DOCTOR_WARN : DOCTOR_BAD,
                     "max_allowed_packet = %zu: %s; set it to 16 MB or more", bytes,
-                    bytes < PACKET_LEAST ? "dqd does not start" : "longer bodies are refused");
+                    starts ? "longer bodies are refused" : "dqd does not start");
     doctor_find(f, DOCTOR_OK, "max_allowed_packet = %zu: bodies up to %zu MB", bytes, bytes >> 20);
 }
 

@@ -14,7 +14,8 @@ struct schema_migration {
     int compat;       /* the oldest schema number whose programs work with the tables it leaves */
 };
 extern const struct schema_migration schema_migrations[];
-extern const int schema_latest; /* number of the last one */
+extern const int schema_latest;   /* number of the last one */
+#define SCHEMA_OLDEST_MYSQL 80013 /* 8.0.13, as db_server_version: an expression as DEFAULT */
 
 /* Appends a migration's text with what it records in dq_meta: before it, from which number on
  * programs still work; behind it, that it has been applied. */

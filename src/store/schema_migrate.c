@@ -19,7 +19,6 @@
 #include <sys/param.h>
 #include <time.h>
 
-#define OLDEST_MYSQL 80013 /* an expression as DEFAULT */
 #define LOCK_WAIT_MS 60000
 #define TABLE_WAIT_S 1 /* the least there is */
 #define TABLE_PAUSE_S 2
@@ -269,7 +268,7 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
     uint64_t unlocked;
 
     int rc = db_connect_create(db, err);
-    if (rc == 0 && !db_is_mariadb(db) && db_server_version(db) < OLDEST_MYSQL)
+    if (rc == 0 && !db_is_mariadb(db) && db_server_version(db) < SCHEMA_OLDEST_MYSQL)
         rc = err_set(err, ERR_CONFIG, "%s: dq needs MySQL 8.0.13 or later, or MariaDB",
                      db_server(db));
     if (rc == 0)

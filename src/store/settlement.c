@@ -7,16 +7,14 @@
 
 #include <stdlib.h>
 
-#define PACKET_LEAST ((size_t)512 << 10) /* 5,000 ids with as many versions take 375 KB */
-
 int settlement_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
 {
     size_t packet;
 
     int rc = db_max_packet(db, &packet, err);
-    if (rc == 0 && packet < PACKET_LEAST)
+    if (rc == 0 && packet < SETTLEMENT_PACKET_LEAST)
         rc = err_set(err, ERR_CONFIG, "%s: max_allowed_packet is %zu bytes; dqd needs at least %zu",
-                     db_server(db), packet, PACKET_LEAST);
+                     db_server(db), packet, SETTLEMENT_PACKET_LEAST);
     if (rc == 0)
         *ret_bytes = packet;
     return rc;

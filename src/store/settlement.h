@@ -22,6 +22,8 @@ struct settlement {
     size_t output_size;
 };
 
+/* Least of max_allowed_packet for dqd: 5,000 ids with as many versions take 375 KB. */
+#define SETTLEMENT_PACKET_LEAST ((size_t)512 << 10)
 /* The server's max_allowed_packet. ERR_CONFIG, which names the setting, if it is smaller than the
  * statements that dqd has to send. */
 int settlement_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
