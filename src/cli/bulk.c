@@ -333,20 +333,17 @@ static int explain_fault(const struct bulk *b, struct err *err)
 
 static void report(const struct bulk *b)
 {
-    struct buf out = BUF_INIT;
     char took[WHEN_TEXT_SIZE];
     int64_t ms = progress_elapsed_ms(&b->progress);
     enum out_format format = b->c->style.format;
     if (format == OUT_JSON || format == OUT_NDJSON)
-        buf_printf(&out, "{\"added\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n", b->added, b->kept);
+        out_printf("{\"added\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n", b->added, b->kept);
     else if (format == OUT_TSV)
-        buf_printf(&out, "added\tkept\n%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
+        out_printf("added\tkept\n%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
     else if (b->options->dry_run)
-        buf_printf(&out, "%" PRIu64 " task%s valid\n", b->added, b->added == 1 ? " is" : "s are");
+        out_printf("%" PRIu64 " task%s valid\n", b->added, b->added == 1 ? " is" : "s are");
     else
-        buf_printf(&out, "%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
-    out_write(&out);
-    buf_done(&out);
+        out_printf("%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
     if (!b->options->dry_run && ms >= 1000) /* a rate made of less says nothing */
         cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms),
                  (double)b->lines.number * 1000 / (double)ms);

@@ -123,11 +123,7 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
 static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading,
                      const char *kind, const char *names, struct err *err)
 {
-    struct buf line = BUF_INIT;
-
-    buf_printf(&line, "%s\n", heading);
-    out_write(&line);
-    buf_done(&line);
+    out_printf("%s\n", heading);
     return put_rows(c, rows, kind, names, err);
 }
 
@@ -149,16 +145,12 @@ static int put(struct cmd_context *c, const struct judge_rows *rows, const char 
 
 static void put_dropped(const struct cmd_context *c, size_t dropped)
 {
-    struct buf out = BUF_INIT;
-
     if (c->style.format == OUT_TABLE)
-        buf_printf(&out, "%zu dropped\n", dropped);
+        out_printf("%zu dropped\n", dropped);
     else if (c->style.format == OUT_TSV)
-        buf_printf(&out, "dropped\n%zu\n", dropped);
+        out_printf("dropped\n%zu\n", dropped);
     else
-        buf_printf(&out, "{\"dropped\":%zu}\n", dropped);
-    out_write(&out);
-    buf_done(&out);
+        out_printf("{\"dropped\":%zu}\n", dropped);
 }
 
 /* ---- running ---- */

@@ -93,7 +93,6 @@ static int print_words(struct cmd_context *c, struct err *err)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct completion_values *v = values;
-    struct buf b = BUF_INIT;
 
     if (v->line)
         return print_words(c, err);
@@ -104,9 +103,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                                                       : NULL;
     if (!script)
         return err_set(err, ERR_USAGE, "give one shell: bash, zsh or fish");
-    buf_str(&b, script);
-    out_write(&b);
-    buf_done(&b);
+    out_printf("%s", script);
     return 0;
 }
 

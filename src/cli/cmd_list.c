@@ -45,11 +45,8 @@ static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
 
 static int print_columns(void)
 {
-    struct buf b = BUF_INIT;
     for (size_t i = 0; i < task_column_count; i++)
-        buf_printf(&b, "%-12s  %s\n", task_columns[i].name, task_columns[i].help);
-    out_write(&b);
-    buf_done(&b);
+        out_printf("%-12s  %s\n", task_columns[i].name, task_columns[i].help);
     return 0;
 }
 

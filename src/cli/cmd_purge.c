@@ -99,18 +99,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     rows_faults_done(&p.faults);
     if (rc < 0)
         return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
-    struct buf b = BUF_INIT;
     enum out_format format = c->style.format;
     if (format == OUT_JSON || format == OUT_NDJSON)
-        buf_printf(&b, "{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted,
+        out_printf("{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted,
                    v->dry_run ? "true" : "false");
     else if (format == OUT_TSV)
-        buf_printf(&b, "deleted\n%" PRIu64 "\n", p.deleted);
+        out_printf("deleted\n%" PRIu64 "\n", p.deleted);
     else
-        buf_printf(&b, "%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s",
+        out_printf("%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s",
                    v->dry_run ? "would be " : "");
-    out_write(&b);
-    buf_done(&b);
     return 0;
 }
 

@@ -90,11 +90,7 @@ static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
 
 static int print_count(size_t count)
 {
-    struct buf b = BUF_INIT;
-
-    buf_printf(&b, "%zu task%s would be spread\n", count, count == 1 ? "" : "s");
-    out_write(&b);
-    buf_done(&b);
+    out_printf("%zu task%s would be spread\n", count, count == 1 ? "" : "s");
     return 0;
 }
 

@@ -330,12 +330,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             rc = 0;
         }
     }
-    if (rc == 0 && c->style.format == OUT_JSON) {
-        struct buf b = BUF_INIT;
-        buf_str(&b, count == 1 ? "\n" : shown ? "]\n" : "[]\n");
-        out_write(&b);
-        buf_done(&b);
-    }
+    if (rc == 0 && c->style.format == OUT_JSON)
+        out_printf("%s\n", count == 1 ? "" : shown ? "]" : "[]");
     if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
         fleet_say_dqds(c, &fleet);
     fleet_done(&fleet);

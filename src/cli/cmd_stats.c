@@ -165,16 +165,13 @@ static int put_tags(const struct cmd_context *c, const struct stats *s, const ch
 /* For people two tables, as one would be too wide. */
 static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
-    struct buf b = BUF_INIT;
     char text[WHEN_TEXT_SIZE];
     int rc = put_tags(c, s, TASK_COLUMNS, false, err);
 
     if (rc < 0)
         return rc;
-    buf_printf(&b, "\nwhat began and ended in the last %s, counted by dqd\n",
+    out_printf("\nwhat began and ended in the last %s, counted by dqd\n",
                when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
-    out_write(&b);
-    buf_done(&b);
     return put_tags(c, s, PERIOD_COLUMNS, true, err);
 }
 
@@ -313,11 +310,6 @@ static int check(const struct cmd_context *c, const struct stats_values *v, stru
     return 0;
 }
 
-static void show_progress(double fraction, void *arg)
-{
-    progress_phase(arg, "counting tasks", fraction);
-}
-
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
@@ -330,7 +322,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     progress_init(&progress, c->quiet || !v->exact, "");
     ask.how =
-        (struct tag_count_how){.exact = v->exact, .progress = show_progress, .arg = &progress};
+        (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
     rc = stats_read(c->db, &ask, &s, err);
     progress_clear(&progress);
     if (rc < 0)

@@ -108,11 +108,6 @@ static bool any_paused(const struct tag_info *tags, size_t count)
     return false;
 }
 
-static void show_progress(double fraction, void *arg)
-{
-    progress_phase(arg, "counting tasks", fraction);
-}
-
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct tags_values *v = values;
@@ -127,7 +122,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     progress_init(&progress, c->quiet || !v->exact, "");
     int rc = tag_store_list(
         c->db, v->tag,
-        &(struct tag_count_how){.exact = v->exact, .progress = show_progress, .arg = &progress},
+        &(struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress},
         &tags, &count, &c->style.cell.now_at, err);
     progress_clear(&progress);
     if (rc < 0)

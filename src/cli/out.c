@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,6 +417,18 @@ void out_write(const struct buf *b)
         pager_begin();
     if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
         write_errno = errno;
+}
+
+void out_printf(const char *fmt, ...)
+{
+    struct buf b = BUF_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    out_write(&b);
+    buf_done(&b);
 }
 
 bool out_failed(void)

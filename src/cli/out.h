@@ -83,7 +83,9 @@ int out_record(const struct out_style *style, const struct out_column *table, si
 void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
                      size_t count, const void *row, const void *arg);
 
-void out_write(const struct buf *b); /* to stdout, as it is */
+/* To stdout, as it is. */
+void out_write(const struct buf *b);
+void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* From now on, what would be written to stdout is appended to a buffer; NULL: no longer. */
 void out_capture(struct buf *to);
 void out_sync(void);   /* hands stdout what was written; a failure is out_flush's to report */

@@ -42,6 +42,11 @@ void progress_phase(struct progress *p, const char *what, double fraction)
     fprintf(stderr, "\r[%s] %3.0f%%  %s\033[K", bar, fraction * 100, what);
 }
 
+void progress_counting(double fraction, void *arg)
+{
+    progress_phase(arg, "counting tasks", fraction);
+}
+
 void progress_show(struct progress *p, uint64_t count, double fraction)
 {
     int64_t now = when_steady(), elapsed = now - p->started_at;
