@@ -3,6 +3,7 @@
  * without locks unless locked rows are skipped.
  */
 #include "store/claim_find.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "store/columns.h"
 #include "store/db_latest.h"
@@ -14,7 +15,6 @@
 #include <inttypes.h>
 
 #define SMALL_BODY 16384 /* loaded by the claim */
-#define SMALL_BODY_TEXT "16384"
 
 #define CLAIM_COLUMNS                                                                              \
     (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) |                              \
@@ -24,7 +24,7 @@
      TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_CREATE))
 /* after the others */
 #define SMALL_BODY_COLUMN                                                                          \
-    ", IF(LENGTH(b.message_body) <= " SMALL_BODY_TEXT ", b.message_body, NULL)"
+    ", IF(LENGTH(b.message_body) <= " TEXT_OF(SMALL_BODY) ", b.message_body, NULL)"
 /* A small body is read by a join with the same row, which is skipped for a long one or one of
  * unknown size: NULL as a key reads nothing. body_size may be wrong: a body that is longer after
  * all is not loaded. */
@@ -97,7 +97,7 @@ static int read_list(struct db *db, const struct buf *sql, const struct claimed 
 }
 
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
- * negative: or will be due within that time), or have not (">"). False if the tag is paused. */
+ * negative: or will be due within that time), or have not (">"); false if the tag is paused. */
 static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
                       int64_t overdue_ms)
 {

@@ -18,6 +18,8 @@
 
 #define PART_MIN 100     /* rows of each (status, tag), however many pairs there are */
 #define PAIRS_AT_ONCE 50 /* (status, tag) in one statement */
+/* States of tasks whose last start is measured. */
+#define STARTED (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING))
 
 /* The measured tasks of a tag. */
 struct sample {
@@ -126,8 +128,7 @@ static int find_pairs(struct db *db, const char *glob, struct samples *all, stru
         &sql,
         "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due) GROUP BY status, tag) p WHERE ",
         COLUMNS_SELECT(PAIR_COLUMNS));
-    sql_put_statuses(&sql, "",
-                     TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
+    sql_put_statuses(&sql, "", STARTED);
     buf_str(&sql, " ORDER BY tag, status");
     int rc = db_each(db, &sql, PAIR_COUNT, take_pair, &w, err);
     if (all->count)
@@ -241,8 +242,7 @@ static int measure_all(struct db *db, struct samples *all, int64_t window_ms, st
     buf_str(&sql, "SELECT ");
     buf_printf(&sql, COLUMNS_SELECT(ANY_COLUMNS), window_ms * 1000);
     put_window(&sql, window_ms);
-    sql_put_statuses(&sql, "",
-                     TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_RUNNING));
+    sql_put_statuses(&sql, "", STARTED);
     int rc = db_each_streamed(db, &sql, ANY_COUNT, take_any_measure,
                               &(struct measuring_all){all, NULL}, err);
     buf_done(&sql);

@@ -2,6 +2,7 @@
  * tag_pause.c - see tag_pause.h. Invariant: a change and its event are one transaction.
  */
 #include "store/tag_pause.h"
+#include "base/when.h"
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/sql.h"
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-/* paused_until of a tag that is paused until it is resumed: 9999-12-31 23:59:59.999 */
-#define FOR_EVER_AT INT64_C(253402300799999)
+/* paused_until of a tag that is paused until it is resumed. */
+#define FOR_EVER_AT WHEN_AT_MAX
 
 #define COLUMNS(X) TAG_PAUSE_COLUMNS(X, "")
 enum { COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
