@@ -4,6 +4,7 @@
  */
 #include "cli/redraw.h"
 
+#include "base/buf.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -138,7 +139,9 @@ static size_t sequence(const char *p)
     return n + (p[n] != '\0');
 }
 
-const char *redraw_put_line(struct buf *b, const char *text, unsigned width)
+/* Appends the text up to its first newline, or its end, cut at `width` columns. Returns what
+ * follows the newline; NULL: nothing. */
+static const char *put_line(struct buf *b, const char *text, unsigned width)
 {
     size_t len = strcspn(text, "\n"), n;
     unsigned used = 0;
@@ -167,7 +170,7 @@ void redraw_page(const char *text)
     /* each line is cleared before it is written: behind a full one, the last character would go */
     for (; y < height && text; y++) {
         buf_str(&b, y ? "\r\n\033[K" : "\033[K");
-        text = redraw_put_line(&b, text, width);
+        text = put_line(&b, text, width);
     }
     if (y < height)
         buf_str(&b, "\r\n\033[J");

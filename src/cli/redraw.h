@@ -5,7 +5,6 @@
 #ifndef DQ_CLI_REDRAW_H
 #define DQ_CLI_REDRAW_H
 
-#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -19,10 +18,8 @@ int redraw_begin(struct err *err) __attribute__((warn_unused_result));
 void redraw_end(void);
 void redraw_size(unsigned *ret_width, unsigned *ret_height);
 
-/* Appends the text up to its first newline, or its end, cut at `width` columns. Colours are kept;
- * there must be no other escape sequence in it. Returns what follows the newline; NULL: nothing. */
-const char *redraw_put_line(struct buf *b, const char *text, unsigned width);
-/* Draws a page in place of the one before: as many of its lines as fit, cut at the width. */
+/* Draws a page in place of the one before: as many of its lines as fit, cut at the width. Colours
+ * are kept; there must be no other escape sequence in it. */
 void redraw_page(const char *text);
 /* Waits this long; less if the window has another size. False: q was typed. */
 bool redraw_wait(int64_t ms) __attribute__((warn_unused_result));

@@ -39,7 +39,7 @@ static struct aside_row *find(struct aside *a, uint64_t id)
     return &a->rows[a->count++];
 }
 
-void aside_put(struct aside *a, const struct rows_fault *f, int64_t now_us)
+static void put(struct aside *a, const struct rows_fault *f, int64_t now_us)
 {
     int64_t most_us = f->err.code == ERR_LOCKED ? HOLD_LOCKED_US : HOLD_REFUSED_US;
 
@@ -65,10 +65,10 @@ void aside_forget(struct aside *a, uint64_t id)
     }
 }
 
-void aside_put_all(struct aside *a, const struct rows_faults *f, int64_t now_us)
+void aside_put(struct aside *a, const struct rows_faults *f, int64_t now_us)
 {
     for (size_t i = 0; i < f->count; i++)
-        aside_put(a, &f->items[i], now_us);
+        put(a, &f->items[i], now_us);
 }
 
 size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids)

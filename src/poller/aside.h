@@ -31,10 +31,9 @@ struct aside {
 };
 void aside_done(struct aside *a);
 
-/* Puts a row aside, for twice as long as the last time: 0.1 s at first, at most 5 s if it is
+/* Puts rows aside, each for twice as long as the last time: 0.1 s at first, at most 5 s if it is
  * locked, a minute if the server refuses the change. Rows beyond ASIDE_MOST are not noted. */
-void aside_put(struct aside *a, const struct rows_fault *f, int64_t now_us);
-void aside_put_all(struct aside *a, const struct rows_faults *f, int64_t now_us);
+void aside_put(struct aside *a, const struct rows_faults *f, int64_t now_us);
 /* The row was changed. */
 void aside_forget(struct aside *a, uint64_t id);
 /* The rows that are not to be tried yet. Returns how many; *ret_ids is heap memory, the caller's

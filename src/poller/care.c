@@ -45,7 +45,7 @@ void care_say_left(const struct tag_set *tags)
 
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)
 {
-    aside_put_all(&t->aside, f, now_us);
+    aside_put(&t->aside, f, now_us);
     if (f->count)
         t->careful_us = now_us + CAREFUL_US;
     if (aside_news(&t->aside, now_us))

@@ -178,7 +178,7 @@ int upkeep_reap(struct upkeep *u, struct err *err)
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
                 aside_forget(&u->aside, expired.items[i].id);
-        aside_put_all(&u->aside, &faults, when_steady_us());
+        aside_put(&u->aside, &faults, when_steady_us());
         if (faults.count < expired.count)
             look_reaped(u->look);
         else if (expired.count == REAP_MOST)
