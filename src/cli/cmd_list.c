@@ -24,7 +24,8 @@
 #define WATCH_LEAST_S 1
 #define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
-/* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in. */
+/* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in.
+ */
 #define LIVE_DROP "expected"
 #define FINISHED_DROP "due_in,expected"
 
