@@ -1,0 +1,50 @@
+# What bin/check says of the tests: how many failed, and which.
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    lib=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}/test/lib
+    driver=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}/build-aux/tap-driver.sh
+}
+
+# drive NAME STATUS <TAP: as make check runs a test that prints this and exits with that.
+drive()
+{
+    { echo 'cat <<END'; cat; echo END; echo "exit $2"; } >"$1"
+    env AM_TAP_AWK=awk sh "$driver" --test-name "$1" --log-file "$1.log" --trs-file "$1.trs" -- sh "$1" >/dev/null
+}
+
+# counted NAME 'PASSED FAILED SKIPPED'
+counted()
+{
+    awk -f "$lib/results.awk" "$1.trs" | tee counts
+    [ "$(cat counts)" = "$2 $1.trs" ]
+}
+
+@test 'a failed test is counted once, and a program that fails without one is counted, too' {
+    drive passes 0 <<<$'1..3\nok 1 a\nok 2 b # SKIP not here\nok 3 c'
+    counted passes '2 0 1'
+    drive fails 1 <<<$'1..3\nok 1 a\nnot ok 2 b\nok 3 c'
+    counted fails '2 1 0'
+    drive fails_twice 2 <<<$'1..2\nnot ok 1 a\nnot ok 2 b'
+    counted fails_twice '0 2 0'
+    drive crashes 139 <<<$'1..3\nok 1 a'
+    counted crashes '1 1 0'
+    drive exits 1 <<<$'1..1\nok 1 a'
+    counted exits '1 1 0'
+    drive says_nothing 0 </dev/null
+    counted says_nothing '0 1 0'
+    drive bails_out 0 <<<'Bail out! bats is missing'
+    counted bails_out '0 1 0'
+    awk -f "$lib/results.awk" *.trs >counts
+    [ "$(awk '{ p += $1; f += $2; s += $3 } END { print p, f, s }' counts)" = '6 7 1' ]
+}
+
+@test 'of a log, what belongs to its failed tests is printed; all of it if none has failed' {
+    drive fails 1 <<<$'1..3\nok 1 a\n# of a\nnot ok 2 b\n# of b\nok 3 c\n# of c'
+    drive crashes 139 <<<$'1..3\nok 1 a\n# the end'
+    awk -f "$lib/failures.awk" fails.log crashes.log | tee shown
+    [ "$(grep -c '^# of b$' shown)" -eq 1 ]
+    [ "$(grep -c '^# of [ac]$' shown)" -eq 0 ]
+    grep -qx '# the end' shown
+}
