@@ -29,6 +29,7 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 # In the background; $BENCH_PID. What it says is in $BATS_TEST_TMPDIR/err.
 bench_start()
 {
+    fresh "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
     "$DQ_BIN/dq" bench "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     BENCH_PID=$!
     wait_until has_scratch
@@ -213,6 +214,7 @@ END
     wait_until is_disconnected
     sql 'CREATE DATABASE dq_bench_0123456789ab; CREATE TABLE dq_bench_0123456789ab.mine (a int);
          CREATE DATABASE dq_bench_of_bob'
+    fresh "$BATS_TEST_TMPDIR/err"
     "$DQ_BIN/dq" bench --for 1m >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     BENCH_PID=$!
     is_measuring() { grep -q '^measuring' "$BATS_TEST_TMPDIR/err"; }

@@ -43,6 +43,7 @@ marked() { [ "$(sql 'SELECT COUNT(*) FROM dq_output WHERE seq = 0')" -eq "$1" ];
 # follow ID: in the background, its pid in $follower
 follow()
 {
+    fresh "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
     "$DQ_BIN/dq" logs -f "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     follower=$!
 }

@@ -17,6 +17,8 @@
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
 #   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
 #   try CMD...          runs it, whatever comes of it: its exit status is in $rc, what it printed in $out and $err
+#   fresh FILE...       empties them. A process in the background may open its output only after the next wait has begun
+#                       to read there, and what an earlier process has left would be taken for its own
 #   refute CMD...       fails if CMD succeeds; bats ignores the result of `! CMD` in the middle of a test
 #
 # A test with the tag `bare` needs the programs as they are; valgrind changes what it looks at: closed descriptors,
@@ -118,6 +120,7 @@ write_handlers() { cat >"$DQ_HANDLERS"; }
 dqd_start()
 {
     export DQD_LOG=$BATS_TEST_TMPDIR/dqd.log
+    fresh "$DQD_LOG"
     "$DQ_BIN/dqd" "$@" >"$DQD_LOG" 2>&1 3>&- &
     DQD_PID=$!
 }
@@ -146,6 +149,12 @@ try()
     out=$(cat "$BATS_TEST_TMPDIR/out")
     err=$(cat "$BATS_TEST_TMPDIR/err")
     echo "exit $rc, stdout: $out, stderr: $err"
+}
+
+fresh()
+{
+    local file
+    for file; do : >"$file"; done
 }
 
 refute()
