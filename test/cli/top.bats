@@ -163,15 +163,23 @@ END
         left_clean "signal $name"
         [ "$rc" -eq 0 ]
     done
-    server=$(cat "$(readlink -f "$DQ_SANDBOX/server")/pid")
+    # An answer that does not come: another session has locked the table.
+    local client lock=$BATS_TEST_TMPDIR/lock
+    client="mariadb --no-defaults --user=root --database=dq --socket=$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
+    mkfifo "$lock"
+    $client <"$lock" 3>&- &
+    exec 9>"$lock"
+    # the look of top that has begun to wait
+    waits="SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq' AND state LIKE 'Waiting for table%'"
+    waits="until [ \$($client --skip-column-names --execute=\"$waits\") = 1 ]; do sleep 0.05; done"
     # until the first signal is not pending any more: two of them would be one
     taken='dq=$(pgrep -P $PPID -x dq); while grep -q "^S..Pnd:.*[1-9a-f]" "/proc/$dq/status"; do sleep 0.02; done'
-    for name in TERM HUP; do # the second one while it waits for the answer of its next look
-        for _ in 1 2 3 4 5; do
-            left_clean "run kill -STOP $server" 'run sleep 1.5' "signal $name" "run $taken" "signal $name"
-            kill -CONT "$server"
-            [ "$rc" -eq 0 ] || break # 0: it had not begun to wait
-        done
+    for name in TERM HUP; do # the second one while it waits for the answer
+        left_clean "run echo 'LOCK TABLES dq_task WRITE;' >$lock" "run $waits" \
+            "signal $name" "run $taken" "signal $name"
+        echo 'UNLOCK TABLES;' >&9
         [ "$rc" -ne 0 ]
     done
+    exec 9>&-
+    wait
 }

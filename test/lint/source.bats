@@ -242,5 +242,5 @@ END
 }
 
 @test 'no bats test sleeps for whole seconds: tests wait for conditions' {
-    grep -nE '^ *sleep [1-9]' $(find test -name '*.bats') | none
+    grep -nE "^ *sleep [1-9]|'run [s]leep" $(find test -name '*.bats') | none
 }
