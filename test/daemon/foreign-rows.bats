@@ -135,7 +135,7 @@ finish_zeros()
         sql "SET sql_mode = ''; INSERT INTO dq_task (tag, message_body, expected_time, create_time)
              SELECT tag, '', expected_time, create_time FROM dq_task ORDER BY id LIMIT 1000"
     done
-    [ "$(timeout 60 "$DQ_BIN/dq" list -n 0 -o id | sort -u | wc -l)" = 3000 ]
+    [ "$(timeout 300 "$DQ_BIN/dq" list -n 0 -o id | sort -u | wc -l)" = 3000 ]
     [ "$(dq list -n 0 -o id | wc -l)" = 3000 ]
 }
 

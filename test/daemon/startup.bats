@@ -177,7 +177,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
          GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO reader@localhost'
     own_ini 's/^user *=.*/user = reader/'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" = 1 ] || dq add t
-    run timeout 60 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/own.ini" "$@"
+    run timeout 300 "$DQ_BIN/dqd" --log-level error --config "$BATS_TEST_TMPDIR/own.ini" "$@"
     echo "$output"
 }
 
@@ -207,7 +207,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
          GRANT INSERT, UPDATE, DELETE ON dq.dq_tag TO forgetful@localhost; DELETE FROM dq_task'
     own_ini 's/^user *=.*/user = forgetful/; s/^\[dqd\]/&\nlease = 2s\nheartbeat = 500ms/'
     dq add t
-    run timeout 60 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/own.ini"
+    run timeout 300 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/own.ini"
     echo "$output"
     [ "$status" = 77 ]
     [ "$(grep -c 'this pass waits.*run again.*at_most=2s results=1' <<<"$output")" = 1 ]

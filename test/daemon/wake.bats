@@ -202,7 +202,7 @@ END
 added_in_silence()
 {
     ini "wake_dir = $1"
-    timeout 30 "$DQ_BIN/dq" add -q t >/dev/null 2>"$BATS_TEST_TMPDIR/stderr"
+    timeout 300 "$DQ_BIN/dq" add -q t >/dev/null 2>"$BATS_TEST_TMPDIR/stderr"
     [ ! -s "$BATS_TEST_TMPDIR/stderr" ]
 }
 

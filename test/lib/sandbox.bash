@@ -15,7 +15,7 @@
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   lock_task ID,...    locks these rows in a transaction that stays open until lock_release
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
-#   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches
+#   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches, also on a slow machine
 #   try CMD...          runs it, whatever comes of it: its exit status is in $rc, what it printed in $out and $err
 #   fresh FILE...       empties them. A process in the background may open its output only after the next wait has begun
 #                       to read there, and what an earlier process has left would be taken for its own
@@ -167,10 +167,10 @@ refute()
 
 wait_until()
 {
-    local end=$((SECONDS + 60))
+    local end=$((SECONDS + 300))
     until "$@"; do
         if [ "$SECONDS" -ge "$end" ]; then
-            echo "wait_until: after a minute still not true: $*" >&2
+            echo "wait_until: after five minutes still not true: $*" >&2
             return 1
         fi
         sleep 0.05
