@@ -74,7 +74,7 @@ refused()
 }
 
 @test 'dq_worker: dqd runs tasks, but adds none and changes no table' {
-    echo 'handlers: {t: {run: "sleep 0.5; echo hi"}}' | write_handlers
+    write_handlers <<<"handlers: {t: {run: 'echo hi; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done'}}"
     id=$(dq -q add t)
     sql "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES ($id, 1, 0, '9999-12-31');
          INSERT INTO dq_task (id, tag, message_body, status, expected_time, finish_time, create_time)
@@ -82,7 +82,12 @@ refused()
          INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)
          VALUES ($id + 1, 1, 1, '2020-01-01', 'exit')"
     own_ini 's/^user = .*/user = dq_worker/'
-    dqd --config "$BATS_TEST_TMPDIR/own.ini"
+    dqd_start --config "$BATS_TEST_TMPDIR/own.ini"
+    shown() { [ "$(sql "SELECT COUNT(*) FROM dq_output WHERE chunk = 'hi\\n'")" -eq 1 ]; }
+    wait_until shown
+    touch "$BATS_TEST_TMPDIR/go"
+    wait "$DQD_PID"
+    DQD_PID=''
     [ "$(sql "SELECT (SELECT COUNT(*) FROM dq_task WHERE id <> $id) + (SELECT COUNT(*) FROM dq_attempt)")" -eq 0 ]
     [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_output WHERE is_last')" -eq 1 ]

@@ -10,7 +10,7 @@ finish() # finish ID STATUS [EXIT-CODE [SIGNAL]]
          finish_time = UTC_TIMESTAMP(3) WHERE id = $1"
 }
 
-connected() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -ge 1 ]; }
+connections() { [ "$(sql "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq'")" -eq "$1" ]; }
 
 # waits STATUS ARG...
 waits()
@@ -51,9 +51,10 @@ waits()
 
 @test 'wait exits soon after the task has finished' {
     id=$(dq -q add t)
+    wait_until connections 0 # that of dq add, too
     dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
-    wait_until connected
+    wait_until connections 1
     kill -0 "$pid"
     finish "$id" 2 5
     rc=0

@@ -18,10 +18,10 @@ only_dqd() { [ "$(inside ps -eo args= | grep -cv -e '/dqd --resident$' -e '^ps -
 # bats test_tags=bare
 @test 'as process 1, dqd reaps orphans, of handlers and of others, and TERM drains' {
     [ "$(id -u)" = 0 ] || skip 'needs the right to make namespaces'
-    write_handlers <<'YAML'
+    write_handlers <<YAML
 handlers:
   orphan: {run: "(setsid sleep 0.3 &) ; true"}
-  long: {run: "sleep 1"}
+  long: {run: "touch $BATS_TEST_TMPDIR/long; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done"}
 YAML
     unshare --pid --fork --kill-child --mount-proc "$DQ_BIN/dqd" --resident >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
     SHELL_PID=$!
@@ -31,8 +31,10 @@ YAML
     inside sh -c '(setsid sleep 0.3 &) ; true'
     wait_until only_dqd
     dq -q add long
-    wait_until counts 3 1
+    wait_until [ -e "$BATS_TEST_TMPDIR/long" ]
     kill -TERM "$INIT"
+    wait_until grep -q 'asked to stop; waiting for running handlers' "$BATS_TEST_TMPDIR/log"
+    touch "$BATS_TEST_TMPDIR/go"
     rc=0
     wait "$SHELL_PID" || rc=$?
     SHELL_PID=''

@@ -25,10 +25,16 @@ quick() { own_ini 's/^\[dqd\]/&\nheartbeat = 100ms/'; }
 
 @test "dqd starts no more tasks, records what is running, logs once what to do, and exits with 78" {
     quick
-    write_handlers <<<"handlers: {t: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done', max_running: 2}}"
+    write_handlers <<END
+handlers:
+  t:
+    run: echo >>$BATS_TEST_TMPDIR/begun; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done
+    max_running: 2
+END
+    begun() { [ "$(cat "$BATS_TEST_TMPDIR/begun" | wc -l)" -eq 2 ]; }
     for i in 1 2 3; do dq -q add t; done
     dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
-    wait_until is 'status = 3' 2
+    wait_until begun
     outgrow
     wait_until logged 'a newer dq has changed the tables'
     wait_until is 'status = 0 AND attempt = 0' 1

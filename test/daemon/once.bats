@@ -178,6 +178,7 @@ begun() { [ "$(grep -c '^+' "$BATS_TEST_TMPDIR/log")" -ge "$1" ]; }
     write_counted 'global_max_running: 2'
     for i in $(seq 12); do dq add t; done
     for i in 1 2 3; do "$DQ_BIN/dqd" --resident 3>&- & pids[$i]=$!; done
+    wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_poller")" = 3 ]'
     wait_until begun 2
     touch "$BATS_TEST_TMPDIR/go"
     wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1")" = 12 ]'

@@ -7,6 +7,9 @@ setup() { sandbox_clear; }
 count() { sql "SELECT COUNT(*) FROM dq_task WHERE $1"; }
 is() { [ "$(count "$1")" = "$2" ]; }
 logged() { grep -q "$1" "$DQD_LOG"; }
+# begun N: so many handlers run that write a line to the file. A task that is running for the database may not have been
+# started yet; if dqd is told to stop then, it gives it back.
+begun() { [ "$(cat "$BATS_TEST_TMPDIR/begun" 2>/dev/null | wc -l)" -eq "$1" ]; }
 ini() { # ini KEY=VALUE...: a copy of the configuration with these in [dqd]
     local out=$BATS_TEST_TMPDIR/own.ini line
     sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$out"
@@ -40,12 +43,12 @@ END
     write_handlers <<END
 handlers:
   t:
-    run: read x <$BATS_TEST_TMPDIR/go
+    run: echo >>$BATS_TEST_TMPDIR/begun; read x <$BATS_TEST_TMPDIR/go
     max_running: 2
 END
     for i in 1 2 3 4 5; do dq add t; done
     dqd_start --resident
-    wait_until is 'status = 3' 2
+    wait_until begun 2
     kill "$DQD_PID"
     wait_until logged 'asked to stop'
     dq add t
@@ -60,14 +63,14 @@ END
 }
 
 @test "a second TERM kills running handlers and gives their tasks back" {
-    write_handlers <<'END'
+    write_handlers <<END
 handlers:
   t:
-    run: sleep 1000
+    run: echo >$BATS_TEST_TMPDIR/begun; exec sleep 1000
 END
     dq add t
     dqd_start --resident
-    wait_until is 'status = 3' 1
+    wait_until begun 1
     kill "$DQD_PID"
     wait_until logged 'asked to stop'
     kill "$DQD_PID"
@@ -78,15 +81,15 @@ END
 }
 
 @test "after drain_timeout, running handlers are killed" {
-    write_handlers <<'END'
+    write_handlers <<END
 handlers:
   t:
-    run: sleep 1000
+    run: echo >$BATS_TEST_TMPDIR/begun; exec sleep 1000
     kill_grace: 100ms
 END
     dq add t
     dqd_start --resident --config "$(ini 'drain_timeout = 200ms')"
-    wait_until is 'status = 3' 1
+    wait_until begun 1
     dqd_stop
     is 'status = 0 AND attempt = 1' 1
 }
@@ -381,7 +384,9 @@ handlers:
 END
     for i in $(seq 600); do echo '{"tag":"t"}'; done | dq add --from -
     for i in 1 2 3 4; do "$DQ_BIN/dqd" --resident 3>&- & pids[$i]=$!; done
+    all_are_up() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -eq 4 ]; } # and not still the shell that starts dqd
     wait_until is 'status = 1' 600
+    wait_until all_are_up
     kill "${pids[@]}"
     wait "${pids[@]}"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/ran")" = 600 ]
