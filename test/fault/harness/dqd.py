@@ -44,6 +44,7 @@ class Dqd:
         self.log_path, self.keep, self.stderr = log_path, keep, stderr
         self.environment = {**os.environ, **(environment or {})}
         self.starts, self.ended_at, self.process = 0, 0.0, None
+        self._read = 0  # bytes of the log
         self.runners = set()  # every runner it was seen to have
         self.start()
 
@@ -108,6 +109,14 @@ class Dqd:
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
             return f.read()
+
+    def news(self):
+        """The whole lines that were logged since the last call."""
+        with open(self.log_path, "rb") as f:
+            f.seek(self._read)
+            lines, newline, _ = f.read().rpartition(b"\n")
+        self._read += len(lines + newline)
+        return lines
 
     def log_of(self, pid, task):
         """The lines of its log about a task and, if that is its process id, those of warnings and errors."""

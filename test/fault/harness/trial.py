@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import time
 
@@ -30,6 +31,11 @@ CREATE TRIGGER dq_audit_update AFTER UPDATE ON dq_task FOR EACH ROW
   SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, OLD.status, NEW.status, OLD.attempt, NEW.attempt,
     OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token, OLD.lease_until, NEW.lease_until
   FROM DUAL WHERE NEW.version <> OLD.version OR NEW.status <> OLD.status OR NOT NEW.claim_token <=> OLD.claim_token"""
+
+# If a session is killed while it opens a table, MariaDB keeps what it had read of a trigger, and refuses changes of the
+# table with this error until the table is opened anew. A dqd kills the session that it has lost; if the server was
+# restarted a moment after it had connected, that may be the new session of another.
+BROKEN_TRIGGER = re.compile(rb"error 1064: (Trigger|Unknown trigger) ")
 
 
 class Failed(Exception):
@@ -198,14 +204,18 @@ class Trial:
 
     def dq(self, *arguments, status=(0,), body=None, ini=None, timeout=5 * LIMIT_S, environment=None):
         """Runs dq and returns the finished process. status: the allowed exit statuses; None: any."""
-        done = subprocess.run(
-            [self.bin + "/dq", "--config", ini or self.ini, *arguments],
-            input=body,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-            env={**self.environment, **(environment or {})},
-        )
+        for _ in range(10):
+            done = subprocess.run(
+                [self.bin + "/dq", "--config", ini or self.ini, *arguments],
+                input=body,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+                env={**self.environment, **(environment or {})},
+            )
+            if not BROKEN_TRIGGER.search(done.stderr):
+                break
+            self._mend_trigger()
         if status is not None and done.returncode not in status:
             shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(arguments)[:80])
             raise Failed(f"dq {shown}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
@@ -270,7 +280,15 @@ class Trial:
             self._sampled_at = time.monotonic()
             self._look_at_leases()
         if time.monotonic() - self._timed_at > SAMPLE_S:
+            if any(BROKEN_TRIGGER.search(d.news()) for d in self.dqds):
+                self._mend_trigger()
             self._time_work()
+
+    def _mend_trigger(self):
+        try:  # on a connection of its own: producers are threads
+            self.sql("FLUSH TABLES dq_task", database=self.database)
+        except mysql.Error:  # it is away
+            pass
 
     def _look_at_leases(self):
         """Measures from when both the database and some dqd are there to take a task back."""
