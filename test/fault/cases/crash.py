@@ -155,7 +155,6 @@ def calls_fail_dq(t):
                 "1h",
                 status=None,
                 environment=environment,
-                timeout=30,
             )
             stored = t.count(f"task_key = 'k{t.added}'")
             t.expect(

@@ -39,9 +39,9 @@ class Producer(threading.Thread):
             self.failure = e
 
     def wait(self, timeout=300):
-        until = time.monotonic() + timeout
+        spend = self.t.patience(timeout, "all adds are acknowledged")
         while self.is_alive():
-            self.t.expect(time.monotonic() < until, f"still not after {timeout} s: all adds are acknowledged")
+            spend()
             self.t.sleep(0.05)
         if self.failure:
             raise self.failure

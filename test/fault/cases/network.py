@@ -51,9 +51,9 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
         proxy = t.proxy()
         proxy.rules = [Mixed(rules, spare)]
         t.dqd(ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", **settings))
-    until = time.monotonic() + (3600 if t.full else 60)
+    spend = t.patience(3600 if t.full else 60, f"{wanted} cuts are made")
     while sum(r.hits for r in rules) < wanted:
-        t.expect(time.monotonic() < until, f"only {sum(r.hits for r in rules)} cuts of {wanted}")
+        spend()
         if t.count("status IN (0, 3)") < 20 * dqds:
             more()
         t.sleep(0.02)
@@ -93,9 +93,9 @@ def cut_settle_failures(t):
     proxy.rules = [Mixed(rules)]
     for _ in range(6 if t.full else 2):
         t.dqd()
-    until = time.monotonic() + (3600 if t.full else 60)
+    spend = t.patience(3600 if t.full else 60, f"{wanted} cuts are made")
     while sum(r.hits for r in rules) < wanted:
-        t.expect(time.monotonic() < until, "too few cuts")
+        spend()
         if t.count("status IN (0, 3)") < 40:
             t.add(20, words="ms=5 fail=2")
         t.sleep(0.02)

@@ -48,7 +48,7 @@ def _dq(t, directory, *arguments):
         input="@ms=5",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env=t.environment,
     )

@@ -156,7 +156,7 @@ def cut_output(t):
     and both are away for a second. Everything it wrote is printed, once and in order."""
     theirs, ours = t.proxy(), t.proxy()
     lines = 120
-    t.handlers({"t": _counting(lines)}, timeout="60s")
+    t.handlers({"t": _counting(lines)}, timeout="10m")
     t.configure(theirs.settings(), lease="20s")
     follower_ini = t.configure(ours.settings(), path=t.dir + "/follower.ini")
     t.dqd()
@@ -192,7 +192,7 @@ def output_taken_over(t):
     """A followed dqd is frozen beyond its lease, and another one takes the task over and is followed, too. Each
     follower prints what its attempt wrote and nothing of the other; when the first dqd is back it changes
     nothing of the new one's output."""
-    t.handlers({"t": _counting(OVER)}, timeout="60s", retry="[50ms, 50ms]")
+    t.handlers({"t": _counting(OVER)}, timeout="10m", retry="[50ms, 50ms]")
     first = t.dqd()
     t.add(1, max_attempts=5)
     t.wait(lambda: t.count("status = 3") == 1, "it runs")

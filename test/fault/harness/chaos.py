@@ -32,9 +32,9 @@ class Chaos:
 
     def run(self, until=None, timeout=300):
         """Makes all faults, then waits until no task is left. until: called at every step."""
-        end = time.monotonic() + timeout
+        spend = self.t.patience(timeout, "all faults are made")
         while not self.done():
-            self.t.expect(time.monotonic() < end, f"faults {self.left} could not be made within {timeout} s")
+            spend()
             self.step()
             if until:
                 until()
