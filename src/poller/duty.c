@@ -193,7 +193,7 @@ static void trouble_begins(struct duties *d, enum duty which, int64_t now_us)
     if (d->ctx.once && settle_count(&d->results) && which == DUTY_SETTLE)
         log_event(
             LOG_WARN,
-            "this pass waits until results can be recorded; otherwise their tasks run again when their leases expire",
+            "this pass waits until results can be recorded; otherwise their tasks run again when their leases end",
             "at_most=%s results=%zu", when_format_duration(text, d->ctx.conf->dqd.lease_ms),
             settle_count(&d->results));
 }

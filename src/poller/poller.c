@@ -122,10 +122,9 @@ static void end_away(struct poller *p)
     char text[WHEN_TEXT_SIZE];
 
     if (results)
-        log_event(
-            LOG_ERROR,
-            "some results could not be recorded; their tasks run again when their leases expire",
-            "results=%zu", results);
+        log_event(LOG_ERROR,
+                  "some results could not be recorded; their tasks run again when their leases end",
+                  "results=%zu", results);
     if (outage->since_us)
         err_prefix(&e, "no database for %s; the last attempt failed",
                    when_format_rough(text, (when_steady_us() - outage->since_us) / 1000));
@@ -174,7 +173,7 @@ static void advance_pass(struct poller *p, int64_t now_us)
         end_away(p);
     else if (settle_stuck(&d->results, now_us - lease_us))
         end(p, ERR_LOCKED,
-            "some results could not be recorded (see the log); their tasks run again when their leases expire");
+            "some results could not be recorded (see the log); their tasks run again when their leases end");
 }
 
 static void advance(struct poller *p)

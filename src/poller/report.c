@@ -173,7 +173,7 @@ static void leave_to_lease(struct flight *f, struct flight_job *j)
         if (j->flight[i].ended || j->flight[i].lost)
             continue;
         log_fold(when_steady_us(), LOG_ERROR,
-                 "a handler may still be running; its task runs again when its lease expires",
+                 "a handler may still be running; its task runs again when its lease ends",
                  j->tag->name, NULL, "id=%" PRIu64 " tag=%s session=%d", j->flight[i].id,
                  log_quote(j->tag->name), (int)j->pid);
         flight_end_task(j, &j->flight[i]);

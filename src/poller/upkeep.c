@@ -135,7 +135,7 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
         const struct task *t = &l->items[i];
 
         if (taken[i])
-            log_fold(when_steady_us(), LOG_WARN, "lease expired; task taken back", t->tag, NULL,
+            log_fold(when_steady_us(), LOG_WARN, "lease ended; task taken back", t->tag, NULL,
                      "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
                      give_up[i] ? "failed" : "pending");

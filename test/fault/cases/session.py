@@ -150,7 +150,7 @@ def unkillable_runner(t):
             "a lease was renewed, or a task was given back",
         )
         t.expect(
-            d.log().count("runs again when its lease expires") == 2, "the log does not say when the tasks run again"
+            d.log().count("runs again when its lease ends") == 2, "the log does not say when the tasks run again"
         )
     finally:
         os.kill(runner, signal.SIGCONT)
