@@ -68,7 +68,7 @@ const struct conf_key conf_keys[] = {
     AGE(retention, failed, "30d", "failed tasks are deleted after this; never: kept"),
     AGE(retention, cancelled, "7d", "cancelled tasks are deleted after this; never: kept"),
     AGE(retention, counters, "30d", "what dqd counts by minute and tag is deleted after this; never: kept"),
-    AGE(retention, events, "90d", "what operators did is forgotten after this; never: kept"),
+    AGE(retention, events, "90d", "what operators did, and when dqds came and went, is deleted after this; never: kept"),
     SPAN(retention, interval, "1m", 100, WHEN_DAY, true, "pause between sweeps"),
 
     TEXT(dq, name, "", 0, "name of this installation, such as prod, for questions before large changes"),
