@@ -50,6 +50,8 @@ void upkeep_free(struct upkeep *u)
     aside_done(&u->aside);
     free(u->after);
     u->after = NULL;
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        retention_store_done(&u->places[s]);
 }
 
 int64_t upkeep_reap_next(const struct upkeep *u)
@@ -195,14 +197,16 @@ int64_t upkeep_retention_next(const struct upkeep *u)
     return u->ctx->ending ? NEVER_US : u->retention_us;
 }
 
+/* What cannot be deleted is logged when it is met first, until all tasks have been tried. */
 static int sweep(struct upkeep *u, enum task_status status, int64_t age_ms, size_t *ret_deleted,
                  struct err *err)
 {
     struct rows_faults faults = {0};
-    int rc =
-        retention_store_expire(u->ctx->db, status, age_ms, SWEEP_STEP, ret_deleted, &faults, err);
+    bool begins = !u->places[status].tag;
+    int rc = retention_store_expire(u->ctx->db, status, age_ms, SWEEP_STEP, &u->places[status],
+                                    ret_deleted, &faults, err);
 
-    if (faults.count)
+    if (faults.count && begins)
         log_event(LOG_WARN, "some old tasks cannot be deleted; others are not affected",
                   "tasks=%zu id=%" PRIu64 " error=%s", faults.count, faults.items[0].id,
                   log_quote(faults.items[0].err.text));
@@ -234,35 +238,65 @@ static int expire_events(struct upkeep *u, bool *more, struct err *err)
     return rc;
 }
 
-int upkeep_retention(struct upkeep *u, struct err *err)
+/* *more: tasks are left, in steps for which there was no time. */
+static int expire_tasks(struct upkeep *u, enum task_status status, int64_t age_ms, bool *more,
+                        struct err *err)
 {
-    const struct {
-        enum task_status status;
-        int64_t age_ms;
-    } kinds[] = {{TASK_DONE, u->ctx->conf->retention.done_ms},
-                 {TASK_FAILED, u->ctx->conf->retention.failed_ms},
-                 {TASK_CANCELLED, u->ctx->conf->retention.cancelled_ms}};
-    bool more = false;
+    const struct retention_place *place = &u->places[status];
+    size_t deleted = age_ms > 0 ? SWEEP_STEP : 0;
+    bool goes_on = age_ms > 0;
     int rc = 0;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t deleted = SWEEP_STEP;
-
-        for (int step = 0; kinds[i].age_ms > 0 && step < SWEEP_STEPS && deleted >= SWEEP_STEP;
-             step++) {
-            rc = sweep(u, kinds[i].status, kinds[i].age_ms, &deleted, err);
-            if (rc < 0)
-                return rc;
-        }
-        more |= kinds[i].age_ms > 0 && deleted >= SWEEP_STEP;
+    for (int step = 0; rc == 0 && goes_on && step < SWEEP_STEPS; step++) {
+        rc = sweep(u, status, age_ms, &deleted, err);
+        goes_on = deleted >= SWEEP_STEP || (deleted && place->tag);
     }
-    rc = expire_counts(u, &more, err);
-    if (rc == 0)
-        rc = expire_events(u, &more, err);
-    if (rc == 0)
-        rc = output_store_drop_left(u->ctx->db, err);
-    if (rc < 0)
-        return rc;
+    *more |= goes_on || place->tag;
+    return rc;
+}
+
+static int expire_done(struct upkeep *u, bool *more, struct err *err)
+{
+    return expire_tasks(u, TASK_DONE, u->ctx->conf->retention.done_ms, more, err);
+}
+
+static int expire_failed(struct upkeep *u, bool *more, struct err *err)
+{
+    return expire_tasks(u, TASK_FAILED, u->ctx->conf->retention.failed_ms, more, err);
+}
+
+static int expire_cancelled(struct upkeep *u, bool *more, struct err *err)
+{
+    return expire_tasks(u, TASK_CANCELLED, u->ctx->conf->retention.cancelled_ms, more, err);
+}
+
+static int expire_outputs(struct upkeep *u, bool *more, struct err *err)
+{
+    (void)more;
+    return output_store_drop_left(u->ctx->db, err);
+}
+
+/* A part that fails does not keep the others from their turn. */
+int upkeep_retention(struct upkeep *u, struct err *err)
+{
+    static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
+        expire_done, expire_failed, expire_cancelled, expire_counts, expire_events, expire_outputs};
+    bool more = false;
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        struct err why = {0};
+        int rc = parts[i](u, &more, &why);
+
+        if (rc < 0 && !failed) {
+            failed = rc;
+            *err = why;
+        }
+        if (rc < 0 && !db_connected(u->ctx->db))
+            break;
+    }
+    if (failed)
+        return failed;
     u->retention_us =
         when_steady_us() + (more ? SWEEP_AGAIN_US : u->ctx->conf->retention.interval_ms * 1000);
     return 0;

@@ -10,6 +10,7 @@
 #include "poller/look.h"
 #include "poller/minute.h"
 #include "poller/tags.h"
+#include "store/retention_store.h"
 
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct upkeep {
     /* the next look for ended leases begins behind this tag; NULL: with the first */
     char *after;
     struct aside aside; /* tasks that could not be taken back */
+    struct retention_place places[TASK_STATUS_COUNT];
 };
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,

@@ -93,13 +93,13 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, size_t *ret_deleted,
-                     struct rows_faults *faults, struct err *err)
+int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, bool careful,
+                     size_t *ret_deleted, struct rows_faults *faults, struct err *err)
 {
     struct deleting w = {db, refs, NULL, 1, 0, false};
 
-    int rc =
-        rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, false, faults, err);
+    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some}, careful, faults,
+                      err);
     if (rc == 0)
         *ret_deleted = w.deleted;
     return rc;

@@ -84,3 +84,22 @@ has() { [ "$(events "$1")" -eq "$2" ]; }
     dqd_stop
     has cancel 100
 }
+
+# More than one step of locked rows, which are tried first.
+@test 'old tasks behind hundreds that another session has locked are deleted, and those when it ends' {
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
+         SELECT IF(seq > 1900, 'u', 't'), '', 1, '2020-01-01' + INTERVAL seq SECOND, '2020-01-02', '2020-01-01'
+         FROM $(numbers 2000)"
+    lock_task "$(sql 'SELECT MIN(id) FROM dq_task')"
+    echo "UPDATE dq_task SET pid = 1 ORDER BY id LIMIT 1300; SELECT 'all';" >&9
+    wait_until grep -q all "$BATS_TEST_TMPDIR/locked"
+    configure '$a [retention]\ndone = 1d\ninterval = 100ms'
+    dqd_start --resident
+    left() { [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq "$1" ]; }
+    wait_until left 1300
+    wait_until grep -q 'some old tasks cannot be deleted; others are not affected' "$DQD_LOG"
+    echo 'ROLLBACK;' >&9
+    wait_until left 0
+    dqd_stop
+    lock_release
+}

@@ -187,11 +187,12 @@ static void retention(void **state)
     size_t deleted;
     (void)state;
     begin("retention, 100 of 160,000");
-    ok(retention_store_expire(db, TASK_DONE, 7200000, 100, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 7200000, 100, NULL, &deleted, NULL, &err));
     end_within(TAGS * 8 + 100 * 12);
     assert_int_equal(deleted, 100);
     begin("retention, nothing old enough");
-    ok(retention_store_expire(db, TASK_DONE, INT64_C(90) * 86400000, 100, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, INT64_C(90) * 86400000, 100, NULL, &deleted, NULL,
+                              &err));
     end_within(TAGS * 8);
     assert_int_equal(deleted, 0);
 }

@@ -264,7 +264,7 @@ static void the_others_are_deleted_and_cancelled(void **state)
     run(db,
         "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
     lock_row(id);
-    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &deleted, &faults, &err));
+    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, NULL, &deleted, &faults, &err));
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(deleted, N - 1);
     ok(delete_all(db, &f, &done, &faults));
@@ -272,6 +272,39 @@ static void the_others_are_deleted_and_cancelled(void **state)
     run(stranger, "ROLLBACK");
     assert_int_equal(done.changed, 0);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
+}
+
+static void old_tasks_behind_locked_ones_are_deleted(void **state)
+{
+    enum { LOCKED = 1203, BEHIND = 700 };
+    struct retention_place place = {0};
+    size_t deleted, total = 0, calls = 0;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
+        " SELECT 't', '', 4, '2020-01-01' + INTERVAL seq SECOND, '2020-01-02', '2020-01-01' FROM %s",
+        numbers(LOCKED + BEHIND));
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
+        " SELECT 'u', '', 4, '2020-01-01', '2020-01-02', '2020-01-01' FROM %s",
+        numbers(N));
+    run(stranger, "START TRANSACTION");
+    run(stranger, "UPDATE dq_task SET pid = 1 ORDER BY id LIMIT %d", LOCKED);
+    do {
+        ok(retention_store_expire(db, TASK_CANCELLED, 1000, 500, &place, &deleted, &faults, &err));
+        assert_in_range(deleted, 0, 500);
+        total += deleted;
+        calls++;
+    } while (place.tag && calls < 20);
+    assert_int_equal(total, BEHIND + N);
+    assert_int_equal(faults.count, LOCKED);
+    run(stranger, "ROLLBACK");
+    for (calls = 0; calls < 20 && total < LOCKED + BEHIND + N; calls++) {
+        ok(retention_store_expire(db, TASK_CANCELLED, 1000, 500, &place, &deleted, NULL, &err));
+        total += deleted;
+    }
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+    retention_store_done(&place);
 }
 
 /* MariaDB 10.5 has no SKIP LOCKED. */
@@ -419,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(results_of_the_others_are_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_deleted_and_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(old_tasks_behind_locked_ones_are_deleted, setup, teardown),
         cmocka_unit_test_setup_teardown(without_skip_locked_only_locked_rows_are_named, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),

@@ -229,13 +229,13 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     run(db,
         "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit' "
         "FROM dq_task");
-    ok(retention_store_expire(db, TASK_DONE, 3600000, 2, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 3600000, 2, NULL, &deleted, NULL, &err));
     assert_int_equal(deleted, 2);
-    ok(retention_store_expire(db, TASK_DONE, 3600000, 500, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_DONE, 3600000, 500, NULL, &deleted, NULL, &err));
     assert_int_equal(deleted, 1);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 3);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 3);
-    ok(retention_store_expire(db, TASK_FAILED, 3600000, 500, &deleted, NULL, &err));
+    ok(retention_store_expire(db, TASK_FAILED, 3600000, 500, NULL, &deleted, NULL, &err));
     assert_int_equal(deleted, 0);
 }
 

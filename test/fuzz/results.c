@@ -226,7 +226,7 @@ static void keep(struct db *db)
         expired.count <= 500)
         (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
     task_array_done(&expired);
-    (void)!retention_store_expire(db, TASK_DONE, 1000, 100, &n, &faults, &err);
+    (void)!retention_store_expire(db, TASK_DONE, 1000, 100, NULL, &n, &faults, &err);
     rows_faults_done(&faults);
 }
 
