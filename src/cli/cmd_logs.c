@@ -116,22 +116,13 @@ static int look(struct logs *l, struct err *err)
     return rc ? MIN(rc, 0) : err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", l->id);
 }
 
-/* Of the last attempt, which has ended. */
-static int print_stored(struct logs *l, struct err *err)
+static void note_no_output(const struct logs *l, uint32_t number)
 {
-    struct task t;
-
-    task_init(&t);
-    int rc = task_get(l->c->db, l->id, &t, err);
-    if (rc == 0 && t.output_size)
-        print(l, t.output, t.output_size);
-    else if (rc == 0)
-        cmd_note(l->c, "attempt %" PRIu32 " of task %" PRIu64 " has no output", t.attempt, l->id);
-    task_done(&t);
-    return rc;
+    cmd_note(l->c, "attempt %" PRIu32 " of task %" PRIu64 " has no output", number, l->id);
 }
 
-static int print_attempt(struct logs *l, uint32_t number, struct err *err)
+/* Of an attempt in the history. *ret_known: whether it is there. */
+static int print_recorded(struct logs *l, uint32_t number, bool *ret_known, struct err *err)
 {
     struct task_attempt *list;
     size_t count, at;
@@ -144,16 +135,45 @@ static int print_attempt(struct logs *l, uint32_t number, struct err *err)
     if (at && list[at - 1].output_size)
         print(l, list[at - 1].output, list[at - 1].output_size);
     else if (at)
-        cmd_note(l->c, "attempt %" PRIu32 " of task %" PRIu64 " has no output", number, l->id);
-    else if (number == l->task.attempt && l->task.status != TASK_RUNNING)
-        rc = print_stored(l, err);
-    else
-        rc = err_set(err, ERR_NOT_FOUND,
-                     "attempt %" PRIu32 " of task %" PRIu64
-                     " is not recorded; dq show lists those that are",
-                     number, l->id);
+        note_no_output(l, number);
     attempt_store_free(list, count);
+    *ret_known = at > 0;
+    return 0;
+}
+
+/* Of the last attempt, which has ended. That of an attempt that was cancelled or taken back is in
+ * the history alone, where an attempt that is done may be missing, and an earlier one, from before
+ * dq retry, may have its number. */
+static int print_stored(struct logs *l, struct err *err)
+{
+    bool known = false;
+    struct task t;
+
+    task_init(&t);
+    int rc = task_get(l->c->db, l->id, &t, err);
+    if (rc == 0 && t.output_size)
+        print(l, t.output, t.output_size);
+    else if (rc == 0 && t.status != TASK_DONE)
+        rc = print_recorded(l, t.attempt, &known, err);
+    if (rc == 0 && !t.output_size && !known)
+        note_no_output(l, t.attempt);
+    task_done(&t);
     return rc;
+}
+
+static int print_attempt(struct logs *l, uint32_t number, struct err *err)
+{
+    bool known;
+    int rc = print_recorded(l, number, &known, err);
+
+    if (rc < 0 || known)
+        return rc;
+    if (number == l->task.attempt && l->task.status != TASK_RUNNING)
+        return print_stored(l, err);
+    return err_set(err, ERR_NOT_FOUND,
+                   "attempt %" PRIu32 " of task %" PRIu64
+                   " is not recorded; dq show lists those that are",
+                   number, l->id);
 }
 
 /* ---- following ---- */

@@ -84,6 +84,20 @@ teardown()
     refused 1 "attempt 4 of task $id is not recorded" "$id" --attempt 4
 }
 
+@test 'logs prints what an attempt wrote that was cancelled or taken back' {
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET status = 4, attempt = 1, version = 2, finish_time = UTC_TIMESTAMP(3) WHERE id = $id;
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, output)
+         VALUES ($id, 1, 1, UTC_TIMESTAMP(3), 'cancelled', 'half of it')"
+    [ "$(dq logs "$id")" = 'half of it' ]
+    sql "UPDATE dq_task SET status = 0, finish_time = NULL WHERE id = $id;
+         UPDATE dq_attempt SET outcome = 'lease-expired'"
+    [ "$(dq logs "$id")" = 'half of it' ]
+    # tried again since, from attempt 1, with nothing to say: the history does not have that attempt
+    sql "UPDATE dq_task SET status = 1, version = 5, finish_time = UTC_TIMESTAMP(3) WHERE id = $id"
+    [ "$(dq logs "$id" 2>&1)" = "attempt 1 of task $id has no output" ]
+}
+
 @test 'without an attempt, or without a task, logs fails' {
     id=$(dq -q add t)
     refused 1 'has not been started yet' "$id"
