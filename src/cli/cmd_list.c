@@ -125,8 +125,8 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
         if (more[part])
             buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
     if (rc == 0 && cut.len)
-        cmd_note(c, "only %zu tasks are listed, there are more (%s)%s", rows, cut.data,
-                 how_to_list_more(v));
+        cmd_note(c, "only %zu %s listed, there are more (%s)%s", rows,
+                 rows == 1 ? "task is" : "tasks are", cut.data, how_to_list_more(v));
     if (rc == 0 && failed)
         cmd_note(c, "%" PRIu64 "%s %s failed: dq errors shows why, dq list -s failed lists them",
                  MIN(failed, (uint64_t)FAILED_MOST), failed > FAILED_MOST ? "+" : "",
@@ -211,7 +211,8 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
     if (rc >= 0 && l.more)
-        cmd_note(c, "only the first %zu tasks are listed%s", l.rows, how_to_list_more(v));
+        cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
+                 how_to_list_more(v));
     if (rc >= 0 && search.partial)
         cmd_note(
             c,

@@ -29,7 +29,8 @@ OUT_GETTER(tag)
 
 OUT_GETTER(next)
 {
-    cell_set_time(ret, TAG->next_at);
+    if (TAG->late_from_at == TASK_TIME_NONE)
+        cell_set_time(ret, TAG->next_at);
 }
 
 OUT_GETTER(paused)

@@ -36,7 +36,7 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     if (unserved)
         doctor_find(
             f, DOCTOR_BAD,
-            "%zu of %zu tags with due tasks are served by no dqd: %s%s; add a handler, or: dq cancel -t TAG",
+            "no dqd serves %zu of %zu tags with due tasks: %s%s; add a handler, or: dq cancel -t TAG",
             unserved, due, names.data, unserved > NAMED ? " and others" : "");
     if (unknown)
         doctor_find(f, DOCTOR_UNKNOWN,

@@ -255,7 +255,7 @@ dqd_row()
     dq -q add gone
     served() { dq doctor | grep -qE '^BAD +starts +gone cannot be started on [^ ]*: .*; tried again in '; }
     wait_until served
-    found tags BAD '1 of 2 tags with due tasks are served by no dqd: typo; add a handler, or: dq cancel -t TAG'
+    found tags BAD 'no dqd serves 1 of 2 tags with due tasks: typo; add a handler, or: dq cancel -t TAG'
     [ "$rc" -eq 2 ]
 }
 

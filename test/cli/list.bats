@@ -54,6 +54,8 @@ fill()
     sql 'DELETE FROM dq_task WHERE status <> 0 OR expected_time < UTC_TIMESTAMP(3)'
     [ "$(shown -n 5)" = 'pending.soon later.soon n1 n2 n3 ' ]
     [[ $(cat "$BATS_TEST_TMPDIR/err") == 'only 5 tasks are listed, there are more (next); '* ]]
+    [ "$(shown -n 1)" = 'pending.soon ' ]
+    [[ $(cat "$BATS_TEST_TMPDIR/err") == 'only 1 task is listed, there are more (next); '* ]]
 }
 
 @test 'list filters by status, tag, key, due time and creation time, and by all of them together' {
