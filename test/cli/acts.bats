@@ -61,6 +61,13 @@ END
     [ "$(sql "SELECT message_body FROM dq_task WHERE tag = 'a'")" = 'body 4' ]
     run dq delete 7 -n 3
     [ "$status" -eq 64 ]
+    # a variable that is not set selects no task; an empty text is in every body
+    for option in --tag --key --error --host --body; do
+        rc=0
+        dq retry "$option" '' -y >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+        [ "$rc" -eq "$([ "$option" = --body ] && echo 64 || echo 1)" ]
+    done
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: retry: --body: every body has an empty text in it' ]
 }
 
 @test 'a search with a limit ends after 10,000 tasks that do not match, and says so' {
