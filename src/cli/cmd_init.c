@@ -194,6 +194,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct init_values *v = values;
     unsigned made = 0; /* procedures */
     int from = 0;
+    if (v->print_sql && v->plan)
+        return err_set(err, ERR_USAGE, "--plan and --print-sql cannot be combined");
     if (v->print_sql)
         return print_sql(c, !v->no_routines, err);
     if (c->operand_count > 0)

@@ -19,7 +19,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                                  .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
     const unsigned from = task_transition(TASK_RESCHEDULE)->from;
     const struct change_request request = {&change, from, from, "reschedule", "rescheduled"};
-    if ((v->in_ms >= 0) == !!v->at.text)
+    if (v->in_ms >= 0 && v->at.text)
+        return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
+    if (v->in_ms < 0 && !v->at.text)
         return err_set(err, ERR_USAGE, "no new time given; use --in D or --at TIME");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
     return rc < 0 ? rc : change_run(c, &v->change, &request, err);

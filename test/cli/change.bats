@@ -175,10 +175,12 @@ END
     [[ $err == *'--status: only done, failed or cancelled tasks can be deleted' ]]
     try dq reschedule 7
     [ "$rc" -eq 64 ]
-    try dq reschedule 7 --in 1m --at tomorrow
-    [ "$rc" -eq 64 ]
-    try dq retry 7 --in 1m --at tomorrow
-    [ "$rc" -eq 64 ]
+    [ "$err" = 'dq: reschedule: no new time given; use --in D or --at TIME' ]
+    for verb in reschedule retry; do
+        try dq $verb 7 --in 1m --at tomorrow
+        [ "$rc" -eq 64 ]
+        [ "$err" = "dq: $verb: --in and --at cannot be combined" ]
+    done
 }
 
 @test 'retry with a filter selects failed tasks, resets their attempts, and accepts a time' {

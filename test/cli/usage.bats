@@ -117,6 +117,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'dq: tags: unexpected argument "x"' tags x
     refused 64 'dq: add: missing argument: dq add TAG' add
     refused 64 '--in and --at cannot be combined' add t --in 1m --at @1790000000
+    refused 64 '--plan and --print-sql cannot be combined' init --plan --print-sql
     refused 64 'require --from' add t --skip 3
     refused 64 '--from cannot be combined with a tag' add t --from x.ndjson
     refused 64 '-o id is not available with --from' add --from x.ndjson -o id
