@@ -89,6 +89,7 @@ END
         may_use_all_but ''
         done=$(dq -q add t) pending=$(dq -q add t)
         sql "UPDATE dq_task SET status = 1, live = NULL WHERE id = $done"
+        fresh "$BATS_TEST_TMPDIR/rows"
         dq wait -o $format "$done" "$pending" >"$BATS_TEST_TMPDIR/rows" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
         wait_until grep -q "$done" "$BATS_TEST_TMPDIR/rows"
         sql 'REVOKE SELECT ON dq_task FROM partial@localhost'
