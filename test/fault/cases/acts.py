@@ -64,7 +64,7 @@ def cut_acts(t):
         proxy.rules = [Rule((SWITCH, EVENT, "commit")[n // 2 % 3], CUTS[n // 6], most=1, seconds=0.1)]
         done = t.dq(verb, tag, status=None)
         proxy.rules = []
-        t.sleep(0.2)  # a statement that is late has arrived
+        t.wait(lambda: all("over" in f for f in t.faults.of("cut-late")), "statements that are late have arrived")
         paused = t.one(f"SELECT COUNT(*) FROM dq_tag WHERE tag = '{tag}' AND paused_until IS NOT NULL")
         rows = t.one(f"SELECT COUNT(*) FROM dq_event WHERE verb = '{verb}' AND tag = '{tag}'")
         done_it = paused if verb == "pause" else not paused

@@ -57,7 +57,7 @@ def reaper_late(t):
     t.wait(lambda: t.count("status = 1") == 1, "the owner's result is stored")
     late.rules[0].go.set()
     t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the reaper has written")
-    t.sleep(0.5)
+    t.sleep(0.5 * t.slowness())
     t.expect(t.count("status = 1 AND version = 2") == 1, "the result was overwritten")
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt") == 0, "the reaper left a row in dq_attempt")
     t.expect(owner.alive() and reaper.alive(), "a dqd has exited")

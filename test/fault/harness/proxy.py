@@ -290,6 +290,12 @@ class _Session:
         entry = self.proxy.log.add(
             rule.action, statement=rule.statement, number=rule.number, sql=sql[:120].decode(errors="replace")
         )
+        try:
+            return self._carry_out(entry, rule, sql, whole)
+        finally:
+            entry["over"] = True
+
+    def _carry_out(self, entry, rule, sql, whole):
         if rule.action == "cut-before":
             return True
         if rule.action == "error":
