@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-LIMIT = 120
+LIMIT = 300  # seconds that only a hang reaches
 
 # As root, and where user namespaces are closed, Chromium's own sandbox cannot start; the pages are ours.
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
