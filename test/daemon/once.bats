@@ -204,13 +204,21 @@ END
     wait
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t100' ]
     dq add t; dq add t
-    sql 'START TRANSACTION; SELECT "locked" FROM dq_tag FOR UPDATE; DO SLEEP(1)' >"$BATS_TEST_TMPDIR/lock" 3>&- &
-    wait_until locked
-    dqd
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --user=root --database=dq \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" \
+        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo 'START TRANSACTION; SELECT "locked" FROM dq_tag FOR UPDATE;' >&9
+    wait_until grep -q locked "$BATS_TEST_TMPDIR/locked"
+    dqd_start 9>&-
+    wait_until grep -q connected "$DQD_LOG"
+    echo 'DO SLEEP(1);' >&9
+    exec 9>&-
     wait
+    DQD_PID=''
     [ "$(sql 'SELECT status, COUNT(*) FROM dq_task GROUP BY status')" = $'1\t102' ]
 }
-locked() { [ -n "$(sql "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'DO SLEEP(1)%'")" ]; }
 
 @test "tasks of a paused tag wait" {
     write_handlers <<'END'
