@@ -163,19 +163,26 @@ def unkillable_runner(t):
 
 
 def _cancel_frozen(t, who):
-    t.configure(poll_interval="200ms", lease="20s", slots=2)
-    t.handlers({"t": {"max_running": 2}}, kill_grace="200ms")
+    places, end = 20, t.dir + "/end"
+    t.configure(poll_interval="200ms", lease=f"{20 * t.pace()}s", slots=32)
+    t.handlers({"t": {"max_running": places}}, kill_grace="200ms")
     d = t.dqd()
-    t.add(200, words="ms=10")  # dqd learns that they are short, and claims ahead
-    t.wait_finished()
-    t.add(12, words="ms=3000")
-    t.wait(lambda: t.count("status = 3") > 4, "some run, others are claimed and waiting")
+    for _ in range(20):  # dqd learns that they are short, one by one also on a slow machine, and claims ahead
+        t.add(1, words="ms=1")
+        t.wait_finished()
+    t.add(4 * places, words=f"until={end}")
+    t.wait(
+        lambda: t.count("status = 3") > places and len(d.handlers()) == places,
+        "some run, others are claimed and waiting",
+    )
     freeze = t.faults.add("freeze", pids=d.pids(who))
     d.send(who, signal.SIGSTOP)
     t.dq("cancel", "--tag", "t", "--status", "pending,running", "-y")
     at = time.monotonic() * 1e6
     vouched_s = 1.5 * t.slowness()  # until then the runner may start what was checked before
-    t.sleep(vouched_s + 1)
+    t.sleep(vouched_s + 0.1)
+    open(end, "w", encoding="ascii").close()  # pylint: disable=consider-using-with
+    t.sleep(t.slowness())  # places are free now
     d.send("runner", signal.SIGCONT)  # first, so that its poller cannot report the cancellation before
     t.sleep(0.2)
     d.send(who, signal.SIGCONT)
