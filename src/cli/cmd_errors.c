@@ -153,6 +153,22 @@ static void put_retries(const struct found *found)
     buf_done(&b);
 }
 
+/* Rows are marked. If there is none, only this and the exit status tell it from "nothing fails". */
+static void say_sampled(struct cmd_context *c, const struct found *found,
+                        const struct failure_filter *f)
+{
+    const char *of = f->tag_glob ? " of all tags" : "", *done = f->tag_glob ? "searched" : "read";
+
+    if (found->failures.count)
+        cmd_note(c, "only the newest %zu failures and the oldest %zu%s were %s; --exact reads all",
+                 f->newest, f->oldest, of, done);
+    else
+        cmd_complain(c,
+                     "none found, but only the newest %zu failures and the oldest %zu%s were %s; "
+                     "--exact reads all",
+                     f->newest, f->oldest, of, done);
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct errors_values *v = values;
@@ -186,9 +202,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (people)
         put_retries(&found);
     if (found.sampled)
-        cmd_note(c, "only the newest %zu failures and the oldest %zu%s were %s; --exact reads all",
-                 filter.newest, filter.oldest, v->tag ? " of all tags" : "",
-                 v->tag ? "searched" : "read");
+        say_sampled(c, &found, &filter);
 done:
     failures_done(&found.failures);
     return rc;

@@ -175,11 +175,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct export_values *v = values;
     struct export *x = mem_zero(1, sizeof *x);
     struct task_filter f;
+    bool unordered = false;
 
     x->c = c;
     x->err = err;
     int rc = select_filter(c, &v->select, TASK_ANY, &f, err);
     f.sort = SORT_ID;
+    f.unordered = &unordered;
     progress_init(&x->progress, c->quiet, "tasks");
     interrupt_catch();
     if (rc == 0)
@@ -187,8 +189,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc >= 0)
         rc = flush(x);
     progress_clear(&x->progress);
-    if (rc == 0 && (rc = out_flush(err)) == 0)
+    if (rc == 0 && (rc = out_flush(err)) == 0) {
+        select_note_unordered(c, unordered);
         say_what_differs(x);
+    }
     for (size_t i = 0; i < x->count; i++)
         buf_done(&x->lines[i].text);
     free(x);

@@ -149,3 +149,27 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' >states
     [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 2 1,pay 3 1,' ]
 }
+
+@test 'no match among those that were read is not taken for no failure' {
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+         VALUES ('many', '', 2, '2026-01-01', '2026-01-01'), ('rare', '', 2, '2026-01-01', '2026-01-01');
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
+         SELECT IF(seq = 10000, t.rare, t.many), seq, 1, UTC_TIMESTAMP(3) - INTERVAL 40000 SECOND + INTERVAL seq SECOND,
+                'exit', 'x' FROM $(numbers 40000), (SELECT MIN(id) AS many, MAX(id) AS rare FROM dq_task) t"
+    for format in table tsv json ndjson; do
+        try dq -q errors --tag rare -o $format
+        [ "$rc" -eq 1 ]
+        [[ $err == 'dq: errors: none found, but only the newest 25000 failures and the oldest 5000 of all tags'* ]]
+        try dq -q errors --tag rare -o $format --exact
+        [ "$rc" -eq 0 ]
+        [[ $out == *rare* ]]
+        try dq errors --tag many -o $format
+        [ "$rc" -eq 0 ]
+        [[ $err == *'only the newest 25000 failures and the oldest 5000 of all tags were searched; --exact reads all' ]]
+        case $format in
+        table) [[ $out == *30000+* ]] ;;
+        tsv) [[ $out == *$'\t1\tdq retry '* ]] ;;
+        json | ndjson) [[ $out == *'"sampled":true'* ]] ;;
+        esac
+    done
+}

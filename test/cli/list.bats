@@ -286,6 +286,9 @@ added()
     dq retry -t new --since 2h --dry-run >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
     [ "$(head -n 1 "$BATS_TEST_TMPDIR/out")" = '30 tasks would be retried' ]
     grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
+    dq export -t new --since 2h 2>"$BATS_TEST_TMPDIR/err" >"$BATS_TEST_TMPDIR/out"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -eq 30 ]
+    grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
     # after it, the order is as it was
     sql "UPDATE dq_event SET event_time = event_time - INTERVAL 5 HOUR"
     sql "DELETE FROM dq_task WHERE tag = 'new'"
