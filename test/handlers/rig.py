@@ -53,6 +53,39 @@ def mute_port():
         yield server.getsockname()[1]
 
 
+# Stands before the C library's, so that the test asks no name server.
+RESOLVER = """
+#include <netdb.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* As with the resolver, a signal does not end the wait. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
+{
+    (void)host, (void)port, (void)hints, (void)ret;
+    while (!getenv("RESOLVER_SAYS"))
+        pause();
+    return atoi(getenv("RESOLVER_SAYS"));
+}
+"""
+
+
+def resolver(directory, says=None):
+    """The environment in which the resolver gives that answer, or none."""
+    library = directory + "/resolver.so"
+    if not os.path.exists(library):
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], input=RESOLVER, text=True, check=True)
+    return {"LD_PRELOAD": library} | ({} if says is None else {"RESOLVER_SAYS": str(says)})
+
+
+def left_in_time(what, run):
+    """run() runs a handler whose TIMEOUT is a second."""
+    began = time.monotonic()
+    run()
+    if time.monotonic() - began > LIMIT / 10:
+        raise Failed(f"{what}: it took {time.monotonic() - began:.1f} s")
+
+
 def accepts(port):
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0

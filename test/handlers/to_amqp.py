@@ -10,8 +10,8 @@ import subprocess
 import pika
 
 import scenarios
-from rig import (DONE, LIMIT, NOT_SET_UP, PERMANENT, RETRY, Cutter, Failed, Program, free_port, judged, mute_port,
-                 run_batch, run_one, same, wait_until)
+from rig import (DONE, LIMIT, NOT_SET_UP, PERMANENT, RETRY, Cutter, Failed, Program, free_port, judged,
+                 left_in_time, mute_port, resolver, run_batch, run_one, same, wait_until)
 
 MOST_BYTES = 8 << 20
 
@@ -158,6 +158,11 @@ def hanging_broker_is_left_in_time(broker):
         both("a mute broker", broker, RETRY, AMQP_URL=f"amqp://127.0.0.1:{port}", TIMEOUT="1")
 
 
+def hanging_resolver_is_left_in_time(broker, directory):
+    left_in_time("amqp-publish", lambda: both(
+        "a resolver that hangs", broker, RETRY, AMQP_URL="amqp://broker.invalid", TIMEOUT="1", **resolver(directory)))
+
+
 def cases(directory, tasks):
     broker = Broker(directory + "/amqp")
     try:
@@ -165,6 +170,7 @@ def cases(directory, tasks):
         yield "a refusal costs its task only", lambda: refusal_costs_its_task_only(broker)
         yield "a message has its key, is persistent", lambda: messages_say_what_they_should(broker)
         yield "a broker that hangs is left in time", lambda: hanging_broker_is_left_in_time(broker)
+        yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(broker, directory)
         for batch in (1, 3):
             handler = {"script": "amqp-publish", "arguments": ["tasks", "orders"], "batch": batch}
             yield from scenarios.of(tasks, broker, "amqp", {**handler, **broker.handler_env}, broker.cut_env)

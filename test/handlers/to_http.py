@@ -2,13 +2,12 @@
 import http.server
 import os
 import socket
-import subprocess
 import threading
 import time
 
 import scenarios
-from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, judged, run_batch, run_one,
-                 same)
+from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, judged, left_in_time,
+                 resolver, run_batch, run_one, same)
 
 STATUSES = {
     200: DONE, 201: DONE, 202: DONE, 204: DONE, 301: PERMANENT, 302: PERMANENT, 304: PERMANENT, 400: PERMANENT,
@@ -91,23 +90,14 @@ def answers_that_break_are_retried(service):
         judged(what, SCRIPTS, [url], RETRY, {})
 
 
-# Stands before the C library's, so that the test asks no name server.
-RESOLVER = """
-#include <netdb.h>
-#include <stdlib.h>
-int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
-{
-    (void)host, (void)port, (void)hints, (void)ret;
-    return atoi(getenv("RESOLVER_SAYS"));
-}
-"""
-
-
 def unknown_hosts_are_retried(directory):
-    library = directory + "/resolver.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], input=RESOLVER, text=True, check=True)
     for what, number in (("no such host", socket.EAI_NONAME), ("no name server answers", socket.EAI_AGAIN)):
-        judged(what, SCRIPTS, ["http://shop.invalid/"], RETRY, {"LD_PRELOAD": library, "RESOLVER_SAYS": str(number)})
+        judged(what, SCRIPTS, ["http://shop.invalid/"], RETRY, resolver(directory, number))
+
+
+def hanging_resolver_is_left_in_time(directory):
+    left_in_time("http-post", lambda: judged(
+        "a resolver that hangs", SCRIPTS, ["http://shop.invalid/"], RETRY, {**resolver(directory), "TIMEOUT": "1"}))
 
 
 def wrong_set_ups_return_the_task(service):
@@ -161,6 +151,7 @@ def cases(directory, queue):
     yield "a host that is not set up returns the task", lambda: wrong_set_ups_return_the_task(service)
     yield "Retry-After becomes the time of the next attempt", lambda: retry_after_is_obeyed(service)
     yield "a service that hangs is left before the handler's timeout", lambda: hanging_service_is_left_in_time(service)
+    yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
     yield "the key is the task's, secrets come from a file", lambda: headers_say_what_they_should(service, directory)
     for script, batch in (("http-post", 1), ("http-post-batch", 3)):
         handler = {"script": script, "arguments": [service.url()], "batch": batch}

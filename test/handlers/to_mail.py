@@ -7,7 +7,8 @@ import socketserver
 import threading
 
 import scenarios
-from rig import BODIES, DONE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, mute_port, run_batch, run_one, same
+from rig import (BODIES, DONE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, left_in_time, mute_port, resolver,
+                 run_batch, run_one, same)
 
 RESULTS = {PERMANENT: "fail", RETRY: "retry"}
 ANSWERS = {"EHLO": "250 hello", "MAIL": "250 ok", "RCPT": "250 ok", "DATA": "354 go on", ".": "250 ok",
@@ -79,10 +80,10 @@ def body_of(message):
     return message.get_content().encode().replace(b"\r\n", b"\n").rstrip(b"\n")
 
 
-def sendmail(directory, port):
+def sendmail(directory, port, host="127.0.0.1"):
     """A program that is called as sendmail is: msmtp with a configuration of its own."""
     with open(directory + "/msmtprc", "w") as file:
-        file.write(f"account default\nhost 127.0.0.1\nport {port}\nfrom shop@example.org\ntimeout 20\n")
+        file.write(f"account default\nhost {host}\nport {port}\nfrom shop@example.org\ntimeout 20\n")
     os.chmod(directory + "/msmtprc", 0o600)
     path = directory + "/sendmail"
     with open(path, "w") as file:
@@ -166,6 +167,15 @@ def hanging_server_is_left_in_time(directory):
         same("mail-batch", (status, verdicts), (1, {}))
 
 
+def hanging_resolver_is_left_in_time(directory):
+    program = sendmail(directory, 25, "mail.invalid")
+    env = {**resolver(directory), "TIMEOUT": "1"}
+    left_in_time("mail", lambda: same(
+        "mail", run_one("mail", ["a@example.org"], b"x", {"SENDMAIL": program, **env})[0], RETRY))
+    left_in_time("mail-batch", lambda: same(
+        "mail-batch", run_batch("mail-batch", ["mail.invalid"], [ORDER], {**FROM, **env})[:2], (1, {})))
+
+
 def whole_mails_are_sent(server, program):
     server.clear()
     mail = b"To: b@example.org\nCc: c@example.org\nSubject: whole\n\n.\nfrom here\n"
@@ -208,4 +218,5 @@ def cases(directory, queue):
     yield from scenarios.of(
         Orders(queue), server, "mail", batch, bodies={**text, "dots": b".\n..\n.", "long": b"x" * 9999})
     yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(directory)
+    yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
     server.stop()

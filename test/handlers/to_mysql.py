@@ -4,8 +4,8 @@ import re
 import subprocess
 
 import scenarios
-from rig import (DONE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, mute_port, query, run_one,
-                 same)
+from rig import (DONE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, left_in_time,
+                 mute_port, query, resolver, run_one, same)
 
 
 # What a procedure may end with, how that is judged, and the text that says so.
@@ -78,10 +78,10 @@ class Database:
     def _sandbox(self, *words):
         checked([TOP + "/bin/dq-sandbox", *words], env=self.environment)
 
-    def option_file(self, name, port, password="secret", database="shop"):
+    def option_file(self, name, port, password="secret", database="shop", host="127.0.0.1"):
         path = f"{self.directory}/{name}.cnf"
         with open(path, "w") as file:
-            file.write(f"[client]\nhost = 127.0.0.1\nport = {port}\nuser = shop\npassword = {password}\n"
+            file.write(f"[client]\nhost = {host}\nport = {port}\nuser = shop\npassword = {password}\n"
                        f"database = {database}\n")
         return path
 
@@ -119,6 +119,12 @@ def hanging_server_is_left_in_time(database):
         both("a mute server", "keep", database.option_file("mute", port), RETRY, TIMEOUT="1")
 
 
+def hanging_resolver_is_left_in_time(database, directory):
+    file = database.option_file("unresolved", 3306, host="db.invalid")
+    left_in_time("mysql-call", lambda: both(
+        "a resolver that hangs", "keep", file, RETRY, TIMEOUT="1", **resolver(directory)))
+
+
 def names_are_data(database, queue):
     """A tag, a key and a body that would be SQL if they were not sent as digits."""
     evil = "x');DROP/**/TABLE/**/effect;--"
@@ -149,6 +155,7 @@ def cases(directory, queue):
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(database)
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(database)
+        yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(database, directory)
         yield "tags, keys and bodies are data", lambda: names_are_data(database, queue)
         yield "the procedure of dq-handlers(5) works", lambda: sample_of_the_manual_works(database)
         for script, batch in (("mysql-call", 1), ("mysql-call-batch", 3)):

@@ -6,8 +6,8 @@ import subprocess
 import threading
 
 import scenarios
-from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Cutter, Program, free_port, judged, mute_port,
-                 run_batch, run_one, same, wait_until)
+from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Cutter, Program, free_port, judged,
+                 left_in_time, mute_port, resolver, run_batch, run_one, same, wait_until)
 
 NUMBERS = itertools.count()
 
@@ -111,6 +111,11 @@ def hanging_server_is_left_in_time(redis):
         both("a mute server", f"redis://127.0.0.1:{port}", RETRY, TIMEOUT="1")
 
 
+def hanging_resolver_is_left_in_time(directory):
+    left_in_time("redis-push", lambda: both(
+        "a resolver that hangs", "redis://redis.invalid", RETRY, TIMEOUT="1", **resolver(directory)))
+
+
 def each_command_hands_over_the_body(redis):
     env = {"REDIS_URL": redis.url}
     redis.clear()
@@ -143,6 +148,7 @@ def cases(directory, queue):
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(redis, directory)
         yield "the password comes from a file", lambda: passwords_come_from_a_file(redis, directory)
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(redis)
+        yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
         yield "LPUSH, XADD and PUBLISH hand over the body", lambda: each_command_hands_over_the_body(redis)
         for script, batch in (("redis-push", 1), ("redis-push-batch", 3)):
             handler = {"script": script, "arguments": ["LPUSH", "tasks"], "batch": batch, "REDIS_URL": redis.url}
