@@ -67,6 +67,16 @@ def _once(t, name, call, n, what):
     return True
 
 
+def _finish(t, note):
+    """A whole dqd does what is left."""
+    t.dqd()
+    t.wait_finished()
+    oracle = Oracle(t)
+    oracle.check()
+    t.note(note)
+    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+
+
 def _crash(t, name):
     t.configure(lease="2s", poll_interval="20ms")
     struck = 0
@@ -75,12 +85,7 @@ def _crash(t, name):
             break
         struck += 1
     t.expect(struck >= 15, f"only {struck} steps were tried")
-    t.dqd()
-    t.wait_finished()
-    oracle = Oracle(t)
-    oracle.check()
-    t.note(f"{name} was killed at {struck} different steps")
-    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+    _finish(t, f"{name} was killed at {struck} different steps")
 
 
 @case("crash-poller", 8, 25)
@@ -128,12 +133,7 @@ def calls_fail(t):
                     break
                 tried += 1
     t.expect(tried >= 30, f"only {tried} calls failed")
-    t.dqd()
-    t.wait_finished()
-    oracle = Oracle(t)
-    oracle.check()
-    t.note(f"{tried} calls failed")
-    t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
+    _finish(t, f"{tried} calls failed")
 
 
 @case("calls-fail-dq", 30, 15)

@@ -36,24 +36,34 @@ def freeze_dqd(t):
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
 
 
-@case("reaper-late", 6, 15)
-def reaper_late(t):
-    """The reaper reads a row, the owner settles it, the reaper writes. The result is not overwritten."""
-    slow, late = t.proxy(), t.proxy()
-    waits = {"read_timeout": "10m"}
-    t.configure({"socket": slow.path, **waits}, lease="10m")  # the server keeps an idle session for a lease
+PATIENT = {"read_timeout": "10m"}
+LONG_LEASE = "10m"  # for which the server keeps an idle session
+
+
+def _hold_settlement(t):
+    """A dqd whose result is held back on its way until the lease of the task has ended; and the rule that does it."""
+    slow = t.proxy()
+    t.configure({"socket": slow.path, **PATIENT}, lease=LONG_LEASE)
     owner = t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
     slow.rules = [Rule("settle", "delay", most=1, seconds=None)]
     t.add(1, words="ms=200")
     t.wait(lambda: t.faults.count("delay") == 1, "the owner settles")
     t.sql("UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)")
+    return owner, slow.rules[0]
+
+
+@case("reaper-late", 6, 15)
+def reaper_late(t):
+    """The reaper reads a row, the owner settles it, the reaper writes. The result is not overwritten."""
+    owner, held = _hold_settlement(t)
+    late = t.proxy()
     # In its transaction the reaper has found the row and waits before it begins to lock it.
     late.rules = [Rule(r"^START TRANSACTION", "delay", most=1, seconds=None)]
-    other = t.configure({"socket": late.path, **waits}, path=t.dir + "/other.ini", lease="10m")
+    other = t.configure({"socket": late.path, **PATIENT}, path=t.dir + "/other.ini", lease=LONG_LEASE)
     reaper = t.dqd(ini=other)
     t.wait(lambda: t.faults.count("delay") == 2, "the reaper has read the row")
-    slow.rules[0].go.set()
+    held.go.set()
     t.wait(lambda: t.count("status = 1") == 1, "the owner's result is stored")
     late.rules[0].go.set()
     t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the reaper has written")
@@ -70,18 +80,10 @@ def reaper_late(t):
 def owner_late(t):
     """The reaper has taken a task back when the owner's result arrives. The result changes nothing, and the
     owner learns of it."""
-    slow = t.proxy()
-    # the server keeps an idle session for a lease
-    t.configure({"socket": slow.path, "read_timeout": "10m"}, lease="10m")
-    owner = t.dqd()
-    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "the owner is there")
-    slow.rules = [Rule("settle", "delay", most=1, seconds=None)]
-    t.add(1, words="ms=200")
-    t.wait(lambda: t.faults.count("delay") == 1, "the owner settles")
-    t.sql("UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3)")
+    owner, held = _hold_settlement(t)
     t.dqd(ini=t.direct)
     t.wait(lambda: t.count("status = 1") == 1, "another dqd has done it")
-    slow.rules[0].go.set()
+    held.go.set()
     t.wait(lambda: all("until" in f for f in t.faults.of("delay")), "the late result has arrived")
     t.wait(lambda: "not recorded" in owner.log(), "the owner logs it")
     t.expect(t.count("status = 1 AND version = 4 AND attempt = 2") == 1, "the late result changed the row")
