@@ -3,6 +3,7 @@
  */
 #include "harness.h"
 
+#include "base/when.h"
 #include "conf/conf_load.h"
 #include "store/db_connect.h"
 
@@ -37,6 +38,8 @@ int harness_group(void **state)
 
     (void)state;
     ok(conf_load(NULL, &conf, &err));
+    /* A statement that fills a table takes more than half a minute on a slow machine. */
+    conf->mysql.read_timeout_ms = 10 * WHEN_MINUTE;
     harness_conf = &conf->mysql;
     db = db_new(harness_conf);
     ok(schema_migrate(db, NULL, NULL, &from, &err));
