@@ -101,6 +101,9 @@ END
         grep -q "^{\"id\":$id,\"tag\":\"b\",.*\"body\":\"body\"}\$" "$BATS_TEST_TMPDIR/out"
         mv "$DQ_HANDLERS.old" "$DQ_HANDLERS"
     done
+    sed 's/ID/0/; s/VERDICT/retry/' -i "$DQ_HANDLERS"
+    rehearses 75 'dqd would retry in 5s (attempt 2 of 10): busy' --tag b body
+    grep -q '^{"id":0,"tag":"b",.*"body":"body"}$' "$BATS_TEST_TMPDIR/out"
 }
 
 @test 'long output comes whole, and on a terminal it is inert' {

@@ -28,7 +28,6 @@ static const struct row rows[] = {
     {LINE("{'id': 7, 'result': 'done'}"), true, {7}},
     {LINE("{id:7,result:\"done\"}"), true, {0}},
     {LINE("{'id':'7','result':'done'}"), true, {7}},
-    {LINE("{\"id\":0,\"result\":\"done\"}"), true, {0}},
     {LINE("{\"result\":\"done\"}"), true, {0}},
     {LINE("{\"id\":-7,\"result\":\"done\"}"), true, {0}},
     {LINE("{\"id\":18446744073709551615}"), true, {UINT64_MAX}},
@@ -98,6 +97,8 @@ static void verdicts_are_taken_to_the_letter(void **state)
     assert_int_equal(
         verdict_parse(r, LINE("{\"id\":9223372036854775807,\"result\":\"done\"}"), &v, &err), 0);
     assert_true(v.id == INT64_MAX && v.result == VERDICT_DONE && v.after_ms == -1 && !v.error);
+    assert_int_equal(verdict_parse(r, LINE("{\"id\":0,\"result\":\"done\"}"), &v, &err), 0);
+    assert_true(v.id == 0 && v.result == VERDICT_DONE);
     assert_int_equal(
         verdict_parse(r, LINE(" {\"error\":\"no\",\"result\":\"fail\",\"id\":1}\r"), &v, &err), 0);
     assert_true(v.id == 1 && v.result == VERDICT_FAIL && v.after_ms == -1);
