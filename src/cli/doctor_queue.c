@@ -133,16 +133,16 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
     if (odd.unkeyed)
         doctor_find(
             f, DOCTOR_BAD,
-            "%" PRIu64 " pending or running tasks have a key, but live is not 1: "
+            "live is not 1 for %" PRIu64 " pending or running with a key: "
             "another task can have the same key: cancel duplicates; run: " HEALTH_MEND_UNKEYED,
             odd.unkeyed);
     if (odd.unknown)
         doctor_find(f, DOCTOR_WARN,
-                    "%" PRIu64 " have a status that is none of dq's, and are never run",
+                    "%" PRIu64 " with a status that is none of dq's, which no dqd runs",
                     odd.unknown);
     if (odd.dateless)
         doctor_find(f, DOCTOR_WARN,
-                    "%" PRIu64 " pending ones are due before the year 1000: a zero time",
+                    "%" PRIu64 " pending, due before the year 1000: a zero time",
                     odd.dateless);
     if (f->verdict != DOCTOR_OK)
         doctor_find(f, DOCTOR_WARN, "one of them is task %" PRIu64, odd.example);

@@ -220,13 +220,13 @@ END
 @test 'invalid rows of applications are reported with the statement that corrects them' {
     sql "INSERT INTO dq_task (tag, task_key, live, message_body, expected_time, create_time)
          VALUES ('t', 'k', NULL, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
-    found tasks BAD '1 pending or running tasks have a key, but live is not 1: another task can have the same key'
+    found tasks BAD 'live is not 1 for 1 pending or running with a key: another task can have the same key'
     sql "$(sed -n 's/.*; run: \(UPDATE[^;]*\);.*/\1/p' "$BATS_TEST_TMPDIR/found")"
     found tasks ok ''
     sql "UPDATE dq_task SET status = 9"
-    found tasks warn "1 have a status that is none of dq's"
+    found tasks warn "1 with a status that is none of dq's, which no dqd runs"
     sql "UPDATE dq_task SET status = 0, expected_time = '0001-01-01'"
-    found tasks warn '1 pending ones are due before the year 1000'
+    found tasks warn '1 pending, due before the year 1000'
 }
 
 # dqd_row TOKEN HOST PID SECONDS STALE VERSION: a dqd that was last seen SECONDS ago.
