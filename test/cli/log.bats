@@ -120,15 +120,15 @@ END
 
 @test 'dq records its own acts, and nothing in the log acts on a terminal' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
-         VALUES (CONCAT('t', CHAR(27), '[2J'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
-    dq -q cancel --tag $'t\e*' --body '' >/dev/null
+         VALUES (CONCAT('t', CHAR(27), '[2J'), 'b c', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    dq -q cancel --tag $'t\e*' --body 'b c' >/dev/null
     failures 1 mail "$(printf '\033]0;x\007')" 5
     for format in table tsv json ndjson; do
         dq log -o "$format" | LC_ALL=C tr -d '\n\t' >"$BATS_TEST_TMPDIR/$format"
         grep -q cancel "$BATS_TEST_TMPDIR/$format"
         LC_ALL=C refute grep '[[:cntrl:]]' "$BATS_TEST_TMPDIR/$format"
     done
-    [[ $(lines) == *"@$(hostname) cancel "*" 1 --tag "*"--body ''"* ]]
+    [[ $(lines) == *"@$(hostname) cancel "*" 1 --tag "*"--body 'b c'"* ]]
 }
 
 # follows PATTERN: the follower has printed it.
