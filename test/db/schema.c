@@ -205,17 +205,20 @@ static void a_table_of_others_is_left_alone(void **state)
     }
 }
 
-/* A migration that finds its column there takes it as added by an earlier try. */
+/* A migration that finds its column there takes it as added by an earlier try. A column of the next
+ * version is verified before, as it may be from a migration that broke off; before a migration
+ * further on, it is only one of somebody else's. */
 static void a_column_of_a_later_version_is_verified_in_the_end(void **state)
 {
     struct db *d = db_new(conf_for("dq_changed"));
-    int from;
+    int from = -1, applied = 1;
     (void)state;
     ok(schema_migrate(d, NULL, NULL, &from, &err));
     run(d, "UPDATE dq_meta SET value = 1 WHERE name LIKE 'schema%%'");
-    run(d, "ALTER TABLE dq_poller DROP COLUMN version, ADD COLUMN version int");
-    assert_int_equal(schema_migrate(d, NULL, NULL, &from, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.text, "column dq_poller.version is int, not "));
+    run(d, "ALTER TABLE dq_poller DROP COLUMN handlers, ADD COLUMN handlers int");
+    assert_int_equal(schema_migrate(d, count, &applied, &from, &err), ERR_CONFIG);
+    assert_int_equal(applied, schema_latest);
+    assert_non_null(strstr(err.text, "column dq_poller.handlers is int, not "));
     run(d, "DROP DATABASE dq_changed");
     db_free(d);
 }
