@@ -223,11 +223,12 @@ def cut_import(t):
     path, _ = _to_import(t, tasks)
     for n in range(wanted):
         keep = ["--keep-ids"] if n % 2 else []
-        statement = ("add", r"^REPLACE INTO dq_attempt", EVENT, "commit")[n // 2 % 4]
-        proxy.rules = [Rule(statement, CUTS[n // 8 % 3], most=1, skip=t.rng.randrange(2), seconds=0.1)]
+        statement = ("commit", EVENT, r"^REPLACE INTO dq_attempt", "add")[n // 2 % 4]
+        cut = CUTS[(n // 2 + n // 8 + 1) % 3]  # at first, only the answer of the COMMIT is lost
+        proxy.rules = [Rule(statement, cut, most=1, skip=t.rng.randrange(2), seconds=0.1)]
         t.dq("import", *keep, path)
         proxy.rules = []
-        _imported(t, tasks, keep, f"{statement} {CUTS[n // 8 % 3]} {keep}")
+        _imported(t, tasks, keep, f"{statement} {cut} {keep}")
         _empty(t)
     made = t.faults.count("cut")
     t.expect(made >= wanted, f"{made} cuts of {wanted}")

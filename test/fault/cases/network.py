@@ -214,13 +214,14 @@ def cut_add_import(t):
 
 @case("cut-cancel", 4, 10, tls="short")
 def cut_cancel(t):
-    """The connection is cut at dq cancel. Exit status 0 means cancelled, and the outcome is always found out."""
+    """The connection is cut at dq cancel, at the change or at the COMMIT. Exit status 0 means cancelled, and the
+    outcome is always found out."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     wanted = t.often(12)
     t.add(wanted, in_ms=3_600_000)
     for n, (task,) in enumerate(t.sql("SELECT id FROM dq_task ORDER BY id")):
-        proxy.rules = [Rule("cancel", CUTS[n % 3], most=1, seconds=0.1)]
+        proxy.rules = [Rule(("cancel", "commit")[n // 3 % 2], CUTS[n % 3], most=1, seconds=0.1)]
         t.dq("cancel", task, "-y")
         t.expect(
             t.count(f"id = {task} AND status = {CANCELLED} AND version = 1") == 1,
