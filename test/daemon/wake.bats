@@ -361,7 +361,7 @@ END
     ini "wake_dir = $wake_dir"
     dqd_start --resident
     up
-    python3 - "$wake_dir"/wake.* 3>&- <<'END'
+    python3 - "$wake_dir"/wake.* "$BATS_TEST_TMPDIR/taken" 3>&- <<'END'
 import os, socket, struct, sys, time
 server = socket.create_server(('127.0.0.1', 0))
 client = socket.create_connection(server.getsockname())
@@ -377,22 +377,30 @@ client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 3600
 if os.fork():
     os._exit(0)
 os.closerange(0, 3)
+taken = 0
 for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
     try:
         s = socket.socket(socket.AF_UNIX, kind)
         s.connect(sys.argv[1])
         socket.send_fds(s, [b'x'], [client.fileno()])
+        taken += 1
         os.dup2(s.fileno(), client.fileno()) # what was sent is the last: who closes it waits
     except OSError:
         pass
+with open(sys.argv[2] + '~', 'w') as f:
+    print(taken, file=f)
+os.rename(sys.argv[2] + '~', sys.argv[2])
 end = time.monotonic() + 60
 while os.path.exists(sys.argv[1]) and time.monotonic() < end:
     time.sleep(0.1)
+os._exit(0) # without closing client, which would wait
 END
+    wait_until test -e "$BATS_TEST_TMPDIR/taken"
     for _ in 1 2 3; do
         id=$(dq add t)
         wait_until has_run "$id"
     done
+    [ "$(cat "$BATS_TEST_TMPDIR/taken")" = 0 ]
     [ "$(stat -c '%a %s' "$wake_dir"/wake.*)" = '444 0' ]
     dqd_stop
 }
