@@ -9,6 +9,7 @@ setup()
 }
 teardown()
 {
+    [ -z "${GROWING:-}" ] || kill "$GROWING" || true
     [ -z "${FOLLOWER:-}" ] || kill "$FOLLOWER" || true
     dqd_reap
 }
@@ -106,9 +107,9 @@ END
     event cancel 90000 mail 4
     [ "$(lines | wc -l)" -eq 5 ]
     [ "$(lines --since 2d | wc -l)" -eq 6 ]
-    run dq log -f -o json
+    run timeout 30 "$DQ_BIN/dq" log -f -o json
     [ "$status" -eq 64 ]
-    run dq log -f --until 1h
+    run timeout 30 "$DQ_BIN/dq" log -f --until 1h
     [ "$status" -eq 64 ]
 }
 
@@ -138,7 +139,17 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
     event cancel 60 old 1
     "$DQ_BIN/dq" log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
-    event cancel 0 mail 500
+    event cancel 0 mail 1
+    while :; do sql "UPDATE dq_event SET tasks = tasks + 1 WHERE tag = 'mail'"; done 3>&- &
+    GROWING=$!
+    event pause 0 other
+    wait_until follows 'pause other'
+    # two looks have seen that, and the act on mail with another count each time
+    refute follows 'cancel mail'
+    kill "$GROWING"
+    wait "$GROWING" || true
+    GROWING=''
+    sql "UPDATE dq_event SET tasks = 500 WHERE tag = 'mail'"
     wait_until follows 'cancel mail 500 '
     failures 3 mail 'refused ' 0
     wait_until follows 'failed mail 3 .*refused \*'

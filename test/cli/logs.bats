@@ -150,9 +150,13 @@ teardown()
 
 @test 'nothing is written while nobody follows, and a follower that was killed leaves nothing' {
     write_steps
-    id=$(dq -q add steps)
+    # beside a task that nobody follows
+    sql 'CREATE TABLE written (id bigint);
+         CREATE TRIGGER output_written AFTER INSERT ON dq_output FOR EACH ROW INSERT INTO written VALUES (NEW.task_id)'
+    other=$(dq -q add steps) id=$(dq -q add steps)
     dqd_start --resident
     say one
+    wait_until status_is "$other" 3
     wait_until status_is "$id" 3
     follow "$id"
     wait_until followed one
@@ -166,6 +170,9 @@ teardown()
     [ "$(cat "$BATS_TEST_TMPDIR/out")" = $'one\ntwo' ]
     say three
     wait "$follower"
+    wait_until status_is "$other" 2
+    [ "$(sql 'SELECT DISTINCT id FROM written')" = "$id" ]
+    sql 'DROP TRIGGER output_written; DROP TABLE written'
 }
 
 @test 'tasks of a batch share the output, each to its own follower' {

@@ -32,6 +32,8 @@ fill()
           '', UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE)"
 }
 
+keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
+
 @test 'top shows tags, why they wait, and fits 80, 120 and 200 columns and a small window' {
     fill
     for columns in 40 80 120 200; do
@@ -41,14 +43,16 @@ fill()
         sees '^slow.ex.*  *0  *25  *1h'
         [ "$columns" -lt 80 ] || sees 'no dqd is'
         [ "$columns" -lt 80 ] || sees "/dq  [0-9:]*\$"
-        [ "$(screen | grep -c .)" -le 24 ]
+        wait_until keys_at_bottom
     done
     top_start 80 5
     sees '^slow.export'
+    wait_until keys_at_bottom
     screen_resize 120 30
     sees '^later'
     screen_resize 30 3
     wait_until hides '^later'
+    wait_until keys_at_bottom
     keys q
     screen_resize 80 24
     sees '^ended 0'
@@ -56,10 +60,27 @@ fill()
 
 @test 'keys sort, filter and choose, and q leaves the terminal as it was' {
     fill
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'many', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 30)"
     top_start 120 24
     sees 'by late'
+    tags_are() { [ "$(screen | grep -oE '^(slow.export|many|later)' | xargs)" = "$1" ]; }
+    wait_until tags_are 'slow.export many later'
     keys s
     sees 'by due'
+    wait_until tags_are 'many slow.export later'
+    asks() # asks TAG: the chosen one is the one that would be paused
+    {
+        keys p
+        sees "pause $1\? \[y/N\]"
+        keys n Enter
+        sees 'q quit'
+    }
+    asks many
+    keys Down
+    asks slow.export
+    keys Up
+    asks many
     keys / later Enter
     wait_until hides '^slow.export'
     sees '^later'
@@ -139,10 +160,13 @@ fill()
     top_start 100 24
     sees '^work  *2  *3 .* max_running 2 is full'
     sees '^dqd 1 of 1 alive   handlers 2 of '
-    rc=0
-    dq top </dev/null >"$BATS_TEST_TMPDIR/out" 2>&1 || rc=$?
-    [ "$rc" -eq 64 ]
-    grep -q 'must be a terminal' "$BATS_TEST_TMPDIR/out"
+    for elsewhere in '</dev/null' '>/dev/null'; do
+        rc=0
+        "$DQ_TOP/test/lib/terminal" 80 bash -c "exec '$DQ_BIN/dq' top $elsewhere" </dev/null \
+            >"$BATS_TEST_TMPDIR/out" || rc=$?
+        [ "$rc" -eq 64 ]
+        grep -q 'must be a terminal' "$BATS_TEST_TMPDIR/out"
+    done
 }
 
 # left_clean NAME SCRIPT-LINE...: a top that ends so leaves the terminal as it was, and the screen to the shell.

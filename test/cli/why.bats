@@ -139,6 +139,10 @@ YAML
     sql "UPDATE dq_task SET status = 3, claim_token = REPEAT('x', 16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR
          WHERE id = $id"
     causes_are lease "$id"
+    fake_dqd # another one
+    causes_are lease "$id"
+    sql "UPDATE dq_task SET claim_token = REPEAT('f', 16) WHERE id = $id"
+    causes_are runs "$id"
 }
 
 @test 'why -o json has causes, not_because and remedies; everything is inert in a terminal' {

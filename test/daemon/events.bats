@@ -56,10 +56,17 @@ has() { [ "$(events "$1")" -eq "$2" ]; }
         REVOKE INSERT ON dq.dq_event FROM dq_worker@localhost"
     configure 's/^user = .*/user = dq_worker/'
     id=$(dq --config "$DQ_SANDBOX/dq.ini" -q add t)
+    fake_dqd
     dqd_start --resident
     done_() { [ "$(sql "SELECT status FROM dq_task WHERE id = $id")" -eq 1 ]; }
     wait_until done_
     wait_until grep -q 'cannot write to dq_event' "$DQD_LOG"
+    # the loss of another dqd cannot be recorded either
+    sql "DELETE FROM dq_poller WHERE pid = 1"
+    for _ in 1 2; do
+        seen=$(sql 'SELECT last_seen FROM dq_poller')
+        wait_until eval '[ "$(sql "SELECT last_seen FROM dq_poller")" \> "$seen" ]'
+    done
     dqd_stop
     [ "$(grep -c 'cannot write to dq_event' "$DQD_LOG")" -eq 1 ]
 }
