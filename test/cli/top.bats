@@ -154,9 +154,9 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
 }
 
 @test 'top shows what runs, and needs a terminal' {
-    echo 'handlers: {work: {run: "sleep 60", max_running: 2}}' | write_handlers
+    echo 'handlers: {work: {run: "sleep 1000", max_running: 2}}' | write_handlers
     for _ in 1 2 3 4 5; do dq -q add work >/dev/null; done
-    dqd_start --resident
+    DQ_DQD_DRAIN_TIMEOUT=0s dqd_start --resident
     top_start 100 24
     sees '^work  *2  *3 .* max_running 2 is full'
     sees '^dqd 1 of 1 alive   handlers 2 of '
