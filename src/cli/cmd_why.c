@@ -74,7 +74,8 @@ static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
     if (strcmp(w->causes.items[0].name, "none") != 0 || f->late_ms < LATE_MS)
         return;
     f->locked = why_store_locked(c->db, f->id, &err) == 1;
-    if (!f->locked)
+    f->limit_locked = why_global_limit(f) && why_store_limit_locked(c->db, f->tag, &err) == 1;
+    if (!f->locked && !f->limit_locked)
         return;
     why_done(w);
     why_decide(f, w);

@@ -259,8 +259,7 @@ static void help_full(const struct why_facts *f, const struct why_dqd *d, struct
     buf_done(&word);
 }
 
-/* The limit over all hosts; 0: none. */
-static uint32_t global_limit(const struct why_facts *f)
+uint32_t why_global_limit(const struct why_facts *f)
 {
     uint32_t limit = 0;
     for (size_t i = 0; i < f->dqd_count; i++)
@@ -284,7 +283,7 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     }
     if (full)
         help_full(f, full, w);
-    uint32_t limit = global_limit(f);
+    uint32_t limit = why_global_limit(f);
     if (limit && f->tasks >= limit) {
         cause(w, CAUSE_GLOBAL,
               mem_printf("all %" PRIu32 " place%s of the tag on all hosts are taken", limit,
@@ -352,7 +351,7 @@ static uint64_t places(const struct why_facts *f)
         if (f->dqds[i].serves == WHY_SERVES && !f->dqds[i].rest_error)
             n += MIN((uint64_t)MAX(f->dqds[i].slots, 0), f->dqds[i].max_running) *
                  MAX(f->dqds[i].batch, 1);
-    return global_limit(f) ? MIN(n, global_limit(f)) : n;
+    return why_global_limit(f) ? MIN(n, why_global_limit(f)) : n;
 }
 
 static void behind(const struct why_facts *f, struct why *w)
@@ -394,9 +393,13 @@ void why_decide(const struct why_facts *f, struct why *ret)
     time_and_pause(f, ret);
     dqds(f, ret);
     behind(f, ret);
-    if (f->locked) {
-        cause(ret, CAUSE_LOCKED, mem_strdup("another session has locked its row"), NULL)->detail =
-            mem_strdup("a transaction of an application");
+    if (f->locked || f->limit_locked) {
+        cause(ret, CAUSE_LOCKED,
+              mem_strdup(f->locked ? "another session has locked its row"
+                                   : "another session has locked its tag's row of dq_tag, which "
+                                     "guards global_max_running"),
+              NULL)
+            ->detail = mem_strdup("a transaction of an application");
         help(ret, mem_strdup("information_schema.innodb_trx shows who; end that transaction"));
     }
     if (ret->causes.count == 0)

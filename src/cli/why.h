@@ -45,6 +45,7 @@ struct why_facts {
     uint64_t tasks;       /* of the tag, that run or are claimed, on all hosts */
     int64_t mean_ms;      /* of a task; -1: not known */
     bool locked;          /* its row is locked by another session */
+    bool limit_locked;    /* the row of its tag, which guards the limit over all hosts, is */
     const char *last_dqd; /* that is not alive any more: "vm, 40s ago" */
     const char *nearest;  /* the tag that may have been meant; NULL: none */
     const struct why_dqd *dqds;
@@ -66,6 +67,8 @@ struct why_lines {
 struct why {
     struct why_lines causes, not_because, remedies;
 };
+/* The limit over all hosts that a live dqd has for the tag; 0: none. */
+uint32_t why_global_limit(const struct why_facts *f);
 void why_decide(const struct why_facts *f, struct why *ret);
 void why_done(struct why *w);
 /* The same in a few words, for a list of tags: why the first task of a tag waits, or when it is

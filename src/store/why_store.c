@@ -181,6 +181,18 @@ int why_store_locked(struct db *db, uint64_t id, struct err *err)
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }
 
+int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+    sql_put_tag(&sql, tag);
+    buf_str(&sql, " FOR UPDATE NOWAIT");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : 0;
+}
+
 char *why_store_mend_counts(uint64_t id)
 {
     return mem_printf("UPDATE dq_task SET version = 0, attempt = 0 WHERE id = %" PRIu64, id);

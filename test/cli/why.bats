@@ -145,6 +145,23 @@ YAML
     causes_are runs "$id"
 }
 
+@test 'why: another session has locked the row of its tag, which guards a limit over all hosts' {
+    serve <<<'handlers: {t: {run: "true", global_max_running: 2}}'
+    id=$(dq -q add t)
+    wait_until causes_are 'done' "$id"
+    lock_task "$id"
+    echo 'UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3); SELECT "both";' >&9
+    wait_until grep -q both "$BATS_TEST_TMPDIR/locked"
+    id=$(dq -q add t)
+    wait_until causes_are locked "$id" # a claim has its chance first
+    why "$id"
+    says "^  another session has locked its tag's row of dq_tag, which guards global_max_running"
+    echo 'ROLLBACK;' >&9
+    wait_until causes_are 'done' "$id"
+    dqd_stop
+    lock_release
+}
+
 @test 'why -o json has causes, not_because and remedies; everything is inert in a terminal' {
     id=$(dq -q add t --in 1h)
     sql "UPDATE dq_task SET attempt = 1, error_stack = CONCAT('a', CHAR(27), '[2J') WHERE id = $id"

@@ -58,6 +58,7 @@ static bool read_facts(char *text, struct why_facts *f)
         f->last_dqd = value_of(word, "last") ? value_of(word, "last") : f->last_dqd;
         f->owner_alive |= !strcmp(word, "owner-alive");
         f->locked |= !strcmp(word, "locked");
+        f->limit_locked |= !strcmp(word, "limit-locked");
     }
     f->before = (uint64_t)before;
     f->attempt = (uint32_t)attempt;
