@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BODY_MAX ((size_t)1 << 30) /* the largest max_allowed_packet there is */
@@ -28,10 +30,35 @@ static int read_whole(int fd, const char *name, struct buf *ret, struct err *err
     }
 }
 
+/* Whether bytes wait at standard input that are most likely meant as the body. Not the rest of a
+ * file that is already read in part: it belongs to a loop, as in `while read tag; do dq add "$tag";
+ * done <tags`. Never waits, so that dq works in cron, in ssh and under any parent. */
+static bool input_waits(void)
+{
+    struct stat st;
+    int bytes = 0;
+
+    if (fstat(STDIN_FILENO, &st) < 0)
+        return false;
+    if (S_ISREG(st.st_mode))
+        return st.st_size > 0 && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+    return (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
+           ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+int body_check_input(struct err *err)
+{
+    if (!input_waits())
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "standard input has data, and no BODY is given: add - to read it, or \"\" for an empty body");
+}
+
 int body_read(const char *word, struct buf *ret, struct err *err)
 {
     if (!word)
-        return 0;
+        return body_check_input(err);
     if (strcmp(word, "-") == 0)
         return read_whole(STDIN_FILENO, "standard input", ret, err);
     if (word[0] != '@') {

@@ -15,8 +15,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct add_values {
@@ -29,32 +27,6 @@ struct add_values {
 
 static const char *const conflict_names[] = {
     [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
-
-/* Whether bytes wait at standard input that are most likely meant as the body. Not the rest of a
- * file that is already read in part: it belongs to a loop, as in `while read tag; do dq add "$tag";
- * done <tags`. Never waits, so that dq works in cron, in ssh and under any parent. */
-static bool input_waits(void)
-{
-    struct stat st;
-    int bytes = 0;
-
-    if (fstat(STDIN_FILENO, &st) < 0)
-        return false;
-    if (S_ISREG(st.st_mode))
-        return st.st_size > 0 && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
-    return (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
-           ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
-}
-
-/* Without a BODY, standard input is not read: data there was most likely meant as one. */
-static int check_input(const struct cmd_context *c, struct err *err)
-{
-    if (c->operand_count > 1 || !input_waits())
-        return 0;
-    return err_set(
-        err, ERR_USAGE,
-        "standard input has data, and no BODY is given: add - to read it, or \"\" for an empty body");
-}
 
 /* What was stored, and what became of the key. */
 struct added {
@@ -144,15 +116,13 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
     if (rc == 0 && ret->key)
         rc = task_check_key(ret->key, strlen(ret->key), err);
     if (rc == 0)
-        rc = check_input(c, err);
-    if (rc == 0)
         rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err);
     if (rc == 0 && !v->sql)
         rc = cmd_open(c, CMD_DB, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
-    if (rc == 0)
-        rc = check_input(c, err);
+    if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
+        rc = body_check_input(err);
     ret->body = body->data ? body->data : "";
     ret->body_size = body->len;
     return rc;
