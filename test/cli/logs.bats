@@ -52,7 +52,8 @@ followed() { grep -qx "$1" "$BATS_TEST_TMPDIR/out"; }
 
 teardown()
 {
-    [ -z "${follower:-}" ] || kill "$follower" 2>/dev/null || true
+    local pid
+    for pid in ${follower:-} ${follower2:-}; do kill "$pid" 2>/dev/null || true; done
     dqd_reap
 }
 
@@ -183,10 +184,10 @@ teardown()
     follow "$a"
     wait_until followed both
     "$DQ_BIN/dq" logs -f "$b" >"$BATS_TEST_TMPDIR/other" 3>&- &
-    other=$!
+    follower2=$!
     wait_until grep -qx both "$BATS_TEST_TMPDIR/other"
     say one
-    wait "$follower" "$other"
+    wait "$follower" "$follower2"
     [ "$(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/other")" = $'both\nboth' ]
 }
 
