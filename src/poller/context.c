@@ -5,16 +5,23 @@
 
 #include <sys/random.h>
 
+#define RANDOM_AT_ONCE 32 /* 256 bytes, which the kernel never returns in parts */
+
 int64_t context_lease_us(const struct context *ctx)
 {
     return ctx->conf->dqd.lease_ms * 1000;
 }
 
+/* The kernel is asked for many numbers at once: each task of a batch takes one. */
 uint64_t context_random(void)
 {
-    uint64_t r = 0;
+    static uint64_t numbers[RANDOM_AT_ONCE];
+    static size_t left;
 
-    while (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
-        ;
-    return r;
+    if (left == 0) {
+        while (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers)
+            ;
+        left = RANDOM_AT_ONCE;
+    }
+    return numbers[--left];
 }
