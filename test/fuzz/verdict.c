@@ -38,7 +38,7 @@ static void take(void *ctx, const char *line, size_t len, bool whole)
         }
         return;
     }
-    if (v.id == 0 || v.result > VERDICT_FAIL || v.after_ms < -1 ||
+    if (v.id > INT64_MAX || v.result > VERDICT_FAIL || v.after_ms < -1 ||
         (v.after_ms >= 0 && v.result != VERDICT_RETRY))
         abort();
 }
