@@ -39,7 +39,7 @@
 
 #define EVENTS 64             /* handled per turn */
 #define READ_TURN (64 * 1024) /* bytes read from one stream per turn */
-#define FDS_AT_START 4096
+#define FDS_AT_START 4096     /* 32 KiB; more than wait for 100 ms of fast handlers */
 #define WAIT_FOR_EVENTS (-1)
 #define WAIT_LEFT (-2)
 /* Limits the wait while handlers run: a suspended host stops the clock of epoll_wait. */

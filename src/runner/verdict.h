@@ -14,7 +14,7 @@
 
 enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL };
 struct verdict {
-    uint64_t id;
+    uint64_t id; /* 0: of a rehearsal without a task */
     enum verdict_result result;
     int64_t after_ms;  /* -1: by the retry policy */
     const char *error; /* NULL: none. Valid until the reader is used again */
