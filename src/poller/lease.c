@@ -170,9 +170,8 @@ static void vouch(const struct context *ctx, int64_t sent_us)
     link_send_vouch(ctx->link, sent_us + MAX(2 * took_us, most_us));
 }
 
-/* If dq_output cannot be read (accounts of schema 3 lack the right, or another session has locked
- * the table), no output is passed on; whether the tasks are still ours must be known all the
- * same. */
+/* If dq_output cannot be read (the account lacks the right, or another session has locked the
+ * table), no output is passed on; whether the tasks are still ours must be known all the same. */
 static int ask(struct leases *l, const struct claim_ref *refs, size_t n, bool *lost, bool *followed,
                struct err *err)
 {

@@ -19,14 +19,13 @@ struct poller_info {
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
-    char *version;          /* of dqd; NULL: it is of schema 2 or older, which did not say */
+    char *version;          /* of dqd; NULL: not recorded */
     bool alive;             /* or a pass has ended, and the next one is expected */
     int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
     int64_t silent_ms;      /* since last_seen_at */
     /* of its host, before that of the server; POLLER_CLOCK_NONE: not known yet */
     int64_t clock_ahead_ms;
-    /* what it serves, see handler_store.h; 0: nothing. handlers_known false: it is of schema 3 or
-     * older, which did not say */
+    /* what it serves, see handler_store.h; 0: nothing. handlers_known false: not recorded */
     uint64_t handlers;
     bool handlers_known;
     char *handlers_file;

@@ -95,7 +95,7 @@ refused()
     denied worker 'DROP TABLE dq_task' 'ALTER TABLE dq_task ADD x int' "CALL dq_add('t', NULL, '', 0, @id)"
 }
 
-@test 'a worker that may not read dq_output, as before schema 4, keeps its leases and notices a cancel' {
+@test 'a worker that may not read dq_output keeps its leases and notices a cancel' {
     sql 'REVOKE ALL ON dq.dq_output FROM dq_worker@localhost'
     echo 'handlers: {t: {run: "exec sleep 60"}}' | write_handlers
     own_ini 's/^user = .*/user = dq_worker/; s/^\[dqd\]/&\nlease = 10s\nheartbeat = 1s\npoll_interval = 50ms/'

@@ -229,18 +229,18 @@ task()
     [[ ${lines[0]} == '{"migration":"0001_base","table":"dq_meta","rows":0,"touched":0,'* ]]
     [[ ${lines[0]} == *'"writers_wait":false,"statement":"CREATE TABLE IF NOT EXISTS dq_meta '* ]]
     [ "$(sql "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'early'")" = 0 ]
-    sql "USE early; $(dq init --print-sql | sed '/^-- dq schema, migration 2/,$d')"
-    run dq --config "$ini" init --plan
+    dq --config "$ini" -q init
+    run "$DQ_NEXT/dq" --config "$ini" init --plan
     echo "$output"
     [[ ${lines[0]} == 'MIGRATION '*'TABLE '*'ROWS  TOUCHED  WRITERS WAIT  STATEMENT' ]]
-    [[ ${lines[1]} =~ ^0002_poller_version\ +dq_poller\ +0\ +0\ +no\ +'ALTER TABLE dq_poller ADD COLUMN version ' ]]
-    [[ $output == *' CREATE TABLE IF NOT EXISTS dq_minute (...)'$'\n'* ]]
-    [[ $output == *$'\nschema version 1 to '[4-9]*', which works with programs made for 1 and later' ]]
-    run dq --config "$ini" list
+    [[ ${lines[1]} =~ ^next_columns\ +dq_task\ +0\ +0\ +no\ +'ALTER TABLE dq_task ADD COLUMN trace ' ]]
+    [[ $output == *' CREATE TABLE IF NOT EXISTS dq_extra (...)'$'\n'* ]]
+    [[ $output == *$'\nschema version 1 to 3, which works with programs made for 1 and later' ]]
+    run "$DQ_NEXT/dq" --config "$ini" list
     [ "$status" -eq 78 ]
     [[ $output == *': the schema is version 1, compatible back to 1, this dq is made for '*': run dq init' ]]
-    [[ $(dq --config "$ini" init) == *'upgraded from version 1 to '* ]]
-    [[ $(dq --config "$ini" init --plan 2>&1) == *': nothing to do'* ]]
+    [[ $("$DQ_NEXT/dq" --config "$ini" init) == *'upgraded from version 1 to 3'* ]]
+    [[ $("$DQ_NEXT/dq" --config "$ini" init --plan 2>&1) == *': nothing to do'* ]]
     sql 'DROP DATABASE early'
 }
 

@@ -26,7 +26,8 @@
 
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
-export DQ_TOP DQ_BIN
+DQ_NEXT=$DQ_BIN/../test/upgrade # programs of an imaginary next release
+export DQ_TOP DQ_BIN DQ_NEXT
 export DQ_PAGER=cat # none, also on a terminal
 
 dq() { "$DQ_BIN/dq" "$@"; }
