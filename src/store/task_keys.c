@@ -149,12 +149,12 @@ static void put_page(struct buf *sql, const struct task_keys *k, size_t number,
     task_filter_put_time(sql, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* else what does not match has to be counted */
         task_filter_put_row(sql, k->f);
-    if (c->begun && !id_order) {
-        buf_str(sql, desc ? " AND expected_time <= " : " AND expected_time >= ");
+    if (c->begun && !id_order) { /* two ranges of the index, whose entries end with the id */
+        buf_printf(sql, " AND (expected_time %c ", desc ? '<' : '>');
         db_put_stamp(sql, c->last.expected);
-        buf_str(sql, desc ? " AND (expected_time < " : " AND (expected_time > ");
+        buf_str(sql, " OR expected_time = ");
         db_put_stamp(sql, c->last.expected);
-        buf_printf(sql, " OR id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
+        buf_printf(sql, " AND id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
     } else if (c->begun) {
         buf_printf(sql, " AND id %c %" PRIu64, desc ? '<' : '>', c->last.id);
     }

@@ -246,6 +246,25 @@ static void lists(void **state)
     end_within(20300);
 }
 
+/* Behind a page that ends among them, the next one begins there, not with the first of them. */
+static void tasks_of_one_time(void **state)
+{
+    enum { N = 20000 };
+    struct task_filter f = {.tag_glob = "same"};
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)"
+        " SELECT 'same', 'x', 1, '2030-01-01', UTC_TIMESTAMP(3) FROM %s",
+        numbers(N));
+    begin("list of 20,000 tasks of one time");
+    ok(task_list(db, &f, false, none, NULL, &err));
+    end_within(N * 4);
+    f.sort = SORT_EXPECTED_DESC;
+    begin("list of 20,000 tasks of one time, the last first");
+    ok(task_list(db, &f, false, none, NULL, &err));
+    end_within(N * 4);
+}
+
 static void keys_and_statistics(void **state)
 {
     struct task_new t = {.tag = "tag1", .key = "key20", .body = "", .expected_at = TASK_TIME_NONE};
@@ -297,6 +316,7 @@ int main(void)
         cmocka_unit_test(shares_and_limits),
         cmocka_unit_test(retention),
         cmocka_unit_test(lists),
+        cmocka_unit_test(tasks_of_one_time),
         cmocka_unit_test(keys_and_statistics),
         cmocka_unit_test(changes),
     };
