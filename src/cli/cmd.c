@@ -196,7 +196,12 @@ static int read_ids(struct ids *ids, struct err *err)
     int rc = infile_open(&f, "-", INFILE_LINE_MAX, err);
     while (rc >= 0 && (rc = infile_next(&f, &line, &len, err)) == 1) {
         char *text = mem_dup(line, len && line[len - 1] == '\r' ? len - 1 : len);
-        if (*text != '\0' && !add_id(ids, text))
+        if (memchr(line, '\0', len))
+            rc = err_set(err, ERR_DATA,
+                         "%s, line %" PRIu64
+                         " has a NUL byte; write one id per line, or use xargs -0",
+                         f.name, f.number);
+        else if (*text != '\0' && !add_id(ids, text))
             rc = err_set(err, ERR_DATA,
                          "%s, line %" PRIu64
                          ": \"%.40s\" is not a task id; dq list -o id prints ids",

@@ -115,6 +115,18 @@ END
     done
 }
 
+@test 'ids separated by NUL bytes are an error, and no task is named' {
+    for verb in cancel retry run-now 'reschedule --in 1h' delete show wait logs why rehearse; do
+        for input in '1\0002\0' '1\n2\0003\n' '1\0' '\0'; do
+            try dq $verb - < <(printf "$input")
+            [ "$rc" -eq 65 ] || { echo "$verb, $input: $rc, $out"; return 1; }
+            local why=' has a NUL byte; write one id per line, or use xargs -0'
+            [[ $err == "dq: ${verb%% *}: standard input, line "?"$why" ]]
+            [ -z "$out" ]
+        done
+    done
+}
+
 @test 'a filter with one match is applied at once, one with several asks for confirmation' {
     task pending mail >/dev/null
     try dq cancel --tag mail
