@@ -171,19 +171,22 @@ static int unescape(struct buf *out, const char *p, size_t len, struct err *err)
     return 0;
 }
 
+/* Of TSV: only names of columns; or some, tag among them, and an error for the others. */
 static bool is_heading(const char *line, size_t len)
 {
-    const char *end = line + len, *first = memchr(line, '\t', len);
-    if (!first || field_find(line, (size_t)(first - line)) < 0)
-        return false;
+    const char *end = line + len;
+    bool tag = false, other = false;
+
     for (const char *s = line; s <= end;) {
         const char *tab = memchr(s, '\t', (size_t)(end - s));
-        size_t size = (size_t)((tab ? tab : end) - s);
-        if (size == 3 && memcmp(s, "tag", 3) == 0)
-            return true;
-        s += size + 1;
+        int column = field_find(s, (size_t)((tab ? tab : end) - s));
+        if (s == line && column < 0)
+            return false;
+        tag = tag || column == FIELD_TAG;
+        other = other || column < 0;
+        s = (tab ? tab : end) + 1;
     }
-    return false;
+    return tag || !other;
 }
 
 /* The fields of a line: each with a NUL behind it. */
@@ -191,6 +194,17 @@ struct fields {
     struct buf text;
     size_t starts[BULK_LINE_COLUMNS_MAX + 1], count; /* starts[count] is the end */
 };
+
+static size_t length_of(const struct fields *f, size_t i)
+{
+    return f->starts[i + 1] - f->starts[i] - 1;
+}
+
+/* Of a heading; -1: it is no column. */
+static int column_of(const struct fields *f, size_t i)
+{
+    return field_find(f->text.data + f->starts[i], length_of(f, i));
+}
 
 /* Whether one more field may follow. */
 static int check_room(const struct bulk_line_parser *p, const struct fields *f, size_t most,
@@ -253,8 +267,7 @@ bool bulk_line_is_csv(const char *line, size_t len)
     bool tag = false;
 
     for (size_t i = 0; known && i < f.count; i++) {
-        const char *name = f.text.data + f.starts[i];
-        int column = field_find(name, strlen(name));
+        int column = column_of(&f, i);
         known = column >= 0;
         tag = tag || column == FIELD_TAG;
     }
@@ -268,7 +281,7 @@ static int take_columns(struct bulk_line_parser *p, const struct fields *f, stru
 
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->text.data + f->starts[i];
-        int column = field_find(name, strlen(name));
+        int column = column_of(f, i);
         if (column < 0)
             return err_set(
                 err, ERR_DATA,
@@ -281,7 +294,12 @@ static int take_columns(struct bulk_line_parser *p, const struct fields *f, stru
         p->columns[i] = column;
     }
     p->column_count = f->count;
-    return seen[FIELD_TAG] ? 1 : err_set(err, ERR_DATA, "heading: there is no column tag");
+    if (seen[FIELD_TAG])
+        return 1;
+    return err_set(err, ERR_DATA, "heading: there is no column tag%s",
+                   p->format == BULK_LINE_TSV
+                       ? "; if it is a task, write the line \"tag\" before it"
+                       : "");
 }
 
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
@@ -325,7 +343,7 @@ static int set_values(const struct bulk_line_parser *p, const struct fields *f,
     for (size_t i = 0; i < f->count; i++) {
         struct json_value v = {.present = true,
                                .text = f->text.data + f->starts[i],
-                               .len = f->starts[i + 1] - f->starts[i] - 1};
+                               .len = length_of(f, i)};
         int field = p->columns[i];
         if (field == FIELD_IGNORED)
             continue;

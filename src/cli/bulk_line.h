@@ -38,9 +38,9 @@ void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c,
 void bulk_line_done(struct bulk_line_parser *p);
 /* Whether a first line is a heading of CSV: several names of columns, one of them tag. */
 bool bulk_line_is_csv(const char *line, size_t len);
-/* Whether line 1 is a heading. Of TSV, it has the field "tag", and begins with the name of a field
- * or of a column of a task; of CSV, it always is one. If so its columns are taken over. 1 yes, 0
- * no, ERR_DATA for an unknown column. */
+/* Whether line 1 is a heading. Of TSV, it has only names of fields or of columns of a task; or it
+ * begins with one and has the field "tag". Of CSV, it always is one. If so its columns are taken
+ * over. 1 yes, 0 no, ERR_DATA for an unknown column or without the column tag. */
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 /* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file

@@ -52,6 +52,9 @@ END
     printf 'tag\tbody\tmax_attempts\tin\nx\tbody of x\t5\t1m\n' | try dq add --from - --format tsv
     [ "$(sql 'SELECT tag, message_body, max_attempts, delay_time FROM dq_task' | tr '\t' ' ')" = 'x body of x 5 60000' ]
     sandbox_clear
+    printf 'tag\nx\n\ny\n' | try dq add --from -
+    [ "$(sql 'SELECT tag FROM dq_task ORDER BY id' | paste -sd,)" = x,y ]
+    sandbox_clear
     printf 'tag\tbody\tin\tbody\nx\ty\t1m\tz\n' >x.tsv
     file=x.tsv refused 1 'heading: "body" appears twice'
     printf 'x\t\t\ta\\\rb\n' >x.tsv
@@ -123,6 +126,8 @@ END
     dq -q cancel --key 'k\ 1' -y
     dq -q add --from x.tsv
     [ "$(sql 'SELECT COUNT(DISTINCT message_body), COUNT(DISTINCT task_key), COUNT(*) FROM dq_task')" = $'1\t1\t2' ]
+    dq list -o tsv -c tag -s all | dq -q add --from -
+    [ "$(sql 'SELECT COUNT(*), COUNT(DISTINCT tag) FROM dq_task')" = $'4\t1' ]
 }
 
 @test 'every kind of invalid line is reported with its line number, and nothing is added' {
@@ -150,6 +155,10 @@ END
     printf 'a\t1m\nb\t1m\tk\tbody\tmore\n' >x.tsv; refused 2 'more than 4 fields'
     printf 'a\t1m\nb\t1m\tk\tba\\d\n' >x.tsv; refused 2 'backslash'
     printf 'tag\tbdoy\na\tx\n' >x.tsv; refused 1 'bdoy'
+    printf 'tag\tbody\0\na\tx\n' >x.tsv; refused 1 'heading: "body" is not one of'
+    for name in error key 'key\texpected'; do
+        printf "$name"'\na\n' >x.tsv; refused 1 'heading: there is no column tag; if it is a task, write the line "tag"'
+    done
     printf 'a\t1m\n\t1m\n' >x.tsv; refused 2 'a tag must not be empty'
     try dq add --from absent.ndjson
     [ "$rc" -eq 65 ]
