@@ -199,6 +199,14 @@ int task_check_key(const char *key, size_t len, struct err *err)
     return check_name(NAME_KEY, key, len, TASK_KEY_MAX, err);
 }
 
+int task_check_wanted(const char *name, struct err *err)
+{
+    if (task_tag_length(name, strlen(name)) == strlen(name))
+        return 0;
+    return err_set(err, ERR_DATA,
+                   "\"%.40s\" ends with a blank, which the database ignores; leave it out", name);
+}
+
 size_t task_tag_length(const char *tag, size_t len)
 {
     while (len && tag[len - 1] == ' ')

@@ -168,6 +168,10 @@ int task_check_tag_glob(const char *glob, size_t len, struct err *err)
 int task_check_key(const char *key, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 
+/* A tag, a glob or a key by which tasks are selected. Rows of applications may break the rules, so
+ * only a blank at the end is refused: to the server it does not count. ERR_DATA. */
+int task_check_wanted(const char *name, struct err *err) __attribute__((warn_unused_result));
+
 /* The length of a tag without its trailing blanks, which do not count: to the server 'mail' and
  * 'mail ' are equal. Tags that were read from the database have lost theirs, so that strcmp finds
  * the same ones equal as the server. */

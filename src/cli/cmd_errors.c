@@ -214,7 +214,7 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
      "failures at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
+    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
 };
 /* clang-format on */

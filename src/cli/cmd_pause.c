@@ -25,7 +25,7 @@ struct pause_values {
 static int check(struct cmd_context *c, const char *tag, struct err *err)
 {
     struct tag_info *tags;
-    size_t count, len = task_tag_length(tag, strlen(tag));
+    size_t count;
     int64_t now_at;
     bool known = false;
     if (task_check_tag(tag, strlen(tag), err) == 0)
@@ -35,7 +35,7 @@ static int check(struct cmd_context *c, const char *tag, struct err *err)
     if (rc < 0)
         return ERR_DATA;
     for (size_t i = 0; i < count; i++)
-        known = known || (strlen(tags[i].tag) == len && memcmp(tags[i].tag, tag, len) == 0);
+        known = known || strcmp(tags[i].tag, tag) == 0;
     tag_store_free(tags, count);
     if (!known && strpbrk(tag, "*?"))
         return err_set(

@@ -122,7 +122,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     if (v->dry_run && v->over_ms < 0)
         return err_set(err, ERR_USAGE, "--dry-run is for --over: without it, no task is changed");
-    int rc = v->over_ms > 0 ? list_due(c, tag, &due, err) : 0;
+    int rc = task_check_wanted(tag, err);
+    if (rc == 0 && v->over_ms > 0)
+        rc = list_due(c, tag, &due, err);
     if (rc == 0)
         rc = v->dry_run ? print_count(due.count) : resume(c, v, &due, err);
     targets_done(&due);

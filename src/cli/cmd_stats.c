@@ -349,7 +349,7 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_DURATION, FIELD(since_ms), "D",
      "report what began and ended in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
 };

@@ -300,7 +300,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct top_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TEXT, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only these tags", NULL, 0},
     {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "look again after D; default and least: 1s",
      NULL, 0},
 };

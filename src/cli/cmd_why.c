@@ -252,7 +252,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TEXT, offsetof(struct why_values, tag), "TAG",
+    {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG",
      "explain the pending task of TAG that is due first", NULL, 0},
 };
 

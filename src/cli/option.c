@@ -242,6 +242,9 @@ static int option_set(const struct cmd_context *c, const struct cmd_option *o, v
     case CMD_FLAG:
         *(bool *)field = true;
         break;
+    case CMD_NAME:
+        rc = task_check_wanted(text, err);
+        /* fall through */
     case CMD_TEXT:
         *(const char **)field = text;
         break;
@@ -361,6 +364,7 @@ static void put_given(struct buf *b, const struct cmd_option *o, const void *val
     switch (o->type) {
     case CMD_FLAG:
         break;
+    case CMD_NAME:
     case CMD_TEXT:
         if (*(const char *const *)field)
             text_shell_word(b, *(const char *const *)field);

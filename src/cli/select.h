@@ -18,10 +18,10 @@ struct select_values {
  * select_values, like `select.`. */
 /* clang-format off */
 #define SELECT_OPTIONS(type, prefix)                                                                                          \
-    {"tag", 't', CMD_TEXT, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
+    {"tag", 't', CMD_NAME, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
     {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]",                                                   \
      "tasks in these states: pending, running, done, failed, cancelled, or live, finished, all", NULL, 0},                       \
-    {"key", 'k', CMD_TEXT, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
+    {"key", 'k', CMD_NAME, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
     {"error", 0, CMD_TEXT, offsetof(type, prefix error), "GLOB", "tasks whose error matches as a whole: '*refused*'", NULL, 0},  \
     {"host", 0, CMD_TEXT, offsetof(type, prefix host), "GLOB", "tasks whose last dqd ran on a host that matches", NULL, 0},      \
     {"body", 0, CMD_TEXT, offsetof(type, prefix body), "TEXT", "tasks whose body has TEXT in it", NULL, 0},                      \

@@ -165,7 +165,13 @@ task()
          VALUES ('bob\'s tag ', '', '2031-01-01', '2026-01-01')"
     run dq pause "bob's tag"
     [[ $output == "bob's tag is paused; "*'To resume: dq resume '* ]]
-    eval "$(grep -o 'dq resume .*' <<<"$output")"
+    resume=$(grep -o 'dq resume .*' <<<"$output")
+    for verb in pause resume; do
+        run dq $verb "bob's tag "
+        [ "$status" -eq 65 ]
+    done
+    [[ $output == *'ends with a blank, which the database ignores; leave it out' ]]
+    eval "$resume"
     sql "DELETE FROM dq_task WHERE tag = 'bob\'s tag'"
     run dq pause 'kn*'
     [ "$status" -eq 64 ]

@@ -139,6 +139,16 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 65 'cannot open /nonexistent/body' add t @/nonexistent/body
 }
 
+@test 'a blank at the end of a tag or key that selects tasks is refused, because the database ignores it' {
+    for verb in list export cancel retry run-now delete stats tags top check errors forecast log purge why; do
+        refused 64 "dq: $verb: --tag: \"a* \" ends with a blank, which the database ignores; leave it out" \
+            "$verb" -t 'a* '
+    done
+    for verb in list export cancel retry; do
+        refused 64 "dq: $verb: --key: \"k \" ends with a blank" "$verb" -k 'k '
+    done
+}
+
 @test 'help, version and the list of columns work without configuration' {
     [ "$(verbs | wc -l)" -ge 18 ]
     dq help add | grep -q -- '--max-attempts N'
