@@ -288,7 +288,7 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
     if (strcmp(path, "-") == 0)
         out_write(&b);
     else
-        rc = replace_file(path, b.data, b.len, 0644, err);
+        rc = replace_file(path, b.data, b.len, true, err);
     buf_done(&b);
     return rc;
 }

@@ -13,8 +13,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define FILE_MODE 0644
-
 void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute)
 {
     *m = (struct metrics){.ctx = ctx, .minute = minute};
@@ -83,7 +81,7 @@ void metrics_write(struct metrics *m, uint32_t running)
     prom_u64(&b, "dq_dqd_slots_used", running, NULL);
     put_tags(&b, m->minute);
     put_late(&b, m->minute);
-    failed = replace_file(path, b.data, b.len, FILE_MODE, &err) < 0;
+    failed = replace_file(path, b.data, b.len, false, &err) < 0;
     buf_done(&b);
     if (failed && !m->failed)
         log_event(LOG_WARN, "metrics_file cannot be written; dqd goes on without", "error=%s",

@@ -135,3 +135,30 @@ END
     [ "$status" -ne 0 ]
     [[ $output == 'dq: stats: cannot write directory/none/page.html: No such file or directory' ]]
 }
+
+# Never the /dev/null and /dev/stdout of this machine.
+@test 'stats --html replaces nothing but files, which keep their mode' {
+    cd "$BATS_TEST_TMPDIR"
+    ends() { [ "$(tail -n 1 "$1")" = '</html>' ]; }
+    echo old >page.html
+    chmod 600 page.html
+    ln -s page.html link
+    dq stats --html link
+    ends page.html
+    [ "$(stat -c %a:%F page.html link)" = $'600:regular file\n777:symbolic link' ]
+    ln -s /dev/fd/1 stdout
+    { echo first; dq stats --html stdout; echo last; } >all
+    [ "$(sed -n '1p; $p' all)" = $'first\nlast' ]
+    sed -i '$d' all
+    ends all
+    mkfifo fifo
+    cat fifo >copy 3>&- &
+    dq stats --html fifo
+    wait $!
+    ends copy
+    [ -p fifo ]
+    if mknod null c 1 3; then # as root; the file system may be mounted nodev
+        dq stats --html null || [ $? = 71 ]
+        [ -c null ]
+    fi
+}
