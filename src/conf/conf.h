@@ -56,8 +56,8 @@ struct conf_dqd {
     int claim_batch;          /* most tasks in one claim */
     /* account of the poller, and of handlers without `user:`, when started as root; empty: stay */
     char *user;
-    /* overlap guard of --once and --for; empty: $RUNTIME_DIRECTORY, /run/dq or /tmp by user and
-     * database */
+    /* overlap guard of --once and --for; empty: chosen by account, configuration and database, see
+     * lock.h */
     char *lock_file;
     /* directory of the files by which dq wakes the dqd of this host; empty: none */
     char *wake_dir;

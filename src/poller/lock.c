@@ -18,20 +18,82 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *lock_path(const struct conf *conf)
+/* Whether nobody else can create, rename or remove anything in it, root aside. */
+static bool is_private(const char *dir)
 {
-    const char *dir = getenv("RUNTIME_DIRECTORY");
-    uint64_t h = text_hash(TEXT_HASH_INIT, conf->path, strlen(conf->path));
+    struct stat st;
 
-    if (conf->dqd.lock_file[0])
-        return mem_strdup(conf->dqd.lock_file);
-    if (!dir || dir[0] != '/')
-        dir = getenv("XDG_RUNTIME_DIR");
-    if (!dir || dir[0] != '/')
-        dir = geteuid() == 0 ? "/run" : "/tmp";
-    h = text_hash(text_hash(h, "\n", 1), conf->mysql.database, strlen(conf->mysql.database));
-    return mem_printf("%.*s/dqd-%u-%016" PRIx64 ".lock", (int)strcspn(dir, ":"), dir,
-                      (unsigned)geteuid(), h);
+    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* A directory in the account's home, made if it is missing. NULL: it has no home. */
+static char *home_dir(void)
+{
+    const char *home = getenv("HOME");
+    char *dir;
+
+    if (!home || home[0] != '/')
+        return NULL;
+    dir = mem_printf("%s/.local/state/dq/", home);
+    for (char *p = dir + strlen(home) + 1; (p = strchr(p, '/')); *p++ = '/') {
+        *p = '\0';
+        (void)mkdir(dir, 0700);
+    }
+    dir[strlen(dir) - 1] = '\0';
+    if (is_private(dir))
+        return dir;
+    free(dir);
+    return NULL;
+}
+
+/* The same for all processes of the account, however they were started: $XDG_RUNTIME_DIR, which
+ * cron does not set, is none. */
+static int choose_dir(char **ret, struct err *err)
+{
+    const char *given = getenv("RUNTIME_DIRECTORY");
+    char *dir;
+
+    if (given && given[0] == '/')
+        dir = mem_dup(given, strcspn(given, ":"));
+    else if (geteuid() == 0)
+        dir = mem_strdup("/run");
+    else if (is_private("/run/dq"))
+        dir = mem_strdup("/run/dq");
+    else if (!(dir = home_dir())) {
+        dir = mem_printf("/tmp/dqd-%u", (unsigned)geteuid());
+        (void)mkdir(dir, 0700);
+        if (!is_private(dir)) {
+            err_set(
+                err, ERR_SYSTEM,
+                "no directory for the lock file: %s is not this account's alone; set [dqd] lock_file",
+                dir);
+            free(dir);
+            return ERR_SYSTEM;
+        }
+    }
+    *ret = dir;
+    return 0;
+}
+
+static int choose_path(const struct conf *conf, char **ret, struct err *err)
+{
+    char host[256] = "", *dir; /* other hosts may share the home */
+    const char *const parts[] = {conf->path, conf->mysql.database, host};
+    uint64_t h = TEXT_HASH_INIT;
+
+    if (conf->dqd.lock_file[0]) {
+        *ret = mem_strdup(conf->dqd.lock_file);
+        return 0;
+    }
+    if (choose_dir(&dir, err) < 0)
+        return err->code;
+    (void)gethostname(host, sizeof host - 1);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        h = text_hash(h, parts[i], strlen(parts[i]) + 1);
+    *ret = mem_printf("%s/dqd-%u-%016" PRIx64 ".lock", dir, (unsigned)geteuid(), h);
+    free(dir);
+    return 0;
 }
 
 static int busy(int fd, const char *path, struct err *err)
@@ -49,10 +111,13 @@ static int busy(int fd, const char *path, struct err *err)
 
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
 {
-    char *path = lock_path(conf), pid[32];
+    char *path, pid[32];
     struct stat st;
-    int rc = 0, len, fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    int rc = 0, len, fd;
 
+    if (choose_path(conf, &path, err) < 0)
+        return err->code;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) {
         rc = err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file", path,
                      strerror(errno));
@@ -104,10 +169,12 @@ static int check_directory(const char *path, struct err *err)
 
 int lock_check(const struct conf *conf, struct err *err)
 {
-    char *path = lock_path(conf);
+    char *path;
     struct stat st;
-    int rc = 0;
+    int rc = choose_path(conf, &path, err);
 
+    if (rc < 0)
+        return rc;
     if (lstat(path, &st) != 0)
         rc = check_directory(path, err);
     else if (!S_ISREG(st.st_mode))

@@ -131,6 +131,63 @@ END
     [[ $output == *'1 handler, 1 warning' ]]
 }
 
+# As an account that nobody else has, with these variables only, and with $run as /run.
+as_account() # as_account VARIABLE=VALUE... ./dqd ARG...
+{
+    try unshare --mount --propagation private sh -c 'mount --bind "$0" /run && exec "$@"' "$run" \
+        setpriv --reuid="$account" --regid="$account" --clear-groups env -i PATH="$PATH" "$@"
+}
+
+# bats test_tags=bare
+@test 'the lock file is where no other account can be first' {
+    local account=$((2000000000 + $$)) session
+    local home=$BATS_TEST_TMPDIR/home run=$BATS_TEST_TMPDIR/run tmp=/tmp/dqd-$account
+    [ "$(id -u)" = 0 ] || skip 'needs root, to have other accounts'
+    unshare --mount true || skip 'needs the right to make namespaces'
+    cd "$BATS_TEST_TMPDIR"
+    chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" .
+    echo 'handlers: {t: {run: "true"}}' >handlers.yaml
+    printf '[mysql]\nsocket = /nonexistent\n[dqd]\nwake_dir =\nhandlers = handlers.yaml\n' >dq.ini
+    install -m 0755 "$DQ_BIN/dqd" dqd
+    mkdir "$run"
+    install -d -m 700 -o "$account" "$home" session
+    once() { as_account "$@" ./dqd --config dq.ini; [ "$rc" = 69 ]; } # there is no database: the lock has been taken
+    locks_are_in() # locks_are_in FOLDER, the only one
+    {
+        local found
+        found=$(find "$home" session "$run" "$tmp" -name 'dqd-*.lock' 2>/dev/null) || true
+        [[ $found == "$1/dqd-$account-"????????????????.lock ]]
+        [ "$(stat -c '%a %u' "$1")" = "700 $account" ]
+    }
+    # a session of the account sets $XDG_RUNTIME_DIR, cron does not: both lock the same file
+    once HOME="$home" XDG_RUNTIME_DIR="$PWD/session"
+    once HOME="$home"
+    locks_are_in "$home/.local/state/dq"
+    rm -r "$home/.local"
+    # /run/dq, unless others can write it
+    install -d -m 700 -o "$account" "$run/dq"
+    once HOME="$home"
+    locks_are_in "$run/dq"
+    rm "$run"/dq/*
+    chmod 777 "$run/dq"
+    once HOME="$home"
+    locks_are_in "$home/.local/state/dq"
+    rm -r "$home/.local" "$run/dq"
+    # no home: a directory that is verified
+    once HOME=/nonexistent
+    locks_are_in "$tmp"
+    chown "$((account + 1))" "$tmp"
+    as_account HOME=/nonexistent ./dqd --config dq.ini
+    [ "$rc" = 71 ]
+    [ "$err" = "dqd: no directory for the lock file: $tmp is not this account's alone; set [dqd] lock_file" ]
+    as_account HOME=/nonexistent ./dqd --config dq.ini --check-config
+    [ "$rc" = 0 ]
+    [[ $err == *"dq.ini: warning: no directory for the lock file: $tmp is not"* ]]
+    once HOME=/nonexistent DQ_DQD_LOCK_FILE="$home/lock"
+    [ -f "$home/lock" ]
+    rm -r "$tmp"
+}
+
 @test "--check-config rejects missing TLS files, and warns about no handlers and an unusable wake_dir" {
     write_handlers <<<'handlers:'
     own_ini 's|^\[mysql\]|&\ntls_ca = none.pem|'
