@@ -90,7 +90,7 @@ b7()
 }
 
 is_done() { [ -z "$(sql 'SELECT 1 FROM dq_task WHERE status IN (0, 3) LIMIT 1')" ]; }
-wait_until_done() { pause=0.05 wait_until is_done; }
+wait_until_done() { wait_pause=0.05 wait_until is_done; }
 
 # know_each_other COUNT: so many dqd have sent a heartbeat since the last of them came.
 know_each_other()

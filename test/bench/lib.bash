@@ -25,17 +25,6 @@ wall_us() { local t=$EPOCHREALTIME; echo "${t/[.,]/}"; }
 # rate COUNT FROM_US: a second, until now.
 rate() { awk -v n="$1" -v from="$2" -v to="$(wall_us)" 'BEGIN { printf "%.1f\n", n * 1e6 / (to - from) }'; }
 
-# wait_until COMMAND...: polls until it succeeds; fails after a limit that only a hang reaches. pause: between two
-# tries, in seconds.
-wait_until()
-{
-    local limit=$((SECONDS + 1200))
-    until "$@"; do
-        [ "$SECONDS" -lt "$limit" ] || { say "waited in vain: $*"; return 1; }
-        sleep "${pause:-0.1}"
-    done
-}
-
 repeat() { awk -v n="$1" -v line="$2" 'BEGIN { while (n-- > 0) print line }'; }
 
 # ---- servers
@@ -57,7 +46,7 @@ start_beanstalkd()
     mkdir "$work/beanstalk"
     beanstalkd -l "unix:$BENCH_BEANSTALK" "$@" 2>>"$work/peers.log" &
     peer_pid=$!
-    pause=0.01 wait_until test -S "$BENCH_BEANSTALK"
+    wait_pause=0.01 wait_until test -S "$BENCH_BEANSTALK"
 }
 beanstalkd_durable=(-b "$work/beanstalk" -f 0)
 
@@ -70,7 +59,7 @@ start_redis()
     redis-server --port 0 --unixsocket "$BENCH_REDIS" --dir "$work/redis" --save '' --appendonly yes \
         --appendfsync always --daemonize no >/dev/null &
     peer_pid=$!
-    pause=0.01 wait_until test -S "$BENCH_REDIS"
+    wait_pause=0.01 wait_until test -S "$BENCH_REDIS"
 }
 
 stop_peer()

@@ -15,7 +15,7 @@
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   lock_task ID,...    locks these rows in a transaction that stays open until lock_release
 #   dqd_stop            sends TERM, waits for its end, returns its exit status
-#   wait_until CMD...   polls until CMD succeeds; fails after a limit that only a hang reaches, also on a slow machine
+#   wait_until CMD...   polls until CMD succeeds; see wait.bash
 #   try CMD...          runs it, whatever comes of it: its exit status is in $rc, what it printed in $out and $err
 #   fresh FILE...       empties them. A process in the background may open its output only after the next wait has begun
 #                       to read there, and what an earlier process has left would be taken for its own
@@ -27,6 +27,7 @@
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
 DQ_NEXT=$DQ_BIN/../test/upgrade # programs of an imaginary next release
+. "$DQ_TOP/test/lib/wait.bash"
 export DQ_TOP DQ_BIN DQ_NEXT
 export DQ_PAGER=cat # none, also on a terminal
 
@@ -164,16 +165,4 @@ refute()
         echo "refute: it is true: $*" >&2
         return 1
     fi
-}
-
-wait_until()
-{
-    local end=$((SECONDS + 300))
-    until "$@"; do
-        if [ "$SECONDS" -ge "$end" ]; then
-            echo "wait_until: after five minutes still not true: $*" >&2
-            return 1
-        fi
-        sleep 0.05
-    done
 }
