@@ -162,7 +162,9 @@ static int find_range(struct db *db, struct schema_range *ret, struct err *err)
         " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
         &columns, err);
     *ret = (struct schema_range){0, 0};
-    return rc < 0 || columns != 2 ? MIN(rc, 0) : schema_read(db, ret, err);
+    if (rc < 0)
+        return rc;
+    return columns == 2 ? schema_read(db, ret, err) : schema_verify_seen(db, "dq_meta", err);
 }
 
 /* The version, of tables that are seen to be dq's: a table of the same name makes CREATE TABLE IF

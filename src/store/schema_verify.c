@@ -216,29 +216,38 @@ static void compare(const struct shapes *s, struct faults *f)
     compare_later(s, f);
 }
 
-/* information_schema shows an account only the columns that it may use: what it does not show may
- * be there. */
-static const char *find_hidden(struct db *db, const struct schema_shape_parts *tables)
+int schema_verify_seen(struct db *db, const char *table, struct err *err)
 {
-    const char *found = NULL;
+    struct buf sql = BUF_INIT;
+    struct err why;
 
-    for (size_t i = 0; !found && i < tables->count; i++) {
-        struct buf sql = BUF_INIT;
-        struct err err;
+    buf_printf(&sql, SQL_EXPLAIN "SELECT * FROM %s", table);
+    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
+    buf_done(&sql);
+    if (rc != ERR_DENIED)
+        return 0;
+    return err_set(
+        err, ERR_DENIED,
+        "%s: this account may not read all columns of %s: grant it SELECT on them, or use the account that made the tables",
+        db_server(db), table);
+}
 
-        buf_printf(&sql, SQL_EXPLAIN "SELECT * FROM %s", tables->items[i].table);
-        if (db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &err) == ERR_DENIED)
-            found = tables->items[i].table;
-        buf_done(&sql);
-    }
-    return found;
+/* Differences in what cannot be seen are none. A table that is not there may not be read either. */
+static int check_seen(struct db *db, const struct shapes *s, struct err *err)
+{
+    const struct schema_shape_parts *sides[] = {&s->before.tables, &s->have.tables};
+    int rc = 0;
+
+    for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
+        for (size_t i = 0; rc == 0 && i < sides[k]->count; i++)
+            rc = schema_verify_seen(db, sides[k]->items[i].table, err);
+    return rc;
 }
 
 int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
 {
     struct shapes s = {0};
     struct faults f = {BUF_INIT, 0, BUF_INIT};
-    const char *hidden = NULL;
 
     int rc = schema_shape_expected(version, &s.before, err);
     if (rc == 0)
@@ -250,19 +259,16 @@ int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
     if (rc == 0)
         compare(&s, &f);
     if (f.count)
-        hidden = find_hidden(db, &s.before.tables);
+        rc = check_seen(db, &s, err);
     if (f.count > SHOWN)
         buf_printf(&f.text, "; and %u more", f.count - SHOWN);
-    if (hidden)
-        rc = err_set(err, ERR_DENIED, "%s: this account may not read all columns of %s",
-                     db_server(db), hidden);
-    else if (f.count)
+    if (rc == 0 && mend && f.mend.len)
+        buf_add(mend, f.mend.data, f.mend.len);
+    if (rc == 0 && f.count)
         rc = err_set(
             err, ERR_CONFIG,
             "%s: these are not the tables of dq: %s. Put them right, or give dq a database of its own",
             db_server(db), f.text.data);
-    if (mend && f.mend.len && !hidden)
-        buf_add(mend, f.mend.data, f.mend.len);
     buf_done(&f.text);
     buf_done(&f.mend);
     schema_shape_done(&s.before);

@@ -104,3 +104,19 @@ END
         esac
     done
 }
+
+@test 'dq init says which columns an account cannot see, and neither misses them nor plans to make them' {
+    for grants in '' 'CREATE ON dq.*' 'CREATE, ALTER, INDEX ON dq.*' 'CREATE, ALTER, INDEX, INSERT ON dq.*' \
+        'SELECT (name) ON dq.dq_meta' 'SELECT ON dq.dq_meta' 'EXECUTE ON dq.*'; do
+        new_account partial
+        [ -z "$grants" ] || sql "GRANT $grants TO partial@localhost"
+        for option in '' --plan; do
+            try dq init $option
+            printf '%s: init %s: %s %s %s\n' "$grants" "$option" "$rc" "$out" "$err"
+            [ "$rc" -eq 77 ]
+            [ -z "$out" ]
+            [ -z "$grants" ] || [[ $err == *'SELECT command denied'* ||
+                $err == *'this account may not read all columns of dq_'*': grant it SELECT on them'* ]]
+        done
+    done
+}
