@@ -176,6 +176,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct failure_filter filter = {.tag_glob = v->tag};
     struct out *out;
     bool people = c->style.format == OUT_TABLE;
+    int64_t left_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &c->style.cell.now_at, err);
     filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
     filter.before_at = WHEN_AT_MAX; /* a clock may have been set back */
@@ -188,7 +189,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &filter.before_at, err);
     if (rc == 0)
-        rc = failure_list(c->db, &filter, take_failure, &found, &found.sampled, err);
+        rc = failure_list(c->db, &filter, take_failure, &found, &left_at, err);
+    found.sampled = left_at != TASK_TIME_NONE;
     if (rc == 0)
         rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &found,
                      err);

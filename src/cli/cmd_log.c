@@ -81,13 +81,19 @@ static const struct out_column columns[] = {
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
+/* most 0: all lines. */
+static size_t first_line(const struct history *h, size_t most)
+{
+    return most && h->count > most ? h->count - most : 0;
+}
+
 static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
 {
     struct out *out;
     int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
     if (rc < 0)
         return rc;
-    for (size_t i = most && h->count > most ? h->count - most : 0; i < h->count; i++)
+    for (size_t i = first_line(h, most); i < h->count; i++)
         out_row(out, &h->lines[i]);
     return out_end(out, 0);
 }
@@ -143,10 +149,11 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
         (void)!print(c, &h, 0, rc < 0 ? &none : err);
         c->style.no_header = true;
     }
-    if (rc == 0 && h.partial && !f->said)
+    bool partial = rc == 0 && h.left_at != TASK_TIME_NONE;
+    if (partial && !f->said)
         cmd_note(c, "more than %d events or failures in %d s: some are left out", FOLLOW_MOST,
                  (int)(FOLLOW_WINDOW_MS / WHEN_SECOND));
-    f->said |= rc == 0 && h.partial;
+    f->said |= partial;
     if (rc == 0)
         ask->since_at = MAX(ask->since_at, f->oldest_at);
     history_done(&h);
@@ -206,10 +213,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return follow(c, &ask, err);
     ask.step_ms = step_of(ask.now_at - ask.since_at);
     ask.steps_since_at = ask.since_at - ask.step_ms;
+    size_t most = v->limit > 0 ? (size_t)v->limit : 0;
     rc = history_read(c->db, &ask, &h, err);
     if (rc == 0)
-        rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
-    if (rc == 0 && h.partial)
+        rc = print(c, &h, most, err);
+    /* all of the lines asked for may be later than what was left out */
+    bool whole = most && h.count >= most && h.lines[first_line(&h, most)].at > h.left_at;
+    if (rc == 0 && h.left_at != TASK_TIME_NONE && !whole)
         cmd_note(
             c, "only the newest %d events and failures of that time were read; give a shorter one",
             MOST);

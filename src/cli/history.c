@@ -175,18 +175,20 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     struct reading w = {.ask = ask, .to = ret};
     const struct failure_filter lately = {
         .since_at = ask->since_at, .before_at = ask->before_at, .newest = ask->most, .oldest = 1};
-    bool more = false, sampled = false;
+    int64_t events_at = TASK_TIME_NONE, failures_at = TASK_TIME_NONE;
 
     *ret = (struct history){0};
-    int rc =
-        event_store_list(db, ask->since_at, ask->before_at, ask->most, take_event, &w, &more, err);
+    int rc = event_store_list(db, ask->since_at, ask->before_at, ask->most, take_event, &w,
+                              &events_at, err);
     if (rc == 0 && !ask->who_glob)
-        rc = failure_list(db, &lately, take_failure, &w, &sampled, err);
+        rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
     if (rc == 0 && !ask->who_glob)
         rc = read_minutes(db, &w, err);
     if (ret->count)
         qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
-    ret->partial = more || sampled;
+    if (failures_at != TASK_TIME_NONE) /* its minute is one line */
+        failures_at += WHEN_MINUTE - 1 - failures_at % WHEN_MINUTE;
+    ret->left_at = MAX(events_at, failures_at);
     return rc;
 }

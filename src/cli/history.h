@@ -36,7 +36,7 @@ struct history_ask {
 struct history {
     struct history_line *lines; /* oldest first */
     size_t count, cap;
-    bool partial; /* there are more than `most` */
+    int64_t left_at; /* some of what happened then or before is left out; TASK_TIME_NONE: nothing */
 };
 /* Blocks on the database. Free *ret with history_done, also after an error. */
 int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)

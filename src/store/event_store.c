@@ -114,7 +114,7 @@ struct reading {
     void (*fn)(const struct event_row *row, void *arg);
     void *arg;
     size_t left;
-    bool more;
+    int64_t left_at; /* of the newest that is left out */
 };
 
 static int take_event(const struct db_rows *r, void *arg, struct err *err)
@@ -123,9 +123,10 @@ static int take_event(const struct db_rows *r, void *arg, struct err *err)
     struct event_row row = {.at = db_time(r, EVENT_AT), .tasks = db_u64(r, EVENT_TASKS)};
 
     (void)err;
-    w->more = w->left == 0;
-    if (w->more)
+    if (w->left == 0) {
+        w->left_at = row.at;
         return 1;
+    }
     w->left--;
     char *tag = db_is_null(r, EVENT_TAG) ? NULL : sql_dup_tag(r, EVENT_TAG);
     sql_read_token(r, EVENT_TOKEN, row.act.token);
@@ -140,11 +141,11 @@ static int take_event(const struct db_rows *r, void *arg, struct err *err)
 }
 
 int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t most,
-                     void (*fn)(const struct event_row *row, void *arg), void *arg, bool *ret_more,
-                     struct err *err)
+                     void (*fn)(const struct event_row *row, void *arg), void *arg,
+                     int64_t *ret_left_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct reading w = {fn, arg, most, false};
+    struct reading w = {fn, arg, most, TASK_TIME_NONE};
 
     buf_printf(&sql, "SELECT %s FROM dq_event FORCE INDEX (event_time) WHERE event_time >= ",
                COLUMNS_SELECT(EVENT_COLUMNS));
@@ -155,7 +156,7 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     int rc = db_each(db, &sql, EVENT_COUNT, take_event, &w, err);
     buf_done(&sql);
     if (rc == 0)
-        *ret_more = w.more;
+        *ret_left_at = w.left_at;
     return rc;
 }
 

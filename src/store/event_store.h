@@ -45,10 +45,10 @@ struct event_row {
     uint64_t tasks;
 };
 /* Calls fn for the events of a time, since_at <= time < before_at, newest first, `most` at most.
- * *ret_more: there are older ones. */
+ * *ret_left_at: when the newest of those that are left out was; TASK_TIME_NONE: none is. */
 int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t most,
-                     void (*fn)(const struct event_row *row, void *arg), void *arg, bool *ret_more,
-                     struct err *err) __attribute__((warn_unused_result));
+                     void (*fn)(const struct event_row *row, void *arg), void *arg,
+                     int64_t *ret_left_at, struct err *err) __attribute__((warn_unused_result));
 
 /* Whether an act with this verb began at since_at or later: 1 or 0. */
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)

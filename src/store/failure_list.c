@@ -101,19 +101,20 @@ static int find_last(struct db *db, const struct failure_filter *f, int64_t *ret
 }
 
 int failure_list(struct db *db, const struct failure_filter *f,
-                 void (*each)(const struct failure *x, void *arg), void *arg, bool *ret_sampled,
+                 void (*each)(const struct failure *x, void *arg), void *arg, int64_t *ret_left_at,
                  struct err *err)
 {
     struct reading w = {f->tag_glob, each, arg};
-    int64_t last_at = 0;
+    int64_t last_at = TASK_TIME_NONE;
     int rc = f->newest ? find_last(db, f, &last_at, err) : 0;
 
     if (rc < 0)
         return rc;
-    *ret_sampled = rc == 1;
     rc = list_part(db, f->since_at, f->before_at, true, f->newest, &w, err);
     /* of equal times, some may have been read: those are left out */
-    if (rc == 0 && *ret_sampled)
+    if (rc == 0 && last_at != TASK_TIME_NONE)
         rc = list_part(db, f->since_at, last_at, false, f->oldest, &w, err);
+    if (rc == 0)
+        *ret_left_at = last_at;
     return rc;
 }

@@ -27,11 +27,12 @@ struct failure_filter {
 
 /* Calls each(failure, arg) for the attempts that ended in that time and failed, newest first. If
  * there are more than the filter allows, then for the oldest of the others, oldest first, and
- * *ret_sampled is set. Cancelled attempts did not fail. Reads a range of the index `finished`,
- * the task of each entry, and the attempt if the tag matches. `each` must not use the
+ * *ret_left_at is the end of the last of the newest: some that ended then or before may be left
+ * out; else it is TASK_TIME_NONE. Cancelled attempts did not fail. Reads a range of the index
+ * `finished`, the task of each entry, and the attempt if the tag matches. `each` must not use the
  * connection. */
 int failure_list(struct db *db, const struct failure_filter *f,
-                 void (*each)(const struct failure *x, void *arg), void *arg, bool *ret_sampled,
+                 void (*each)(const struct failure *x, void *arg), void *arg, int64_t *ret_left_at,
                  struct err *err) __attribute__((warn_unused_result));
 
 #endif

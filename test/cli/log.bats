@@ -119,6 +119,28 @@ END
     [ "$(lines --since 3d --until 2d)" = ' failed old 2 refused *' ]
 }
 
+@test 'log -n notes that only the newest were read if it could miss a line, and not otherwise' {
+    failures 1 early 'refused ' 7300
+    failures 5001 mail 'refused ' 7200
+    event cancel 60 sms 1
+    event cancel 30 sms 2
+    try dq log -n 2
+    [ "$rc" -eq 0 ]
+    [ -z "$err" ]
+    [[ $(wc -l <<<"$out") -eq 3 ]]
+    try dq log -n 3 # a line of failures, some of whose minute may be missing
+    [[ $err == *'only the newest 5000 events and failures'* ]]
+    sql "INSERT INTO dq_event (token, event_time, actor, verb, tasks)
+         SELECT UNHEX(LEFT(SHA2(seq, 256), 32)), UTC_TIMESTAMP(3) - INTERVAL 50 SECOND, 'bob@db1', 'retry', 1
+         FROM $(numbers 5000)"
+    try dq log -n 1
+    [ -z "$err" ]
+    try dq log -n 2 # of one time, others are left out
+    [[ $err == *'only the newest 5000 events and failures'* ]]
+    try dq log
+    [[ $err == *'only the newest 5000 events and failures'* ]]
+}
+
 @test 'dq records its own acts, and nothing in the log acts on a terminal' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES (CONCAT('t', CHAR(27), '[2J'), 'b c', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"

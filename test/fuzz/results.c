@@ -360,11 +360,11 @@ static void review(struct db *db)
     struct failure_filter failures = {1000, 2000, how % 4, how % 3};
     enum complete_store_kind kind = (enum complete_store_kind)(how % (COMPLETE_STORE_KEYS + 1));
     uint64_t count;
-    bool more;
+    int64_t left_at;
     struct err err;
 
-    (void)!failure_list(db, &failures, see_failure, NULL, &more, &err);
-    (void)!event_store_list(db, 1000, 2000, 1 + how % 4, see_event, NULL, &more, &err);
+    (void)!failure_list(db, &failures, see_failure, NULL, &left_at, &err);
+    (void)!event_store_list(db, 1000, 2000, 1 + how % 4, see_event, NULL, &left_at, &err);
     (void)!event_store_add_own(db, &owner, "dqd-start", NULL, &err);
     (void)!event_store_add_lost(db, &owner, &count, &err);
     (void)!complete_store_list(db, kind, "m", see_word, NULL, &err);
