@@ -66,14 +66,15 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
 
 /* A statement whose answer was lost may still run on the server, or wait in a buffer on the way
  * there. Its connection is killed, and must be gone, before its outcome is looked up. A server that
- * was restarted since then has started its numbers again: there, and if killing is denied, that id
- * belongs to another account's connection. */
+ * was restarted since then has started its numbers again: there, and if it is of another account,
+ * that id is another connection's. A restart within a second of db->orphan_since is not noticed;
+ * then a connection of this account may have the id. */
 static int kill_orphan(struct db *db, struct err *err)
 {
-    char sql[120];
+    char sql[200];
     const struct timespec nap = {0, 5000000};
     int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
-    unsigned long long uptime_s = UINT32_MAX;
+    unsigned long long uptime_s = UINT32_MAX, alive = 1;
 
     if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan)
         goto gone;
@@ -82,22 +83,24 @@ static int kill_orphan(struct db *db, struct err *err)
         return rc;
     if (when_steady() - (int64_t)(uptime_s + 1) * 1000 > db->orphan_since)
         goto gone;
-    snprintf(sql, sizeof sql, "KILL %lu", db->orphan);
-    if (mysql_query(db->my, sql)) {
-        if (mysql_errno(db->my) == 1095 /* ER_KILL_DENIED_ERROR */)
-            goto gone;
-        if (mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
-            return db_handle_fail(db, err);
-    }
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lu",
+    snprintf(sql, sizeof sql,
+             "SELECT COUNT(*) FROM information_schema.processlist o"
+             " JOIN information_schema.processlist s ON s.id = CONNECTION_ID() AND o.user = s.user"
+             " WHERE o.id = %lu",
              db->orphan);
-    for (;;) {
-        unsigned long long alive = 1;
+    for (bool killed = false;; killed = true) {
         rc = db_handle_ask(db, sql, &alive, err);
         if (rc < 0)
             return rc;
         if (!alive)
             goto gone;
+        if (!killed) {
+            char kill[32];
+            snprintf(kill, sizeof kill, "KILL %lu", db->orphan);
+            if (mysql_query(db->my, kill) && mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
+                return db_handle_fail(db, err);
+            continue;
+        }
         if (when_steady() > deadline) {
             db_handle_drop(db);
             return err_set(err, ERR_UNAVAILABLE,

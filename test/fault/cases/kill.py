@@ -121,10 +121,7 @@ def outage_outlasts_leases(t):
         oracle.no_repeats()
 
 
-@case("kill-database-id-reused", 2, 10)
-def kill_database_id_reused(t):
-    """After a restart of the server, another session has the connection id that dqd lost. That session is not
-    killed, and dqd reconnects."""
+def id_reused(t, account, down_seconds):
     proxy = t.proxy()
     t.configure({**proxy.settings(), "read_timeout": "10m"}, lease="10m")
     others = [t.server.client("mysql") for _ in range(20)]
@@ -141,12 +138,12 @@ def kill_database_id_reused(t):
     t.server.kill()
     proxy.rules[0].go.set()
     proxy.close()
-    t.sleep(1.2)  # a server reports its uptime in whole seconds
+    t.sleep(down_seconds)
     t.server.start()
     entry["until"] = time.monotonic()
     others = []
     while not others or others[-1].thread_id <= broken:
-        client = t.server.client("mysql")
+        client = t.server.client("dq", user=account)
         if client.thread_id < broken:  # otherwise max_connections would be reached
             client.close()
         else:
@@ -160,6 +157,21 @@ def kill_database_id_reused(t):
         client.query("DO 1")  # fails if the session was killed
         client.close()
     Oracle(t).check()
+
+
+@case("kill-database-id-reused", 2, 10)
+def kill_database_id_reused(t):
+    """After a restart of the server, another session of dqd's account has the connection id that dqd lost. That session
+    is not killed, and dqd reconnects."""
+    id_reused(t, "dq", 1.2)  # a server reports its uptime in whole seconds
+
+
+@case("kill-database-id-reused-at-once", 2, 10)
+def kill_database_id_reused_at_once(t):
+    """The same with a session of another account that dqd may kill, and a server that is back so soon that its uptime
+    may not show the restart."""
+    t.sql("GRANT PROCESS, SUPER ON *.* TO dq@localhost")
+    id_reused(t, "root", 0)
 
 
 @case("kill-everything", 3, 50, tls="full")

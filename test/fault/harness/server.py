@@ -52,8 +52,8 @@ class Server:
     def socket(self):
         return os.path.realpath(self.directory + "/db/server") + "/mysql.sock"
 
-    def client(self, database=None, timeout=300.0):
-        return mysql.Client(self.socket, database=database, timeout=timeout)
+    def client(self, database=None, timeout=300.0, user="root"):
+        return mysql.Client(self.socket, user=user, database=database, timeout=timeout)
 
     def kill(self):
         """kill -9, and until it is gone. start() brings it back on the same data."""
