@@ -95,6 +95,20 @@ static int flush(struct import *m, uint64_t last_line, struct err *err)
     return 0;
 }
 
+static int check_attempt(const struct import_item *item, const struct task_attempt *a,
+                         struct err *err)
+{
+    if (!item || item->task.id != a->task_id)
+        return err_set(err, ERR_DATA, "an attempt of task %" PRIu64 ", which is not before it",
+                       a->task_id);
+    if (item->attempt_count && item->attempts[item->attempt_count - 1].version >= a->version)
+        return err_set(err, ERR_DATA,
+                       "an attempt of task %" PRIu64 " with version %" PRIu64
+                       ", behind one with version %" PRIu64,
+                       a->task_id, a->version, item->attempts[item->attempt_count - 1].version);
+    return 0;
+}
+
 static int take_attempt(struct import *m, const char *line, size_t len, struct err *err)
 {
     struct import_item *item = m->count ? &m->items[m->count - 1] : NULL;
@@ -103,10 +117,10 @@ static int take_attempt(struct import *m, const char *line, size_t len, struct e
     int rc = transfer_read_attempt(m->json, line, len, &a, err);
     if (rc < 0)
         return rc;
-    if (!item || item->task.id != a.task_id) {
+    rc = check_attempt(item, &a, err);
+    if (rc < 0) {
         attempt_store_free(mem_dup(&a, sizeof a), 1);
-        return err_set(err, ERR_DATA, "an attempt of task %" PRIu64 ", which is not before it",
-                       a.task_id);
+        return rc;
     }
     if (item->attempt_count == item->attempt_cap) {
         item->attempt_cap = item->attempt_cap ? 2 * item->attempt_cap : 4;

@@ -178,6 +178,30 @@ END
     [ "$(count)" -eq 0 ]
 }
 
+# moved NUMBER [FIRST]: so many done tasks with attempts of one version, as lines without an end.
+moved()
+{
+    local at=2026-01-01T00:00:00.000Z n
+    for ((n = ${2:-1}; n < ${2:-1} + $1; n++)); do
+        echo "{'id':$n,'tag':'t','status':'done','expected':'$at','created':'$at'}"
+        echo "{'task':$n,'version':1,'attempt':1,'finished':'$at','outcome':'exit','exit':1}"
+    done | tr "'" '"'
+}
+
+@test 'two attempts of one version are an error with the line' {
+    moved 2 >one
+    for n in 2 4; do
+        sed "${n}p" one >two
+        for option in '' --keep-ids --dry-run; do
+            try dq import $option two
+            [ "$rc" -eq 65 ]
+            why="an attempt of task $((n / 2)) with version 1, behind one with version 1"
+            [[ $err == "dq: import: two:$((n + 1)): $why"* ]]
+        done
+    done
+    [ "$(count)" -eq 0 ]
+}
+
 # application TAG KEY [COLUMN VALUE]: a task that an application stored; SQL expressions.
 application()
 {
