@@ -22,6 +22,8 @@
 #define CHUNK_TASKS 500
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define TRANSIENT_TRIES 5
+/* Programs that read JSON round greater numbers; the tasks added later get greater ids yet. */
+#define KEPT_ID_MOST ((UINT64_C(1) << 53) - 1)
 
 struct import_values {
     bool keep_ids, dry_run;
@@ -130,18 +132,29 @@ static int take_attempt(struct import *m, const char *line, size_t len, struct e
     return 0;
 }
 
+static int take_task(struct import *m, const char *line, size_t len, struct err *err)
+{
+    struct import_item *item = &m->items[m->count];
+
+    *item = (struct import_item){.line = m->file.number};
+    m->count++; /* freed with the chunk, also if it is invalid */
+    int rc = transfer_read_task(m->json, line, len, &item->task, err);
+    if (rc == 0 && m->v->keep_ids && item->task.id > KEPT_ID_MOST)
+        rc = err_set(err, ERR_DATA,
+                     "\"id\" %" PRIu64 " cannot be kept: the greatest id is %" PRIu64
+                     "; without --keep-ids it gets another one",
+                     item->task.id, KEPT_ID_MOST);
+    return rc;
+}
+
 static int take_line(struct import *m, const char *line, size_t len, struct err *err)
 {
     if (len && line[len - 1] == '\r')
         len--;
     if (!len || m->file.number <= (uint64_t)MAX(m->v->skip, 0))
         return 0;
-    if (transfer_is_attempt(line, len))
-        return take_attempt(m, line, len, err);
-    struct import_item *item = &m->items[m->count];
-    *item = (struct import_item){.line = m->file.number};
-    m->count++; /* freed with the chunk, also if it is invalid */
-    return transfer_read_task(m->json, line, len, &item->task, err);
+    return transfer_is_attempt(line, len) ? take_attempt(m, line, len, err)
+                                          : take_task(m, line, len, err);
 }
 
 static bool is_full(const struct import *m)

@@ -202,6 +202,20 @@ moved()
     [ "$(count)" -eq 0 ]
 }
 
+@test 'an id that JSON does not carry exactly is not kept' {
+    moved 1 9007199254740991 >one
+    moved 1 9007199254740992 >>one
+    for option in --keep-ids '--keep-ids --dry-run'; do
+        try dq import $option one
+        [ "$rc" -eq 65 ]
+        [[ $err == 'dq: import: one:3: "id" 9007199254740992 cannot be kept: the greatest id is 9007199254740991;'* ]]
+        [ "$(count)" -eq 0 ]
+    done
+    try dq import one
+    [ "$rc" -eq 0 ]
+    [ "$(sql 'SELECT COUNT(*), MAX(id) < 1000000000 FROM dq_task')" = $'2\t1' ]
+}
+
 # application TAG KEY [COLUMN VALUE]: a task that an application stored; SQL expressions.
 application()
 {
