@@ -37,7 +37,8 @@ struct export
     struct cmd_context *c;
     struct line lines[BATCH_TASKS];
     size_t count, bytes, written; /* written: lines of the batch */
-    uint64_t tasks, attempts, running;
+    struct transfer_end done;     /* what was written */
+    uint64_t running;
     /* left out, because dq import could not read them; an attempt with the id of its task */
     uint64_t odd, first_odd, odd_attempts, first_odd_attempt;
     struct progress progress;
@@ -83,7 +84,7 @@ static void take_attempt(const struct task_attempt *a, void *arg)
     buf_chr(&b, '\n');
     out_write(&b);
     buf_done(&b);
-    x->attempts++;
+    x->done.attempts++;
 }
 
 static int flush(struct export *x)
@@ -106,7 +107,7 @@ static int flush(struct export *x)
     for (size_t i = 0; i < x->count; i++)
         buf_done(&x->lines[i].text);
     x->count = x->bytes = 0;
-    progress_show(&x->progress, x->tasks, -1);
+    progress_show(&x->progress, x->done.tasks, -1);
     return rc;
 }
 
@@ -136,13 +137,13 @@ static int each_task(const struct task *t, void *arg)
     *line = (struct line){.id = t->id, .text = BUF_INIT, .open = t->status != TASK_RUNNING};
     transfer_put_task(&line->text, &copy);
     x->bytes += line->text.len;
-    x->tasks++;
+    x->done.tasks++;
     bool stop = interrupt_asked();
     int rc = stop || x->count == BATCH_TASKS || x->bytes >= BATCH_BYTES ? flush(x) : 0;
     if (rc == 0 && stop)
         rc = err_set(x->err, ERR_TRANSIENT,
-                     "interrupted after %" PRIu64 " task%s: others are missing", x->tasks,
-                     x->tasks == 1 ? "" : "s");
+                     "interrupted after %" PRIu64 " task%s: others are missing", x->done.tasks,
+                     x->done.tasks == 1 ? "" : "s");
     return rc < 0 ? rc : out_failed();
 }
 
@@ -166,8 +167,18 @@ static void say_what_differs(const struct export *x)
                      ": an unknown outcome, or a version beyond %" PRId64,
                      x->odd_attempts, x->odd_attempts == 1 ? " is" : "s are", x->first_odd_attempt,
                      INT64_MAX);
-    cmd_note(c, "%" PRIu64 " task%s and %" PRIu64 " attempt%s exported", x->tasks,
-             x->tasks == 1 ? "" : "s", x->attempts, x->attempts == 1 ? "" : "s");
+    cmd_note(c, "%" PRIu64 " task%s and %" PRIu64 " attempt%s exported", x->done.tasks,
+             x->done.tasks == 1 ? "" : "s", x->done.attempts, x->done.attempts == 1 ? "" : "s");
+}
+
+static void write_end(const struct export *x)
+{
+    struct buf b = BUF_INIT;
+
+    transfer_put_end(&b, &x->done);
+    buf_chr(&b, '\n');
+    out_write(&b);
+    buf_done(&b);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -188,6 +199,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = task_list(c->db, &f, true, each_task, x, err);
     if (rc >= 0)
         rc = flush(x);
+    if (rc == 0 && !out_failed())
+        write_end(x);
     progress_clear(&x->progress);
     if (rc == 0 && (rc = out_flush(err)) == 0) {
         select_note_unordered(c, unordered);
@@ -209,7 +222,7 @@ const struct cmd cmd_export = {
     .details =
         "Writes one JSON object per line to standard output: each task, and behind it its attempts. Without a filter, all tasks. "
         "A running task is written as pending, without the attempt that runs. The table is read in steps and without locks: what "
-        "changes meanwhile is written as it was before or after.",
+        "changes meanwhile is written as it was before or after. The last line says how many tasks and attempts are before it.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct export_values),
     .level = CMD_SCHEMA,

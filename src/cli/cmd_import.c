@@ -2,7 +2,8 @@
  * cmd_import.c - dq import: what dq export wrote becomes tasks again.
  *
  * Invariant: a chunk, which ends with the attempts of its last task, is stored whole or not at all,
- * and an error says which lines are in.
+ * and an error says which lines are in. With --complete, nothing of a file is stored before its end
+ * was seen, and of what cannot be read twice the last chunk is not.
  */
 #include "cli/act.h"
 #include "cli/infile.h"
@@ -26,7 +27,7 @@
 #define KEPT_ID_MOST ((UINT64_C(1) << 53) - 1)
 
 struct import_values {
-    bool keep_ids, dry_run;
+    bool keep_ids, dry_run, complete;
     int64_t skip;
 };
 
@@ -39,6 +40,9 @@ struct import {
     size_t count;
     uint64_t begun_bytes;          /* of the file, when the chunk was begun */
     uint64_t done_line;            /* every line up to this one is stored */
+    struct transfer_end seen;      /* lines since the last end of an export */
+    bool ended;                    /* the last line was one */
+    struct err missing;            /* what shows that lines are missing; code 0: nothing so far */
     uint64_t tasks, attempts, due; /* stored; due: pending ones that are due now */
     int64_t now_at;
     struct act act;
@@ -97,6 +101,93 @@ static int flush(struct import *m, uint64_t last_line, struct err *err)
     return 0;
 }
 
+/* ---- whether lines are missing */
+
+/* The first sign of it: an error, or to be noted at the end. */
+static int say_missing(struct import *m, const struct err *why, struct err *err)
+{
+    if (!m->missing.code)
+        m->missing = *why;
+    if (m->v->complete)
+        *err = *why;
+    return m->v->complete ? why->code : 0;
+}
+
+/* Exports may stand one behind the other. */
+static int take_end(struct import *m, const char *line, size_t len, struct err *err)
+{
+    const struct transfer_end seen = m->seen;
+    struct transfer_end end;
+    struct err why;
+
+    int rc = transfer_read_end(m->json, line, len, &end, err);
+    if (rc < 0)
+        return err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number);
+    m->seen = (struct transfer_end){0, 0};
+    m->ended = true;
+    if (end.tasks == seen.tasks && end.attempts == seen.attempts)
+        return 0;
+    err_set(&why, ERR_DATA,
+            "%s:%" PRIu64 ": the export that ends here had %" PRIu64 " tasks and %" PRIu64
+            " attempts, the file has %" PRIu64 " and %" PRIu64,
+            m->file.name, m->file.number, end.tasks, end.attempts, seen.tasks, seen.attempts);
+    return say_missing(m, &why, err);
+}
+
+static int count_line(struct import *m, const char *line, size_t len, struct err *err)
+{
+    m->ended = false;
+    if (transfer_is_end(line, len))
+        return take_end(m, line, len, err);
+    if (transfer_is_attempt(line, len))
+        m->seen.attempts++;
+    else
+        m->seen.tasks++;
+    return 0;
+}
+
+static int check_end(struct import *m, struct err *err)
+{
+    struct err why;
+
+    if (m->ended)
+        return 0;
+    err_set(&why, ERR_DATA,
+            "%s: the line that ends an export is missing: the file may have been cut off",
+            m->file.name);
+    return say_missing(m, &why, err);
+}
+
+/* ---- lines */
+
+/* The next one that is not empty: 1, or 0 at the end. */
+static int next_line(struct import *m, const char **ret_line, size_t *ret_len, struct err *err)
+{
+    int rc;
+
+    do {
+        rc = infile_next(&m->file, ret_line, ret_len, err);
+        if (rc > 0 && *ret_len && (*ret_line)[*ret_len - 1] == '\r')
+            (*ret_len)--;
+    } while (rc > 0 && !*ret_len);
+    return rc;
+}
+
+/* Looks for the end of a file before anything is stored. */
+static int find_end(struct import *m, struct err *err)
+{
+    const char *line;
+    size_t len;
+    int rc;
+
+    while ((rc = next_line(m, &line, &len, err)) > 0 && (rc = count_line(m, line, len, err)) == 0)
+        ;
+    if (rc == 0)
+        rc = check_end(m, err);
+    m->seen = (struct transfer_end){0, 0};
+    return rc < 0 ? rc : infile_rewind(&m->file, err);
+}
+
 static int check_attempt(const struct import_item *item, const struct task_attempt *a,
                          struct err *err)
 {
@@ -149,12 +240,13 @@ static int take_task(struct import *m, const char *line, size_t len, struct err 
 
 static int take_line(struct import *m, const char *line, size_t len, struct err *err)
 {
-    if (len && line[len - 1] == '\r')
-        len--;
-    if (!len || m->file.number <= (uint64_t)MAX(m->v->skip, 0))
-        return 0;
-    return transfer_is_attempt(line, len) ? take_attempt(m, line, len, err)
-                                          : take_task(m, line, len, err);
+    int rc = count_line(m, line, len, err);
+
+    if (rc < 0 || m->ended || m->file.number <= (uint64_t)MAX(m->v->skip, 0))
+        return rc;
+    rc = transfer_is_attempt(line, len) ? take_attempt(m, line, len, err)
+                                        : take_task(m, line, len, err);
+    return rc < 0 ? err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number) : 0;
 }
 
 static bool is_full(const struct import *m)
@@ -168,7 +260,7 @@ static int read_lines(struct import *m, struct err *err)
     size_t len;
     int rc;
 
-    while ((rc = infile_next(&m->file, &line, &len, err)) > 0) {
+    while ((rc = next_line(m, &line, &len, err)) > 0) {
         rc = 0;
         if (m->count && is_full(m) && !transfer_is_attempt(line, len))
             rc = flush(m, m->file.number - 1, err);
@@ -176,8 +268,10 @@ static int read_lines(struct import *m, struct err *err)
             return rc;
         rc = take_line(m, line, len, err);
         if (rc < 0)
-            return err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number);
+            return rc;
     }
+    if (rc == 0)
+        rc = check_end(m, err);
     return rc < 0 ? rc : flush(m, m->file.number, err);
 }
 
@@ -208,6 +302,8 @@ static void report(const struct import *m)
     if (m->due)
         cmd_note(m->c, "%" PRIu64 " of them %s pending and due: dqd runs %s now", m->due,
                  m->due == 1 ? "is" : "are", m->due == 1 ? "it" : "them");
+    if (m->missing.code)
+        cmd_note(m->c, "%s", m->missing.text);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -225,7 +321,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     act_init(&m.act, c, NULL, 0);
     progress_init(&m.progress, c->quiet, "tasks");
     interrupt_catch();
-    rc = read_lines(&m, err);
+    if (m.v->complete && m.file.size)
+        rc = find_end(&m, err);
+    if (rc == 0)
+        rc = read_lines(&m, err);
     progress_clear(&m.progress);
     if (rc < 0)
         explain_fault(&m, err);
@@ -243,6 +342,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 /* clang-format off */
 static const struct cmd_option options[] = {
     {"keep-ids", 0, CMD_FLAG, FIELD(keep_ids), NULL, "keep the ids; without it, each task gets a new one", NULL, 0},
+    {"complete", 0, CMD_FLAG, FIELD(complete), NULL, "import nothing if the file does not end as an export does", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the file and the conflicts, and import nothing", NULL, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
 };
@@ -252,11 +352,13 @@ const struct cmd cmd_import = {
     .name = "import",
     .group = "tasks",
     .summary = "store the tasks that dq export wrote",
-    .usage = "[FILE | -] [--keep-ids] [--skip N] [--dry-run]",
+    .usage = "[FILE | -] [--keep-ids] [--complete] [--skip N] [--dry-run]",
     .details =
         "Without FILE, reads standard input. Tasks keep their states, times, counts and attempts. They are stored in chunks, each "
         "whole or not at all. An id that exists, with --keep-ids, or a key that a pending or running task of the tag has, is an "
-        "error with the line. Pending tasks that are due run at once: pause their tags first if they must not.",
+        "error with the line. If lines are missing at the end, a note says so; with --complete that is an error: nothing of a file "
+        "is stored then, and of other input only the chunks before the end. Pending tasks that are due run at once: pause their "
+        "tags first if they must not.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct import_values),
     .max_operands = 1,

@@ -31,6 +31,7 @@ int infile_open(struct infile *l, const char *path, uint64_t line_max, struct er
         return err_set(err, ERR_DATA, "cannot open %s: %s", path, strerror(errno));
     if (fstat(l->fd, &st) == 0 && S_ISREG(st.st_mode))
         l->size = (uint64_t)st.st_size;
+    l->origin = lseek(l->fd, 0, SEEK_CUR);
     return 0;
 }
 
@@ -39,6 +40,17 @@ void infile_done(struct infile *l)
     if (l->fd > STDIN_FILENO)
         close(l->fd);
     buf_done(&l->data);
+}
+
+int infile_rewind(struct infile *l, struct err *err)
+{
+    if (lseek(l->fd, l->origin, SEEK_SET) < 0)
+        return err_set(err, ERR_DATA, "cannot read %s twice: %s", l->name, strerror(errno));
+    buf_reset(&l->data);
+    l->start = l->scanned = 0;
+    l->number = l->bytes = 0;
+    l->ended = false;
+    return 0;
 }
 
 static int check_interrupt(const struct infile *l, struct err *err)

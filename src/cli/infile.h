@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Bytes of a line that a person or a program wrote. */
 #define INFILE_LINE_MAX ((uint64_t)64 << 20)
@@ -20,8 +21,9 @@ struct infile {
     size_t start, scanned; /* data: the unread part, and how far of it holds no newline */
     uint64_t number;       /* of the line that was returned last, from 1 */
     uint64_t bytes;        /* consumed so far */
-    uint64_t size;         /* of the file; 0: not known */
+    uint64_t size;         /* of the file; 0: it is not one, or empty */
     uint64_t line_max;     /* bytes */
+    off_t origin;          /* of the first line in the file */
     bool ended;
 };
 /* path "-" is stdin. A line longer than line_max bytes is an error when it is read. ERR_DATA if the
@@ -34,5 +36,7 @@ void infile_done(struct infile *l);
  * order mark at the beginning is dropped. */
 int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
     __attribute__((warn_unused_result));
+/* Begins again at the first line; only for a file (size). */
+int infile_rewind(struct infile *l, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define ATTEMPT_BEGIN "{\"task\":"
+#define END_BEGIN "{\"end\":"
 
 bool transfer_can_task(const struct task *t)
 {
@@ -106,11 +107,27 @@ void transfer_put_attempt(struct buf *b, const struct task_attempt *a)
     buf_chr(b, '}');
 }
 
+void transfer_put_end(struct buf *b, const struct transfer_end *e)
+{
+    buf_printf(b, END_BEGIN "true,\"tasks\":%" PRIu64 ",\"attempts\":%" PRIu64 "}", e->tasks,
+               e->attempts);
+}
+
 /* ---- reading */
+
+static bool begins_with(const char *line, size_t len, const char *text)
+{
+    return len > strlen(text) && !memcmp(line, text, strlen(text));
+}
 
 bool transfer_is_attempt(const char *line, size_t len)
 {
-    return len > strlen(ATTEMPT_BEGIN) && !memcmp(line, ATTEMPT_BEGIN, strlen(ATTEMPT_BEGIN));
+    return begins_with(line, len, ATTEMPT_BEGIN);
+}
+
+bool transfer_is_end(const char *line, size_t len)
+{
+    return begins_with(line, len, END_BEGIN);
 }
 
 /* A number that is not there is `none`. */
@@ -373,4 +390,17 @@ int transfer_read_attempt(struct json_reader *r, const char *line, size_t len,
     ret->output_size = v[A_OUTPUT].present ? v[A_OUTPUT].len : 0;
     ret->output = v[A_OUTPUT].present ? mem_dup(v[A_OUTPUT].text, ret->output_size) : NULL;
     return 0;
+}
+
+int transfer_read_end(struct json_reader *r, const char *line, size_t len, struct transfer_end *ret,
+                      struct err *err)
+{
+    static const struct json_member members[] = {
+        {"end", JSON_BOOL, true}, {"tasks", JSON_INT, true}, {"attempts", JSON_INT, true}};
+    struct json_value v[3];
+    int rc = json_read_object(r, line, len, members, 3, v, err);
+
+    if (rc == 0)
+        *ret = (struct transfer_end){(uint64_t)v[1].number, (uint64_t)v[2].number};
+    return rc;
 }

@@ -125,9 +125,9 @@ END
     sql 'DELETE FROM dq_task'
     cat one one >two
     try dq import two
-    [[ $err == 'dq: import: two:4: tag t, key k1: two unfinished tasks have it; nothing was imported' ]]
+    [[ $err == 'dq: import: two:5: tag t, key k1: two unfinished tasks have it; nothing was imported' ]]
     try dq import --keep-ids two
-    [[ $err == 'dq: import: two:4: task '*' is there twice; nothing was imported' ]]
+    [[ $err == 'dq: import: two:5: task '*' is there twice; nothing was imported' ]]
     try dq import --dry-run one
     [ "$out" = '3 tasks and 0 attempts can be imported' ]
     [ "$(count)" -eq 0 ]
@@ -172,6 +172,7 @@ END
     refused '"claim" has 1 bytes, not 16' "${line%\}},\"claim\":\"x\"}"
     refused 'an attempt of task 9, which is not before it' \
         '{"task":9,"version":1,"attempt":1,"finished":"2026-01-01T00:00:00.000Z","outcome":"exit"}'
+    refused '"tasks" is missing' '{"end":true,"attempts":0}'
     refused '"outcome" "bad" is not known' \
         '{"task":9,"version":1,"attempt":1,"finished":"2026-01-01T00:00:00.000Z","outcome":"bad"}'
     refused 'not a JSON object' 'tag,body'
@@ -186,6 +187,69 @@ moved()
         echo "{'id':$n,'tag':'t','status':'done','expected':'$at','created':'$at'}"
         echo "{'task':$n,'version':1,'attempt':1,'finished':'$at','outcome':'exit','exit':1}"
     done | tr "'" '"'
+}
+
+@test 'an export ends with a line that counts what is before it, and an import of one that was cut off says so' {
+    moved 3 >lines
+    end='{"end":true,"tasks":3,"attempts":3}'
+    dq -q import --keep-ids lines
+    try dq export
+    [ "$(tail -n 1 <<<"$out")" = "$end" ]
+    echo "$out" >whole
+    head -n 4 whole >cut
+    sed 3,4d whole >gap
+    cat gap whole >both
+    missing='the line that ends an export is missing: the file may have been cut off'
+    differs='the export that ends here had 3 tasks and 3 attempts, the file has 2 and 2'
+    for option in '' --complete; do
+        for from in whole "whole whole" "lines -"; do # also of several exports
+            sandbox_clear
+            cat ${from/-/<(echo "$end")} >good
+            try dq import $option good
+            [ "$rc" -eq 0 ]
+            [[ $err != *missing* ]]
+            [ "$(count)" -eq "$(grep -c '"id"' good)" ]
+        done
+    done
+    said() { [ "$err" = "${1}$2: $3${1:+; nothing was imported}" ]; }
+    for from in 'cut '"$missing" 'gap:5 '"$differs" 'both:5 '"$differs"; do
+        name=${from%% *}
+        why=${from#* }
+        file=${name%:*}
+        sandbox_clear
+        try dq import "$file"
+        [ "$rc" -eq 0 ]
+        said '' "$name" "$why"
+        [ "$(count)" -eq "$(grep -c '"id"' "$file")" ]
+        sandbox_clear
+        for command in 'dq import --complete "$file"' 'dq import --complete <"$file"' \
+            'dq import --complete <(cat "$file")' 'dq import --complete - < <(cat "$file")'; do
+            try eval "$command"
+            [ "$rc" -eq 65 ]
+            [ "$(count)" -eq 0 ]
+        done
+        said 'dq: import: ' "${name/#$file/standard input}" "$why"
+        try dq import --complete --dry-run "$file"
+        [ "$rc" -eq 65 ]
+        try dq -q import "$file"
+        [ -z "$err" ]
+    done
+}
+
+@test 'with --complete nothing of a file is stored, and of other input no chunk behind a gap' {
+    moved 1200 >cut
+    try dq import --complete cut
+    [ "$rc" -eq 65 ]
+    [[ $err == *'may have been cut off; nothing was imported' ]]
+    [ "$(count)" -eq 0 ]
+    try dq import --complete <(cat cut)
+    [ "$rc" -eq 65 ]
+    [[ $err == *'may have been cut off; lines up to 2000 are in: continue with --skip 2000' ]]
+    [ "$(count)" -eq 1000 ]
+    { cat cut; echo '{"end":true,"tasks":1200,"attempts":1200}'; } >whole
+    try dq import --complete whole --skip 2000 -o json
+    [ "$out" = '{"tasks":200,"attempts":200}' ]
+    [ -z "$err" ]
 }
 
 @test 'two attempts of one version are an error with the line' {
@@ -255,7 +319,7 @@ application()
     sandbox_clear
     cat one two >three
     try dq import three
-    [[ $err == 'dq: import: three:2: tag t, key k: two unfinished tasks have it; nothing was imported' ]]
+    [[ $err == 'dq: import: three:3: tag t, key k: two unfinished tasks have it; nothing was imported' ]]
 }
 
 @test 'what cannot be moved is left out of an export, which says so and exits with 1' {
@@ -272,7 +336,7 @@ application()
     [[ $err == *"dq: export: 4 tasks are left out, the first is $bad: "* ]]
     [[ $err == *"dq: export: 2 attempts are left out, the first of task $moved: "* ]]
     echo "$out" >one
-    [ "$(wc -l <one)" -eq 2 ]
+    [ "$(wc -l <one)" -eq 3 ] # one task, one attempt, and the end
     sandbox_clear
     try dq import --keep-ids one
     [ "$rc" -eq 0 ]
@@ -324,6 +388,7 @@ END
     [ "$count" -lt 5000 ]
     wait_until eval '[ "$(wc -l <rest)" -eq "$count" ]'
     tail -n 1 rest | python3 -m json.tool
+    refute grep -q '"end"' rest
 }
 
 @test 'an import that waits for input notices an interrupt' {
@@ -340,7 +405,7 @@ wait continue with
 END
     exec 9>&-
     [ "$rc" -eq 75 ]
-    grep -qx 'dq: import: pipe: interrupted at line 501; lines up to 500 are in: continue with --skip 500' left
+    grep -qx 'dq: import: pipe: interrupted at line 50[12]; lines up to 500 are in: continue with --skip 500' left
     [ "$(count)" -eq 500 ]
     dq import --keep-ids one --skip 500
     [ "$(count)" -eq 501 ]

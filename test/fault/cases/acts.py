@@ -186,6 +186,7 @@ def _to_import(t, tasks):
         if n % 70 == 0:
             lines.append({"task": 10 * n, "version": 1, "attempt": 1, "finished": when, "outcome": "exit", "exit": 1})
         last.append(len(lines))
+    lines.append({"end": True, "tasks": tasks, "attempts": tasks // 70})
     with open(path, "w", encoding="ascii") as f:
         f.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     return path, last
