@@ -296,10 +296,9 @@ static int take_columns(struct bulk_line_parser *p, const struct fields *f, stru
     p->column_count = f->count;
     if (seen[FIELD_TAG])
         return 1;
-    return err_set(err, ERR_DATA, "heading: there is no column tag%s",
-                   p->format == BULK_LINE_TSV
-                       ? "; if it is a task, write the line \"tag\" before it"
-                       : "");
+    return err_set(
+        err, ERR_DATA, "heading: there is no column tag%s",
+        p->format == BULK_LINE_TSV ? "; if it is a task, write the line \"tag\" before it" : "");
 }
 
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
@@ -341,9 +340,8 @@ static int set_values(const struct bulk_line_parser *p, const struct fields *f,
                       struct json_value *values, struct err *err)
 {
     for (size_t i = 0; i < f->count; i++) {
-        struct json_value v = {.present = true,
-                               .text = f->text.data + f->starts[i],
-                               .len = length_of(f, i)};
+        struct json_value v = {
+            .present = true, .text = f->text.data + f->starts[i], .len = length_of(f, i)};
         int field = p->columns[i];
         if (field == FIELD_IGNORED)
             continue;
