@@ -183,11 +183,16 @@ status() { sql "SHOW GLOBAL STATUS LIKE '$1'" | cut -f 2; }
 
 # ---- the table
 
-# Targets by row: what dq's median is compared with, the factor, and whether more is better.
-print_table()
+print_machine()
 {
     printf '\n%s, %s cores, %s; %s; %s\n' "$(. /etc/os-release; echo "$PRETTY_NAME")" "$(nproc)" "$(uname -r)" \
         "$(sql 'SELECT VERSION()')" "$("$bin/dq" version | awk '{ print $1, $2; exit }')"
     printf 'medians of %s rounds, load at the end %s\n\n' "$rounds" "$(cut -d' ' -f1-3 /proc/loadavg)"
+}
+
+# Targets by row: what dq's median is compared with, the factor, and whether more is better.
+print_table()
+{
+    print_machine
     awk -F '\t' -v before="$against" -f "$here/table.awk" "$here/targets.tbl" "$results"
 }

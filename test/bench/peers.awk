@@ -1,0 +1,55 @@
+# peers.awk - the comparison of README from results.tsv: medians. names: who, in this order.
+function median(list, n, sorted, i, j, v)
+{
+    n = split(list, sorted, " ")
+    for (i = 2; i <= n; i++) {
+        v = sorted[i] + 0
+        for (j = i - 1; j > 0 && sorted[j] + 0 > v; j--)
+            sorted[j + 1] = sorted[j]
+        sorted[j + 1] = v
+    }
+    return n % 2 ? sorted[(n + 1) / 2] + 0 : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+}
+
+# To two digits, as the noise allows no more.
+function round(v,    unit)
+{
+    unit = 1
+    while (v / unit >= 100)
+        unit *= 10
+    return int(v / unit + 0.5) * unit
+}
+
+function rate(v) { v = round(v); return v >= 1000 ? sprintf("%d,%03d", v / 1000, v % 1000) : v }
+function ms(v) { return v >= 10 ? round(v) : sprintf("%.1f", v) }
+function of(row) { return median(values[row, who]) }
+
+{ values[$1, $3] = values[$1, $3] " " $4 }
+
+END {
+    title["naive"] = "polling loop, a row a statement"
+    title["graphile-worker"] = "graphile-worker, PostgreSQL"
+    title["pg-boss"] = "pg-boss, PostgreSQL"
+    title["bullmq"] = "BullMQ, Redis"
+    title["celery"] = "Celery, Redis"
+    title["laravel"] = "Laravel queue, MariaDB"
+    title["delayed_job"] = "delayed_job, MariaDB"
+    n = split(names, list, " ")
+    if (later) {
+        printf "                                   tasks per second, in batches\n"
+        printf "                                   alone   beside %d tasks of a later day\n", later
+    } else {
+        print "                                   tasks per second       lateness, ms     one add from"
+        print "                                   process    batches     p50      p99     a shell, ms"
+    }
+    for (i = 1; i <= n; i++) {
+        who = list[i]
+        if (later) {
+            printf "    %-31s %6s %6s  %4.2f\n", (who in title) ? title[who] : who, rate(of("batches")),
+                rate(of("later")), of("later") / of("batches")
+            continue
+        }
+        printf "    %-31s %6s %10s %7s %8s %10s\n", (who in title) ? title[who] : who, rate(of("process")),
+            rate(of("batches")), ms(of("late-p50")), ms(of("late-p99")), ms(of("add"))
+    }
+}
