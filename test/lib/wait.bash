@@ -6,33 +6,45 @@
 #   wait_limit          the limit, in seconds: 300
 #   wait_pause          between two tries: 0.05
 
-# a_job_has_ended PID...: sets ended. Bash keeps ended jobs in its table until `wait` has returned their status; of a
-# crash it keeps the status alone.
-a_job_has_ended()
+# sort_processes PID...: sets living and gone.
+sort_processes()
+{
+    local pid
+    living='' gone=''
+    for pid; do
+        if kill -0 "$pid" 2>/dev/null; then living+=" $pid"; else gone+=" $pid"; fi
+    done
+}
+
+# a_process_has_ended PID...: whether one of these counts; sets ended. Their status is asked for only now, as `wait`
+# returns it once.
+a_process_has_ended()
 {
     local pid status
-    ended=$(LC_ALL=C jobs -l | grep -E '^\[[0-9]+\].? +[0-9]+ ' |
-        grep -vE '^\S+ +[0-9]+ (Running|Stopped|Terminated|Killed)\b') && return
     for pid; do
-        if ! kill -0 "$pid" 2>/dev/null; then
-            status=0
-            wait "$pid" 2>/dev/null || status=$?
-            [[ $status == 13[2-69] ]] && ended="process $pid, by signal $((status - 128))" && return
-        fi
+        status=0
+        wait "$pid" 2>/dev/null || status=$?
+        # 127: it was waited for
+        [[ $status == @(127|137|143) ]] || { ended="process $pid, with status $status"; return; }
     done
     return 1
 }
 
 wait_until()
 {
-    local end=$((SECONDS + ${wait_limit:-300})) ended pids
+    local end=$((SECONDS + ${wait_limit:-300})) pids living gone ended
     pids="$(jobs -p) ${!-}"
     until "$@"; do
         # shellcheck disable=SC2086 # words
-        if a_job_has_ended $pids; then
+        sort_processes $pids
+        pids=$living
+        if [ "$gone" ]; then
             if "$@"; then return; fi # it came true meanwhile
-            printf 'wait_until: in the background has ended:\n%s\nand still not true is: %s\n' "$ended" "$*" >&2
-            return 1
+            # shellcheck disable=SC2086
+            if a_process_has_ended $gone; then
+                printf 'wait_until: in the background has ended: %s\nand still not true is: %s\n' "$ended" "$*" >&2
+                return 1
+            fi
         fi
         if [ "$SECONDS" -ge "$end" ]; then
             echo "wait_until: after ${wait_limit:-300} s still not true: $*" >&2
