@@ -124,7 +124,8 @@ static int find_by_filter(struct change *ch, struct err *err)
 static int agree(struct change *ch, struct err *err)
 {
     struct buf tags = BUF_INIT;
-    if (ch->targets.count <= 1)
+    bool many = ch->targets.count > 1 && ch->c->operand_count == 0;
+    if (ch->targets.count == 0 || ch->values->yes || !(many || ch->values->ask))
         return 0;
     survey_put_tags(&tags, &ch->survey);
     int rc = confirm_change(ch->c, ch->request->verb, ch->targets.count, tags.data, err);
@@ -303,7 +304,7 @@ static int run(struct change *ch, struct err *err)
     int rc = c->operand_count > 0 ? cmd_ids(c, true, &ids, &count, err) : 0;
     if (rc == 0)
         rc = c->operand_count > 0 ? find_by_ids(ch, ids, count, err) : find_by_filter(ch, err);
-    if (rc == 0 && c->operand_count == 0 && !v->yes && !v->dry_run)
+    if (rc == 0 && !v->dry_run)
         rc = agree(ch, err);
     if (rc == 0 && !v->dry_run)
         rc = apply(ch, ids, count, err);

@@ -266,7 +266,7 @@ static int watch(struct cmd_context *c, const struct list_values *v, struct err 
     struct buf rows = BUF_INIT;
     int rc = redraw_begin(err);
     if (rc < 0)
-        return rc;
+        return err_set(err, rc, "%s; dq list without --watch prints the tasks once", err->text);
     do {
         struct buf fresh = BUF_INIT;
         rc = look(c, v, &fresh, err);

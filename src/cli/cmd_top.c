@@ -4,6 +4,7 @@
  * Invariant: it only looks. An act is the command of that name, run on the same terminal, which
  * asks and records as it always does; the terminal is left as it was, however dq top ends.
  */
+#include "cli/confirm.h"
 #include "cli/title.h"
 #include "cli/top_load.h"
 #include "cli/top_screen.h"
@@ -12,11 +13,9 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/task.h"
-#include "base/text.h"
 #include "base/when.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,6 @@
 /* An interrupt is noticed within this time. */
 #define KEY_WAIT_MS 100
 #define HEAD_LINES 3 /* title, summary, heading */
-#define TAG_ASKED_COLUMNS 40
 #define KEYS "s sort  / filter  p pause  r resume  c cancel  t retry  enter list  q quit"
 
 struct top_values {
@@ -151,24 +149,10 @@ static bool ask(const char *question, char *answer, size_t size)
     return false;
 }
 
-/* Waits for the key enter; an interrupt or the end of the input will do, which of a terminal is one
- * key: others may follow. */
-static void wait_for_enter(void)
-{
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-    char c = '\0';
-
-    fputs("-- enter: back to dq top ", stderr);
-    while (c != '\n' && !interrupt_asked())
-        if (poll(&in, 1, KEY_WAIT_MS) > 0 && read(STDIN_FILENO, &c, 1) <= 0)
-            return;
-}
-
 /* Runs `dq WORDS...` on this terminal. An interrupt is meant for that alone, as in a shell. */
-static void run_verb(struct top *t, const char *const *words)
+static void run_verb(const struct top *t, const char *const *words)
 {
     const char *argv[12] = {"dq"};
-    struct err err = {0};
     int n = 1, status;
 
     if (t->c->config_path) {
@@ -177,7 +161,6 @@ static void run_verb(struct top *t, const char *const *words)
     }
     while (*words)
         argv[n++] = *words++;
-    top_screen_end();
     signal(SIGINT, SIG_IGN);
     pid_t pid = fork();
     if (pid == 0) {
@@ -188,38 +171,27 @@ static void run_verb(struct top *t, const char *const *words)
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     interrupt_catch();
-    wait_for_enter();
-    if (top_screen_begin(&err) < 0)
-        t->quit = true;
+    (void)confirm_key("-- any key: back to dq top ");
 }
 
 static void act(struct top *t, int key)
 {
     const char *tag = t->data.count ? t->data.tags[t->chosen].name : NULL;
-    struct buf question = BUF_INIT;
-    char answer[8];
+    struct err err = {0};
 
     if (!tag)
         return;
-    if (key == 'p' || key == 'r') { /* these do not ask themselves */
-        buf_str(&question, key == 'p' ? "pause " : "resume ");
-        text_escape(&question, tag, strlen(tag), TAG_ASKED_COLUMNS);
-        buf_str(&question, "? [y/N] ");
-        bool yes = ask(question.data, answer, sizeof answer) && (*answer == 'y' || *answer == 'Y');
-        buf_done(&question);
-        if (!yes)
-            return;
-    }
-    if (key == 'p')
-        run_verb(t, (const char *const[]){"pause", "--", tag, NULL});
-    else if (key == 'r')
-        run_verb(t, (const char *const[]){"resume", "--", tag, NULL});
-    else if (key == 'c')
-        run_verb(t, (const char *const[]){"cancel", "--tag", tag, NULL});
+    top_screen_end();
+    if (key == 'c')
+        run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", tag, NULL});
     else if (key == 't')
-        run_verb(t, (const char *const[]){"retry", "--tag", tag, NULL});
-    else
+        run_verb(t, (const char *const[]){"retry", "--ask", "--tag", tag, NULL});
+    else if (key != 'p' && key != 'r')
         run_verb(t, (const char *const[]){"list", "--tag", tag, NULL});
+    else if (confirm_tag(t->c, key == 'p' ? "pause" : "resume", tag)) /* these do not ask */
+        run_verb(t, (const char *const[]){key == 'p' ? "pause" : "resume", "--", tag, NULL});
+    if (top_screen_begin(&err) < 0)
+        t->quit = true;
 }
 
 static void filter(struct top *t)

@@ -3,6 +3,8 @@
  */
 #include "cli/top_screen.h"
 
+#define INSTEAD "; dq tags and dq stats show the same numbers"
+
 #ifdef HAVE_NCURSES
 
 #include <locale.h>
@@ -35,18 +37,32 @@ static void hang_up_cleanly(void)
         sigaction(SIGHUP, &action, NULL);
 }
 
+/* NULL: the terminal is not known, or cannot move its cursor. */
+static SCREEN *new_screen(void)
+{
+    SCREEN *s = newterm(NULL, stdout, stdin);
+
+    if (s && tigetstr("cup")) {
+        hang_up_cleanly();
+        return s;
+    }
+    if (s) {
+        endwin();
+        delscreen(s);
+    }
+    return NULL;
+}
+
 int top_screen_begin(struct err *err)
 {
     const char *term = getenv("TERM");
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return err_set(err, ERR_USAGE, "standard input and output must be a terminal");
+        return err_set(err, ERR_USAGE, "standard input and output must be a terminal" INSTEAD);
     setlocale(LC_CTYPE, "");
-    if (!screen && (screen = newterm(NULL, stdout, stdin)))
-        hang_up_cleanly();
-    if (!screen)
-        return err_set(err, ERR_USAGE, "TERM = %s is not a terminal that is known here",
-                       term ? term : "");
+    if (!screen && !(screen = new_screen()))
+        return err_set(err, ERR_USAGE, "TERM = %s has no full screen that is known here" INSTEAD,
+                       term && *term ? term : "(not set)");
     taken = true;
     cbreak();
     noecho();
@@ -116,8 +132,7 @@ int top_screen_key(int wait_ms)
 
 int top_screen_begin(struct err *err)
 {
-    return err_set(err, ERR_STATE,
-                   "this dq was built without ncurses; dq tags and dq stats show the same numbers");
+    return err_set(err, ERR_STATE, "this dq was built without ncurses" INSTEAD);
 }
 
 void top_screen_end(void)

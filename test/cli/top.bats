@@ -72,10 +72,10 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
     asks() # asks TAG: the chosen one is the one that would be paused
     {
         keys p
-        sees "pause $1\? \[y/N\]"
-        keys n Enter
-        sees 'q quit'
+        sees "pause $1 on .*\? \[y/N\]"
+        wait_until given_up # an earlier question may still be there, and what is typed before a question does not count
     }
+    given_up() { keys Escape; shows 'q quit'; }
     asks many
     keys Down
     asks slow.export
@@ -96,23 +96,45 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
     fill
     top_start 120 24 --tag slow.export
     keys p
-    sees 'pause slow.export\? \[y/N\]'
-    keys n Enter
-    sees 'q quit'
-    [ "$(sql 'SELECT COUNT(*) FROM dq_tag')" -eq 0 ]
-    keys p
-    sees 'pause slow.export\? \[y/N\]'
-    keys y Enter
-    sees 'back to dq top'
-    keys Enter
+    sees 'pause slow.export on localhost/dq\? \[y/N\]'
+    keys y # that is all
+    sees 'any key: back to dq top'
+    keys x
     sees 'paused until resumed'
+    keys r
+    sees 'resume slow.export on localhost/dq\? \[y/N\]'
+    keys Escape
+    sees 'q quit'
+    [ "$(sql 'SELECT COUNT(*) FROM dq_tag WHERE paused_until IS NOT NULL')" -eq 1 ]
     keys c
     sees 'cancel 25 tasks'
-    keys y Enter
-    sees 'back to dq top'
-    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 25 ]
-    keys Enter
+    keys y
+    sees '25 tasks cancelled'
+    keys x
     sees '^slow.export  *0  *0'
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq 25 ]
+    keys q
+    sees '^ended 0'
+}
+
+@test 'an act on a tag with one task asks, too' {
+    dq -q add one --in 1h
+    top_start 120 24
+    keys c
+    sees 'cancel 1 task \(one\) on localhost/dq\? \[y/N\]'
+    keys Escape
+    sees 'dq: cancel: nothing was changed'
+    [ "$(sql 'SELECT status FROM dq_task')" -eq 0 ]
+    sql 'UPDATE dq_task SET status = 2'
+    keys x
+    sees 'q quit'
+    keys t
+    sees 'retry 1 task \(one\) on localhost/dq\? \[y/N\]'
+    keys y
+    sees '1 task retried'
+    [ "$(sql 'SELECT status FROM dq_task')" -eq 0 ]
+    keys x
+    sees 'q quit'
     keys q
     sees '^ended 0'
 }
@@ -122,20 +144,21 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
          SELECT 'one\ntwo', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 2)"
     top_start 100 24
     keys p
-    sees 'pause one\\ntwo\? \[y/N\]'
-    keys n Enter
+    sees 'pause one\\ntwo on localhost/dq\? \[y/N\]'
+    keys n
     sees 'q quit'
     keys c
     sees 'cancel 2 tasks'
     keys C-c
-    for _ in 1 2; do # also the end of the input brings back, and again
+    back() { keys C-d; shows 'q quit'; } # also the end of the input brings back, and again
+    for _ in 1 2; do
         sees 'back to dq top'
-        keys C-d
-        sees 'q quit'
+        wait_until back
         keys Enter
     done
     sees 'back to dq top'
-    keys Enter q
+    wait_until back
+    keys q
     sees '^ended 0'
 }
 
@@ -165,7 +188,14 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
         "$DQ_TOP/test/lib/terminal" 80 bash -c "exec '$DQ_BIN/dq' top $elsewhere" </dev/null \
             >"$BATS_TEST_TMPDIR/out" || rc=$?
         [ "$rc" -eq 64 ]
-        grep -q 'must be a terminal' "$BATS_TEST_TMPDIR/out"
+        grep -q 'must be a terminal; dq tags and dq stats show the same numbers' "$BATS_TEST_TMPDIR/out"
+    done
+    for term in dumb none-of-that-name ''; do
+        rc=0
+        echo clean | TERM=$term "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" top >"$BATS_TEST_TMPDIR/out" || rc=$?
+        [ "$rc" -eq 64 ]
+        grep -q "TERM = ${term:-(not set)} has no full screen that is known here; dq tags and dq stats show the same" \
+            "$BATS_TEST_TMPDIR/out"
     done
 }
 
