@@ -9,6 +9,7 @@
 #include "cli/usage.h"
 #include "cli/verbs.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/task.h"
 
@@ -52,7 +53,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     /* a connection that breaks is an error like others; out_flush makes up for stdout */
     signal(SIGPIPE, SIG_IGN);
-    int rc = run(&c, argc, argv, &err);
+    int rc = limits_check(false, &err);
+    if (rc == 0)
+        rc = run(&c, argc, argv, &err);
     struct err flush_err = {0};
     if (out_flush(&flush_err) < 0 && rc >= 0) {
         err = flush_err;

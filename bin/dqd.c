@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/task.h"
@@ -393,7 +394,9 @@ int main(int argc, char **argv)
     hold_hup();
     log_fill_descriptors();
     log_open("dqd", LOG_INFO);
-    rc = parse(&c, argc, argv, &err);
+    rc = limits_check(true, &err);
+    if (rc == 0)
+        rc = parse(&c, argc, argv, &err);
     if (rc == 0)
         rc = act(&c, &err);
     if (rc >= 0 && out_flush(&err) < 0)

@@ -113,7 +113,7 @@ int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
 {
     char *path, pid[32];
     struct stat st;
-    int rc = 0, len, fd;
+    int rc = 0, fd;
 
     if (choose_path(conf, &path, err) < 0)
         return err->code;
@@ -136,9 +136,10 @@ int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
                  : err_set(err, ERR_SYSTEM, "cannot lock %s: %s", path, strerror(errno));
         goto out;
     }
-    len = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)len, 0) != len)
-        rc = err_set(err, ERR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    /* only for the message of another one: the disk may be full */
+    snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) == 0)
+        (void)!pwrite(fd, pid, strlen(pid), 0);
 out:
     if (rc == 0)
         *ret_fd = fd;

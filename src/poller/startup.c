@@ -42,7 +42,6 @@ void startup_lift_file_limit(struct rlimit *ret_given)
 {
     struct rlimit most;
 
-    signal(SIGXFSZ, SIG_IGN); /* a write that is too long fails, which is dealt with */
     getrlimit(RLIMIT_FSIZE, ret_given);
     most = *ret_given;
     most.rlim_cur = most.rlim_max;

@@ -36,6 +36,35 @@ refused() { # refused STATUS TEXT ARG...
     [[ $output == 'dqd '[0-9]* ]]
 }
 
+# limited OPTION LIMIT COMMAND...: what it prints goes to no file, which might have no room either
+limited() { run bash -c 'ulimit "$1" "$2" && exec "${@:3}"' - "$@"; echo "$output"; }
+
+# bats test_tags=bare
+@test 'a limit of the system that is too low is named, and nothing is begun' {
+    write_handlers <<<'handlers: {t: {run: "cat"}}'
+    id=$(dq -q add t body)
+    while read -r option limit text; do
+        limited "$option" "$limit" "$DQ_BIN/dqd"
+        [ "$status" = 71 ]
+        [ "$output" = "dqd: $text" ]
+    done <<'END'
+-s 128 the stack is limited to 128 KiB; 256 are needed (ulimit -s, LimitSTACK= of systemd)
+-n 40 open files are limited to 40; 64 are needed (ulimit -n, LimitNOFILE= of systemd)
+-f 0 the size of files is limited to 0 KiB; 64 are needed (ulimit -f, LimitFSIZE= of systemd)
+END
+    limited -s 128 "$DQ_BIN/dq" list
+    [ "$status" = 71 ]
+    [ "$output" = 'dq: the stack is limited to 128 KiB; 256 are needed (ulimit -s, LimitSTACK= of systemd)' ]
+    limited -f 0 "$DQ_BIN/dq" stats --html "$BATS_TEST_TMPDIR/page"
+    [ "$status" = 71 ]
+    [[ $output == *"dq: stats: cannot write $BATS_TEST_TMPDIR/page: File too large" ]]
+    [ "$(sql "SELECT status, attempt FROM dq_task WHERE id = $id")" = $'0\t0' ]
+    limited -Sf 0 "$DQ_BIN/dqd" # a limit that dqd may raise
+    [ "$status" = 0 ]
+    [ "$(sql "SELECT status, attempt FROM dq_task WHERE id = $id")" = $'1\t1' ]
+    sql 'DELETE FROM dq_task'
+}
+
 @test 'output that cannot be written is an error' {
     local option
     write_handlers <<<'handlers: {t: {run: "true"}}'
