@@ -146,16 +146,17 @@ CREATE TABLE IF NOT EXISTS dq_rest (
 -- What operators did, and when a dqd began and ended.
 CREATE TABLE IF NOT EXISTS dq_event (
   token binary(16) NOT NULL COMMENT 'of the act; random, or made of that of a dqd',
-  event_time datetime(3) NOT NULL COMMENT 'of the first change',
+  step int unsigned NOT NULL DEFAULT 0 COMMENT 'a long act has a row for each of its transactions',
+  event_time datetime(3) NOT NULL COMMENT 'of the change',
   actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, or dqd@host',
   verb varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',
-  arguments varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'what was asked for, as on the command line',
+  arguments varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of step 0: what was asked for, as on the command line; a digest of a text of bodies',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'NULL: none, or several',
   task_id bigint unsigned NULL COMMENT 'NULL: none, or several',
-  tasks bigint unsigned NOT NULL DEFAULT 0 COMMENT 'changed so far: grows with each step of a long act',
-  PRIMARY KEY (token),
+  tasks bigint unsigned NOT NULL DEFAULT 0 COMMENT 'changed in this step',
+  PRIMARY KEY (token, step),
   KEY event_time (event_time)
-) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd';
+) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd; rows are added and, by retention, deleted, but never changed';
 
 -- What a running attempt writes, while someone follows it.
 CREATE TABLE IF NOT EXISTS dq_output (

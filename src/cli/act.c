@@ -34,21 +34,59 @@ static uid_t login_uid(void)
     return n > 0 ? (uid_t)strtoul(text, NULL, 10) : (uid_t)-1;
 }
 
+/* Whether this process is in a user namespace, in which anybody can be root and show any passwd(5).
+ * *uid becomes the id that it has outside. */
+static bool in_namespace(uid_t *uid)
+{
+    unsigned long inside, outside, count;
+    bool found = false, all = false;
+    FILE *map = fopen("/proc/self/uid_map", "re");
+
+    while (map && !found && fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3) {
+        found = *uid >= inside && *uid - inside < count;
+        all = inside == 0 && outside == 0 && count == UINT32_MAX;
+    }
+    if (found)
+        *uid = (uid_t)(outside + *uid - inside);
+    if (map)
+        fclose(map);
+    return !all;
+}
+
 /* "alice@db1". Only root can have SUDO_USER from anything but sudo. */
 static char *who(void)
 {
-    char host[HOST_MAX_BYTES + 1] = "", number[24];
+    char host[HOST_MAX_BYTES + 1] = "", number[48];
     uid_t login = login_uid(), uid = login != (uid_t)-1 ? login : geteuid();
-    const char *sudo = login == (uid_t)-1 && uid == 0 ? getenv("SUDO_USER") : NULL;
-    const struct passwd *pw = getpwuid(uid);
+    bool inside = in_namespace(&uid);
+    const char *sudo = login == (uid_t)-1 && uid == 0 && !inside ? getenv("SUDO_USER") : NULL;
+    const struct passwd *pw = inside ? NULL : getpwuid(uid);
 
     gethostname(host, sizeof host - 1);
-    snprintf(number, sizeof number, "uid %lu", (unsigned long)uid);
+    snprintf(number, sizeof number, "uid %lu%s", (unsigned long)uid, inside ? " (userns)" : "");
     return mem_printf("%.*s@%s", NAME_MAX_BYTES,
                       sudo && *sudo ? sudo
                       : pw          ? pw->pw_name
                                     : number,
                       host);
+}
+
+/* What was given of bodies: those who may read dq_event need not have a right to them. */
+static void put_digests(struct buf *b, const struct cmd_context *c)
+{
+    for (size_t i = 0; i < c->cmd->option_count; i++) {
+        const struct cmd_option *o = &c->cmd->options[i];
+        const char *text = o->type == CMD_BODY
+                               ? *(const char *const *)((const char *)c->values + o->offset)
+                               : NULL;
+        char digest[EVENT_STORE_DIGEST_SIZE] = "not known";
+        struct err none;
+
+        if (!text)
+            continue;
+        (void)!event_store_digest(c->db, text, digest, &none);
+        buf_printf(b, " --%s [%zu bytes, SHA-256 %s...]", o->name, strlen(text), digest);
+    }
 }
 
 static void put_ids(struct buf *b, const uint64_t *ids, size_t count)
@@ -77,7 +115,8 @@ void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, s
     struct buf b = BUF_INIT;
 
     *a = (struct act){.actor = who()};
-    option_put_given(&b, c);
+    option_put_given(&b, c, false);
+    put_digests(&b, c);
     if (count > 1)
         put_ids(&b, ids, count);
     if (b.len) {

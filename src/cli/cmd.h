@@ -20,6 +20,7 @@
 enum cmd_type {
     CMD_FLAG,     /* bool; false */
     CMD_TEXT,     /* const char *; NULL */
+    CMD_BODY,     /* the same, data of bodies: not everybody who reads dq_event may see it */
     CMD_NAME,     /* as TEXT: a tag, glob or key that selects tasks */
     CMD_COUNT,    /* int64_t, at least `min`; -1 */
     CMD_DURATION, /* int64_t ms; -1 */

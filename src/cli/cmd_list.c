@@ -251,7 +251,7 @@ static void draw(const struct cmd_context *c, const struct buf *rows, const char
     redraw_size(&width, &height);
     buf_str(&left, trouble ? trouble : "dq list");
     if (!trouble)
-        option_put_given(&left, c);
+        option_put_given(&left, c, true);
     title_put(&page, c, left.data, width);
     buf_str(&page, "\n\n");
     buf_add(&page, rows->data ? rows->data : "", rows->len);

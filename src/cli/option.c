@@ -246,6 +246,7 @@ static int option_set(const struct cmd_context *c, const struct cmd_option *o, v
         rc = task_check_wanted(text, err);
         /* fall through */
     case CMD_TEXT:
+    case CMD_BODY:
         *(const char **)field = text;
         break;
     case CMD_COUNT:
@@ -366,6 +367,7 @@ static void put_given(struct buf *b, const struct cmd_option *o, const void *val
         break;
     case CMD_NAME:
     case CMD_TEXT:
+    case CMD_BODY:
         if (*(const char *const *)field)
             text_shell_word(b, *(const char *const *)field);
         break;
@@ -392,12 +394,13 @@ static void put_given(struct buf *b, const struct cmd_option *o, const void *val
     }
 }
 
-void option_put_given(struct buf *b, const struct cmd_context *c)
+void option_put_given(struct buf *b, const struct cmd_context *c, bool bodies)
 {
     struct buf value = BUF_INIT;
     for (size_t i = 0; i < c->cmd->option_count; i++) {
         buf_reset(&value);
-        put_given(&value, &c->cmd->options[i], c->values);
+        if (bodies || c->cmd->options[i].type != CMD_BODY)
+            put_given(&value, &c->cmd->options[i], c->values);
         if (value.len > 0)
             buf_printf(b, " --%s %s", c->cmd->options[i].name, value.data);
     }

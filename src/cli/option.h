@@ -20,7 +20,7 @@ int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Appends the options of the verb that were given with a value, as words of a shell:
- * ` --tag mail --status failed`. */
-void option_put_given(struct buf *b, const struct cmd_context *c);
+ * ` --tag mail --status failed`. bodies: also those with data of bodies. */
+void option_put_given(struct buf *b, const struct cmd_context *c, bool bodies);
 
 #endif

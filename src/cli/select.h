@@ -24,7 +24,7 @@ struct select_values {
     {"key", 'k', CMD_NAME, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
     {"error", 0, CMD_TEXT, offsetof(type, prefix error), "GLOB", "tasks whose error matches as a whole: '*refused*'", NULL, 0},  \
     {"host", 0, CMD_TEXT, offsetof(type, prefix host), "GLOB", "tasks whose last dqd ran on a host that matches", NULL, 0},      \
-    {"body", 0, CMD_TEXT, offsetof(type, prefix body), "TEXT", "tasks whose body has TEXT in it", NULL, 0},                      \
+    {"body", 0, CMD_BODY, offsetof(type, prefix body), "TEXT", "tasks whose body has TEXT in it", NULL, 0},                      \
     {"due-before", 0, CMD_INSTANT, offsetof(type, prefix before[TASK_FILTER_DUE]), "TIME", "tasks due before TIME", NULL, 0},    \
     {"due-after", 0, CMD_INSTANT, offsetof(type, prefix since[TASK_FILTER_DUE]), "TIME", "tasks due at TIME or later", NULL, 0}, \
     {"since", 0, CMD_SINCE, offsetof(type, prefix since[TASK_FILTER_CREATED]), "TIME|D",                                       \

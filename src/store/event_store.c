@@ -1,8 +1,9 @@
 /*
  * event_store.c - what operators did, and when a dqd began and ended.
  *
- * Invariant: the count of a row is the number of tasks that committed transactions of its act have
- * changed, also if the act was killed, or a transaction was repeated because its answer was lost.
+ * Invariants: what is recorded is never changed. The rows of an act count the tasks that its
+ * committed transactions have changed, also if it was killed, or a transaction was repeated because
+ * its answer was lost.
  */
 #include "store/event_store.h"
 #include "store/columns.h"
@@ -10,51 +11,57 @@
 #include "store/sql.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static int add_row(struct db *db, const struct event_act *act, uint64_t tasks, struct err *err)
+/* The step follows from the rows that are there: those of transactions that were committed. */
+int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
+    if (!act)
+        return 0;
     buf_str(
         &sql,
-        "INSERT INTO dq_event (token, event_time, actor, verb, arguments, tag, task_id, tasks) VALUES (");
+        "INSERT INTO dq_event (token, step, event_time, actor, verb, arguments, tag, task_id, tasks) SELECT ");
     sql_put_token(&sql, act->token);
-    buf_str(&sql, ",UTC_TIMESTAMP(3),");
+    buf_str(&sql, ",COALESCE(MAX(step) + 1,0),UTC_TIMESTAMP(3),");
     db_put_text(&sql, act->actor);
     buf_chr(&sql, ',');
     db_put_text(&sql, act->verb);
-    buf_chr(&sql, ',');
+    buf_str(&sql, ",IF(MAX(step) IS NULL,");
     db_put_text(&sql, act->arguments);
-    buf_chr(&sql, ',');
+    buf_str(&sql, ",NULL),");
     if (act->tag)
         sql_put_tag(&sql, act->tag);
     else
         buf_str(&sql, "NULL");
-    buf_printf(&sql, ",NULLIF(%" PRIu64 ",0),%" PRIu64 ")", act->task_id, tasks);
+    buf_printf(&sql,
+               ",NULLIF(%" PRIu64 ",0),%" PRIu64 " FROM dq_event WHERE token = ", act->task_id,
+               tasks);
+    sql_put_token(&sql, act->token);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }
 
-/* Two statements: ON DUPLICATE KEY UPDATE would need the right to update every column. */
-int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct err *err)
+static void take_digest(const struct db_rows *r, void *arg)
+{
+    snprintf(arg, EVENT_STORE_DIGEST_SIZE, "%s", db_string(r, COLUMNS_ONLY));
+}
+
+int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIGEST_SIZE],
+                       struct err *err)
 {
     struct buf sql = BUF_INIT;
-    uint64_t rows = 0;
-    int rc = 0;
 
-    if (!act)
-        return 0;
-    buf_printf(&sql, "UPDATE dq_event SET tasks = tasks + %" PRIu64 " WHERE token = ", tasks);
-    sql_put_token(&sql, act->token);
-    if (act->begun)
-        rc = db_exec(db, &sql, &rows, err);
-    if (rc == 0 && !rows)
-        rc = add_row(db, act, tasks, err);
-    act->begun = true;
+    buf_str(&sql, "SELECT SHA2(");
+    db_put_bytes(&sql, text, strlen(text));
+    buf_str(&sql, ", 256)");
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_digest, ret, err);
     buf_done(&sql);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* The tokens of these rows are made of the dqd's own. */
@@ -99,14 +106,14 @@ int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_
 
 /* clang-format off */
 #define EVENT_COLUMNS(X)                   \
-    X(EVENT_TOKEN, "token")                \
-    X(EVENT_AT, "event_time")              \
-    X(EVENT_ACTOR, "actor")                \
-    X(EVENT_VERB, "verb")                  \
-    X(EVENT_ARGUMENTS, "arguments")        \
-    X(EVENT_TAG, "tag")                    \
-    X(EVENT_TASK_ID, "task_id")            \
-    X(EVENT_TASKS, "tasks")
+    X(EVENT_TOKEN, "e.token")              \
+    X(EVENT_AT, "e.event_time")            \
+    X(EVENT_ACTOR, "e.actor")              \
+    X(EVENT_VERB, "e.verb")                \
+    X(EVENT_ARGUMENTS, "e.arguments")      \
+    X(EVENT_TAG, "e.tag")                  \
+    X(EVENT_TASK_ID, "e.task_id")          \
+    X(EVENT_TASKS, "(SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token)")
 /* clang-format on */
 enum { EVENT_COLUMNS(COLUMNS_NAME) EVENT_COUNT };
 
@@ -147,8 +154,10 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     struct buf sql = BUF_INIT;
     struct reading w = {fn, arg, most, TASK_TIME_NONE};
 
-    buf_printf(&sql, "SELECT %s FROM dq_event FORCE INDEX (event_time) WHERE event_time >= ",
-               COLUMNS_SELECT(EVENT_COLUMNS));
+    buf_printf(
+        &sql,
+        "SELECT %s FROM dq_event e FORCE INDEX (event_time) WHERE step = 0 AND event_time >= ",
+        COLUMNS_SELECT(EVENT_COLUMNS));
     db_put_time(&sql, since_at);
     buf_str(&sql, " AND event_time < ");
     db_put_time(&sql, before_at);

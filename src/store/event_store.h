@@ -13,21 +13,25 @@
 
 #define EVENT_STORE_ARGUMENTS_MAX 1000 /* characters */
 
-/* One act. Its row is written by the first of its transactions that changes something. */
+/* One act. Each of its transactions that changes something writes a row. */
 struct event_act {
-    unsigned char token[TASK_TOKEN_SIZE]; /* random: a step that is repeated adds to the same row */
+    unsigned char token[TASK_TOKEN_SIZE]; /* random: of all its rows */
     const char *actor;                    /* "alice@db1" */
     const char *verb;                     /* "cancel" */
     const char *arguments;                /* as on the command line; NULL: none */
     const char *tag;                      /* NULL: none, or several */
     uint64_t task_id;                     /* 0: none, or several */
-    bool begun;                           /* set by event_store_add: there may be a row already */
 };
 
-/* Adds the row of an act, or `tasks` to the count of the row that is there. Call it in the
- * transaction of the act. NULL does nothing. */
-int event_store_add(struct db *db, struct event_act *act, uint64_t tasks, struct err *err)
+/* Adds a row of an act, in whose transaction `tasks` were changed. Call it in that transaction.
+ * NULL does nothing. */
+int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, struct err *err)
     __attribute__((warn_unused_result));
+
+#define EVENT_STORE_DIGEST_SIZE 17
+/* Stores the first 16 hex digits of the SHA-256 of a text, which the server computes. */
+int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIGEST_SIZE],
+                       struct err *err) __attribute__((warn_unused_result));
 
 /* Adds the row of a dqd's start or end, "dqd-start" or "dqd-end", once, also if it is repeated. */
 int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
@@ -38,11 +42,11 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
 int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
                          struct err *err) __attribute__((warn_unused_result));
 
-/* A row as it is read. Texts are valid during the call. */
+/* An act as it is read. Texts are valid during the call. */
 struct event_row {
     struct event_act act;
-    int64_t at;
-    uint64_t tasks;
+    int64_t at;     /* of its first change */
+    uint64_t tasks; /* changed so far */
 };
 /* Calls fn for the events of a time, since_at <= time < before_at, newest first, `most` at most.
  * *ret_left_at: when the newest of those that are left out was; TASK_TIME_NONE: none is. */

@@ -54,7 +54,6 @@ static const struct right {
     {"DELETE on dq_rest", "DELETE FROM dq_rest WHERE tag = ''", ROLE(RIGHTS_WORKER)},
     {"SELECT on dq_event", "SELECT verb FROM dq_event", READING},
     {"INSERT on dq_event", "INSERT INTO dq_event (verb) VALUES ('')", WORKING},
-    {"UPDATE on dq_event", "UPDATE dq_event SET tasks = 0 WHERE token = ''", ROLE(RIGHTS_OPERATOR)},
     {"DELETE on dq_event", "DELETE FROM dq_event WHERE token = ''", ROLE(RIGHTS_WORKER)},
     {"SELECT on dq_output", "SELECT seq FROM dq_output", WORKING},
     {"INSERT on dq_output", "INSERT INTO dq_output (seq) VALUES (0)", WORKING},

@@ -18,7 +18,12 @@ terminal() { "$DQ_TOP/test/lib/terminal" "$@" >"$BATS_TEST_TMPDIR/seen"; }
 seen() { tr -d '\r' <"$BATS_TEST_TMPDIR/seen"; }
 
 # What dq_event says of the last act.
-event() { sql "SELECT $1 FROM dq_event ORDER BY event_time DESC LIMIT 1"; }
+event()
+{
+    sql "SELECT $1 FROM (SELECT actor, verb, arguments, tag, task_id,
+             (SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token) AS tasks
+         FROM dq_event e WHERE step = 0 ORDER BY event_time DESC LIMIT 1) last"
+}
 
 @test 'tasks are selected by error, host, body, and each of their times' {
     tasks 3 b 2 "error_stack = '100% wrong_', host = 'web2', finish_time = UTC_TIMESTAMP(3) - INTERVAL 3 HOUR,
@@ -232,8 +237,9 @@ END
     tasks 600 mail 0
     who="$(id -un)@$(hostname)"
     dq -q cancel -t 'ma*' -s pending -y --body ody >/dev/null
-    [ "$(event 'actor LIKE "%@%", verb, arguments, tag, task_id, tasks')" = \
-        $'1\tcancel\t--tag '"'ma*'"$' --status pending --body ody\tmail\tNULL\t600' ]
+    digest=$(printf ody | sha256sum | cut -c 1-16)
+    [ "$(event 'actor LIKE "%@%", verb, tag, task_id, tasks')" = $'1\tcancel\tmail\tNULL\t600' ]
+    [ "$(event arguments)" = "--tag 'ma*' --status pending --body [3 bytes, SHA-256 $digest...]" ]
     id=$(sql 'SELECT MIN(id) FROM dq_task')
     dq -q retry "$id" --in 2h >/dev/null
     [ "$(event 'verb, arguments, tag, task_id, tasks')" = $'retry\t--in 2h\tmail\t'"$id"$'\t1' ]
@@ -256,4 +262,32 @@ END
     dq -q purge --older-than 1d >/dev/null
     [ "$(event 'verb, arguments, tasks')" = $'purge\t--older-than 1d\t3' ]
     [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'init'")" -eq 0 ]
+}
+
+# in_namespace COMMAND...: as its root. If root calls it, all accounts are in it: the server's directory is of another.
+in_namespace()
+{
+    local pid
+    mkfifo "$BATS_TEST_TMPDIR/mapped"
+    unshare -U sh -c 'read -r _ <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/mapped" "$@" 3>&- &
+    pid=$!
+    inside() { [ "$(readlink "/proc/$pid/ns/user")" != "$(readlink /proc/self/ns/user)" ]; }
+    wait_until inside
+    if [ "$(id -u)" -eq 0 ]; then
+        echo '0 0 65536' | tee "/proc/$pid/uid_map" >"/proc/$pid/gid_map"
+    else
+        echo "0 $(id -u) 1" >"/proc/$pid/uid_map"
+    fi
+    echo >"$BATS_TEST_TMPDIR/mapped"
+    wait "$pid"
+}
+
+@test 'in a user namespace the actor is the user outside, whatever SUDO_USER says' {
+    unshare -U true || skip 'this host lets nobody make a user namespace'
+    in_namespace env SUDO_USER=alice "$DQ_BIN/dq" -q pause mail
+    [ "$(event actor)" = "uid $(id -u) (userns)@$(hostname)" ]
+    if [ "$(id -u)" -eq 0 ] && [ "$(cat /proc/self/loginuid)" -eq 4294967295 ]; then
+        SUDO_USER=alice dq -q resume mail
+        [ "$(event actor)" = "alice@$(hostname)" ]
+    fi
 }

@@ -138,7 +138,8 @@ refused()
     as operator dq -q logs "$id"
     [ "$(sql 'SELECT task_id FROM dq_output')" -eq "$id" ]
     denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' 'DELETE FROM dq_event' \
-        "UPDATE dq_event SET actor = 'x'" "CALL dq_add('t', NULL, '', 0, @id)"
+        "UPDATE dq_event SET actor = 'x'" 'UPDATE dq_event SET tasks = 0' \
+        'REPLACE INTO dq_event SELECT * FROM dq_event' "CALL dq_add('t', NULL, '', 0, @id)"
 }
 
 @test 'dq_monitor: reads what is listed, and no body' {

@@ -192,6 +192,8 @@ MAY_NOT = {
         "ALTER TABLE dq_task ADD a INT",
         "UPDATE dq_meta SET value = 0",
         "DELETE FROM dq_poller",
+        "UPDATE dq_event SET tasks = 0",
+        "DELETE FROM dq_event",
     ),
     "monitor": (
         "SELECT message_body FROM dq_task",
