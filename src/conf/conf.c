@@ -43,7 +43,7 @@ const struct conf_key conf_keys[] = {
     PATH(mysql, tls_ca, "", 0, "PEM file of the authority that signed the server's certificate"),
     PATH(mysql, tls_cert, "", 0, "PEM file of the client's certificate"),
     PATH(mysql, tls_key, "", 0, "PEM file of the client's key"),
-    SPAN(mysql, connect_timeout, "10s", WHEN_SECOND, WHEN_HOUR, false, "longest wait for one host to answer"),
+    SPAN(mysql, connect_timeout, "10s", WHEN_SECOND, WHEN_HOUR, false, "longest wait for a host to accept and to greet"),
     SPAN(mysql, read_timeout, "30s", WHEN_SECOND, WHEN_HOUR, false, "longest wait for the server's next bytes"),
     SPAN(mysql, write_timeout, "30s", WHEN_SECOND, WHEN_HOUR, false, "longest wait for the server to take bytes"),
     TEXT(mysql, init_command, "", 0, "one SQL statement run on every new connection"),

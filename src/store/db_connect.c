@@ -123,6 +123,7 @@ static int no_tls(const struct db *db, struct err *err)
 static int run_init_command(struct db *db, const char *database, struct err *err)
 {
     int rc = db_handle_run(db, db->conf->init_command, err);
+    const unsigned number = db->my ? mysql_errno(db->my) : 0;
 
     if (rc == 0)
         mysql_free_result(mysql_store_result(db->my));            /* it may be a SELECT */
@@ -131,7 +132,7 @@ static int run_init_command(struct db *db, const char *database, struct err *err
     if (rc == 0)
         return 0;
     err_prefix(err, "init_command in [mysql]");
-    if (rc == ERR_FATAL) /* not in db_error.c: the operator's statement is wrong */
+    if (rc == ERR_FATAL && db_error_of_statement(number)) /* the operator's statement is wrong */
         rc = ERR_CONFIG;
     if (err)
         err->code = rc;
@@ -216,9 +217,9 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
     if (rc < 0)
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
-        bool drop;
         rc = stripped ? no_tls(db, err)
-                      : db_error_set(err, mysql_errno(db->my), mysql_error(db->my), db->at, &drop);
+                      : db_error_connect(err, mysql_errno(db->my), mysql_error(db->my), db->at,
+                                         c->tls >= CONF_TLS_VERIFY_CA);
         if (rc == ERR_DENIED && host && c->tls == CONF_TLS_DISABLED)
             suggest_tls(err);
         goto out;
@@ -229,8 +230,10 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
 out:
     if (rc == ERR_LOST)
         rc = not_made(db, since, err);
-    if (rc < 0)
+    if (rc < 0) {
         db_handle_drop(db);
+        rc = db_error_away(rc, err);
+    }
     return rc;
 }
 
@@ -279,23 +282,30 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
         rc = err_set(err, ERR_UNAVAILABLE, "%s: a statement timed out on this server", db->at);
     else if (rc == ERR_LOST)
         rc = not_made(db, since, err);
-    if (rc < 0)
+    if (rc < 0) {
         db_handle_drop(db);
+        rc = db_error_away(rc, err);
+    }
     return rc;
 }
 
-/* Adds why a host cannot be used, without the advice, which would be repeated for each host. */
+/* Adds why a host cannot be used, without the advice, which would be repeated for each host, as
+ * would be what is not a fault of this host. */
 static void add_reason(struct buf *reasons, const struct err *err)
 {
     const char *advice = strstr(err->text, "; " DB_ERROR_WHERE);
+    const size_t len = advice ? (size_t)(advice - err->text) : strlen(err->text);
 
+    if (reasons->len && memmem(reasons->data, reasons->len, err->text, len))
+        return;
     if (reasons->len)
         buf_str(reasons, "; ");
-    buf_add(reasons, err->text, advice ? (size_t)(advice - err->text) : strlen(err->text));
+    buf_add(reasons, err->text, len);
 }
 
 /* Connects to the first host that check_fit accepts; if there is none, to one on which a statement
- * timed out or, for a reader, to one that is read-only. */
+ * timed out or, for a reader, to one that is read-only. A host that refuses us for good costs no
+ * more than itself: it may have been set up anew, without our account. */
 static int connect_list(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;
@@ -305,9 +315,9 @@ static int connect_list(struct db *db, const char *database, struct err *err)
     struct err why = {0};
     unsigned port, spare_port = 0;
     bool spare_reads_only = false;
-    int rc = ERR_UNAVAILABLE;
+    int rc = -1, failed = 0; /* ERR_UNAVAILABLE if one of them may come back */
 
-    while (rc == ERR_UNAVAILABLE && next_host(&list, c->port, host, sizeof host, &port)) {
+    while (rc < 0 && next_host(&list, c->port, host, sizeof host, &port)) {
         bool serves = false;
         db->read_only = false;
         rc = connect_host(db, host, port, database, &why);
@@ -320,15 +330,15 @@ static int connect_list(struct db *db, const char *database, struct err *err)
         }
         if (rc < 0)
             add_reason(&reasons, &why);
+        if (rc < 0 && (!failed || rc == ERR_UNAVAILABLE))
+            failed = rc;
     }
-    if (rc == ERR_UNAVAILABLE && *spare) {
+    if (rc < 0 && *spare) {
         rc = connect_host(db, spare, spare_port, database, err);
         db->read_only = rc == 0 && spare_reads_only;
-    } else if (rc == ERR_UNAVAILABLE) {
-        rc =
-            err_set(err, rc, "none of the hosts can be used: %.*s", (int)reasons.len, reasons.data);
     } else if (rc < 0) {
-        rc = err_set(err, rc, "%s", why.text);
+        rc = err_set(err, failed, "none of the hosts can be used: %.*s", (int)reasons.len,
+                     reasons.data);
     }
     if (rc == 0)
         db->stalled_at[0] = '\0';

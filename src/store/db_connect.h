@@ -15,7 +15,8 @@
 
 struct db;
 
-/* Does nothing if the handle is connected, else connects. Blocks up to connect_timeout per host.
+/* Does nothing if the handle is connected, else connects. Blocks per host for up to connect_timeout
+ * until it accepts, again until it greets, and then up to read_timeout for each step of the login.
  * With several hosts, a read-only one is skipped, and one on which the last statement timed out is
  * used only if no other can be. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS);
  * ERR_LOST if a transaction was open when the connection broke: its rest must not run on a new

@@ -26,6 +26,7 @@ struct fault {
 #define GRANTS "check user and password_file in [mysql] and the account's grants"
 #define A_RIGHT "grant it: grants.sql.example lists what each account needs, see dqd(8)"
 #define WHERE DB_ERROR_WHERE
+#define TLS "check the tls settings in [mysql]"
 #define INIT "the schema is missing or of another version: run dq init"
 #define NO_SPACE "the server has no disk space left: free some, then try again"
 #define NO_MEMORY "the server is out of memory"
@@ -85,8 +86,8 @@ static const struct fault faults[] = {
     {1161, ERR_LOST, DROP, "the connection broke"},               /* ER_NET_WRITE_INTERRUPTED */
     {1176, ERR_CONFIG, SERVER_TEXT, INIT},                        /* ER_KEY_DOES_NOT_EXITS */
     {1180, ERR_LOST, DROP, "the server failed while committing"}, /* ER_ERROR_DURING_COMMIT: the outcome has to be looked up */
-    /* ER_NEW_ABORTING_CONNECTION */
-    {1184, ERR_CONFIG, DROP,
+    /* ER_NEW_ABORTING_CONNECTION: it may do so only while the server is read-only */
+    {1184, ERR_UNAVAILABLE, DROP,
      "the server closes new connections: a statement of its init_connect failed, see its error log"},
     {1197, ERR_DATA, KEEP, "larger than the server's max_binlog_cache_size: raise it, or send less"}, /* ER_TRANS_CACHE_FULL */
     {1203, ERR_UNAVAILABLE, DROP, "the account has too many connections"}, /* ER_TOO_MANY_USER_CONNECTIONS */
@@ -114,7 +115,7 @@ static const struct fault faults[] = {
     {1461, ERR_UNAVAILABLE, KEEP,
      "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
     {1467, ERR_TRANSIENT, KEEP, "the server could not read the table's next id: try again"}, /* ER_AUTOINC_READ_FAILED */
-    {1524, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                            /* ER_PLUGIN_IS_NOT_LOADED */
+    {1524, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                          /* ER_PLUGIN_IS_NOT_LOADED */
     {1534, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_ROW_LOGGING_FAILED */
     {1598, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_LOGGING_IMPOSSIBLE */
     {1615, ERR_TRANSIENT, KEEP, "the table was being altered: try again"},                   /* ER_NEED_REPREPARE */
@@ -145,11 +146,11 @@ static const struct fault faults[] = {
     {2013, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_LOST */
     {2014, ERR_FATAL, DROP | SERVER_TEXT, NULL},                                                   /* CR_COMMANDS_OUT_OF_SYNC */
     {2020, ERR_DATA, DROP, "larger than the client library's packet limit"},                       /* CR_NET_PACKET_TOO_LARGE */
-    {2026, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"},                   /* CR_SSL_CONNECTION_ERROR */
+    {2026, ERR_UNAVAILABLE, DROP | SERVER_TEXT, TLS},                                              /* CR_SSL_CONNECTION_ERROR */
     {2027, ERR_LOST, DROP, "the connection broke"},                                                /* CR_MALFORMED_PACKET */
     {2055, ERR_LOST, DROP, "the connection broke"},                                                /* CR_SERVER_LOST_EXTENDED */
     {2059, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_CANNOT_LOAD */
-    {2061, ERR_CONFIG, DROP | SERVER_TEXT, NULL},                                                  /* CR_AUTH_PLUGIN_ERR */
+    {2061, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                                /* CR_AUTH_PLUGIN_ERR */
     {3015, ERR_UNAVAILABLE, KEEP, NO_MEMORY},                                                      /* ER_ENGINE_OUT_OF_MEMORY */
     {3019, ERR_UNAVAILABLE, KEEP, NO_SPACE},                                                       /* ER_INNODB_UNDO_LOG_FULL */
     {3024, ERR_TRANSIENT, KEEP, "the statement took longer than the server's max_execution_time"}, /* ER_QUERY_TIMEOUT */
@@ -159,7 +160,7 @@ static const struct fault faults[] = {
     {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"}, /* ER_RUN_HOOK_ERROR */
     {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
     {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                  /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
-    {3159, ERR_CONFIG, DROP | SERVER_TEXT, "check the tls settings in [mysql]"},     /* ER_SECURE_TRANSPORT_REQUIRED */
+    {3159, ERR_CONFIG, DROP | SERVER_TEXT, TLS},                                     /* ER_SECURE_TRANSPORT_REQUIRED */
     {3168, ERR_UNAVAILABLE, DROP, OFFLINE},                                          /* ER_SERVER_ISNT_AVAILABLE */
     {3169, ERR_LOST, DROP, "the connection was killed on the server"},               /* ER_SESSION_WAS_KILLED */
     {3177, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_LOCK_REFUSED_BY_ENGINE */
@@ -185,6 +186,9 @@ static const struct fault faults[] = {
     /* CR_PLUGIN_NOT_ALLOWED */
     {5010, ERR_CONFIG, DROP,
      "the server asks for the password in the clear: set tls in [mysql] to required or verify-identity"},
+    {5013, ERR_LOST, DROP, "the connection broke"}, /* CR_ERR_NET_READ */
+    {5014, ERR_LOST, DROP, "the connection broke"}, /* CR_ERR_NET_WRITE */
+    {5015, ERR_LOST, DROP, "the connection broke"}, /* CR_ERR_NET_UNCOMPRESS */
     {6400, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_REASON */
     {6401, ERR_UNAVAILABLE, DROP, OFFLINE}, /* ER_SERVER_OFFLINE_MODE_USER */
     /* ER_EXCEEDED_MAX_REGULAR_STATEMENT_HANDLE_LIMIT */
@@ -267,22 +271,60 @@ static void withhold_values(char out[TEXT_SIZE], const char *text)
     snprintf(out, TEXT_SIZE, "%.*s'...'%s", (int)(from - text), text, end ? end + 1 : "");
 }
 
-/* Whether the text of 2026 (CR_SSL_CONNECTION_ERROR) speaks of a connection that broke or timed out
- * during the TLS handshake, not of certificates or versions. */
-static bool handshake_broke(const char *text)
+/* What a TLS handshake that failed (2026) says of the cause, by the first row that fits. SETTINGS:
+ * files, certificates or versions, which stay as they are until somebody changes them. IF_CHECKED:
+ * the same if the certificate is to be verified. If not, it is no cause: MariaDB's library speaks
+ * of the certificate whenever a handshake fails after that has come. A text without a row, such as
+ * "wrong version number" for an error that is sent in the clear, may pass. */
+enum tls_cause { BROKE, SETTINGS, IF_CHECKED, MAY_PASS };
+static const struct tls_fault {
+    const char *says;
+    enum tls_cause cause;
+} tls_faults[] = {
+    {"unexpected eof", BROKE},
+    {"error:00000000", BROKE},
+    {"alert bad certificate", SETTINGS}, /* alerts are what the server says of the client's */
+    {"alert certificate", SETTINGS},
+    {"alert unsupported certificate", SETTINGS},
+    {"alert unknown ca", SETTINGS},
+    {"alert access denied", SETTINGS},
+    {"alert handshake failure", SETTINGS}, /* no cipher in common */
+    {"alert protocol version", SETTINGS},
+    {"alert insufficient security", SETTINGS},
+    {"alert", MAY_PASS},
+    {"Unable to get", SETTINGS},                   /* tls_cert and tls_key, Oracle's library */
+    {"set_default_verify_paths failed", SETTINGS}, /* tls_ca */
+    {"No such file", SETTINGS},
+    {"Permission denied", SETTINGS},
+    {"not found (Errcode", SETTINGS},
+    {"no certificate or crl found", SETTINGS},
+    {"no start line", SETTINGS},
+    {"key values mismatch", SETTINGS},
+    {"unsupported", SETTINGS},
+    {"no protocols available", SETTINGS},
+    {"no ciphers available", SETTINGS},
+    {"certificate", IF_CHECKED},
+    {"mismatch", IF_CHECKED},
+    {"CRL", IF_CHECKED},
+    {"too small", IF_CHECKED},
+    {"too weak", IF_CHECKED},
+};
+
+static enum tls_cause tls_cause(const char *text, bool checked)
 {
-    static const char *const eof[] = {"unexpected eof", "error:00000000"};
     static const int broken[] = {0,         EAGAIN,       EPIPE,       ECONNRESET, ECONNABORTED,
                                  ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN};
     const char *number = strrchr(text, '(');
 
-    for (size_t i = 0; i < sizeof eof / sizeof *eof; i++)
-        if (strstr(text, eof[i]))
-            return true;
     for (size_t i = 0; number && i < sizeof broken / sizeof *broken; i++)
         if (number[1] >= '0' && number[1] <= '9' && atoi(number + 1) == broken[i])
-            return true;
-    return false;
+            return BROKE;
+    for (size_t i = 0; i < sizeof tls_faults / sizeof *tls_faults; i++)
+        if (strstr(text, tls_faults[i].says))
+            return tls_faults[i].cause != IF_CHECKED ? tls_faults[i].cause
+                   : checked                         ? SETTINGS
+                                                     : BROKE;
+    return MAY_PASS;
 }
 
 /* If TLS is wanted and the server sends an error instead of its greeting, such as 1040,
@@ -306,9 +348,6 @@ int db_error_set(struct err *err, unsigned number, const char *server_text, cons
 {
     char shown[TEXT_SIZE];
 
-    number = before_tls(number, &server_text);
-    if (number == 2026 && handshake_broke(server_text))
-        number = 2013;
     const struct fault *f = fault_find(number);
     *ret_drop = f ? (f->flags & DROP) != 0 : false;
     if (f ? f->flags & SERVER_TEXT : quotes_names_only(number))
@@ -322,4 +361,37 @@ int db_error_set(struct err *err, unsigned number, const char *server_text, cons
     if (!f->text)
         return err_set(err, f->code, "%s: %s (error %u)", at, shown, number);
     return err_set(err, f->code, "%s: %s (error %u); %s", at, shown, number, f->text);
+}
+
+bool db_error_of_statement(unsigned number)
+{
+    return number >= 1000 && number < 5000 && number != 1105 /* ER_UNKNOWN_ERROR */ &&
+           number != 1815 /* ER_INTERNAL_ERROR */;
+}
+
+int db_error_away(int code, struct err *err)
+{
+    if (code == ERR_DENIED || code == ERR_CONFIG || code == ERR_SYSTEM)
+        return code;
+    if (err)
+        err->code = ERR_UNAVAILABLE;
+    return ERR_UNAVAILABLE;
+}
+
+int db_error_connect(struct err *err, unsigned number, const char *text, const char *at,
+                     bool checked)
+{
+    bool drop;
+
+    number = before_tls(number, &text);
+    const enum tls_cause cause = number == 2026 ? tls_cause(text, checked) : MAY_PASS;
+    /* Connector/C, for a connection that breaks during caching_sha2_password without TLS */
+    if (cause == BROKE || (number == 2061 && strstr(text, "read RSA public key")))
+        number = 2013;
+    int rc = db_error_set(err, number, text, at, &drop);
+    if (rc == ERR_LOST)
+        return rc;
+    if (cause == SETTINGS)
+        return err_set(err, ERR_CONFIG, "%s", err->text);
+    return db_error_away(rc, err);
 }

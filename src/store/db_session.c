@@ -8,6 +8,7 @@
 #include "store/db_session.h"
 #include "base/buf.h"
 #include "base/when.h"
+#include "store/db_error.h"
 #include "store/db_handle.h"
 
 #include <stdio.h>
@@ -133,7 +134,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
     int rc = db_handle_fail(db, err);
     if (number != ER_NO_RIGHT && rc != ERR_FATAL)
         return rc;
-    return err_set(err, ERR_CONFIG,
+    return err_set(err, db_error_of_statement(number) ? ERR_CONFIG : rc,
                    "%s: the server refuses the session setting %s, which dq needs: %s (error %u)",
                    db->at, setting, text, number);
 }

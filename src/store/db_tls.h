@@ -16,8 +16,8 @@ int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, stru
     __attribute__((warn_unused_result));
 
 /* mysql_real_connect, after db_tls_options. Sends nothing if TLS is required and the server does
- * not offer it (*ret_stripped), and never a password in the clear over a network. Blocks up to
- * connect_timeout. */
+ * not offer it (*ret_stripped), and never a password in the clear over a network. Blocks as
+ * db_connect does. */
 bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
                     const char *password, const char *database, bool *ret_stripped)
     __attribute__((warn_unused_result));

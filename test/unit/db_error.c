@@ -1,4 +1,5 @@
-/* What is shown of the server's error texts: names, never values. */
+/* Errors: what is shown of their texts, names and never values; and which of those of connecting
+ * may end dqd for good. */
 #include "store/db_error.h"
 
 #include <setjmp.h>
@@ -43,10 +44,37 @@ static void a_text_without_its_end_shows_nothing_of_a_value(void **state)
     assert_string_equal(err.text, "here: unexpected error 1064: near '...'");
 }
 
+static bool check_connect(char **cell, const char *where)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } ends[] = {{"broke", ERR_LOST},
+                {"away", ERR_UNAVAILABLE},
+                {"config", ERR_CONFIG},
+                {"denied", ERR_DENIED}};
+    struct err err = {0};
+
+    int rc =
+        db_error_connect(&err, (unsigned)atoi(cell[0]), cell[2], "here", !strcmp(cell[1], "yes"));
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (!strcmp(cell[3], ends[i].name) && rc == ends[i].code && err.code == rc)
+            return true;
+    print_error("%s: got %d, \"%s\"\n", where, rc, err.text);
+    return false;
+}
+
+static void only_what_stays_may_end_a_dqd(void **state)
+{
+    (void)state;
+    assert_true(table_check("db_connects.tbl", 4, check_connect));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_shown_and_values_withheld),
+        cmocka_unit_test(only_what_stays_may_end_a_dqd),
         cmocka_unit_test(a_text_without_its_end_shows_nothing_of_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -393,6 +393,28 @@ def host_without_cluster(t):
     )
 
 
+@case("host-refuses", 17, 5)
+def host_refuses(t):
+    """The first host does not know the account, or the database, as if it had been set up anew. dq and dqd use the next
+    host. If there is none, the exit status says whether a later try may succeed."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    ini = t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    for number in (1045, 1049):
+        first.refuse = number
+        t.faults.add("refused", number=number)
+        t.dq("add", "t", ini=ini)
+        t.dqd("--once", ini=ini).process.wait(60)
+    t.expect(t.count("status = 1 AND attempt = 1") == 2, "the tasks are not done")
+    for number, status in ((1045, 77), (1049, 77), (1040, 69)):
+        second.refuse = number
+        first.refuse = 1045
+        done = t.dq("add", "t", ini=ini, status=(status,))
+        t.expect(
+            all(b"127.0.0.1:%d" % proxy.port in done.stderr for proxy in (first, second)),
+            f"not each host is named: {done.stderr}",
+        )
+
+
 @case("stalled-primary", 17, 15)
 def stalled_primary(t):
     """The first host accepts connections and answers queries, but writes hang, as in a group without a
@@ -446,6 +468,22 @@ def connections_refused(t):
     oracle = Oracle(t)
     oracle.check()
     oracle.no_repeats()
+
+
+@case("late-greeting", 26, 8)
+def late_greeting(t):
+    """Between one and two connect_timeouts pass until the server greets, as when it was frozen. dqd does not take that
+    for a wrong setting: it tries until the server greets in time."""
+    proxy = t.proxy(tcp=True)
+    proxy.late = 1.5
+    d = t.dqd(ini=t.configure({**proxy.settings(), "tls": "preferred", "connect_timeout": "1s"}))
+    t.add(10)
+    t.wait(lambda: "no answer within" in d.log() or not d.alive(), "dqd has given up a connection")
+    t.faults.add("late greeting")
+    proxy.late = 0
+    t.wait(lambda: t.count("status = 1") == 10 or not d.alive(), "the tasks are done")
+    t.expect(d.alive(), f"dqd has ended with {d.process.poll()}: {d.log()}")
+    Oracle(t).no_repeats()
 
 
 @case("idle-connection", 26, 8)

@@ -1,4 +1,5 @@
 """TLS: the identity of the server, and the secrecy of the password (scenario 28)."""
+import concurrent.futures
 import os
 import re
 import socket
@@ -6,6 +7,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 
 from cases import case
 from harness import certificates, mysql
@@ -106,20 +108,89 @@ class _Listener(_Impostor):
 
 
 class _Quitter(_Impostor):
-    """Offers TLS, then breaks off the handshake or never answers."""
+    """Takes part in a login up to a step, and then ends the connection, resets it, or falls silent until the client
+    leaves. Steps with tls offer it."""
 
-    def __init__(self, directory, how):
-        self.how, self.stalled = how, threading.Event()
-        super().__init__(directory, "good")
+    # What the server has sent and received by then.
+    steps = ("accepted", "late", "half a greeting", "greeted", "login", "key wanted", "other method", "logged in")
+    tls_steps = ("tls asked", "tls hello", "tls half", "tls certificate", "tls made", "tls login", "tls logged in")
+    plugin = b"caching_sha2_password"
+    patience = 60  # longer than any client waits
 
-    def _log_in(self, client):
-        client.recv(36)
-        client.recv(4096)  # the client's hello
-        if self.how == "reset":
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        elif self.how == "stall":
-            client.recv(4096)  # until the client gives up
+    def __init__(self, directory, step, how):
+        self.directory, self.step, self.how, self.kept = directory, step, how, False
+        super().__init__(directory, "good" if step.startswith("tls") else None)
+
+    def _serve(self):
+        client, _ = self.listener.accept()
+        client.settimeout(self.patience)
+        try:
+            client = self._talk(client)
+        except (OSError, ssl.SSLError):
+            pass
+        try:
+            if self.how == "reset":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            while self.how == "silence" and client.recv(4096):
+                pass
+        except TimeoutError:
+            self.kept = True
+        except (OSError, ssl.SSLError):
+            pass
+        finally:
+            client.close()
+            self.listener.close()
+
+    def _talk(self, client):
+        greeting = mysql.packet(0, self._greeting())
+        if self.step == "accepted":
+            return client
+        if self.step == "late":
+            time.sleep(1.5)  # connect_timeouts
+        if self.step == "half a greeting":
+            greeting = greeting[:20]  # not yet what it offers
+        client.sendall(greeting)
+        if self.step in ("late", "half a greeting", "greeted"):
+            return client
+        if self.context:
+            client.recv(36)
+            if self.step == "tls asked":
+                return client
+            if self.step in ("tls hello", "tls half", "tls certificate"):
+                self._shake(client)
+                return client
+            client = self.context.wrap_socket(client, server_side=True)
+            if self.step == "tls made":
+                return client
+        client.recv(4096)
+        sequence = 3 if self.context else 2
+        if self.step == "key wanted":
+            client.sendall(mysql.packet(sequence, b"\1\4"))
+            client.recv(4096)
+        elif self.step == "other method":
+            client.sendall(mysql.packet(sequence, b"\xfecaching_sha2_password\0" + b"1234567890" * 2 + b"\0"))
+        elif self.step.endswith("logged in"):
+            client.sendall(mysql.packet(sequence, b"\1\3") + mysql.packet(sequence + 1, b"\0\0\0\2\0\0\0"))
         return client
+
+    def _shake(self, client):
+        """The beginning of the handshake: nothing, half of what the server says first, or all of it, with the
+        certificate, in TLS 1.2, where the client cannot be done without more."""
+        heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+        if self.step == "tls certificate":
+            self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        server = self.context.wrap_bio(heard, said, server_side=True)
+        heard.write(client.recv(4096))
+        try:
+            server.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        flight = said.read()
+        if self.step == "tls hello":
+            return
+        client.sendall(flight if self.step == "tls certificate" else flight[: len(flight) // 2])
+        if self.step == "tls certificate":
+            client.recv(4096)
 
 
 def _certificates(t):
@@ -135,7 +206,7 @@ def _certificates(t):
     return directory
 
 
-def _configure(t, host, mode, **keys):
+def _configure(t, host, mode, name="tls", **keys):
     if isinstance(host, int):
         host = f"127.0.0.1:{host}"
     verify = {"tls_ca": t.dir + "/tls/authority.pem"} if mode.startswith("verify") else {}
@@ -149,7 +220,7 @@ def _configure(t, host, mode, **keys):
             **verify,
             **keys,
         },
-        path=t.dir + "/tls.ini",
+        path=f"{t.dir}/{name}.ini",
     )
 
 
@@ -277,26 +348,43 @@ def tls_password(t):
             t.expect(done.returncode == status, f"{what}: status {done.returncode}: {done.stderr}")
 
 
-@case("tls-handshake-breaks", 28, 10)
-def tls_handshake_breaks(t):
-    """The first host breaks off the TLS handshake, or never answers. The next host is tried."""
+@case("login-breaks", 28, 20)
+def login_breaks(t):
+    """The first host ends the connection, resets it or falls silent at a step of the login, or greets too late.
+    The next host is tried, and the exit status is 69, whatever tls is."""
     directory = _certificates(t)
-    for how in ("end", "reset", "stall"):
-        for mode in ("required", "verify-identity"):
-            first, second = _Quitter(directory, how), _Impostor(directory, "good")
-            done = t.dq(
-                "list",
-                ini=_configure(
-                    t,
-                    f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}",
-                    mode,
-                    connect_timeout="1s",
-                    read_timeout="1s",
-                ),
-                status=None,
-            )
-            t.faults.add("broken handshake", how=how, mode=mode)
-            t.expect(
-                b"denied by the impostor" in done.stderr,
-                f"{how}, {mode}: the second host was not tried: {done.stderr}",
-            )
+
+    def attempt(step, how, mode):
+        first, second = _Quitter(directory, step, how), _Impostor(directory, "good")
+        ini = _configure(
+            t,
+            f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}",
+            mode,
+            name=f"{step} {how} {mode}",
+            connect_timeout="1s",
+            read_timeout="1s",
+        )
+        done = t.dq("list", ini=ini, status=None)
+        t.faults.add("broken login", step=step, how=how, mode=mode)
+        what = f"{step}, {how}, tls = {mode}"
+        t.expect(b"denied by the impostor" in done.stderr, f"{what}: the second host was not tried: {done.stderr}")
+        t.expect(done.returncode == 69, f"{what}: status {done.returncode}: {done.stderr}")
+        t.expect(not first.kept, f"{what}: dq waited for longer than {first.patience} s")
+
+    plain = [(step, mode) for step in _Quitter.steps for mode in ("preferred", "disabled")]
+    wanted = ("preferred", "required", "verify-identity")
+    early = [(step, mode) for step in ("accepted", "late", "half a greeting") for mode in wanted[1:]]
+    under = [(step, mode) for step in _Quitter.tls_steps for mode in wanted]
+    attempts = [
+        (step, how, mode)
+        for step, mode in plain + early + under
+        for how in ("end", "reset", "silence")
+        if step != "late" or how == "end"
+    ]
+    if not t.full:  # each step in each way, with one of the settings, unless the certificate matters
+        t.rng.shuffle(attempts)
+        attempts = list({a if a[0] == "tls certificate" else a[:2]: a for a in attempts}.values())
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(attempt, *a) for a in attempts]:
+            done.result()
+    t.note(f"{len(attempts)} logins")

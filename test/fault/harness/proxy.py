@@ -70,6 +70,7 @@ class Proxy:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(certificates + "/server.pem", certificates + "/server.key")
         self.rules, self.refuse = [], 0  # refuse: the error number that every new connection gets
+        self.late = 0  # seconds until a new connection gets the server's greeting
         self.seen = []  # the beginnings of statements, if `record` is on
         self.record = False
         self.left_open = []  # statements sent after an injected 1205 instead of ROLLBACK
@@ -151,6 +152,7 @@ class Proxy:
             if self.refuse:
                 client.sendall(mysql.error_packet(0, self.refuse, "refused by the proxy"))
                 return
+            time.sleep(self.late)
             upstream.connect(self.server)
             with self._lock:
                 self._sessions.add(session)
