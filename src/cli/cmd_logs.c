@@ -256,6 +256,20 @@ static int finish(struct logs *l, struct err *err)
     return rc;
 }
 
+static void note_unheard(struct logs *l, bool once)
+{
+    int waits = output_store_waits(l->c->db, &l->attempt, NULL);
+
+    if (waits > 0)
+        cmd_note(l->c, "its dqd, on %s, passes on the output of %d attempts at a time%s",
+                 l->task.host, OUTPUT_STORE_ATTEMPTS_MOST,
+                 once ? "" : "; waiting until one of the others is not followed any more");
+    else
+        cmd_note(l->c, "its dqd, on %s, has not sent its output for %ds", l->task.host,
+                 ANSWER_MS / 1000);
+    l->unheard = true;
+}
+
 /* The attempt that is followed, or the task: it may have run between two looks. */
 static bool has_ended(const struct logs *l)
 {
@@ -287,9 +301,7 @@ static int follow(struct logs *l, bool once, struct err *err)
         }
         if (l->attempt.version && !l->first && !l->unheard &&
             when_steady() - l->begun_at > ANSWER_MS) {
-            cmd_note(l->c, "its dqd, on %s, has not sent its output for %ds", l->task.host,
-                     ANSWER_MS / 1000);
-            l->unheard = true;
+            note_unheard(l, once);
             if (once)
                 return 0;
         }
@@ -336,8 +348,8 @@ static const struct cmd_option options[] = {
     {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL,
      "print what a running attempt writes until it has ended; for a pending task, wait until it starts",
      NULL, 0},
-    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N", "print the output of attempt N",
-     NULL, 1},
+    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N",
+     "print the output of attempt N", NULL, 1},
 };
 
 const struct cmd cmd_logs = {

@@ -19,7 +19,6 @@
 #define KEEP_US INT64_C(5000000)
 /* Of an attempt's output, for followers that come later. It is cut when a quarter more is there. */
 #define KEPT_BYTES ((uint64_t)1 << 20)
-#define ATTEMPTS_MOST 64 /* others are not followed */
 
 /* An attempt that someone follows. */
 struct followed {
@@ -88,7 +87,8 @@ static void begin(struct follow *f, const struct claim_ref *attempt)
 {
     struct flight_job *j;
 
-    for (uint32_t at = 0; f->count < ATTEMPTS_MOST && (j = flight_each(f->flight, &at));) {
+    for (uint32_t at = 0;
+         f->count < OUTPUT_STORE_ATTEMPTS_MOST && (j = flight_each(f->flight, &at));) {
         const struct flight_task *t = j->state == JOB_STARTED ? find_task(j, attempt) : NULL;
         if (!t)
             continue;

@@ -37,6 +37,21 @@ int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t fo
     return rc;
 }
 
+int output_store_waits(struct db *db, const struct claim_ref *attempt, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t count = 0;
+
+    buf_printf(&sql,
+               "SELECT COUNT(*) FROM dq_output o JOIN dq_task t ON t.id = o.task_id AND t.version ="
+               " o.task_version JOIN dq_task own ON own.claim_token = t.claim_token"
+               " WHERE own.id = %" PRIu64 " AND o.seq = 0 AND o." OUTPUT_STORE_FOLLOWED,
+               attempt->id);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &count, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : count > OUTPUT_STORE_ATTEMPTS_MOST;
+}
+
 int output_store_add(struct db *db, const struct claim_ref *attempt, const struct output_chunk *c,
                      struct err *err)
 {

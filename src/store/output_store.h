@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define OUTPUT_STORE_ATTEMPTS_MOST 64 /* a dqd writes the output of so many at a time */
+
 /* An attempt is a task at the version of its claim. */
 struct output_chunk {
     uint32_t seq;   /* 1 and up */
@@ -28,6 +30,9 @@ struct output_chunk {
 /* Marks an attempt as followed, from now on for for_ms. */
 int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t for_ms,
                       struct err *err) __attribute__((warn_unused_result));
+/* Whether so many attempts of its dqd are followed that one has to wait: 1 or 0. */
+int output_store_waits(struct db *db, const struct claim_ref *attempt, struct err *err)
+    __attribute__((warn_unused_result));
 /* Adds a chunk; if it is there already, nothing changes. */
 int output_store_add(struct db *db, const struct claim_ref *attempt, const struct output_chunk *c,
                      struct err *err) __attribute__((warn_unused_result));

@@ -21,7 +21,7 @@ handlers:
     retry: []
   many:
     run: "cat >/dev/null; echo both >&2; until [ -e $STEPS/one ]; do sleep 0.02; done"
-    batch: 10
+    batch: 100
 END
 }
 
@@ -189,6 +189,27 @@ teardown()
     say one
     wait "$follower" "$follower2"
     [ "$(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/other")" = $'both\nboth' ]
+}
+
+@test 'the 65th follower of a dqd is told that it has to wait, and gets the output when one of the others goes' {
+    write_steps
+    for ((n = 0; n < 65; n++)); do echo '{"tag":"many"}'; done | dq -q add --from - >"$BATS_TEST_TMPDIR/added"
+    id=$(dq list -s all --sort -id -n 1 -o id)
+    dqd_start --resident
+    wait_until status_is "$id" 3
+    sql "INSERT INTO dq_output (task_id, task_version, seq, until_time)
+         SELECT id, version, 0, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR FROM dq_task WHERE id < $id"
+    wait_until eval '[ "$(sql "SELECT COUNT(DISTINCT task_id) FROM dq_output WHERE seq = 1")" -eq 64 ]'
+    follow "$id"
+    full='passes on the output of 64 attempts at a time'
+    wait_until grep -q "$full; waiting until one of the others is not followed any more" "$BATS_TEST_TMPDIR/err"
+    try dq logs "$id"
+    [[ $err == *"$full" ]]
+    [ -z "$out" ]
+    sql "UPDATE dq_output SET until_time = UTC_TIMESTAMP(3) WHERE task_id = $((id - 1)) AND seq = 0"
+    wait_until followed both
+    say one
+    wait "$follower"
 }
 
 @test 'a follower outlives the database, and a dqd that dies' {
