@@ -155,8 +155,6 @@ static int rehearse(struct rehearsal *r, struct err *err)
     out_write(&b);
     buf_done(&b);
     rc = out_flush(err);
-    if (x.lost)
-        cmd_note(r->c, "(%" PRIu64 " bytes of output came too fast and are missing)", x.lost);
     if (x.interrupted) {
         cmd_note(r->c, "interrupted; nothing was changed");
         r->c->exit_status = EXIT_INTERRUPTED;

@@ -42,6 +42,8 @@ void finish_job(struct job *j, struct job_context *c)
     }
     if (j->unsure)
         reply_started(c->out, j, j->begun_us);
+    if (j->whole)
+        reply_fresh(c->out, j); /* makes room */
     for (int i = 0; i < 2; i++) {
         stream_read(&j->streams[i], c, LAST_READ_MAX);
         stream_close(&j->streams[i], c);

@@ -37,6 +37,7 @@ struct job_stream {
     struct job *job;
     int fd;        /* -1: closed */
     bool verdicts; /* a batch's stdout: lines; else the tail */
+    bool paused;   /* it is not watched */
 };
 
 struct job {
@@ -75,7 +76,7 @@ struct job {
     bool warned;
     struct job_stream streams[2];
     struct capture tail;
-    bool followed;
+    bool followed, whole;
     struct capture fresh; /* if it is: what it has written since it was last asked */
     struct lines lines;
 };

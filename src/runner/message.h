@@ -93,6 +93,7 @@ struct message_kill {
  * is asked and when the process has ended. A job that does not exist does not answer. */
 enum message_follow_what {
     MESSAGE_FOLLOW_BEGIN, /* also asks: for the tail so far */
+    MESSAGE_FOLLOW_WHOLE, /* the same; and the process has to wait if it writes faster than asked */
     MESSAGE_FOLLOW_MORE,  /* asks for what is new since */
     MESSAGE_FOLLOW_END,
     MESSAGE_FOLLOW_COUNT

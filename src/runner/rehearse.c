@@ -12,15 +12,19 @@
 #include "runner/outcome.h"
 #include "runner/plan.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define NUMBER 0
-/* Between two questions for output, unless there is much of it. */
+/* Between two questions for output; and after an answer with some. */
 #define ASK_EVERY_MS 100
+#define ASK_SOON_MS 2
 #define STOP_MS 10000
 
 struct rehearse {
@@ -36,7 +40,7 @@ struct run {
     void (*fn)(const void *p, size_t size, void *arg);
     void *arg;
     struct rehearse_result *result;
-    uint64_t end; /* of the output so far */
+    uint64_t end, asked_end; /* of the output so far, and when it was asked for more */
     bool asked, ended;
 };
 
@@ -114,17 +118,31 @@ static int send(struct run *x, int handler, struct err *err)
     if (j.stdin_fd < 0)
         return err->code;
     link_send_job(x->r->link, NUMBER, &j);
-    link_send_follow(x->r->link, NUMBER, MESSAGE_FOLLOW_BEGIN);
+    link_send_follow(x->r->link, NUMBER, MESSAGE_FOLLOW_WHOLE);
     x->asked = true;
     return 0;
 }
 
+static void stop_if_asked(struct run *x)
+{
+    if (!signals || x->result->interrupted)
+        return;
+    x->result->interrupted = true;
+    link_send_kill(x->r->link, NUMBER, MESSAGE_KILL_CANCELLED);
+    link_push(x->r->link);
+}
+
+/* In pieces that a pipe takes at once: until then, a signal has its effect. */
 static void take_chunk(struct run *x, const struct message_chunk *m)
 {
-    if (m->start > x->end)
-        x->result->lost += m->start - x->end;
-    if (m->size)
-        x->fn(m->data, m->size, x->arg);
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    for (size_t at = 0, n; at < m->size; at += n) {
+        n = MIN(m->size - at, (size_t)PIPE_BUF);
+        while (poll(&out, 1, -1) < 0 && errno == EINTR)
+            stop_if_asked(x);
+        x->fn((const char *)m->data + at, n, x->arg);
+    }
     x->end = m->start + m->size;
     x->asked = m->more;
 }
@@ -177,24 +195,21 @@ static int loop(struct run *x, struct err *err)
     int rc = 0;
 
     while (rc == 0 && !x->ended) {
-        if (signals && !x->result->interrupted) {
-            x->result->interrupted = true;
-            link_send_kill(l, NUMBER, MESSAGE_KILL_CANCELLED);
-        }
+        stop_if_asked(x);
         if (!x->asked && when_steady() >= ask_at) {
             link_send_follow(l, NUMBER, MESSAGE_FOLLOW_MORE);
             x->asked = true;
+            x->asked_end = x->end;
             ask_at = when_steady() + ASK_EVERY_MS;
         }
         if (link_flush(l, err) < 0)
             return ERR_SYSTEM;
         p.events = (short)(link_wants_write(l) ? POLLIN | POLLOUT : POLLIN);
-        (void)poll(&p, 1, ASK_EVERY_MS);
-        uint64_t before = x->end;
+        (void)poll(&p, 1, x->end > x->asked_end ? ASK_SOON_MS : ASK_EVERY_MS);
         while (rc == 0 && !x->ended && link_next(l, &m))
             rc = take_report(x, &m, err);
-        if (x->end - before >= MESSAGE_PIECE_MAX)
-            ask_at = 0;
+        if (x->end > x->asked_end)
+            ask_at = MIN(ask_at, when_steady() + ASK_SOON_MS);
     }
     return rc;
 }
@@ -209,7 +224,8 @@ int rehearse_run(struct rehearse *r, const struct task *task, int handler,
                     .fn = fn,
                     .arg = arg,
                     .result = ret};
-    const struct sigaction catch = {.sa_handler = on_signal};
+    /* SA_RESTART: what is being written is written */
+    const struct sigaction catch = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction old_int, old_term;
 
     *ret = (struct rehearse_result){.exit_code = -1};

@@ -22,7 +22,6 @@ struct rehearse_result {
     int64_t retry_ms;      /* until the next attempt, without jitter; if it is retried */
     bool permanent;        /* the handler asked for no retry */
     int exit_code, signal; /* -1: it has none; 0: none */
-    uint64_t lost;         /* bytes of output that came too fast */
     struct err error;      /* code 0: none */
 };
 
@@ -31,9 +30,10 @@ struct rehearse_result {
 int rehearse_start(const struct handlers *handlers, const char *default_user, struct rehearse **ret,
                    struct err *err) __attribute__((warn_unused_result));
 /* Runs the handler with that index for the task, whose attempt, max_attempts and version count as
- * those of the attempt, and passes its output to fn. INT and TERM stop the handler as `dq cancel`
- * would; a second one ends this process. Blocks until the handler has ended. ERR_DENIED: it would
- * need the rights of root to become the handler's account, and nothing was run. */
+ * those of the attempt, and passes its output to fn, which writes it to standard output: if that is
+ * slow, the handler waits. INT and TERM stop the handler as `dq cancel` would; a second one ends
+ * this process. Blocks until the handler has ended. ERR_DENIED: it would need the rights of root to
+ * become the handler's account, and nothing was run. */
 int rehearse_run(struct rehearse *r, const struct task *task, int handler,
                  void (*fn)(const void *p, size_t size, void *arg), void *arg,
                  struct rehearse_result *ret, struct err *err) __attribute__((warn_unused_result));

@@ -196,10 +196,14 @@ static void take_follow(struct runner *r, uint32_t number, enum message_follow_w
         return;
     if (j->followed && what == MESSAGE_FOLLOW_BEGIN)
         reply_fresh(&r->out, j); /* the tail may not have all of it */
-    if (what != MESSAGE_FOLLOW_MORE)
-        job_follow(j, what == MESSAGE_FOLLOW_BEGIN);
+    if (what != MESSAGE_FOLLOW_MORE) {
+        job_follow(j, what != MESSAGE_FOLLOW_END);
+        j->whole = what == MESSAGE_FOLLOW_WHOLE;
+    }
     if (j->followed)
         reply_fresh(&r->out, j);
+    for (int i = 0; i < 2; i++)
+        stream_resume(&j->streams[i], &r->crew.c);
 }
 
 static void take_vouch(struct runner *r, int64_t until_us)

@@ -1,8 +1,8 @@
 /*
  * stream.c - opens, reads and closes the pipes that handlers write to.
  *
- * Invariant: a stream is watched exactly while it is open, so that no event comes for a job that
- * may be gone.
+ * Invariant: a stream is watched exactly while it is open and not paused, so that no event comes
+ * for a job that may be gone.
  */
 #include "runner/stream.h"
 
@@ -13,21 +13,27 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define READ_MAX (64 * 1024) /* at a time; a pipe's usual capacity */
 
-int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struct err *err)
+static int watch(struct job_stream *s, struct job_context *c)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
+
+    return epoll_ctl(c->epoll, EPOLL_CTL_ADD, s->fd, &ev);
+}
+
+int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struct err *err)
+{
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
     s->fd = fds[0];
     *ret_end = fds[1];
-    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
-        epoll_ctl(c->epoll, EPOLL_CTL_ADD, fds[0], &ev) != 0)
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 || watch(s, c) != 0)
         return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
     return 0;
 }
@@ -41,6 +47,22 @@ void stream_close(struct job_stream *s, struct job_context *c)
     epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
     close(s->fd);
     s->fd = -1;
+}
+
+/* A full pipe makes the handler wait; its end would be reported again and again. */
+static void pause_stream(struct job_stream *s, struct job_context *c)
+{
+    epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+    s->paused = true;
+}
+
+void stream_resume(struct job_stream *s, struct job_context *c)
+{
+    if (!s->paused || s->fd < 0)
+        return;
+    s->paused = false;
+    if (watch(s, c) != 0)
+        stream_close(s, c);
 }
 
 struct line_context {
@@ -64,13 +86,26 @@ static void keep(struct job *j, const char *p, size_t len)
         capture_add(&j->fresh, p, len);
 }
 
+/* How much can be read without losing anything that has to be kept. */
+static size_t room(const struct job_stream *s)
+{
+    const struct capture *fresh = &s->job->fresh;
+
+    return s->job->whole && !s->verdicts ? fresh->limit - fresh->len : SIZE_MAX;
+}
+
 void stream_read(struct job_stream *s, struct job_context *c, size_t max)
 {
     static char data[READ_MAX];
     struct line_context x = {s->job, c};
 
     for (size_t done = 0; done < max && s->fd >= 0;) {
-        ssize_t n = read(s->fd, data, sizeof data);
+        size_t size = MIN(sizeof data, room(s));
+        if (!size) {
+            pause_stream(s, c);
+            return;
+        }
+        ssize_t n = read(s->fd, data, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
@@ -83,7 +118,7 @@ void stream_read(struct job_stream *s, struct job_context *c, size_t max)
             lines_add(&s->job->lines, data, (size_t)n, take_line, &x);
         else
             keep(s->job, data, (size_t)n);
-        if ((size_t)n < sizeof data)
+        if ((size_t)n < size)
             return; /* it is empty for now, or at its end: the next event will show */
         done += (size_t)n;
     }

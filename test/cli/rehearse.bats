@@ -111,13 +111,45 @@ END
 @test 'long output comes whole, and on a terminal it is inert' {
     write_handlers <<'END'
 handlers:
-  long: {run: "seq 1 5000"}
+  long: {run: "seq 1 1000000; seq 1 3 >&2"}
+  lines: {run: "cat >/dev/null; seq 1 1000000 >&2", batch: 10}
   colour: {run: "printf '\\033[31mred\\n'"}
 END
-    rehearses 0 done --tag long
-    seq 1 5000 | diff -q - "$BATS_TEST_TMPDIR/out"
+    for tag in long lines; do
+        dq rehearse --tag "$tag" >"$BATS_TEST_TMPDIR/out"
+        { seq 1 1000000; [ "$tag" = lines ] || seq 1 3; } | cmp - "$BATS_TEST_TMPDIR/out"
+    done
     "$DQ_TOP/test/lib/terminal" 80 "$DQ_BIN/dq" -q rehearse --tag colour </dev/null >"$BATS_TEST_TMPDIR/seen"
     [ "$(tr -d '\r' <"$BATS_TEST_TMPDIR/seen")" = '\x1B[31mred' ]
+}
+
+@test 'a handler that waits for a reader is timed out and stopped nevertheless' {
+    write_handlers <<END
+handlers:
+  timeout: {run: "echo \$\$ >$BATS_TEST_TMPDIR/pid; exec yes", timeout: 500ms}
+  interrupt: {run: "echo \$\$ >$BATS_TEST_TMPDIR/pid; exec yes", timeout: 10m}
+END
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    has_ended() { ! kill -0 "$(cat "$BATS_TEST_TMPDIR/pid")" 2>/dev/null; }
+    for case in 'timeout 143' 'interrupt 130'; do
+        read -r tag status <<<"$case"
+        fresh "$BATS_TEST_TMPDIR/pid"
+        exec 9<>"$BATS_TEST_TMPDIR/pipe"
+        "$DQ_BIN/dq" rehearse --tag "$tag" >"$BATS_TEST_TMPDIR/pipe" 2>"$BATS_TEST_TMPDIR/err" 3>&- 9>&- &
+        pid=$!
+        wait_until test -s "$BATS_TEST_TMPDIR/pid"
+        [ "$tag" = timeout ] || kill -INT "$pid"
+        wait_until has_ended
+        kill -0 "$pid"
+        exec 8<"$BATS_TEST_TMPDIR/pipe" 9>&-
+        cat <&8 >"$BATS_TEST_TMPDIR/out"
+        exec 8<&-
+        rc=0
+        wait "$pid" || rc=$?
+        cat "$BATS_TEST_TMPDIR/err"
+        [ "$rc" -eq "$status" ]
+        [ "$(sort -u "$BATS_TEST_TMPDIR/out")" = y ]
+    done
 }
 
 @test 'an interrupt stops the handler' {
