@@ -131,11 +131,11 @@ def line_of(task, body):
     return json.dumps({"id": task, "tag": "t", "attempt": 1, "max_attempts": 3, "token": 1, **text})
 
 
-def run_batch(script, arguments, bodies, env):
-    """Runs a handler of a batch. Returns its exit status, the verdicts by task, and its output."""
+def run_batch(script, arguments, bodies, env, memory=4 << 30):
+    """Runs a handler of a batch in that many bytes. Returns its exit status, the verdicts by task, and its output."""
     lines = "".join(line_of(number + 1, body) + "\n" for number, body in enumerate(bodies))
-    got = subprocess.run([HANDLERS + script, *arguments], input=lines, capture_output=True, text=True, timeout=LIMIT,
-                         env=environment(DQ_TAG="t", DQ_BATCH=str(len(bodies)), **env))
+    got = subprocess.run(["prlimit", f"--as={memory}", HANDLERS + script, *arguments], input=lines, capture_output=True,
+                         text=True, timeout=LIMIT, env=environment(DQ_TAG="t", DQ_BATCH=str(len(bodies)), **env))
     verdicts = [json.loads(line) for line in got.stdout.splitlines()]
     return got.returncode, {v["id"]: v for v in verdicts}, got.stdout + got.stderr
 
@@ -152,6 +152,18 @@ def judged(what, scripts, arguments, expected, env, body=b"x", text=""):
          {DONE: "done", PERMANENT: "fail", RETRY: "retry", NOT_SET_UP: NOT_SET_UP}[expected])
     if text not in output:
         raise Failed(f"{scripts[-1]}, a batch, {what}: not in the output: {text}: {output}")
+
+
+def judged_apart(what, script, arguments, env, orders, **more):
+    """Runs a batch of (body, result, text), and checks that each task is judged so by itself, and its error has the
+    text. The result None: it has no verdict, which is true of the end of the batch only, with the exit status 75."""
+    status, verdicts, output = run_batch(script, arguments, [body for body, _, _ in orders], env, **more)
+    expected = {number + 1: result for number, (_, result, _) in enumerate(orders) if result}
+    same(f"{script}, {what}: {output}", (status, {number: v["result"] for number, v in verdicts.items()}),
+         (0 if len(expected) == len(orders) else RETRY, expected))
+    for number, (_, _, text) in enumerate(orders):
+        if text and text not in verdicts[number + 1]["error"]:
+            raise Failed(f"{script}, {what}: not in the error of task {number + 1}: {text}: {verdicts[number + 1]}")
 
 
 class Queue:
