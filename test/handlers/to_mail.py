@@ -3,39 +3,63 @@ import email
 import email.policy
 import json
 import os
+import re
 import socketserver
 import threading
 
 import scenarios
-from rig import (BODIES, DONE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, left_in_time, mute_port, resolver,
-                 run_batch, run_one, same)
+from rig import (BODIES, DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, Failed, free_port, judged_apart, left_in_time,
+                 mute_port, resolver, run_batch, run_one, same)
 
 RESULTS = {PERMANENT: "fail", RETRY: "retry"}
 ANSWERS = {"EHLO": "250 hello", "MAIL": "250 ok", "RCPT": "250 ok", "DATA": "354 go on", ".": "250 ok",
            "RSET": "250 ok", "QUIT": "221 bye"}
 
 
+END, HANG, GONE = "end", "hang", "gone"  # instead of an answer: of the connection, for ever, of the server
+
+
 class Session(socketserver.StreamRequestHandler):
     def handle(self):
-        server = self.server.mail_server
-        self.say("220 ready")
-        while line := self.rfile.readline():
-            word = line.decode().split()[0].upper()
-            answer = server.answers.get(word, ANSWERS.get(word, "500 what?"))
-            self.say(server.answers.get(line.decode().strip(), answer))
-            if word == "QUIT":
-                return
-            if word == "DATA" and "DATA" not in server.answers:
-                mail = self.mail()
-                if "." not in server.answers:
-                    server.mails.append(mail)
-                if server.hide > 0:
-                    server.hide -= 1
-                    server.hidden += 1
+        server, begun, to = self.server.mail_server, False, ""
+        try:
+            self.say(server.answers.get("", "220 ready"))
+            while line := self.rfile.readline():
+                word = line.decode().split()[0].upper()
+                to = re.search("(<.*>|$)", line.decode())[0] if word == "RCPT" else to
+                answer = self.answer(word, to)
+                if word == "MAIL" and begun:
+                    answer = "503 nested MAIL command"
+                self.say(answer)
+                begun = begun or word == "MAIL" and answer == ANSWERS["MAIL"]
+                if word == "QUIT":
                     return
-                self.say(server.answers.get(".", ANSWERS["."]))
+                if word == "RSET":
+                    begun = False
+                if word == "DATA" and answer == ANSWERS["DATA"]:
+                    mail, begun, answer = self.mail(), False, self.answer(".", to)
+                    if answer == ANSWERS["."]:
+                        server.mails.append(mail)
+                    if server.hide > 0:
+                        server.hide -= 1
+                        server.hidden += 1
+                        return
+                    self.say(answer)
+        except OSError:
+            pass
+
+    def answer(self, word, to):
+        """What `answers` has for the command, or for it and the last recipient."""
+        answers = self.server.mail_server.answers
+        return answers.get(f"{word} {to}", answers.get(word, ANSWERS.get(word, "500 what?")))
 
     def say(self, text):
+        if text == HANG:
+            self.rfile.read()
+        if text == GONE:
+            self.server.mail_server.stop()
+        if text in (END, HANG, GONE):
+            raise OSError
         self.wfile.write(text.encode() + b"\r\n")
 
     def mail(self):
@@ -133,25 +157,84 @@ def statuses_are_mapped(directory):
         same(what, run_one("mail", arguments, b"x", env)[0], expected)
 
 
+def order(**more):
+    return json.dumps({"to": "a@example.org", "subject": "s", "text": "t", **more}).encode()
+
+
 def orders_cost_only_themselves(server):
-    """A mail that cannot be sent, between two that can. The server does not know SMTPUTF8."""
-    good = {"to": "a@example.org", "subject": "s", "text": "t"}
-    for wrong in ({"to": ""}, {"to": "größe@example.org"}, {"to": "a@example.org, größe@example.org"},
-                  {"subject": "a\nb"}, {"text": None}):
-        server.clear()
-        orders = [json.dumps(order).encode() for order in (good, {**good, **wrong}, good)]
-        status, verdicts, output = run_batch("mail-batch", [f"127.0.0.1:{server.port}"], orders, FROM)
-        same(f"{wrong}: {output}", (status, [verdicts[n]["result"] for n in sorted(verdicts)]),
-             (0, ["done", "fail", "done"]))
-        same(f"mails beside {wrong}", len(server.mails), 2)
+    """Mails that cannot be sent, between others that can. The server does not know SMTPUTF8."""
+    wrong = [order(**more) for more in (
+        {"to": ""}, {"to": '"'}, {"to": "größe@example.org"}, {"to": "a@example.org, größe@example.org"},
+        {"to": "(" * 9999}, {"to": {}}, {"to": "a@example.org\nBcc: b@example.org"}, {"to": "\ud800@example.org"},
+        {"subject": "a\nb"}, {"subject": "\ud800"}, {"text": None}, {"text": "\ud800"}, {"text": 1})]
+    wrong += [b"", b"[", b"1", b"null", b"[]", b'"to"', b"{}", b"[" * 99999, EVERY_BYTE]
+    server.clear()
+    orders = [(order(), "done", "")]
+    for body in wrong:
+        orders += [(body, "fail", ""), (order(), "done", "")]
+    judged_apart("orders that cannot be sent", "mail-batch", [f"127.0.0.1:{server.port}"], FROM, orders)
+    same("mails", len(server.mails), len(wrong) + 1)
+
+
+def wrong_set_ups_return_the_tasks(server):
+    """What would be wrong with every mail."""
+    address = f"127.0.0.1:{server.port}"
+    for what, arguments, env in (
+            ("no sender", [address], {}), ("an empty sender", [address], {"MAIL_FROM": ""}),
+            ("a sender that is none", [address], {"MAIL_FROM": '"'}), ("no server", [], FROM),
+            ("a domain of two lines", [address], {**FROM, "MAIL_DOMAIN": "a\nb"}),
+            ("a time that is none", [address], {**FROM, "TIMEOUT": "1m"})):
+        same(what, run_batch("mail-batch", arguments, [ORDER], env)[:2], (NOT_SET_UP, {}))
+
+
+def slow_order_costs_only_itself(server):
+    """The parser of addresses needs hours for this one."""
+    slow, good = order(to="(a)" * 100000 + "a@example.org"), (order(), "done", "")
+    judged_apart("an order that takes long", "mail-batch", [f"127.0.0.1:{server.port}"], {**FROM, "TASK_TIMEOUT": "3"},
+                 [good, (slow, "retry", "NoAnswerInTime"), good])
+
+
+def answers_cost_only_their_order(server):
+    """Whatever the server answers to one, and wherever."""
+    wild, good = order(to="b@example.org"), (order(), "done", "")
+    for answer, result, text in (
+            ("550 no", "fail", "SMTP status 550"), ("450 later", "retry", "SMTP status 450"),
+            ("421 bye", "retry", "SMTP status 421"), ("999 what", "retry", "SMTP status 999"),
+            ("nonsense", "retry", "SMTP status -1"), ("x" * 99999, "retry", "Line too long"), (END, "retry", "closed"),
+            ("250 ok\r\n250 one too many\r\n354 two too many", "retry", ""), (HANG, "retry", "NoAnswerInTime")):
+        for word in ("RCPT", "DATA", "."):
+            if word == "." and answer.startswith("250"):
+                continue  # the mail has been taken
+            what = f"{word}: {answer:.20}"
+            server.answers = {f"{word} <b@example.org>": answer}
+            server.clear()
+            judged_apart(what, "mail-batch", [f"127.0.0.1:{server.port}"], {**FROM, "TASK_TIMEOUT": "2"},
+                         [good, (wild, result, text), good, good])
+            same(f"mails, {what}", len(server.mails), 3)
+    server.answers = {}
+
+
+def server_that_goes_away(server):
+    """At first, none of the orders can be the reason; later, the one before may be."""
+    with mute_port() as port:
+        judged_apart("a mute server", "mail-batch", [f"127.0.0.1:{port}"], {**FROM, "TASK_TIMEOUT": "1"}, [
+            (ORDER, "retry", "NoAnswerInTime")] * 3)
+    server.answers = {"": "421 busy"}
+    judged_apart("a busy server", "mail-batch", [f"127.0.0.1:{server.port}"], FROM, [(ORDER, "retry", "421")] * 3)
+    server.answers = {". <b@example.org>": GONE}
+    judged_apart("a server that ends", "mail-batch", [f"127.0.0.1:{server.port}"], FROM, [
+        (ORDER, "done", ""), (order(to="b@example.org"), "retry", ""), (ORDER, None, ""), (ORDER, None, "")])
+    judged_apart("no server", "mail-batch", [f"127.0.0.1:{server.port}"], FROM, [(ORDER, "retry", "refused")] * 3)
+    server.answers = {}
+    server.start()
 
 
 def some_recipients_are_refused(server):
     """A retry would send the mail to the other one again."""
     server.clear()
-    server.answers = {"rcpt TO:<gone@example.org>": "550 no such user"}
-    order = json.dumps({"to": "a@example.org, gone@example.org", "subject": "s", "text": "t"}).encode()
-    status, verdicts, output = run_batch("mail-batch", [f"127.0.0.1:{server.port}"], [order], FROM)
+    server.answers = {"RCPT <gone@example.org>": "550 no such user"}
+    body = order(to="a@example.org, gone@example.org")
+    status, verdicts, output = run_batch("mail-batch", [f"127.0.0.1:{server.port}"], [body], FROM)
     server.answers = {}
     (verdict,) = verdicts.values()
     same(f"status and result: {output}", (status, verdict["result"]), (0, "fail"))
@@ -164,7 +247,7 @@ def hanging_server_is_left_in_time(directory):
         program = sendmail(directory, port)
         same("mail", run_one("mail", ["a@example.org"], b"x", {"SENDMAIL": program, "TIMEOUT": "1"})[0], RETRY)
         status, verdicts, _ = run_batch("mail-batch", [f"127.0.0.1:{port}"], [ORDER], {**FROM, "TIMEOUT": "1"})
-        same("mail-batch", (status, verdicts), (1, {}))
+        same("mail-batch", (status, verdicts), (RETRY, {}))
 
 
 def hanging_resolver_is_left_in_time(directory):
@@ -173,7 +256,7 @@ def hanging_resolver_is_left_in_time(directory):
     left_in_time("mail", lambda: same(
         "mail", run_one("mail", ["a@example.org"], b"x", {"SENDMAIL": program, **env})[0], RETRY))
     left_in_time("mail-batch", lambda: same(
-        "mail-batch", run_batch("mail-batch", ["mail.invalid"], [ORDER], {**FROM, **env})[:2], (1, {})))
+        "mail-batch", run_batch("mail-batch", ["mail.invalid"], [ORDER], {**FROM, **env})[:2], (RETRY, {})))
 
 
 def whole_mails_are_sent(server, program):
@@ -209,6 +292,10 @@ def cases(directory, queue):
     yield "each answer of the server is retried or final", lambda: answers_are_mapped(server, program)
     yield "each status of sendmail is retried, final, or returns the task", lambda: statuses_are_mapped(directory)
     yield "batch: an order that cannot be sent costs only itself", lambda: orders_cost_only_themselves(server)
+    yield "batch: a host that is not set up returns the tasks", lambda: wrong_set_ups_return_the_tasks(server)
+    yield "batch: an order that takes long costs only itself", lambda: slow_order_costs_only_itself(server)
+    yield "batch: an answer costs only its order", lambda: answers_cost_only_their_order(server)
+    yield "batch: a server that goes away", lambda: server_that_goes_away(server)
     yield "batch: a mail that some recipients did not get fails", lambda: some_recipients_are_refused(server)
     yield "whole mails are sent as they are, with a Message-ID", lambda: whole_mails_are_sent(server, program)
     one = {"script": "mail", "arguments": ["a@example.org"], "SENDMAIL": program}
