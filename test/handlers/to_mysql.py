@@ -4,8 +4,8 @@ import re
 import subprocess
 
 import scenarios
-from rig import (DONE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, left_in_time,
-                 mute_port, query, resolver, run_one, same)
+from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, judged_apart,
+                 left_in_time, mute_port, query, resolver, run_one, same)
 
 
 # What a procedure may end with, how that is judged, and the text that says so.
@@ -20,11 +20,25 @@ ENDINGS = (
     ("INSERT INTO effect (id, body) VALUES (1, ''), (1, '')", PERMANENT, "Duplicate entry"),
     ("INSERT INTO effect (id, body) VALUES ('x', '')", PERMANENT, "Incorrect integer value"),
     ("SELECT * FROM no_such_table", PERMANENT, "no_such_table"),
+    ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'before \\0'", PERMANENT, "before"),
     ("SELECT 1; SELECT 2", DONE, ""),
     ("CALL no_such_procedure()", NOT_SET_UP, "no_such_procedure"),
 )
 
 
+# Each body does what it says; the others are kept.
+WILD = """
+DELIMITER //
+CREATE PROCEDURE wild(task bigint unsigned, token bigint unsigned, tag varchar(128), task_key varchar(255),
+                      body longblob)
+CASE CONVERT(body USING utf8mb4)
+WHEN 'sleep' THEN DO SLEEP(1000);
+WHEN 'kill' THEN KILL CONNECTION_ID();
+WHEN 'missing' THEN CALL missing();
+WHEN 'final' THEN SIGNAL SQLSTATE '45000';
+ELSE INSERT INTO effect (id, body) VALUES (task, body);
+END CASE //
+"""
 KEEP = """
 CREATE TABLE seen (id bigint unsigned PRIMARY KEY);
 CREATE TABLE effect (number int AUTO_INCREMENT PRIMARY KEY, id bigint unsigned UNIQUE, tag text, task_key text,
@@ -62,7 +76,7 @@ class Database:
         self.start()
         self.socket = os.path.realpath(directory + "/server") + "/mysql.sock"
         self.sql("CREATE DATABASE shop; CREATE USER shop IDENTIFIED BY 'secret'; GRANT ALL ON shop.* TO shop", "mysql")
-        self.sql(KEEP)
+        self.sql(KEEP + "DELIMITER ;" + WILD)
         self.file, self.cut_file = self.option_file("direct", self.port), self.option_file("cut", self.cutter.port)
 
     def start(self):
@@ -96,8 +110,8 @@ class Database:
 
 
 
-def both(what, procedure, file, expected, text="", **env):
-    judged(what, ["mysql-call", "mysql-call-batch"], [procedure], expected, {"MYSQL_FILE": file, **env}, text=text)
+def both(what, procedure, file, expected, text="", body=b"x", **env):
+    judged(what, ["mysql-call", "mysql-call-batch"], [procedure], expected, {"MYSQL_FILE": file, **env}, body, text)
 
 
 def errors_are_mapped(database):
@@ -112,6 +126,48 @@ def errors_are_mapped(database):
     database.sql("SET GLOBAL read_only = 1")
     both("a read-only server", "keep", database.file, RETRY, "read-only")
     database.sql("SET GLOBAL read_only = 0")
+
+
+def call_costs_its_task_only(database):
+    good = (b"x", "done", "")
+    for body, result, text in ((b"sleep", "retry", "timed out"), (b"kill", "retry", ""), (b"final", "fail", "45000"),
+                               (b"missing", "retry", "PROCEDURE shop.missing does not exist")):
+        database.clear()
+        judged_apart(body, "mysql-call-batch", ["wild"], {"MYSQL_FILE": database.file, "TASK_TIMEOUT": "3"}, [
+            (body, result, text), good, (body, result, text), good, good])
+        same(f"calls beside {body}", len(database.received()), 3)
+
+
+def bodies_that_are_too_long_fail(database):
+    """A call has two digits for each byte of the body."""
+    most = 1 << 20
+    database.sql(f"SET GLOBAL max_allowed_packet = {most}")
+    good, long, longer = b"x" * (most // 2 - 300), b"x" * (most // 2 - 10), EVERY_BYTE * 20000
+    text = "max_allowed_packet"
+    try:
+        database.clear()
+        judged_apart("long bodies", "mysql-call-batch", ["keep"], {"MYSQL_FILE": database.file}, [
+            (good, "done", ""), (long, "fail", text), (longer, "fail", text), (good, "done", "")])
+        for body in (long, longer):
+            both(f"{len(body)} bytes", "keep", database.file, PERMANENT, text, body=body)
+    finally:
+        database.sql("SET GLOBAL max_allowed_packet = 64 << 20")
+
+
+def server_that_goes_away(database):
+    """At first, none of the tasks can be the reason; later, the one before may be."""
+    env = {"MYSQL_FILE": database.option_file("down", free_port())}
+    judged_apart("nobody listens", "mysql-call-batch", ["keep"], env, [(b"x", "retry", "Can't connect")] * 3)
+    with mute_port() as port:
+        env = {"MYSQL_FILE": database.option_file("mute", port), "TASK_TIMEOUT": "1"}
+        judged_apart("a mute server", "mysql-call-batch", ["keep"], env, [(b"x", "retry", "")] * 3)
+    database.clear()
+    database.sql("ALTER USER shop WITH MAX_CONNECTIONS_PER_HOUR 1")
+    try:
+        judged_apart("a server that ends", "mysql-call-batch", ["wild"], {"MYSQL_FILE": database.file}, [
+            (b"x", "done", ""), (b"kill", "retry", ""), (b"x", None, ""), (b"x", None, "")])
+    finally:
+        database.sql("ALTER USER shop WITH MAX_CONNECTIONS_PER_HOUR 0; FLUSH PRIVILEGES")
 
 
 def hanging_server_is_left_in_time(database):
@@ -154,6 +210,9 @@ def cases(directory, queue):
     database = Database(directory + "/mysql")
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(database)
+        yield "batch: a call costs its task only", lambda: call_costs_its_task_only(database)
+        yield "a body that is too long for the server fails", lambda: bodies_that_are_too_long_fail(database)
+        yield "batch: a server that goes away", lambda: server_that_goes_away(database)
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(database)
         yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(database, directory)
         yield "tags, keys and bodies are data", lambda: names_are_data(database, queue)
