@@ -106,6 +106,21 @@ def passwords_come_from_a_file(redis, directory):
         redis.cli("-a", "secret", "CONFIG", "SET", "requirepass", "")
 
 
+def body_that_breaks_the_connection_costs_itself(redis):
+    """One that is longer than the server takes."""
+    redis.clear()
+    redis.cli("CONFIG", "SET", "proto-max-bulk-len", "1mb")
+    try:
+        status, verdicts, output = run_batch("redis-push-batch", ["LPUSH", "tasks"], [b"x", bytes(3 << 20), b"y"], {
+            "REDIS_URL": redis.url})
+    finally:
+        redis.cli("CONFIG", "SET", "proto-max-bulk-len", "512mb")
+    results = {number: verdict["result"] for number, verdict in verdicts.items()}
+    same(f"the long one is done: {output}", results.pop(2) == "done", False)
+    same(f"the others: {output}", (status, results), (0, {1: "done", 3: "done"}))
+    same("bodies", sorted(body for _, body in redis.received()), [b"x", b"y"])
+
+
 def hanging_server_is_left_in_time(redis):
     with mute_port() as port:
         both("a mute server", f"redis://127.0.0.1:{port}", RETRY, TIMEOUT="1")
@@ -147,6 +162,8 @@ def cases(directory, queue):
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(redis, directory)
         yield "the password comes from a file", lambda: passwords_come_from_a_file(redis, directory)
+        yield "batch: a body that breaks the connection costs itself", lambda: (
+            body_that_breaks_the_connection_costs_itself(redis))
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(redis)
         yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
         yield "LPUSH, XADD and PUBLISH hand over the body", lambda: each_command_hands_over_the_body(redis)
