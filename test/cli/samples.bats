@@ -44,11 +44,29 @@ if verdicts != expected or got.returncode:
 END
 }
 
+@test 'test/handlers/run skips a destination whose packages cannot be had, and names them' {
+    mkdir "$BATS_TEST_TMPDIR/path"
+    cd "$BATS_TEST_TMPDIR/path"
+    ln -s /usr/sbin/* /usr/bin/* . 2>/dev/null || true
+    rm -f msmtp apt-get dpkg-query
+    printf '#!/bin/sh\ncase $* in *msmtp*) exit 1 ;; esac\necho installed\n' >dpkg-query
+    chmod +x dpkg-query
+    PATH=$PWD run "$DQ_TOP/test/handlers/run" mail
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} = 'ok 1 - mail # SKIP '*msmtp* ]]
+    run "$DQ_TOP/test/handlers/run" mail nonsense
+    [ "$status" -eq 64 ]
+    [[ $output = *nonsense* ]]
+}
+
 @test 'destinations.yaml: each script is there, and ends before the timeout of its entry' {
     cd "$DQ_TOP/etc/handlers.d"
     checked=0
     while read -r script timeout; do
-        default=$(grep -oE 'TIMEOUT(", "|:-)[0-9]+' "$script" | grep -oE '[0-9]+')
+        default=$(grep -oE '[^_]TIMEOUT(", "|:-)[0-9]+' "$script" | grep -oE '[0-9]+')
+        each=$(grep -oE 'TASK_TIMEOUT", "[0-9]+' "$script" | grep -oE '[0-9]+') || each=1
+        [ $((2 * each)) -le "$default" ]
         case $timeout in
         *m) timeout=$((60 * ${timeout%m})) ;;
         *s) timeout=${timeout%s} ;;

@@ -5,13 +5,12 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 
 import pika
 
 import scenarios
 from rig import (DONE, LIMIT, NOT_SET_UP, PERMANENT, RETRY, Cutter, Failed, Program, free_port, judged,
-                 left_in_time, mute_port, resolver, run_batch, run_one, same, wait_until)
+                 judged_apart, left_in_time, mute_port, resolver, run_batch, run_one, same, wait_until)
 
 MOST_BYTES = 8 << 20
 
@@ -56,6 +55,9 @@ class Broker(Program):
             file.write(f"listeners.tcp.1 = 127.0.0.1:{port}\nload_definitions = {directory}/definitions.json\n"
                        f"max_message_size = {MOST_BYTES}\nlog.console = true\nlog.file = false\n")
         open(directory + "/plugins", "w").write("[].\n")
+        # One that the node finds, and does not leave behind.
+        self.epmd = Program(directory + "/epmd", int(epmd), ["epmd", "-address", "127.0.0.1", "-port", epmd])
+        self.epmd.start()
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": directory, "ERL_EPMD_PORT": epmd, "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODENAME": f"dq{os.getpid()}@localhost", "RABBITMQ_MNESIA_BASE": directory + "/data",
@@ -97,7 +99,7 @@ class Broker(Program):
 
     def destroy(self):
         self.stop()
-        subprocess.run(["epmd", "-kill"], env=self.environment, capture_output=True)
+        self.epmd.stop()
 
     def clear(self):
         self.received()
@@ -143,6 +145,12 @@ def refusal_costs_its_task_only(broker):
     same("messages", broker.received(), [("dq-1", b"a"), ("dq-3", b"b")])
 
 
+def broker_that_is_down_leaves_the_batch_together():
+    """None of the tasks can be the reason."""
+    judged_apart("nobody listens", "amqp-publish", ["tasks", "orders"], {
+        "AMQP_URL": f"amqp://127.0.0.1:{free_port()}"}, [(b"x", "retry", "AMQPConnectionError")] * 3)
+
+
 def messages_say_what_they_should(broker):
     broker.clear()
     same("status", run_one("amqp-publish", ["tasks", "orders"], b"x", {
@@ -168,6 +176,7 @@ def cases(directory, tasks):
     try:
         yield "each answer is retried, final, or returns the task", lambda: answers_are_mapped(broker)
         yield "a refusal costs its task only", lambda: refusal_costs_its_task_only(broker)
+        yield "batch: nobody listens", broker_that_is_down_leaves_the_batch_together
         yield "a message has its key, is persistent", lambda: messages_say_what_they_should(broker)
         yield "a broker that hangs is left in time", lambda: hanging_broker_is_left_in_time(broker)
         yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(broker, directory)
