@@ -6,46 +6,48 @@
 #   wait_limit          the limit, in seconds: 300
 #   wait_pause          between two tries: 0.05
 
-# sort_processes PID...: sets living and gone.
-sort_processes()
+# The jobs in bash's table are those that were not waited for.
+job_ids() { LC_ALL=C jobs -l | sed -nE 's/^\[[0-9]+\].? +([0-9]+) .*/\1/p'; }
+
+# crashed_last PID...: the last job has crashed. It is not in the table, PID..., any more, but bash knows its status.
+crashed_last()
 {
-    local pid
-    living='' gone=''
-    for pid; do
-        if kill -0 "$pid" 2>/dev/null; then living+=" $pid"; else gone+=" $pid"; fi
-    done
+    local status=0
+    [[ ${!-} && " $* " != *" $! "* ]] && ! kill -0 "$!" 2>/dev/null || return
+    wait "$!" 2>/dev/null || status=$?
+    [[ $status == 13[2-69] ]]
 }
 
-# a_process_has_ended PID...: whether one of these counts; sets ended. Their status is asked for only now, as `wait`
-# returns it once.
-a_process_has_ended()
+# still_run PID...: sets living to those that do. Fails when another one has ended; sets ended.
+still_run()
 {
     local pid status
+    living=''
     for pid; do
+        if kill -0 "$pid" 2>/dev/null; then
+            living+=" $pid"
+            continue
+        fi
         status=0
         wait "$pid" 2>/dev/null || status=$?
-        # 127: it was waited for
-        [[ $status == @(127|137|143) ]] || { ended="process $pid, with status $status"; return; }
+        [[ $status == @(137|143) ]] || { ended="process $pid, with status $status"; return 1; }
     done
-    return 1
 }
 
 wait_until()
 {
-    local end=$((SECONDS + ${wait_limit:-300})) pids living gone ended
-    pids="$(jobs -p) ${!-}"
+    local end=$((SECONDS + ${wait_limit:-300})) pids living ended
+    pids=$(job_ids)
+    # shellcheck disable=SC2086 # words
+    if crashed_last $pids; then pids+=" $!"; fi
     until "$@"; do
-        # shellcheck disable=SC2086 # words
-        sort_processes $pids
-        pids=$living
-        if [ "$gone" ]; then
+        # shellcheck disable=SC2086
+        if ! still_run $pids; then
             if "$@"; then return; fi # it came true meanwhile
-            # shellcheck disable=SC2086
-            if a_process_has_ended $gone; then
-                printf 'wait_until: in the background has ended: %s\nand still not true is: %s\n' "$ended" "$*" >&2
-                return 1
-            fi
+            printf 'wait_until: in the background has ended: %s\nand still not true is: %s\n' "$ended" "$*" >&2
+            return 1
         fi
+        pids=$living
         if [ "$SECONDS" -ge "$end" ]; then
             echo "wait_until: after ${wait_limit:-300} s still not true: $*" >&2
             return 1
