@@ -115,7 +115,8 @@ static void explain_timeout(struct job *j, struct err *e)
         reply_explain(j, e, "timed out after %s (TERM)", after);
 }
 
-/* What the end of the process means for a task that has no verdict. e is where the text is kept. */
+/* What the end of the process means for a task that has no verdict. e is where the text is kept.
+ * What one task of several has done fails none of the others for good. */
 static void judge(struct job *j, int status, struct message_result *r, struct err *e)
 {
     static const char *const why[] = {
@@ -141,7 +142,7 @@ static void judge(struct job *j, int status, struct message_result *r, struct er
                       WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->exit_code) {
         r->outcome = OUTCOME_EXIT;
-        r->permanent = j->plan->handler->permanent_exit[r->exit_code];
+        r->permanent = j->order.count == 1 && j->plan->handler->permanent_exit[r->exit_code];
         reply_explain(j, e, "exit status %d", r->exit_code);
     } else {
         r->outcome = OUTCOME_DONE;
@@ -158,7 +159,6 @@ static void put_rest(struct proto_out *o, const struct job *j, uint32_t i,
 
     if (r->outcome == OUTCOME_DONE && answer_fault(j, i)) {
         doubted.outcome = OUTCOME_VERDICT;
-        doubted.exit_code = -1;
         doubted.error = answer_fault(j, i);
         r = &doubted;
     }

@@ -213,7 +213,7 @@ END
     write_handlers <<'END'
 handlers:
   a: {run: 'echo "no account: $DQ_ID"; exit 65'}
-  b: {run: 'cat; echo {\"id\":x}; exit 65', batch: 50}
+  b: {run: 'cat; echo {\"id\":x}; exit 65', batch: 50, retry: never}
 END
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          SELECT IF(seq % 2, 'a', 'b'), '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 600)"
