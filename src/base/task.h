@@ -125,6 +125,7 @@ struct task {
     size_t output_size;
     int64_t create_at, update_at;
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
+    uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
 /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
 void task_init(struct task *t);

@@ -127,6 +127,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
 {
     struct look_claim c = {.seen = saw->found,
                            .bad = faults->count,
+                           .left = saw->left,
                            .won = won->count,
                            .started_before = started_before(won),
                            .next_known = saw->next_known,
@@ -160,6 +161,8 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     struct claim_ask ask = {
         .tag = t->name,
         .limit = s->count,
+        .batch = (uint32_t)h->batch,
+        .processes = s->processes,
         .early_ms = look_tag_early_ms(s->tag, claims->ctx->once),
         .floor = s->tag->floor,
         .share = share,

@@ -16,8 +16,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/param.h>
+#include <sysexits.h>
 
-/* No handler can be given these tasks: each has failed once more, and the tag's others go on. */
+/* No handler can be given these tasks: each has failed once more, and the tag's others go on. As
+ * after an exit status, they run in smaller company next time. */
 static void fail_job(struct handover *h, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++) {
@@ -27,7 +29,7 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
         struct settlement s = {.event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
                                .outcome = OUTCOME_EXIT,
                                .retry_delay_ms = delay_ms,
-                               .exit_code = -1,
+                               .exit_code = EX_OSERR,
                                .error = why};
 
         s.start_at = s.finish_at = dbclock_at(&h->ctx->clock, when_steady_us());
@@ -101,14 +103,17 @@ static size_t body_bytes(const struct task *t)
                                     : t->body_size; /* not known: take it to be long */
 }
 
-/* How many of the tasks from `from` on make one job. */
-static uint32_t job_length(const struct handler *handler, const struct task_array *won, size_t from)
+/* How many of the tasks from `from` on that have its company make one job with it. */
+static uint32_t job_length(const struct task_array *won, size_t from)
 {
+    const uint32_t company = won->items[from].company;
     size_t bytes = 0;
     uint32_t n = 0;
 
-    while (from + n < won->count && n < (uint32_t)handler->batch) {
-        bytes += body_bytes(&won->items[from + n]);
+    for (size_t i = from; i < won->count && n < company; i++) {
+        if (won->items[i].company != company)
+            continue;
+        bytes += body_bytes(&won->items[i]);
         if (n > 0 && bytes > FLIGHT_BODIES_MOST)
             break;
         n++;
@@ -116,31 +121,40 @@ static uint32_t job_length(const struct handler *handler, const struct task_arra
     return n;
 }
 
+/* Moves the next `count` tasks from `from` on that have its company into the job. */
+static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
+{
+    const uint32_t company = won->items[from].company;
+
+    for (uint32_t n = 0; n < j->count; from++) {
+        struct task *t = &won->items[from];
+
+        if (t->company != company)
+            continue;
+        j->flight[n] = (struct flight_task){.id = t->id,
+                                            .version = t->version,
+                                            .attempt = t->attempt,
+                                            .max_attempts = t->max_attempts,
+                                            .expected_at = t->expected_at,
+                                            .late_from_at = t->late_from_at};
+        j->body_bytes += body_bytes(t);
+        j->tasks[n++] = *t;
+        task_init(t);
+    }
+}
+
 void handover_take(struct handover *h, struct handlers_table *table, struct tag_state *t,
                    struct task_array *won, int64_t sent_us)
 {
-    const struct handler *handler = &table->handlers->items[t->handler];
+    for (size_t at = 0; at < won->count; at++) {
+        struct flight_job *j;
 
-    for (size_t at = 0; at < won->count;) {
-        uint32_t n = job_length(handler, won, at);
-        struct flight_job *j = flight_job_new(h->flight, t, table, (uint32_t)t->handler, n);
-
+        if (!won->items[at].company) /* it is in a job with one before it */
+            continue;
+        j = flight_job_new(h->flight, t, table, (uint32_t)t->handler, job_length(won, at));
         j->leased_us = sent_us;
         j->deadline_us = sent_us + context_lease_us(h->ctx);
-        for (uint32_t i = 0; i < n; i++) {
-            struct task *k = &won->items[at + i];
-
-            j->flight[i] = (struct flight_task){.id = k->id,
-                                                .version = k->version,
-                                                .attempt = k->attempt,
-                                                .max_attempts = k->max_attempts,
-                                                .expected_at = k->expected_at,
-                                                .late_from_at = k->late_from_at};
-            j->body_bytes += body_bytes(k);
-            j->tasks[i] = *k;
-            task_init(k);
-        }
-        at += n;
+        fill_job(j, won, at);
         j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
         if (j->kind == JOB_SHORT && !flight_held(h->flight, JOB_SHORT) &&
             flight_has_room(h->flight, j))

@@ -60,9 +60,9 @@ void look_set_shares(struct look *l, unsigned shares)
     l->shares = shares;
 }
 
-static size_t want(const struct look *l, const struct look_tag *t)
+static uint32_t want(const struct look *l, const struct look_tag *t)
 {
-    return look_tag_want(t, l->set.slots, l->running, l->set.claim_batch);
+    return look_tag_want(t, l->set.slots, l->running);
 }
 
 /* --- when --- */
@@ -156,15 +156,17 @@ static bool look_follows(const struct look *l)
     return l->wake == LOOK_WOKEN && l->stale;
 }
 
-static bool claim_step(struct look *l, struct look_tag *t, size_t count, bool all,
-                       struct look_step *s)
+static bool claim_step(struct look *l, struct look_tag *t, size_t count, uint32_t processes,
+                       bool all, struct look_step *s)
 {
     l->tag = t;
     l->wanted = count;
+    l->processes = processes;
     l->all = all;
     *s = (struct look_step){.what = LOOK_CLAIM,
                             .tag = t,
                             .count = count,
+                            .processes = processes,
                             .all_shares = all,
                             .next = !t->more && !l->set.once && !look_follows(l)};
     return true;
@@ -174,16 +176,17 @@ static bool next_claim(struct look *l, struct look_step *s)
 {
     if (l->again) {
         l->again = false;
-        return claim_step(l, l->tag, 1, true, s);
+        return claim_step(l, l->tag, 1, 1, true, s);
     }
     while (l->next < l->tag_count) {
         struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
-        size_t n;
+        uint32_t n;
 
         if (l->stage_us < t->hold_until_us || l->stage_us < t->rest_until_us ||
             due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
             continue;
-        return claim_step(l, t, n, l->set.once || l->shares <= 1, s);
+        return claim_step(l, t, look_tag_tasks(t, n, l->set.claim_batch), n,
+                          l->set.once || l->shares <= 1, s);
     }
     if (l->tag_count) /* another one is first next time */
         l->turn = (l->turn + 1) % l->tag_count;
@@ -343,7 +346,8 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
 
     t->full = seen == 0 && t->limited;
     l->any_full |= t->full;
-    t->more = c->seen == l->wanted;
+    t->more = c->seen == l->wanted || c->left;
+    t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
     if (seen == 0 && !had_more)

@@ -47,6 +47,7 @@ struct look_step {
     int64_t limit_ms;     /* LOOK_AT_ALL: let the server give up after that; 0: never */
     uint64_t above_id;    /* LOOK_AT_NEWS */
     size_t count;         /* LOOK_CLAIM: at most this many */
+    uint32_t processes;   /* LOOK_CLAIM: to run in so many at most, if they are batches */
     bool all_shares;      /* LOOK_CLAIM: those of other pollers too */
     bool next;            /* LOOK_CLAIM: also find out when the next one is due */
 };
@@ -81,6 +82,7 @@ struct look {
     bool all_due, saw, found; /* a look at all tags is due; it was made; something was found */
     struct look_tag *tag;     /* of the last claim */
     size_t wanted;            /* by it */
+    uint32_t processes;       /* for so many */
     bool all;                 /* it was for all shares */
     bool again;               /* it is made again, for all shares */
     bool ask_all;             /* LOOK_ASK: every tag */
@@ -115,6 +117,7 @@ void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t s
 struct look_claim {
     size_t seen;            /* candidates */
     size_t bad;             /* of these: could not be changed */
+    size_t left;            /* of these: would have needed a process too many */
     size_t won;             /* of these: are ours now */
     bool started_before;    /* one of them was */
     bool some_aside;        /* due tasks of the tag were left out */

@@ -32,12 +32,11 @@ static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
     return n > AHEAD_MOST ? AHEAD_MOST : (uint32_t)n;
 }
 
-size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
-                     uint32_t claim_batch)
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running)
 {
     uint32_t mine = t->queued + t->running, others = running - t->running;
     uint32_t kept = mine ? (uint32_t)handlers_slots_kept((int)slots) : 0;
-    uint32_t at_once, more, target, limit = claim_batch;
+    uint32_t at_once, more, target;
 
     if (others + kept >= slots)
         return 0;
@@ -48,9 +47,14 @@ size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
     target = at_once + more;
     if (mine >= target || target - mine < more / 2) /* no small pieces */
         return 0;
-    if (t->batch > limit)
-        limit = t->batch;
-    return MIN((target - mine) * t->batch, limit);
+    return target - mine;
+}
+
+size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch)
+{
+    uint32_t each = t->fit ? MIN(t->fit, t->batch) : t->batch, limit = MAX(claim_batch, t->batch);
+
+    return MIN(processes * each, limit);
 }
 
 /* A batch would wait for its last task; a task that was started before may cost its neighbours an

@@ -31,6 +31,9 @@ struct look_tag {
     /* the last claim brought tasks that had been started before: claim no more than can start at
      * once */
     bool wary;
+    /* tasks per process that the last claim took, twice over, if it left some because they need
+     * more processes; 0: it did not. More candidates would be read in vain */
+    uint32_t fit;
 
     uint32_t queued;  /* jobs claimed, not started */
     uint32_t running; /* jobs started */
@@ -46,11 +49,12 @@ struct look_tag {
     int64_t rest_us;       /* length of the last rest */
 };
 
-/* How many tasks to claim now: what can start at once, and what will have started before the next
- * claim could. 0: none. running: jobs of all tags. The last quarter of the slots is kept for tags
- * that have nothing running. */
-size_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running,
-                     uint32_t claim_batch);
+/* For how many processes to claim tasks now: what can start at once, and what will have started
+ * before the next claim could. 0: none. running: jobs of all tags. The last quarter of the slots is
+ * kept for tags that have nothing running. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running);
+/* How many tasks to claim for them. */
+size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once);

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -154,7 +155,7 @@ static void take_back_begun(const struct context *ctx, struct flight *f, struct 
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *t = &j->flight[i];
-        struct settlement s = {.outcome = OUTCOME_RUNNER_DIED, .exit_code = -1};
+        struct settlement s = {.outcome = OUTCOME_RUNNER_DIED, .exit_code = -1, .signal = SIGKILL};
 
         s.event = t->attempt >= t->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
         s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us ? j->start_us : when_steady_us()),

@@ -3,6 +3,7 @@
  * without locks unless locked rows are skipped.
  */
 #include "store/claim_find.h"
+#include "base/company.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "store/columns.h"
@@ -30,9 +31,15 @@
  * all is not loaded. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
 #define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
-/* The columns of read_claimed: a task, its body, and when it was moved (if it is pending). If the
- * statement also finds out when the next task is due, it returns one more row, and more columns,
- * which are NULL in the other rows, as all others are in this one. */
+/* For a batch: whether the last attempt ended with a verdict on this task. If it ended with its
+ * process, there is an exit code or a signal; if with its dqd, no token; and if it was claimed and
+ * given back since, that is not known any more. */
+#define OWN_VERDICT                                                                                \
+    "c.claim_token IS NOT NULL AND c.execution_time IS NOT NULL"                                   \
+    " AND c.exit_code IS NULL AND c.`signal` IS NULL"
+/* The columns of read_claimed: a task, its body, and when it was moved (if it is pending), and its
+ * own verdict. If the statement also finds out when the next task is due, it returns one more row,
+ * and more columns, which are NULL in the other rows, as all others are in this one. */
 /* clang-format off */
 #define NOW_COLUMNS(X)   \
     SQL_NOW(X, NEXT_NOW) \
@@ -41,27 +48,30 @@
 enum {
     BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
     MOVED_COLUMN,
+    OWN_COLUMN,
     NEXT_AT,
     NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
 };
 #define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL"
 
 /* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
-static void put_select(struct buf *sql, bool with_bodies, bool next, enum task_status status)
+static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
+                       enum task_status status)
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
     buf_printf(sql,
-               SMALL_BODY_COLUMN ", %s%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+               SMALL_BODY_COLUMN ", %s, %s%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
                                  " WHERE c.status = %d AND ",
-               status == TASK_PENDING ? SQL_MOVED("c.") : "NULL", next ? NO_NEXT_COLUMNS : "",
-               with_bodies ? SMALL_BODY : NO_BODY, (int)status);
+               status == TASK_PENDING ? SQL_MOVED("c.") : "NULL",
+               ask->batch > 1 ? OWN_VERDICT : "NULL", next ? NO_NEXT_COLUMNS : "",
+               ask->without_bodies ? NO_BODY : SMALL_BODY, (int)status);
 }
 
 /* next NULL: the statement does not return the row about the next task. */
 struct claimed {
     struct task_array *to;
-    bool with_bodies;
+    const struct claim_ask *ask;
     struct claim_seen *next;
 };
 
@@ -81,8 +91,11 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     task_read(r, CLAIM_COLUMNS, t);
     t->update_at = db_time(r, MOVED_COLUMN);
     t->late_from_at = task_late_from(t);
+    t->company = company_most(x->ask->batch, t->attempt,
+                              t->max_attempts ? t->max_attempts : x->ask->max_attempts,
+                              db_u64(r, OWN_COLUMN) == 1);
     task_read_body(r, BODY_COLUMN, t);
-    if (x->with_bodies && !t->body && t->body_size <= SMALL_BODY) {
+    if (!x->ask->without_bodies && !t->body && t->body_size <= SMALL_BODY) {
         t->body_size = SIZE_MAX;
         x->to->lies = true;
     }
@@ -93,7 +106,7 @@ static int read_list(struct db *db, const struct buf *sql, const struct claimed 
 {
     struct claimed arg = *x;
 
-    return db_each(db, sql, x->next ? COLUMN_COUNT : MOVED_COLUMN + 1, read_claimed, &arg, err);
+    return db_each(db, sql, x->next ? COLUMN_COUNT : NEXT_AT, read_claimed, &arg, err);
 }
 
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
@@ -125,7 +138,7 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
                      int64_t overdue_ms)
 {
     buf_str(sql, ") UNION ALL SELECT ");
-    for (int i = 0; i <= MOVED_COLUMN; i++)
+    for (int i = 0; i < NEXT_AT; i++)
         buf_str(sql, "NULL, ");
     buf_printf(sql,
                "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
@@ -148,7 +161,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     if (next)
         buf_str(&sql, "(");
-    put_select(&sql, !ask->without_bodies, next, TASK_PENDING);
+    put_select(&sql, ask, next, TASK_PENDING);
     put_share(&sql, ask, share, "<=", overdue_ms);
     if (share == ask->share)
         peek_store_put_floor(&sql, &ask->floor);
@@ -160,7 +173,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
     if (next)
         put_next(&sql, ask, share, overdue_ms);
-    int rc = read_list(db, &sql, &(struct claimed){ret, !ask->without_bodies, next}, err);
+    int rc = read_list(db, &sql, &(struct claimed){ret, ask, next}, err);
     buf_done(&sql);
     return rc;
 }
@@ -169,7 +182,7 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit)
 {
     const struct claim_ask ask = {.tag = tag};
 
-    put_select(sql, true, false, TASK_PENDING);
+    put_select(sql, &ask, false, TASK_PENDING);
     put_share(sql, &ask, 0, "<=", 0);
     buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
 }
@@ -206,14 +219,15 @@ int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
 int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
                        struct task_array *found, struct err *err)
 {
+    const struct claim_ask ask = {0};
     struct buf sql = BUF_INIT;
 
-    put_select(&sql, true, false, TASK_RUNNING);
+    put_select(&sql, &ask, false, TASK_RUNNING);
     buf_str(&sql, "c.claim_token = ");
     sql_put_token(&sql, token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_list(db, &sql, &(struct claimed){found, true, NULL}, err);
+        rc = read_list(db, &sql, &(struct claimed){found, &ask, NULL}, err);
     db_latest_end(db);
     buf_done(&sql);
     return rc;

@@ -16,6 +16,8 @@
 struct claim_ask {
     const char *tag;
     size_t limit; /* the most tasks to claim */
+    /* of the handler; 0 is as 1. If it is greater: claim no more than fit into so many processes */
+    uint32_t batch, processes;
     /* also claim tasks due within this time; the caller starts none before its time */
     int64_t early_ms;
     struct peek_floor floor; /* for our share */
@@ -42,6 +44,7 @@ struct claim_ask {
 struct claim_seen {
     size_t found; /* candidates */
     size_t lost;  /* of these: claimed by others first */
+    size_t left;  /* of these: would have needed a process too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
      * paused. Its row is neither changed nor locked. */
@@ -58,8 +61,8 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit);
 /* The others are private to src/store. */
 
 /* Appends up to `limit` candidates to found: of our share, then, if it has too few, of the one to
- * steal from. Sets *ret, which is {0} before, except for `lost`. Bodies are as claim_store_claim
- * has them. */
+ * steal from, each with its company_most. Sets *ret, which is {0} before, except for `lost` and
+ * `left`. Bodies are as claim_store_claim has them. */
 int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
                    struct task_array *found, struct claim_seen *ret, struct err *err)
     __attribute__((warn_unused_result));

@@ -6,6 +6,7 @@
  * so that claiming, settling and taking back do not deadlock.
  */
 #include "store/claim_store.h"
+#include "base/company.h"
 #include "base/mem.h"
 #include "store/columns.h"
 #include "store/db_put.h"
@@ -166,36 +167,51 @@ static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-/* Makes faults of rows whose version or attempt cannot grow, before the server refuses the whole
- * statement because of them. */
-static void refuse_extremes(struct task_array *found, struct rows_faults *faults)
+/* Whether to claim it. Makes a fault of a row whose version or attempt cannot grow, before the
+ * server refuses the whole statement because of it. */
+static bool fits(struct claiming *w, struct company *c, const struct task *t, size_t i,
+                 struct rows_faults *faults)
 {
-    size_t kept = 0;
+    struct err why;
 
-    for (size_t i = 0; faults && i < found->count; i++) {
-        struct task *t = &found->items[i];
-        if (task_countable(t->version, t->attempt)) {
-            struct task swap = found->items[kept];
-            found->items[kept++] = *t;
-            *t = swap;
-            continue;
-        }
-        struct err why;
+    if (faults && !task_countable(t->version, t->attempt)) {
         err_set(&why, ERR_DATA,
                 "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0",
                 t->version, t->attempt);
         rows_faults_add(faults, t->id, i, &why);
+        return false;
     }
-    for (size_t i = kept; faults && i < found->count; i++)
+    if (c->batch <= 1 || company_take(c, t->company))
+        return true;
+    w->saw.left++;
+    return false;
+}
+
+static void keep_fitting(struct claiming *w, struct rows_faults *faults)
+{
+    struct company c = {.batch = w->ask->batch, .processes = w->ask->processes};
+    struct task_array *found = &w->found;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < found->count; i++) {
+        struct task *t = &found->items[i], swap = found->items[kept];
+        if (!fits(w, &c, t, i, faults))
+            continue;
+        found->items[kept++] = *t;
+        *t = swap;
+    }
+    for (size_t i = kept; i < found->count; i++)
         task_done(&found->items[i]);
-    found->count = faults ? kept : found->count;
+    found->count = kept;
+    for (size_t i = 0; c.batch > 1 && i < kept; i++)
+        found->items[i].company = company_size(&c, found->items[i].company);
 }
 
 static int find_some(struct claiming *w, size_t limit, struct rows_faults *faults, struct err *err)
 {
     struct task_array *found = &w->found;
     int rc = claim_find_due(w->db, w->ask, limit, found, &w->saw, err);
-    refuse_extremes(found, faults);
+    keep_fitting(w, faults);
     w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
     for (size_t i = 0; i < found->count; i++)
         w->refs[i] = (struct claim_ref){found->items[i].id, found->items[i].version};
@@ -281,7 +297,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     }
     if (rc == 0) {
         *ret = w.saw;
-        ret->lost = w.saw.found - (size_t)w.rows - (faults ? faults->count - before : 0);
+        ret->lost =
+            w.saw.found - w.saw.left - (size_t)w.rows - (faults ? faults->count - before : 0);
         if (w.rows)
             move_won(owner, ask, &w.found, w.held, w.held_count, won);
     }

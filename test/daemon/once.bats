@@ -368,6 +368,20 @@ END
         'unreadable verdict line ('*'): {"id":'*'"error":"caf'* ]]
 }
 
+@test "bodies that only together exceed a hard file size limit run apart" {
+    write_handlers <<'END'
+handlers:
+  t:
+    run: cat >/dev/null
+    batch: 4
+    retry: [0s, 0s]
+END
+    head -c 60000 /dev/zero | tr '\0' x >"$BATS_TEST_TMPDIR/body"
+    for i in 1 2 3 4; do dq -q add t @"$BATS_TEST_TMPDIR/body"; done
+    (ulimit -f 160 && dqd)
+    [ "$(sql 'SELECT status, COUNT(*), MAX(attempt) FROM dq_task GROUP BY status')" = $'1\t4\t2' ]
+}
+
 @test "a soft file size limit is inherited but does not affect bodies; a hard one fails only bodies above it" {
     write_handlers <<'END'
 handlers:

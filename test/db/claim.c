@@ -40,6 +40,128 @@ static void claim_takes_what_is_due_in_order(void **state)
     task_array_done(&won);
 }
 
+/* How the first attempts of a whole batch ended, and how many tasks may run together next time. */
+struct ending {
+    enum task_event event;
+    enum task_outcome outcome;
+    int exit_code, signal;
+    uint32_t company;
+};
+#define COMPANY_BATCH 8
+
+static struct task_array claim_batch(const struct claim_owner *o, uint32_t processes,
+                                     uint32_t max_attempts, struct claim_seen *saw)
+{
+    struct claim_ask ask = plain_ask;
+    struct task_array won = {0};
+
+    ask.batch = COMPANY_BATCH;
+    ask.processes = processes;
+    ask.max_attempts = max_attempts;
+    ok(claim_store_claim(db, o, &ask, &won, saw, NULL, &err));
+    return won;
+}
+
+static void end_all(const struct claim_owner *o, struct task_array *won, const struct ending *e)
+{
+    struct settlement s[COMPANY_BATCH];
+    bool done[COMPANY_BATCH], give_up[COMPANY_BATCH] = {false};
+    struct task_array expired = {0};
+
+    assert_int_equal(won->count, COMPANY_BATCH);
+    for (size_t i = 0; i < won->count; i++) {
+        s[i] = result(&won->items[i], e->event, e->outcome);
+        s[i].exit_code = e->exit_code;
+        s[i].signal = e->signal;
+        s[i].retry_delay_ms = 0;
+    }
+    if (e->outcome == OUTCOME_LEASE_EXPIRED) {
+        run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+        ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
+        ok(lease_store_take_back(db, &expired, give_up, false, done, NULL, &err));
+    } else {
+        ok(settle_store_settle(db, o, s, won->count, false, false, done, NULL, &err));
+    }
+    for (size_t i = 0; i < COMPANY_BATCH; i++)
+        assert_true(done[i]);
+    task_array_done(&expired);
+    task_array_done(won);
+}
+
+static void check_company(const struct task_array *won, size_t count, uint32_t company)
+{
+    assert_int_equal(won->count, count);
+    for (size_t i = 0; i < won->count; i++)
+        assert_int_equal(won->items[i].company, company);
+}
+
+static void a_row_tells_whether_its_task_had_a_verdict_of_its_own(void **state)
+{
+    static const struct ending endings[] = {
+        {TASK_TRY_LATER, OUTCOME_VERDICT, -1, 0, COMPANY_BATCH},
+        {TASK_TRY_LATER, OUTCOME_VERDICT, 0, 0, COMPANY_BATCH / 2}, /* an unreadable line */
+        {TASK_TRY_LATER, OUTCOME_EXIT, 1, 0, COMPANY_BATCH / 2},
+        {TASK_TRY_LATER, OUTCOME_SIGNAL, -1, 9, COMPANY_BATCH / 2},
+        {TASK_TRY_LATER, OUTCOME_TIMEOUT, 0, 0, COMPANY_BATCH / 2},
+        {TASK_TAKE_BACK, OUTCOME_RUNNER_DIED, -1, 9, COMPANY_BATCH / 2},
+        {TASK_TAKE_BACK, OUTCOME_LEASE_EXPIRED, -1, 0, COMPANY_BATCH / 2},
+        {TASK_RELEASE, OUTCOME_RELEASED, -1, 0, COMPANY_BATCH},
+    };
+    struct claim_owner a = owner('a');
+    struct claim_seen saw;
+    (void)state;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        run(db, "DELETE FROM dq_task");
+        for (int k = 0; k < COMPANY_BATCH; k++)
+            add("t", NULL, -1000);
+        struct task_array won = claim_batch(&a, 9, 7, &saw);
+        check_company(&won, COMPANY_BATCH, COMPANY_BATCH);
+        end_all(&a, &won, &endings[i]);
+        won = claim_batch(&a, 9, 7, &saw);
+        check_company(&won, COMPANY_BATCH, endings[i].company);
+        assert_int_equal(saw.left, 0);
+        task_array_done(&won);
+    }
+}
+
+static void a_task_that_was_given_back_is_no_longer_known_to_have_had_one(void **state)
+{
+    static const struct ending verdict = {TASK_TRY_LATER, OUTCOME_VERDICT, -1, 0, 0},
+                               released = {TASK_RELEASE, OUTCOME_RELEASED, -1, 0, 0};
+    struct claim_owner a = owner('a');
+    struct claim_seen saw;
+    (void)state;
+    for (int k = 0; k < COMPANY_BATCH; k++)
+        add("t", NULL, -1000);
+    struct task_array won = claim_batch(&a, 9, 7, &saw);
+    end_all(&a, &won, &verdict);
+    won = claim_batch(&a, 9, 7, &saw);
+    end_all(&a, &won, &released);
+    won = claim_batch(&a, 9, 7, &saw);
+    check_company(&won, COMPANY_BATCH, COMPANY_BATCH / 2);
+    task_array_done(&won);
+}
+
+static void no_more_is_claimed_than_the_processes_can_take(void **state)
+{
+    static const struct ending gone = {TASK_TRY_LATER, OUTCOME_EXIT, 1, 0, 0};
+    struct claim_owner a = owner('a');
+    struct claim_seen saw;
+    (void)state;
+    for (int k = 0; k < COMPANY_BATCH; k++)
+        add("t", NULL, -1000);
+    struct task_array won = claim_batch(&a, 1, 2, &saw);
+    end_all(&a, &won, &gone);
+    won = claim_batch(&a, 3, 2, &saw); /* their last attempt: each is alone */
+    check_company(&won, 3, 1);
+    assert_int_equal(saw.found, COMPANY_BATCH);
+    assert_int_equal(saw.left, COMPANY_BATCH - 3);
+    assert_int_equal(saw.lost, 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND attempt = 1"),
+                     COMPANY_BATCH - 3);
+    task_array_done(&won);
+}
+
 /* A rival takes some of the candidates between our two statements. A transaction that began before
  * the rival still sees them as pending, so it reads as candidates what is gone. */
 static void claim_lost_race(void **state)
@@ -234,6 +356,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(claim_takes_what_is_due_in_order, harness_setup),
+        cmocka_unit_test_setup(a_row_tells_whether_its_task_had_a_verdict_of_its_own,
+                               harness_setup),
+        cmocka_unit_test_setup(a_task_that_was_given_back_is_no_longer_known_to_have_had_one,
+                               harness_setup),
+        cmocka_unit_test_setup(no_more_is_claimed_than_the_processes_can_take, harness_setup),
         cmocka_unit_test_setup(claim_lost_race, harness_setup),
         cmocka_unit_test_setup(claim_recovers_after_lost_answer, harness_setup),
         cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),

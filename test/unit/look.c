@@ -124,8 +124,8 @@ static void saw_news(struct play *p, char *text)
         look_tag_new(tag(p, word), number(word, '@', 0));
 }
 
-/* claimed=SEEN,won=W,bad=B,next=AT,...: of the tag of the last step, in 1 ms. next=none: no task of
- * it is left. */
+/* claimed=SEEN,won=W,bad=B,left=L,next=AT,...: of the tag of the last step, in 1 ms. next=none: no
+ * task of it is left. */
 static bool claimed(struct play *p, char *text)
 {
     struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10),
@@ -138,6 +138,8 @@ static bool claimed(struct play *p, char *text)
             c.won = (size_t)n;
         else if (sscanf(word, "bad=%d", &n) == 1)
             c.bad = (size_t)n;
+        else if (sscanf(word, "left=%d", &n) == 1)
+            c.left = (size_t)n;
         else if (sscanf(word, "last=%d", &n) == 1)
             c.last = (struct peek_floor){n, 7};
         else if (!strncmp(word, "cost=", 5))
@@ -250,8 +252,9 @@ static bool happens(struct play *p, char *word)
 
 /* --- what follows --- */
 
-static void show_step(struct play *p, bool show_next, char *text, size_t size)
+static void show_step(struct play *p, const char *expected, char *text, size_t size)
 {
+    char processes[16] = "";
     char name = p->step.tag ? (char)('a' + (p->step.tag - p->tags)) : '?';
 
     switch (p->step.what) {
@@ -268,9 +271,13 @@ static void show_step(struct play *p, bool show_next, char *text, size_t size)
         snprintf(text, size, "ask:%c", name);
         break;
     case LOOK_CLAIM:
-        snprintf(text, size, "claim:%c,%zu%s%s", name, p->step.count,
+        if (strchr(expected, '/'))
+            snprintf(processes, sizeof processes, "/%u", p->step.processes);
+        snprintf(text, size, "claim:%c,%zu%s%s%s", name, p->step.count, processes,
                  p->step.all_shares || p->look.shares == 1 ? "" : ",own",
-                 show_next ? (p->step.next ? ",next" : ",no-next") : "");
+                 !strstr(expected, "next") ? ""
+                 : p->step.next            ? ",next"
+                                           : ",no-next");
         break;
     }
 }
@@ -293,7 +300,7 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
         snprintf(text, size, "%s", p->in_round ? "goes-on" : "ends");
     } else {
         p->step = look_next(&p->look, p->now_us);
-        show_step(p, strstr(expected, "next"), text, size);
+        show_step(p, expected, text, size);
     }
 }
 
