@@ -10,10 +10,12 @@
  *     ignore      ignores TERM
  *     batch       reads JSON lines
  *     done=N      writes the verdict "done" for all but each Nth task
- *     kill=WHO    sends KILL to runner, poller or both before anything else
- *     fork=N      leaves a process in its group behind for N ms, which holds stdout
- *     setsid=N    the same in a session of its own
- *     out=N       writes N bytes, NULs and invalid UTF-8 among them
+ *     poison=HOW  of a batch, at a task with the body "poison": ends with that status, or hang,
+ * kill (itself), runner or poller (kills that), garble (writes a line that is no verdict) say
+ * writes the verdict "done" on each task before that one kill=WHO    sends KILL to runner, poller
+ * or both before anything else fork=N      leaves a process in its group behind for N ms, which
+ * holds stdout setsid=N    the same in a session of its own out=N       writes N bytes, NULs and
+ * invalid UTF-8 among them
  *
  * Lines: S id attempt token pid ppid steady_us wall_us bytes hash
  *        B id token pid steady_us
@@ -38,12 +40,13 @@
 
 struct orders {
     long ms, exit, fail, fork, setsid, out, done;
-    bool ignore, batch;
-    char kill[16], until[200];
+    bool ignore, batch, say;
+    char kill[16], until[200], poison[16];
 };
 
 struct ref {
     uint64_t id, attempt, token;
+    bool poison, ended;
 };
 
 static int file;
@@ -75,6 +78,8 @@ static void put_all(char kind, const char *rest, bool sync)
         size_t room = sizeof lines - len;
         int n = 0;
 
+        if (r->ended)
+            continue;
         if (kind == 'S')
             n = snprintf(lines + len, room,
                          "S %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %" PRId64 " %" PRId64 " %s\n",
@@ -104,7 +109,10 @@ static void take_word(struct orders *o, const char *word)
         snprintf(o->kill, sizeof o->kill, "%s", word + 5);
     if (strncmp(word, "until=", 6) == 0)
         snprintf(o->until, sizeof o->until, "%s", word + 6);
+    if (strncmp(word, "poison=", 7) == 0)
+        snprintf(o->poison, sizeof o->poison, "%s", word + 7);
     o->ignore |= strcmp(word, "ignore") == 0;
+    o->say |= strcmp(word, "say") == 0;
     o->batch |= strcmp(word, "batch") == 0;
 }
 
@@ -128,8 +136,9 @@ static void read_batch(void)
     size_t cap = 0;
 
     while (task_count < TASKS_MAX && getline(&line, &cap, stdin) > 0)
-        tasks[task_count++] = (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"),
-                                           member(line, "\"token\":")};
+        tasks[task_count++] =
+            (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"),
+                         member(line, "\"token\":"), !!strstr(line, "\"poison\""), false};
     free(line);
 }
 
@@ -240,6 +249,38 @@ static void say_verdicts(long every)
     fflush(stdout);
 }
 
+/* The first task with that body is what it cannot stand. */
+static void meet_poison(struct orders *o)
+{
+    size_t at = 0;
+    char line[128];
+
+    for (; at < task_count && !tasks[at].poison; at++) {
+        if (!o->say)
+            continue;
+        snprintf(line, sizeof line, "E %" PRIu64 " %" PRIu64 " %d %" PRId64 " 0\n", tasks[at].id,
+                 tasks[at].token, (int)getpid(), now_us(CLOCK_MONOTONIC));
+        put(line, strlen(line), true);
+        printf("{\"id\":%" PRIu64 ",\"result\":\"done\"}\n", tasks[at].id);
+        tasks[at].ended = true;
+    }
+    fflush(stdout);
+    if (at == task_count)
+        return;
+    if (strcmp(o->poison, "kill") == 0) {
+        kill(getpid(), SIGKILL);
+    } else if (strcmp(o->poison, "hang") == 0) {
+        pause();
+    } else if (strcmp(o->poison, "runner") == 0 || strcmp(o->poison, "poller") == 0) {
+        rest_ms(500); /* until it is recorded how others ended before */
+        kill_dqd(o->poison);
+    } else if (strcmp(o->poison, "garble") == 0) {
+        puts("{'unexpected': 'body'}");
+    } else {
+        o->exit = strtol(o->poison, NULL, 10);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct orders o = {0};
@@ -253,8 +294,8 @@ int main(int argc, char **argv)
     if (o.batch) {
         read_batch();
     } else {
-        tasks[task_count++] =
-            (struct ref){variable("DQ_ID"), variable("DQ_ATTEMPT"), variable("DQ_TOKEN")};
+        tasks[task_count++] = (struct ref){variable("DQ_ID"), variable("DQ_ATTEMPT"),
+                                           variable("DQ_TOKEN"), false, false};
         hash = read_body(&o, &len);
     }
     if (o.ignore)
@@ -269,6 +310,8 @@ int main(int argc, char **argv)
     live(o.ms);
     if (o.until[0])
         await(o.until);
+    if (o.poison[0])
+        meet_poison(&o);
     if (o.fail >= (long)tasks[0].attempt && o.exit == 0)
         o.exit = 1;
     snprintf(text, sizeof text, "%ld", o.exit);

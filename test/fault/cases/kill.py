@@ -263,6 +263,92 @@ def poison(t):
     t.expect(together == 0, f"{together} tasks taken back twice were due with those they had been claimed with")
 
 
+BATCH = 50
+LOST = BATCH.bit_length() - 1  # attempts that a task loses to others of its batch, at most: doc/reliability
+LADDER = "[5s, 30s, 60s, 10m, 30m, 1h, 6h, 24h, 48h]"  # the default one
+# How a process ends that meets a poison, and how many of these there are beside 60 good tasks.
+ENDS = {
+    "traceback": ("poison=1", 1),
+    "permanent": ("poison=70", 1),
+    "killed": ("poison=kill", 1),
+    "hangs": ("poison=hang", 1),
+    "garbles": ("poison=garble", 1),
+    "says": ("say poison=1", 1),
+    "many": ("poison=1", 12),
+    "two-attempts": ("poison=1", 1),
+}
+
+
+def _add_poisoned(t, tag, poisons):
+    tasks = [t.line(tag) for _ in range(60)]
+    for at in t.rng.sample(range(60), poisons):
+        tasks.insert(at, t.line(tag) | {"body": "poison"})
+    t.add_lines(tasks)
+
+
+def _climb(t, *arguments, fresh=None):
+    """Passes of dqd, and between them the rest of the ladder in no time, until nothing is left. fresh: a tag that gets
+    a whole batch after the first pass, due among the others."""
+    for rung in range(30):
+        if not t.count("status IN (0, 3)"):
+            return
+        t.dqd("--once", *arguments).process.wait(120 * t.slowness())
+        t.wait(lambda: t.count("status = 3 AND lease_until > UTC_TIMESTAMP(3)") == 0, "leases of a dead dqd end")
+        if fresh and rung == 0:
+            t.add(BATCH, fresh)
+        t.sql("UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL id % 7 SECOND WHERE status = 0")
+
+
+def _only_poisons_failed(t, tag):
+    lost = t.count(f"tag = '{tag}' AND message_body <> 'poison' AND status <> 1")
+    t.expect(lost == 0, f"{tag}: {lost} good tasks failed")
+    spared = t.count(f"tag = '{tag}' AND message_body = 'poison' AND status <> 2")
+    t.expect(spared == 0, f"{tag}: {spared} poisons did not fail")
+    most = t.one(f"SELECT MAX(attempt) FROM dq_task WHERE tag = '{tag}' AND message_body <> 'poison'")
+    t.note(f"{tag}: a good task lost {most - 1} attempts at most")
+    t.expect(most - 1 <= LOST, f"{tag}: a good task lost {most - 1} attempts, {LOST} are allowed")
+
+
+@case("poison-batch", 9, 40)
+def poison_batch(t):
+    """One task ends its batch without verdicts: with any exit status, by a signal, a hang, or garbled output. Only
+    such tasks fail; the others lose at most log2(batch) attempts to them, and fresh ones keep their full
+    company."""
+    tags = {
+        tag: {"words": f"batch {words}", "batch": BATCH, "timeout": f"{1 + t.pace()}s"}
+        for tag, (words, _) in ENDS.items()
+    }
+    tags["two-attempts"]["retry"] = "[5s]"
+    t.configure(slots=64)
+    t.handlers(tags, retry=LADDER)
+    for tag, (_, poisons) in ENDS.items():
+        _add_poisoned(t, tag, poisons)
+    _climb(t, fresh="traceback")
+    oracle = Oracle(t)
+    oracle.check()
+    for tag in ENDS:
+        _only_poisons_failed(t, tag)
+    fresh = t.one("SELECT MAX(id) FROM dq_task WHERE tag = 'traceback'")
+    together = {a.pid for task in range(fresh - BATCH + 1, fresh + 1) for a in oracle.attempts[task]}
+    t.expect(len(together) == 1, f"a fresh batch was run by {len(together)} processes, beside one that is retried")
+
+
+@case("poison-batch-crash", 9, 60)
+def poison_batch_crash(t):
+    """One task of a batch kills the runner or the poller whenever it runs. It fails; the others, whose leases end with
+    it, lose at most log2(batch) attempts."""
+    killers = ("runner", "poller")
+    t.handlers(
+        {tag: {"words": f"batch poison={tag}", "batch": BATCH, "max_running": 1} for tag in killers}, retry=LADDER
+    )
+    t.faults.add("poison", lasting=True)
+    for tag in killers:
+        _add_poisoned(t, tag, 1)
+        _climb(t, "--tag", tag)
+        _only_poisons_failed(t, tag)
+    Oracle(t).check()
+
+
 @case("many-pollers", 14, 25)
 def many_pollers(t):
     """20 pollers share one hot tag. No task is repeated, no poller is starved, and few races are lost."""
