@@ -6,6 +6,7 @@
 #include "cli/fleet.h"
 #include "cli/verbs.h"
 #include "cli/why_fleet.h"
+#include "store/lock_store.h"
 #include "store/task_get.h"
 
 #include "base/mem.h"
@@ -70,6 +71,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
 /* Only if nothing else explains why it waits. */
 static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
 {
+    struct lock_holder holder = {0};
     struct err err;
     if (strcmp(w->causes.items[0].name, "none") != 0 || f->late_ms < LATE_MS)
         return;
@@ -77,8 +79,14 @@ static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
     f->limit_locked = why_global_limit(f) && why_store_limit_locked(c->db, f->tag, &err) == 1;
     if (!f->locked && !f->limit_locked)
         return;
+    (void)!lock_store_holder(c->db, f->locked ? f->id : 0, &holder, &err);
+    char *text = lock_store_describe(&holder);
+    f->holder = text;
+    f->holder_connection = holder.connection;
     why_done(w);
     why_decide(f, w);
+    f->holder = NULL;
+    free(text);
 }
 
 static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)

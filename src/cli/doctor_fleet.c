@@ -5,11 +5,39 @@
 
 #include "base/when.h"
 #include "cli/fleet.h"
+#include "store/lock_store.h"
 #include "store/peek_store.h"
+#include "store/why_store.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define NAMED 3 /* tags in one message */
+/* So many tags with tasks that are later than this are looked at for a lock: a claim has had its
+ * chance. */
+#define LATE_LOOKED 10
+#define LATE_MS (2 * WHEN_SECOND)
+
+/* Whether another session has locked the first task of a tag; says who. */
+static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struct doctor_finding *f)
+{
+    struct lock_holder holder = {0};
+    char late[WHEN_TEXT_SIZE];
+    struct err err;
+    uint64_t id;
+
+    if (why_store_first(d->c->db, tag, &id, &err) != 1 || why_store_locked(d->c->db, id, &err) != 1)
+        return;
+    int rc = lock_store_holder(d->c->db, id, &holder, &err);
+    char *who = lock_store_describe(&holder);
+    doctor_find(f, DOCTOR_BAD, "task %" PRIu64 " of %s is %s late: another session has locked it",
+                id, tag, when_format_rough(late, late_ms));
+    if (who)
+        buf_printf(&f->text, ": %s: KILL %" PRIu64, who, holder.connection);
+    else if (rc == ERR_DENIED)
+        buf_str(&f->text, "; an account with the right PROCESS is told which");
+    free(who);
+}
 
 void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
 {
@@ -17,7 +45,7 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     struct peek peek = {0};
     struct buf names = BUF_INIT;
     struct err err;
-    size_t due = 0, unserved = 0, unknown = 0;
+    size_t due = 0, unserved = 0, unknown = 0, looked = 0;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
     if (rc == 0)
@@ -32,6 +60,9 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
         unknown += serves == FLEET_SERVES_UNKNOWN;
         if (serves == FLEET_SERVES_NOT && unserved++ < NAMED)
             buf_printf(&names, "%s%s", names.len ? ", " : "", peek.tags[i].tag);
+        int64_t late_ms = peek.now_us / 1000 - peek.tags[i].next_at;
+        if (late_ms >= LATE_MS && looked++ < LATE_LOOKED)
+            check_lock(d, peek.tags[i].tag, late_ms, f);
     }
     if (unserved)
         doctor_find(

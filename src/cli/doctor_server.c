@@ -6,6 +6,7 @@
 #include "base/when.h"
 #include "store/db_connect.h"
 #include "store/health_store.h"
+#include "store/lock_store.h"
 #include "store/poller_store.h"
 #include "store/rights_store.h"
 #include "store/schema.h"
@@ -198,11 +199,11 @@ void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
 
 void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
 {
-    struct health_transaction oldest;
+    struct lock_holder oldest;
     char age[WHEN_TEXT_SIZE];
     struct err err;
 
-    int rc = health_store_oldest(d->c->db, &oldest, &err);
+    int rc = lock_store_oldest(d->c->db, &oldest, &err);
     if (rc == ERR_DENIED) {
         doctor_find(f, DOCTOR_UNKNOWN, "not known: this account lacks the right PROCESS");
         return;
@@ -216,8 +217,8 @@ void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
         doctor_find(
             f, DOCTOR_WARN,
             "connection %" PRIu64
-            " has had a transaction open for %s: its snapshot slows every claim; end it, or: KILL %" PRIu64,
-            oldest.connection, age, oldest.connection);
+            ", %s, has had a transaction open for %s: its snapshot slows every claim; end it, or: KILL %" PRIu64,
+            oldest.connection, oldest.who, age, oldest.connection);
     if (oldest.connection)
         doctor_find(f, DOCTOR_OK, "the oldest is open for %s", age);
     else

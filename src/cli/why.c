@@ -399,8 +399,11 @@ void why_decide(const struct why_facts *f, struct why *ret)
                                    : "another session has locked its tag's row of dq_tag, which "
                                      "guards global_max_running"),
               NULL)
-            ->detail = mem_strdup("a transaction of an application");
-        help(ret, mem_strdup("information_schema.innodb_trx shows who; end that transaction"));
+            ->detail = mem_strdup(f->holder ? f->holder : "a transaction of an application");
+        help(ret, f->holder
+                      ? mem_printf("end that transaction, or: KILL %" PRIu64, f->holder_connection)
+                      : mem_strdup("dq why shows an account with the right PROCESS who has locked "
+                                   "it; end that transaction"));
     }
     if (ret->causes.count == 0)
         cause(ret, CAUSE_NONE,

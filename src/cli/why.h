@@ -42,10 +42,12 @@ struct why_facts {
     const char *paused_by, *pause_reason;
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
-    uint64_t tasks;       /* of the tag, that run or are claimed, on all hosts */
-    int64_t mean_ms;      /* of a task; -1: not known */
-    bool locked;          /* its row is locked by another session */
-    bool limit_locked;    /* the row of its tag, which guards the limit over all hosts, is */
+    uint64_t tasks;     /* of the tag, that run or are claimed, on all hosts */
+    int64_t mean_ms;    /* of a task; -1: not known */
+    bool locked;        /* its row is locked by another session */
+    bool limit_locked;  /* the row of its tag, which guards the limit over all hosts, is */
+    const char *holder; /* of the lock: "connection 22, root@web1, open for 27m"; NULL: not known */
+    uint64_t holder_connection;
     const char *last_dqd; /* that is not alive any more: "vm, 40s ago" */
     const char *nearest;  /* the tag that may have been meant; NULL: none */
     const struct why_dqd *dqds;

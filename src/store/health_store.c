@@ -50,7 +50,7 @@ int health_store_settings(struct db *db, const char *const *names, size_t count,
     return rc;
 }
 
-/* ---- clock, transactions */
+/* ---- clock */
 
 int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
 {
@@ -64,34 +64,6 @@ int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
     ret->trip_us = when_steady_us() - begun_us;
     ret->ahead_ms = server_at - host_at - ret->trip_us / 2000;
     return 0;
-}
-
-/* The column has the time of the server's zone, whatever that of the session is. */
-/* clang-format off */
-#define TRX_COLUMNS(X)                                                                             \
-    X(TRX_CONNECTION, "trx_mysql_thread_id")                                                       \
-    X(TRX_AGE, "TIMESTAMPDIFF(SECOND, CONVERT_TZ(trx_started, 'SYSTEM', '+00:00'), UTC_TIMESTAMP())")
-/* clang-format on */
-enum { TRX_COLUMNS(COLUMNS_NAME) TRX_COUNT };
-
-static void take_transaction(const struct db_rows *r, void *arg)
-{
-    *(struct health_transaction *)arg =
-        (struct health_transaction){db_u64(r, TRX_CONNECTION), db_i64(r, TRX_AGE, 0)};
-}
-
-int health_store_oldest(struct db *db, struct health_transaction *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    *ret = (struct health_transaction){0, 0};
-    buf_printf(&sql,
-               "SELECT %s FROM information_schema.innodb_trx WHERE trx_mysql_thread_id > 0"
-               " ORDER BY trx_started LIMIT 1",
-               COLUMNS_SELECT(TRX_COLUMNS));
-    int rc = db_first(db, &sql, TRX_COUNT, take_transaction, ret, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
 }
 
 /* ---- plans */

@@ -1,5 +1,5 @@
 /*
- * health_store.h - settings, clock, transactions and plans of a server, and odd rows among the
+ * health_store.h - settings, clock and plans of a server, and odd rows among the
  * newest tasks. All functions block on the database and change nothing.
  */
 #ifndef DQ_STORE_HEALTH_STORE_H
@@ -17,14 +17,6 @@ struct health_clock {
     int64_t ahead_ms, trip_us;
 };
 int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* The oldest open transaction of any session. ERR_DENIED without the right PROCESS. */
-struct health_transaction {
-    uint64_t connection; /* 0: there is none */
-    int64_t age_s;
-};
-int health_store_oldest(struct db *db, struct health_transaction *ret, struct err *err)
     __attribute__((warn_unused_result));
 
 /* How the server would run a SELECT: of the first table, and over all lines of the plan. */

@@ -134,8 +134,31 @@ END
     sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
     run dq --config "$(own 's/^user = .*/user = dq_doctor/')" doctor --old-transaction 0s
     echo "$output"
-    [[ $output =~ warn\ +transactions\ +connection\ [0-9]+\ has\ had\ a\ transaction\ open\ for\ .*\ KILL\ [0-9]+ ]]
+    grep -E 'warn +transactions +connection [0-9]+, root@localhost, has had a transaction open for .* KILL [0-9]+' \
+        <<<"$output"
     lock_release
+}
+
+@test 'who has locked a late task is named to an account with the right PROCESS, by doctor and why' {
+    id=$(dq -q add t --at 2020-01-01T00:00:00Z)
+    other=$(dq -q add u --at 2020-01-01T00:00:00Z)
+    fake_dqd t u
+    lock_task "$id"
+    wait_until found tags BAD "task $id of t is "
+    grep -q 'another session has locked it; an account with the right PROCESS is told which' "$BATS_TEST_TMPDIR/found"
+    wait_until eval 'dq why "$id" | grep "dq why shows an account with the right PROCESS who has locked it"'
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    export DQ_CONFIG=$(own 's/^user = .*/user = dq_doctor/')
+    holder=$(sql "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0")
+    wait_until found tags BAD "late: another session has locked it: connection $holder, root@localhost, open for "
+    grep -q "open for [0-9]*s: KILL $holder" "$BATS_TEST_TMPDIR/found"
+    refute grep -q "task $other" "$BATS_TEST_TMPDIR/found"
+    dq why "$id" | tee "$BATS_TEST_TMPDIR/why"
+    grep "^  another session has locked its row  *connection $holder, root@localhost, open" "$BATS_TEST_TMPDIR/why"
+    grep -q "^  end that transaction, or: KILL $holder$" "$BATS_TEST_TMPDIR/why"
+    lock_release
+    [ "$(dq why "$id" -o json | grep -c locked)" -eq 0 ]
 }
 
 @test 'tables that differ are BAD, and the statements that doctor prints correct them' {

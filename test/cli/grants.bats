@@ -56,11 +56,13 @@ refused()
     refused application dq add t
 }
 
-@test 'dq_inserter: INSERT, and reading which task has a key' {
+@test 'dq_inserter: INSERT, once while a task has the key, and nothing else' {
     as_sql inserter "INSERT INTO dq_task (tag, task_key, live, message_body, body_size, expected_time, create_time)
         VALUES ('t', 'k', 1, 'b', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
-    [ "$(as_sql inserter "SELECT tag FROM dq_task WHERE task_key = 'k'")" = t ]
-    denied inserter 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' 'DELETE FROM dq_task' \
+    [ "$(as_sql inserter "INSERT IGNORE INTO dq_task (tag, task_key, message_body, expected_time, create_time)
+        VALUES ('t', 'k', 'b', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)); SELECT ROW_COUNT()")" -eq 0 ]
+    denied inserter 'SELECT id FROM dq_task' 'SELECT tag FROM dq_task FOR UPDATE' \
+        'UPDATE dq_task SET live = 1' 'DELETE FROM dq_task' \
         "INSERT INTO dq_task (tag, status) VALUES ('t', 1)" "CALL dq_add('t', NULL, '', 0, @id)"
 }
 

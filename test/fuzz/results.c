@@ -17,6 +17,7 @@
 #include "store/forecast_store.h"
 #include "store/handler_store.h"
 #include "store/health_store.h"
+#include "store/lock_store.h"
 #include "store/import_store.h"
 #include "store/lease_store.h"
 #include "store/minute_store.h"
@@ -314,7 +315,7 @@ static void examine(struct db *db)
     const struct buf sql = {.data = mem_strdup("SELECT 1"), .len = 8};
     char *values[2];
     struct health_clock clock;
-    struct health_transaction oldest;
+    struct lock_holder holder;
     struct health_plan plan;
     struct health_rows rows;
     struct err err;
@@ -323,7 +324,8 @@ static void examine(struct db *db)
     free(values[0]);
     free(values[1]);
     (void)!health_store_clock(db, &clock, &err);
-    (void)!health_store_oldest(db, &oldest, &err);
+    (void)!lock_store_oldest(db, &holder, &err);
+    (void)!lock_store_holder(db, 1, &holder, &err);
     (void)!health_store_plan(db, &sql, &plan, &err);
     (void)!health_store_rows(db, &rows, &err);
     free(sql.data);

@@ -54,6 +54,8 @@ static bool read_facts(char *text, struct why_facts *f)
         f->error = value_of(word, "error") ? value_of(word, "error") : f->error;
         if (value_of(word, "version"))
             f->version = strtoull(value_of(word, "version"), NULL, 10);
+        f->holder = value_of(word, "holder") ? value_of(word, "holder") : f->holder;
+        f->holder_connection = f->holder ? 22 : 0;
         f->nearest = value_of(word, "nearest") ? value_of(word, "nearest") : f->nearest;
         f->last_dqd = value_of(word, "last") ? value_of(word, "last") : f->last_dqd;
         f->owner_alive |= !strcmp(word, "owner-alive");

@@ -182,6 +182,7 @@ MAY_NOT = {
     "owner": ("DROP TABLE dq_task", "DROP TABLE dq_attempt"),
     "application": ("SELECT id FROM dq_task", "INSERT INTO dq_task (tag) VALUES ('t')", "SELECT name FROM dq_meta"),
     "inserter": (
+        "SELECT id FROM dq_task",
         "UPDATE dq_task SET live = live",
         "SELECT message_body FROM dq_task",
         "DELETE FROM dq_task",

@@ -1,0 +1,32 @@
+/*
+ * lock_store.h - which connections of the server have a transaction open, and so may hold locks.
+ * All functions block on the database and lock nothing.
+ *
+ * Others' transactions are shown to accounts with the right PROCESS only: ERR_DENIED. MySQL says
+ * who has locked which row, to accounts that may read performance_schema.data_locks. MariaDB says
+ * that only while somebody waits, and dq does not wait: there, and without that right, each
+ * transaction that has locked any row may be the one.
+ */
+#ifndef DQ_STORE_LOCK_STORE_H
+#define DQ_STORE_LOCK_STORE_H
+
+#include "store/db.h"
+
+struct lock_holder {
+    uint64_t connection; /* for KILL; 0: there is none */
+    char who[160];       /* root@web1 */
+    int64_t age_s;       /* of its transaction */
+    uint64_t others;     /* younger ones that may be meant as well */
+};
+
+/* The connection whose transaction is the oldest. */
+int lock_store_oldest(struct db *db, struct lock_holder *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* The same of those that have locked the row of a task or, if id is 0, rows of dq_tag, for a second
+ * or longer. */
+int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* "connection 22, root@web1, open for 27m", on the heap; NULL: there is none. */
+char *lock_store_describe(const struct lock_holder *h);
+
+#endif
