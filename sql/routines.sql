@@ -9,7 +9,8 @@ SET @dq_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_
 //
 
 -- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace.
--- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there.
+-- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there. Hence those of
+-- them that are invisible are found by their bytes.
 -- One statement finds out whether a live task has the key, locks it and replaces it. In LAST_INSERT_ID, which every session has
 -- for itself, the update leaves the id of that task, with a bit for "there was one" and a bit for "it is not pending".
 CREATE PROCEDURE dq_add_task(
@@ -33,8 +34,9 @@ BEGIN
 
   SET p_id = NULL;
   IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
-      '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]' THEN
-    SET v_error = 'dq: tag: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, * or ?, no - at the front';
+      '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]'
+      OR OCTET_LENGTH(p_tag) > CHAR_LENGTH(p_tag) AND HEX(p_tag) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+    SET v_error = 'dq: tag: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, * or ?, no - at the front';
   ELSEIF CHAR_LENGTH(p_key) NOT BETWEEN 1 AND 255 OR p_key REGEXP
       '[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]|^[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]|[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]$' THEN
     SET v_error = 'dq: task_key: NULL, or 1 to 255 characters, no control characters, no white space at either end';

@@ -129,6 +129,8 @@ static const char *tag_fault(uint32_t c, bool glob)
 {
     if (text_char_space(c))
         return "white space";
+    if (text_char_hidden(c))
+        return "invisible characters";
     if (c == '\'' || c == '"' || c == '`')
         return "quotes";
     if (c == '\\')
@@ -139,8 +141,9 @@ static const char *tag_fault(uint32_t c, bool glob)
 }
 
 #define TAG_RULE                                                                                   \
-    "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
-#define GLOB_RULE "; a tag has no white space, control characters, quotes, backslashes or commas"
+    "; a tag has no white space, control or invisible characters, quotes, backslashes, commas, * or ?"
+#define GLOB_RULE                                                                                  \
+    "; a tag has no white space, control or invisible characters, quotes, backslashes or commas"
 
 enum name_kind { NAME_TAG, NAME_GLOB, NAME_KEY };
 

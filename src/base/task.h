@@ -157,11 +157,11 @@ int task_outcome_parse(const char *name); /* -1: none of them */
 
 /* Which names dq accepts, so that a name means the same to people, shells, globs and the server. A
  * tag: 1 to TASK_TAG_MAX characters of valid UTF-8, not beginning with '-', without white space
- * (Unicode's), control characters (C0, DEL, C1), quotes (' " `), backslash and * ? , - and the name
- * of a handler, where * and ? are wildcards, the same. A key: 1 to TASK_KEY_MAX characters of valid
- * UTF-8 without control characters, and without white space at either end. ERR_DATA with a text
- * that names the rule and the byte. Rows that applications insert may break these rules: see
- * task_tag_length. */
+ * (Unicode's), control characters (C0, DEL, C1), characters that show nothing (text_char_hidden),
+ * quotes (' " `), backslash and * ? , - and the name of a handler, where * and ? are wildcards, the
+ * same. A key: 1 to TASK_KEY_MAX characters of valid UTF-8 without control characters, and without
+ * white space at either end. ERR_DATA with a text that names the rule and the byte. Rows that
+ * applications insert may break these rules: see task_tag_length. */
 int task_check_tag(const char *tag, size_t len, struct err *err)
     __attribute__((warn_unused_result));
 int task_check_tag_glob(const char *glob, size_t len, struct err *err)

@@ -19,6 +19,9 @@ size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 /* Whether a terminal would act on it, reorder the line or hide it: control characters (C0, DEL,
  * C1), bidirectional and zero-width formatting, U+2028/2029. */
 bool text_char_unsafe(uint32_t c);
+/* Whether it shows nothing by itself: zero-width characters, marks of direction, variation
+ * selectors, fillers. Two words that differ in these alone look the same. */
+bool text_char_hidden(uint32_t c);
 /* Unicode's White_Space. */
 bool text_char_space(uint32_t c);
 /* Columns that a character takes on a terminal: 0 combining, 2 wide (East Asian, emoji), else 1.

@@ -231,6 +231,15 @@ as()
         "_utf8mb4 x'e3808061'" "_utf8mb4 x'c2a0'" "_utf8mb4 x'c29f'" "CHAR(127)"; do
         refused "$tag" "CALL dq_add($bad, NULL, 'body', 0, @id)"
     done
+    # what is invisible, of each range one; and what is not
+    for bad in c2ad cd8f d89c e1859f e19eb4 e1a08e e2808b e280ae e281a6 e385a4 efb88f efbbbf efbea0 efbfb9 f09bb2a0 \
+        f09d85ba f3a08181 f3a0bfbf; do
+        refused "$tag" "CALL dq_add(_utf8mb4 x'61${bad}62', NULL, 'body', 0, @id)"
+    done
+    for good in f09f9880 efbfbd e4bdbf f3b08080 c3a4f09f9880; do
+        sql "CALL dq_add(_utf8mb4 x'61${good}62', NULL, 'body', 0, @id)"
+    done
+    sql 'DELETE FROM dq_task'
     refused "$tag" "SET sql_mode = ''; CALL dq_add(REPEAT('a', 100000), NULL, 'body', 0, @id)"
     key='task_key: NULL, or 1 to 255 characters'
     for bad in "''" "' a'" "'a '" "REPEAT('a', 256)" "'a\tb'" "_utf8mb4 x'61e28083'" "_utf8mb4 x'e3808061'" \

@@ -103,7 +103,8 @@ static void a_task_owns_its_memory_and_can_be_done_twice(void **state)
     task_done(&t);
 }
 
-#define RULE "; a tag has no white space, control characters, quotes, backslashes, commas, * or ?"
+#define RULE                                                                                       \
+    "; a tag has no white space, control or invisible characters, quotes, backslashes, commas, * or ?"
 
 static void tag_is(const char *tag, size_t len, const char *complaint)
 {
@@ -170,7 +171,29 @@ static void every_white_space_of_unicode_is_one(void **state)
         len = snprintf(text, sizeof text, "%sa", spaces[i]);
         assert_int_equal(task_check_key(text, (size_t)len, &err), ERR_DATA);
     }
-    tag_is("a\xe2\x80\x8b", 4, NULL); /* U+200B takes no space, and is shown escaped */
+}
+
+static void a_tag_has_no_invisible_characters(void **state)
+{
+    /* of each range one, and the last of all */
+    static const char *const hidden[] = {
+        "\xc2\xad",         "\xcd\x8f",        "\xd8\x9c",         "\xe1\x85\x9f",
+        "\xe1\x9e\xb4",     "\xe1\xa0\x8e",    "\xe2\x80\x8b",     "\xe2\x80\xae",
+        "\xe2\x81\xa6",     "\xe3\x85\xa4",    "\xef\xb8\x8f",     "\xef\xbb\xbf",
+        "\xef\xbe\xa0",     "\xef\xbf\xb9",    "\xf0\x9b\xb2\xa0", "\xf0\x9d\x85\xba",
+        "\xf3\xa0\x81\xa1", "\xf3\xa0\xbf\xbf"};
+    struct err err;
+    char text[8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        int len = snprintf(text, sizeof text, "a%sb", hidden[i]);
+        assert_int_equal(task_check_tag(text, (size_t)len, &err), ERR_DATA);
+        assert_non_null(strstr(err.text, "a tag must not contain invisible characters: byte 2"));
+        assert_int_equal(task_check_tag_glob(text, (size_t)len, &err), ERR_DATA);
+        assert_int_equal(task_check_key(text, (size_t)len, &err), 0);
+    }
+    tag_is("ä\xef\xbf\xbd\xf3\xb0\x80\x80", 9, NULL);
 }
 
 static void a_key_may_begin_with_a_dash_and_be_longer(void **state)
@@ -202,8 +225,8 @@ static void a_handlers_name_may_have_wildcards(void **state)
     assert_int_equal(task_check_tag_glob("mail *", 6, &err), ERR_DATA);
     assert_string_equal(
         err.text,
-        "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control characters,"
-        " quotes, backslashes or commas");
+        "a tag must not contain white space: byte 5 is U+0020; a tag has no white space, control or invisible"
+        " characters, quotes, backslashes or commas");
     static const char *const bad[] = {"a\\*", "a,b", "'a'", "\"a\"", "`a`", "-*", "a\x7f"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(task_check_tag_glob(bad[i], strlen(bad[i]), &err), ERR_DATA);
@@ -275,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_task_owns_its_memory_and_can_be_done_twice),
         cmocka_unit_test(a_bad_tag_is_refused_with_its_rule),
         cmocka_unit_test(every_white_space_of_unicode_is_one),
+        cmocka_unit_test(a_tag_has_no_invisible_characters),
         cmocka_unit_test(a_key_may_begin_with_a_dash_and_be_longer),
         cmocka_unit_test(a_handlers_name_may_have_wildcards),
         cmocka_unit_test(trailing_blanks_of_a_tag_do_not_count),
