@@ -85,6 +85,7 @@ static char *explain(const struct load *l, const struct tag_info *t, const struc
 {
     struct why_facts f = {.tag = t->tag,
                           .status = TASK_PENDING,
+                          .attempt = t->refused ? TASK_ATTEMPT_MOST : 0,
                           .paused_ms = why_fleet_left_ms(t->paused_until_at, l->now_at),
                           .paused_by = t->paused_by,
                           .pause_reason = t->pause_reason,

@@ -98,7 +98,7 @@ static void finished(const struct why_facts *f, struct why *w)
 
 static void refused(const struct why_facts *f, struct why *w, char *text)
 {
-    cause(w, CAUSE_REFUSED, text, NULL)->detail =
+    cause(w, CAUSE_REFUSED, text, mem_strdup("a task is refused: see dq why"))->detail =
         mem_printf("version %" PRIu64 ", attempt %" PRIu32, f->version, f->attempt);
     help(w, why_store_mend_counts(f->id));
 }

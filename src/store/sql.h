@@ -33,6 +33,8 @@ int64_t sql_due(const struct db_rows *r, unsigned col);
     "update_time)"
 #define SQL_LATE_FROM                                                                              \
     "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
+/* Not task_countable: no dqd claims it. */
+#define SQL_REFUSED "(version >= 18446744073709551615 - 1000000 OR attempt >= 4294967295 - 1000000)"
 /* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked; how
  * many columns it has, and the places of some: MySQL also has `partitions` and `filtered`. */
 #define SQL_EXPLAIN "EXPLAIN FORMAT=TRADITIONAL "

@@ -14,6 +14,7 @@ struct tag_info {
     bool due_sampled;
     /* of the task that is latest: from when on (task_late_from); TASK_TIME_NONE: none is due */
     int64_t late_from_at;
+    bool refused;      /* no dqd claims one of the first due tasks (task_countable) */
     bool late_sampled; /* of the first due tasks only, which were given a time in the past */
     /* earliest expected time of a pending task; TASK_TIME_NONE: none */
     int64_t next_at;

@@ -37,6 +37,7 @@ struct reading {
     X(FIRST_TAG, "%zu")                 \
     X(FIRST_FROM, "MIN(late_from)")     \
     X(FIRST_LAST, "MAX(expected_time)") \
+    X(FIRST_REFUSED, "MAX(refused)")    \
     X(FIRST_TASKS, "COUNT(*)")
 /* clang-format on */
 enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
@@ -52,6 +53,7 @@ static int take_first(const struct db_rows *r, void *arg, struct err *err)
     if (db_is_null(r, FIRST_FROM))
         return 0;
     w->infos[at].late_from_at = from_at;
+    w->infos[at].refused = db_u64(r, FIRST_REFUSED);
     w->infos[at].late_sampled =
         db_u64(r, FIRST_TASKS) >= w->limit && sql_due(r, FIRST_LAST) < from_at;
     return 0;
@@ -62,8 +64,8 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i)
     buf_str(sql, "SELECT ");
     buf_printf(sql, COLUMNS_SELECT(FIRST_COLUMNS), i);
     buf_printf(sql,
-               " FROM (SELECT expected_time, " SQL_LATE_FROM
-               " AS late_from FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
+               " AS refused FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
                TASK_PENDING);
     sql_put_tag(sql, w->infos[i].tag);
     buf_printf(sql,
@@ -129,7 +131,8 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
 /* clang-format off */
 #define ALL_COLUMNS(X)     \
     X(ALL_TAG, "tag")      \
-    X(ALL_FROM, "MIN(" SQL_LATE_FROM ")")
+    X(ALL_FROM, "MIN(" SQL_LATE_FROM ")") \
+    X(ALL_REFUSED, "MAX" SQL_REFUSED)
 /* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 
@@ -145,8 +148,10 @@ static int take_all(const struct db_rows *r, void *arg, struct err *err)
     struct tag_info *t = bsearch(tag, w->infos, w->count, sizeof *t, compare_tag);
 
     (void)err;
-    if (t)
+    if (t) {
         t->late_from_at = sql_due(r, ALL_FROM);
+        t->refused = db_u64(r, ALL_REFUSED);
+    }
     free(tag);
     return 0;
 }

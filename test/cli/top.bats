@@ -58,6 +58,24 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
     sees '^ended 0'
 }
 
+@test 'top names a tag with a task that no dqd takes' {
+    fake_dqd odd fine
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT tag, '', UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR
+         FROM (SELECT 'odd' tag UNION ALL SELECT 'fine') tags"
+    for column in 'attempt = 4294967295' 'attempt = 0, version = 18446744073709551615'; do
+        sql "UPDATE dq_task SET $column WHERE tag = 'odd'"
+        for only in '' '--tag odd'; do
+            top_start 120 24 $only
+            sees '^odd  *0  *1  *1h .*a task is refused: see dq why'
+            screen | refute grep '^fine.*refused'
+            keys q
+            sees '^ended 0'
+        done
+        [[ $(dq why -t odd) == *'no dqd claims it: its version or attempt is too large'* ]]
+    done
+}
+
 @test 'keys sort, filter and choose, and q leaves the terminal as it was' {
     fill
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
