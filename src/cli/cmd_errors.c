@@ -174,7 +174,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct errors_values *v = values;
     struct found found = {.values = v};
     struct failure_filter filter = {.tag_glob = v->tag};
-    struct out *out;
+    struct out *out = NULL;
     bool people = c->style.format == OUT_TABLE;
     int64_t left_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &c->style.cell.now_at, err);
