@@ -1,9 +1,10 @@
-# What bin/check says of the tests: how many failed, and which.
+# What bin/check takes, what it lets the tests call, and what it says of them: how many failed, and which.
 
 setup()
 {
+    top=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
     cd "$BATS_TEST_TMPDIR"
-    lib=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}/test/lib
+    lib=$top/test/lib
     driver=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}/build-aux/tap-driver.sh
 }
 
@@ -47,4 +48,28 @@ counted()
     [ "$(grep -c '^# of b$' shown)" -eq 1 ]
     [ "$(grep -c '^# of [ac]$' shown)" -eq 0 ]
     grep -qx '# the end' shown
+}
+
+@test 'in bin/check, tests find the commands of its packages and of essential ones, and no others' {
+    command -v dpkg-query || skip 'no packages of Debian here'
+    packages=$("$top/bin/check" --packages)
+    "$lib/bare-path" path $packages
+    for command in awk less mandoc mariadbd ps python3; do [ -x "path/$command" ]; done
+    [ ! -e path/apt-get ]
+    "$lib/bare-path" path $(grep -vx less <<<"$packages")
+    [ ! -e path/less ]
+}
+
+@test 'bin/check, bin/quickstart and the runners refuse what they do not know, and say so' {
+    for script in bin/check bin/quickstart .ci/run test/{analyze,bench,builds,fault,fuzz,producers,servers}/run; do
+        status=0
+        "$top/$script" --nonsense 2>said || status=$?
+        cat said
+        [ "$status" = 64 ] || [[ $script != bin/* && $status = 2 ]] # as Python's argparse ends
+        grep -qi -- --nonsense said
+    done
+    for option in -h --help; do
+        "$top/bin/check" $option | grep -F 'usage: bin/check'
+        "$top/bin/quickstart" $option | grep -F 'quickstart - '
+    done
 }
