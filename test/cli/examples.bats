@@ -48,7 +48,8 @@ README: $ dq add order.cancel-unpaid                | test/cli/readme.bats
 README: $ date | dq add                             | test/cli/readme.bats
 README: $ dq list --status pending                  | test/cli/readme.bats
 README:                        tasks per second     | -- a table
-README: # apt install ./dq_*.deb                    | test/packages/inside
+README: # apt-get build-dep ./etc                   | test/packages/clone
+README: # apt install ./deb/dq_*.deb                | test/packages/inside
 README: # apt-get install                           | test/cli/readme.bats
 README: $ ./autogen.sh && ./configure               | test/cli/quickstart.bats
 README: mysql> CREATE DATABASE dq;                  | installation

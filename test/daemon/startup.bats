@@ -172,7 +172,7 @@ as_account() # as_account VARIABLE=VALUE... ./dqd ARG...
     local account=$((2000000000 + $$)) session
     local home=$BATS_TEST_TMPDIR/home run=$BATS_TEST_TMPDIR/run tmp=/tmp/dqd-$account
     [ "$(id -u)" = 0 ] || skip 'needs root, to have other accounts'
-    unshare --mount true || skip 'needs the right to make namespaces'
+    refused=$(unshare --mount true 2>&1) || skip "no namespace for mounts, as in a chroot: $refused"
     cd "$BATS_TEST_TMPDIR"
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" .
     echo 'handlers: {t: {run: "true"}}' >handlers.yaml
