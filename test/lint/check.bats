@@ -73,3 +73,18 @@ counted()
         "$top/bin/quickstart" $option | grep -F 'quickstart - '
     done
 }
+
+@test 'test/servers/run installs what bin/check installs before it runs anything' {
+    command -v dpkg-query || skip 'no packages of Debian here'
+    "$lib/bare-path" path $("$top/bin/check" --packages)
+    rm -f path/fish
+    mkdir stubs
+    printf '#!/bin/sh\n' >stubs/dpkg-query # nothing is installed
+    printf '#!/bin/sh\necho "$@"\nexit 100\n' >stubs/apt-get
+    chmod +x stubs/*
+    PATH=$PWD/stubs:$PWD/path run "$top/test/servers/run" --dir servers mariadb-10.11
+    echo "$output"
+    [ "$status" = 1 ]
+    grep -E '^( *apt-get .*install|installing) .*\bfish\b' <<<"$output"
+    [ ! -e servers ]
+}
