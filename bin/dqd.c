@@ -27,6 +27,7 @@
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,15 +276,26 @@ static int check_mysql_files(const struct conf_mysql *m, struct err *err)
     return rc;
 }
 
+/* A line. */
+static void __attribute__((format(printf, 2, 3))) say(FILE *to, const char *fmt, ...)
+{
+    struct buf text = BUF_INIT, line = BUF_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    text_escape(&line, text.data, text.len, 0);
+    fprintf(to, "%s\n", line.data);
+    buf_done(&text);
+    buf_done(&line);
+}
+
 static void warn_of_handler(const struct handlers *handlers, const struct handler *h,
                             const char *why)
 {
-    struct buf name = BUF_INIT;
-
-    text_escape(&name, h->name, strlen(h->name), 0);
-    fprintf(stderr, "dqd: %s:%u: warning: %s cannot be started at present: %s\n", handlers->path,
-            h->line, name.data, why);
-    buf_done(&name);
+    say(stderr, "dqd: %s:%u: warning: %s cannot be started at present: %s", handlers->path, h->line,
+        h->name, why);
 }
 
 static size_t warn_of_files(const struct conf *conf, const struct handlers *handlers)
@@ -292,11 +304,11 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
     bool deaf = conf->dqd.wake_dir[0] && wake_listen_check(conf->dqd.wake_dir, &err) < 0;
 
     if (deaf)
-        fprintf(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd\n",
-                conf->path, conf->dqd.wake_dir, err.text);
+        say(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd",
+            conf->path, conf->dqd.wake_dir, err.text);
     if (!handlers->count)
-        fprintf(stderr, "dqd: %s: warning: there are no handlers, so no task would be started\n",
-                handlers->path);
+        say(stderr, "dqd: %s: warning: there are no handlers, so no task would be started",
+            handlers->path);
     return (size_t)deaf + (handlers->count == 0);
 }
 
@@ -305,6 +317,7 @@ static int check_config(const struct command_line *c, struct err *err)
 {
     const struct conf *conf = c->o.conf;
     const struct handlers *handlers = c->o.handlers;
+    char counted[40] = "";
     size_t warnings;
     int rc = check_mysql_files(&conf->mysql, err);
 
@@ -319,16 +332,15 @@ static int check_config(const struct command_line *c, struct err *err)
     if (rc < 0 && rc != ERR_DENIED && conf->dqd.lock_file[0])
         return err_prefix(err, "%s: [dqd] lock_file", conf->path);
     if (rc < 0) {
-        fprintf(stderr, "dqd: %s: warning: %s\n", conf->path, err->text);
+        say(stderr, "dqd: %s: warning: %s", conf->path, err->text);
         warnings++;
     }
-    printf("%s and %s are fine: %zu handler%s", conf->path, handlers->path, handlers->count,
-           handlers->count == 1 ? "" : "s");
     if (warnings)
-        printf(", %zu warning%s", warnings, warnings == 1 ? "" : "s");
-    if (conf->variables)
-        printf("; overridden by the environment: %s", conf->variables);
-    putchar('\n');
+        snprintf(counted, sizeof counted, ", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+    say(stdout, "%s and %s are fine: %zu handler%s%s%s%s", conf->path, handlers->path,
+        handlers->count, handlers->count == 1 ? "" : "s", counted,
+        conf->variables ? "; overridden by the environment: " : "",
+        conf->variables ? conf->variables : "");
     return 0;
 }
 

@@ -1,28 +1,29 @@
 /*
  * err.c - fills a struct err.
  *
- * Invariant: text is always one NUL-terminated line without control characters, whatever was
- * formatted into it, and arguments may point into the very struct that is being filled.
+ * Invariant: text is always one NUL-terminated line of UTF-8 on which no terminal acts, whatever
+ * was formatted into it, and arguments may point into the very struct that is being filled.
  */
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 
-/* A newline or an escape sequence from data must not reach the operator's terminal. C1 controls are
- * two bytes in UTF-8. */
-static void err_disarm(char *s)
+/* A newline or an escape sequence from data must not reach the operator's terminal. */
+static void err_disarm(char *s, size_t len)
 {
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
-        if (c < 0x20 || c == 0x7f) {
-            *s = '?';
-        } else if (c == 0xc2 && next >= 0x80 && next <= 0x9f) {
-            *s++ = '?';
-            *s = '?';
-        }
+    for (size_t n; len; s += n, len -= n) {
+        uint32_t c;
+        n = text_utf8_next(s, len, &c);
+        bool unsafe = n == 0 || text_char_unsafe(c);
+        n = n ? n : 1;
+        if (unsafe)
+            memset(s, '?', n);
     }
 }
 
@@ -37,7 +38,7 @@ static void err_store(struct err *err, char *s, bool cut)
         memcpy(s + len, "...", 4);
         len += 3;
     }
-    err_disarm(s);
+    err_disarm(s, len);
     memcpy(err->text, s, len + 1);
 }
 

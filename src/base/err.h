@@ -40,8 +40,8 @@ struct err {
 };
 
 /* Sets code and text, returns code, so that callers write `return err_set(err, ERR_DATA, "...")`.
- * err may be NULL. Control characters in the result are replaced by '?'. An argument may be
- * err->text: err_set(err, err->code, "%s; ...", err->text) puts more behind it. */
+ * err may be NULL. What a terminal would act on, and what is no UTF-8, is replaced by '?'. An
+ * argument may be err->text: err_set(err, err->code, "%s; ...", err->text) puts more behind it. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The analyzer does not look into functions with "...": to it, any code might come back. */
 #ifdef __clang_analyzer__

@@ -15,25 +15,19 @@ void prom_metric(struct buf *b, const char *name, const char *type, const char *
     buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* Escaped twice: what a terminal would act on, which keeps different values different, and then
+ * what ends a value. */
 static void put_value(struct buf *b, const char *value)
 {
-    size_t len = strlen(value);
+    struct buf inert = BUF_INIT;
 
-    for (size_t i = 0, n; i < len; i += n) {
-        uint32_t c;
-
-        n = text_utf8_next(value + i, len - i, &c);
-        if (n == 0) {
-            buf_str(b, "\xef\xbf\xbd");
-            n = 1;
-        } else if (c == '\n') {
-            buf_str(b, "\\n");
-        } else {
-            if (c == '"' || c == '\\')
-                buf_chr(b, '\\');
-            buf_add(b, value + i, n);
-        }
+    text_escape(&inert, value, strlen(value), 0);
+    for (size_t i = 0; i < inert.len; i++) {
+        if (inert.data[i] == '"' || inert.data[i] == '\\')
+            buf_chr(b, '\\');
+        buf_chr(b, inert.data[i]);
     }
+    buf_done(&inert);
 }
 
 static void put_name(struct buf *b, const char *name, va_list labels)

@@ -11,7 +11,7 @@
 /* Begins a metric: its lines of HELP and TYPE. type: "gauge", "counter", "histogram". */
 void prom_metric(struct buf *b, const char *name, const char *type, const char *help);
 /* `name{label="value",...} number`: labels come in pairs, up to a NULL. Values may hold any bytes:
- * what is no UTF-8 becomes U+FFFD. */
+ * a label has what text_escape makes of them. */
 void prom_u64(struct buf *b, const char *name, uint64_t number, ...) __attribute__((sentinel));
 /* The same for milliseconds, printed in seconds. */
 void prom_seconds(struct buf *b, const char *name, int64_t ms, ...) __attribute__((sentinel));

@@ -89,15 +89,23 @@ assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, k
     task known 0 -60
     task 'a"b\\c' 0 -60
     task "$(printf 'x\ny')" 0 -60
+    task escape 0 -60
+    sql "UPDATE dq_task SET tag = CONVERT(X'1B5D303B7AC29BE280AE' USING utf8mb4) WHERE tag = 'escape'"
+    task '\\x1B]0;z\\u{009B}\\u{202E}' 0 -60 # another tag
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          SELECT CONCAT('many', seq), '', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3) FROM $(numbers 300)"
     counted known 10 100 98 1 1
     dq -q pause known
     dq stats -o prometheus >out
     promtool check metrics <out
-    grep -qxF 'dq_tasks{tag="a\"b\\c",status="pending"} 1' out
-    grep -qxF 'dq_tasks{tag="x\ny",status="pending"} 1' out
-    grep -qxF 'dq_tasks{tag="",status="pending"} 203' out
+    grep -qxF 'dq_tasks{tag="a\"b\\\\c",status="pending"} 1' out
+    grep -qxF 'dq_tasks{tag="x\\ny",status="pending"} 1' out
+    # what a terminal would act on is not there, and different tags stay different
+    grep -qxF 'dq_tasks{tag="\\x1B]0;z\\u{009B}\\u{202E}",status="pending"} 1' out
+    grep -qxF 'dq_tasks{tag="\\\\x1B]0;z\\\\u{009B}\\\\u{202E}",status="pending"} 1' out
+    refute grep -q "$(printf '\033\|\302\233\|\342\200\256')" out
+    [ "$(grep -v '^#' out | sed 's/ [^ ]*$//' | sort | uniq -d)" = '' ]
+    grep -qxF 'dq_tasks{tag="",status="pending"} 205' out
     [ "$(grep -c '^dq_due_tasks' out)" = 101 ]
     grep -qxF 'dq_period_done{tag="known"} 98' out
     grep -qxF 'dq_tag_paused{tag="known"} 1' out

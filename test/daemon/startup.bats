@@ -136,6 +136,22 @@ END
     [[ ${lines[5]} == *'7 handlers, 5 warnings' ]]
 }
 
+@test '--check-config prints nothing on which a terminal would act' {
+    local dir=$BATS_TEST_TMPDIR/$'a\033[31m\302\233\342\200\256\377'
+    mkdir "$dir"
+    printf 'handlers: {t: {run: [/nonexistent], cwd: "/\\e[31m\\N"}}\n' >"$dir/handlers.yaml"
+    own_ini 's|^handlers *=.*|handlers = handlers.yaml|'
+    mv "$BATS_TEST_TMPDIR/own.ini" "$dir/"
+    run "$DQ_BIN/dqd" --check-config --config "$dir/own.ini"
+    [ "$status" = 0 ]
+    local shown='/a\x1B[31m\u{009B}\u{202E}\xFF/'
+    [[ ${lines[0]} == *"${shown}handlers.yaml:1: warning: t cannot be started at present: cwd /"* ]]
+    [[ ${lines[1]} == *"${shown}own.ini and "*'/handlers.yaml are fine: 1 handler, 1 warning' ]]
+    run "$DQ_BIN/dqd" --check-config --config "$dir/none.ini"
+    [ "$status" = 78 ]
+    [[ $output == *'/a?[31m??????/none.ini: there is no such configuration file' ]]
+}
+
 @test "--check-config rejects a lock file that cannot be used" {
     write_handlers <<<'handlers: {t: {run: "true"}}'
     locked_by() { own_ini "s|^lock_file *=.*|lock_file = $1|"; }

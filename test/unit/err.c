@@ -66,8 +66,8 @@ static void control_characters_never_reach_the_terminal(void **state)
     err_set(&err, ERR_DATA, "%s",
             "a\nb\x1b[2J\x7f"
             "c\xc2\x9b"
-            "dä");
-    assert_string_equal(err.text, "a?b?[2J?c??dä");
+            "dä\xe2\x80\xae\xe2\x80\x8b\x9b");
+    assert_string_equal(err.text, "a?b?[2J?c??dä???????");
 }
 
 static void exit_statuses_are_those_of_sysexits(void **state)
