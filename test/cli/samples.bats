@@ -74,16 +74,16 @@ END
         echo "$script: $default s, its entry: $timeout s"
         [ "$default" -lt "$timeout" ]
         checked=$((checked + 1))
-    done < <(sed -nE 's|.*run: \[\./([a-z-]+),.*|\1|p; s|^ +timeout: (.*)|\1|p' destinations.yaml | paste -d' ' - -)
+    done < <(sed -nE 's|.*run: \[/usr/local/libexec/dq/([a-z-]+),.*|\1|p; s|^ +timeout: (.*)|\1|p' destinations.yaml | paste -d' ' - -)
     [ "$checked" -ge 9 ]
     for script in *; do
-        [ "$script" = destinations.yaml ] || grep -qF "./$script" destinations.yaml
+        [ "$script" = destinations.yaml ] || grep -qF "/usr/local/libexec/dq/$script," destinations.yaml
     done
 }
 
 @test 'destinations.yaml: each variable is one that its script reads' {
     cd "$DQ_TOP/etc/handlers.d"
-    awk '/run: / { sub(/.*\.\//, ""); script = $0; sub(/,.*/, "", script) }
+    awk '/run: / { sub(/.*\/libexec\/dq\//, ""); script = $0; sub(/,.*/, "", script) }
          /^ +env: / { while (match($0, /[A-Z_]+:/)) {
              print script, substr($0, RSTART, RLENGTH - 1); $0 = substr($0, RSTART + RLENGTH) } }' destinations.yaml |
         tee "$BATS_TEST_TMPDIR/read"

@@ -1,4 +1,5 @@
-# systemd understands the units, and rates the sandbox of hardening.conf as good. test/packages/run boots them.
+# systemd understands the units, and rates the sandbox of hardening.conf as good; what is installed is complete.
+# test/packages/run boots it.
 
 setup()
 {
@@ -28,6 +29,19 @@ setup()
         tail -n 1 <<<"$output"
         [ "$status" -eq 0 ]
     done
+}
+
+@test 'make install puts the handlers where the installed samples name them, and uninstall removes all' {
+    [ -e "$DQ_BIN/../Makefile" ] || skip 'the programs are not in a tree that make has built'
+    made() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$DQ_BIN/.." prefix=/opt/dq DESTDIR="$PWD/root" "$1"; }
+    made install
+    samples=root/opt/dq/share/doc/dq/examples
+    grep -ohE '/[a-z/]+/libexec/dq/[a-z-]+' $samples/{handlers,destinations}.yaml | sort -u | sed 's|^|root|' >named
+    find root/opt/dq/libexec/dq -type f -perm -u+x | sort | diff - named
+    [ "$(wc -l <named)" -ge 9 ]
+    [ -s $samples/prometheus/dq.rules.yml ]
+    made uninstall
+    [ "$(find root -type f)" = '' ]
 }
 
 @test 'a Debian package takes each folder of examples that is installed' {
