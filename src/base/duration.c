@@ -55,9 +55,10 @@ static int scan_unit(struct scan *s, int64_t largest_ms, int64_t *ret_ms)
     return scan_fault(s, s->p, unit_hint, "unknown unit \"%.*s\"", n, s->p);
 }
 
-int duration_scan(struct scan *s, int64_t *ret_ms)
+int duration_scan(struct scan *s, int64_t *ret_ms, bool *ret_ago)
 {
     int64_t total_ms = 0, unit_ms = INT64_MAX;
+    bool ago = false;
 
     scan_blanks(s);
     if (*s->p == '-')
@@ -65,7 +66,9 @@ int duration_scan(struct scan *s, int64_t *ret_ms)
     do {
         const char *start = s->p;
         int64_t whole = 0, part = 0, scale = 1;
-        if (!isdigit((unsigned char)*s->p))
+        if (scan_word(s, "an") || scan_word(s, "a"))
+            whole = 1;
+        else if (!isdigit((unsigned char)*s->p))
             return scan_fault(s, s->p, "like 10m, 1h30m, 2d", "a number is missing");
         for (; isdigit((unsigned char)*s->p); s->p++)
             whole = whole <= WHEN_MAX_DURATION_MS ? whole * 10 + (*s->p - '0') : whole;
@@ -86,7 +89,10 @@ int duration_scan(struct scan *s, int64_t *ret_ms)
             return scan_fault(s, start, NULL, "longer than %d days",
                               (int)(WHEN_MAX_DURATION_MS / WHEN_DAY));
         scan_blanks(s);
-    } while (*s->p);
+        ago = ret_ago && scan_word(s, "ago");
+    } while (*s->p && !ago);
+    if (ret_ago)
+        *ret_ago = ago;
     *ret_ms = total_ms;
     return 0;
 }

@@ -6,7 +6,9 @@
 
 #include "base/scan.h"
 
-/* Reads everything from the cursor to the end of the text. ERR_DATA. */
-int duration_scan(struct scan *s, int64_t *ret_ms) __attribute__((warn_unused_result));
+/* Reads everything from the cursor to the end of the text. ret_ago: whether the word "ago" ends it;
+ * NULL: it may not. ERR_DATA. */
+int duration_scan(struct scan *s, int64_t *ret_ms, bool *ret_ago)
+    __attribute__((warn_unused_result));
 
 #endif

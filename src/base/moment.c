@@ -23,6 +23,7 @@ static const char *const weekday_names[] = {"sunday",   "monday", "tuesday", "we
                                             "thursday", "friday", "saturday"};
 static const char instant_hint[] =
     "like \"+10m\", \"2026-11-21 09:00\", \"5pm\", \"tomorrow 09:00\", \"monday\", \"@1790000000\"";
+#define EVENING (17 * WHEN_HOUR) /* tonight is from then on */
 static const char clock_hint[] = "like 09:00, 5pm or noon";
 static const char zone_hint[] = "like Europe/Berlin, UTC or +01:00";
 
@@ -47,9 +48,20 @@ static int scan_ms(struct scan *s, int64_t *ret_ms)
     return 0;
 }
 
+/* The parts of a date, each read at that place. */
+static int check_date(struct scan *s, const struct civil *c, const char *month, const char *day)
+{
+    if (c->month < 1 || c->month > 12)
+        return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
+    if (c->day < 1 || c->day > civil_days_in_month(c->year, c->month))
+        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1],
+                          c->year, civil_days_in_month(c->year, c->month));
+    return 0;
+}
+
 int moment_scan_date(struct scan *s, int first_year, struct civil *c)
 {
-    const char *year = s->p, *month = year + 5, *day = year + 8;
+    const char *year = s->p;
 
     if (!scan_number(s, 4, false, &c->year) || *s->p != '-')
         return scan_fault(s, year, instant_hint, "no time begins");
@@ -59,12 +71,7 @@ int moment_scan_date(struct scan *s, int first_year, struct civil *c)
         return scan_fault(s, year, NULL, "a date is written like 2026-11-21: malformed");
     if (c->year < first_year)
         return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
-    if (c->month < 1 || c->month > 12)
-        return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
-    if (c->day < 1 || c->day > civil_days_in_month(c->year, c->month))
-        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1],
-                          c->year, civil_days_in_month(c->year, c->month));
-    return 0;
+    return check_date(s, c, year + 5, year + 8);
 }
 
 int moment_scan_clock(struct scan *s, int64_t *ret_ms)
@@ -215,25 +222,94 @@ static int scan_zone(struct scan *s, struct moment *m)
 
 /* ---- whole texts */
 
-/* A date, with or without a time of day and a zone. */
-static int scan_dated(struct scan *s, struct moment *m)
+/* "at" before a time of day. */
+static int scan_at(struct scan *s)
+{
+    if (!scan_word(s, "at"))
+        return 0;
+    scan_blanks(s);
+    return isdigit((unsigned char)*s->p) || isalpha((unsigned char)*s->p)
+               ? 0
+               : scan_fault(s, s->p, clock_hint, "a time of day is missing");
+}
+
+/* Behind a date: a time of day and a zone, if they follow. */
+static int scan_clock_behind(struct scan *s, struct moment *m)
 {
     bool timed = false;
 
-    m->kind = MOMENT_DATE;
-    if (moment_scan_date(s, 1000, &m->date))
-        return ERR_DATA;
-    if (*s->p == 'T' || *s->p == 't') {
-        s->p++;
-        return moment_scan_clock(s, &m->ms) ? ERR_DATA : scan_zone(s, m);
-    }
     if (*s->p != ' ' && *s->p != '\t')
         return 0;
     scan_blanks(s);
+    if (scan_at(s))
+        return ERR_DATA;
     const char *clock = s->p;
     if (scan_time_of_day(s, &timed, &m->ms) || (timed && check_midnight(s, clock, m->ms)))
         return ERR_DATA;
     return timed ? scan_zone(s, m) : 0;
+}
+
+/* A date, with or without a time of day and a zone. */
+static int scan_dated(struct scan *s, struct moment *m)
+{
+    m->kind = MOMENT_DATE;
+    if (moment_scan_date(s, 1000, &m->date))
+        return ERR_DATA;
+    if (*s->p != 'T' && *s->p != 't')
+        return scan_clock_behind(s, m);
+    s->p++;
+    return moment_scan_clock(s, &m->ms) ? ERR_DATA : scan_zone(s, m);
+}
+
+/* 20261121T0900[00], as calendars write it, with a zone. */
+static int scan_compact(struct scan *s, struct moment *m)
+{
+    const char *year = s->p;
+    int hour, minute, second = 0;
+
+    m->kind = MOMENT_DATE;
+    if (!scan_number(s, 4, false, &m->date.year) || !scan_number(s, 2, false, &m->date.month) ||
+        !scan_number(s, 2, false, &m->date.day) || m->date.year < 1000)
+        return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
+    const char *clock = ++s->p;
+    if (check_date(s, &m->date, year + 4, year + 6))
+        return ERR_DATA;
+    if (!scan_number(s, 2, false, &hour) || !scan_number(s, 2, false, &minute) ||
+        (isdigit((unsigned char)*s->p) && !scan_number(s, 2, false, &second)) || hour > 23 ||
+        minute > 59 || second > 59)
+        return scan_fault(s, clock, "like 20261121T090000Z", "malformed time of day");
+    m->ms = hour * WHEN_HOUR + minute * WHEN_MINUTE + second * WHEN_SECOND;
+    return scan_zone(s, m);
+}
+
+/* 0: no month begins there; else its number, behind which the cursor is. */
+static int scan_month(struct scan *s)
+{
+    for (int i = 0; i < 12; i++) {
+        char brief[4] = {month_names[i][0], month_names[i][1], month_names[i][2], '\0'};
+        if (scan_word(s, month_names[i]) || scan_word(s, brief))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* "24 Dec 2026", with or without a time of day and a zone. *ret_given false: nothing was read. */
+static int scan_named_month(struct scan *s, bool *ret_given, struct moment *m)
+{
+    const char *day = s->p;
+
+    *ret_given = scan_number(s, 2, true, &m->date.day) && (scan_blanks(s), true) &&
+                 (m->date.month = scan_month(s)) > 0;
+    if (!*ret_given) {
+        s->p = day;
+        return 0;
+    }
+    m->kind = MOMENT_DATE;
+    scan_blanks(s);
+    const char *year = s->p;
+    if (!scan_number(s, 4, false, &m->date.year) || m->date.year < 1000)
+        return scan_fault(s, year, "like 24 Dec 2026", "a year is missing");
+    return check_date(s, &m->date, day, day) ? ERR_DATA : scan_clock_behind(s, m);
 }
 
 static bool scan_weekday(struct scan *s, int *ret)
@@ -252,6 +328,7 @@ static bool scan_weekday(struct scan *s, int *ret)
 static int scan_day_words(struct scan *s, bool *ret_given, struct moment *m)
 {
     static const char *const near[] = {"yesterday", "today", "tomorrow"};
+    const char *tonight = s->p;
 
     *ret_given = true;
     for (int i = 0; i < 3; i++) {
@@ -260,6 +337,11 @@ static int scan_day_words(struct scan *s, bool *ret_given, struct moment *m)
             m->number = i - 1;
             return 0;
         }
+    }
+    if (scan_word(s, "tonight")) {
+        m->kind = MOMENT_NEAR;
+        m->tonight = tonight;
+        return 0;
     }
     if (scan_word(s, "next")) {
         scan_blanks(s);
@@ -281,6 +363,8 @@ static int scan_clock_and_day(struct scan *s, struct moment *m)
     if (scan_day_words(s, &named, m))
         return ERR_DATA;
     scan_blanks(s);
+    if (named && scan_at(s))
+        return ERR_DATA;
     const char *clock = s->p;
     if (scan_time_of_day(s, &timed, &m->ms))
         return ERR_DATA;
@@ -291,6 +375,8 @@ static int scan_clock_and_day(struct scan *s, struct moment *m)
         return ERR_DATA;
     if (named && timed && check_midnight(s, clock, m->ms))
         return ERR_DATA;
+    if (m->tonight && m->ms < EVENING)
+        return scan_fault(s, m->tonight, "like \"tonight 11pm\"", "tonight is from 5pm on");
     if (!named)
         m->kind = MOMENT_CLOCK;
     return timed ? scan_zone(s, m) : 0;
@@ -300,7 +386,7 @@ static int scan_clock_and_day(struct scan *s, struct moment *m)
 static int scan_distance(struct scan *s, bool back, struct moment *m)
 {
     m->kind = MOMENT_FROM_NOW;
-    if (duration_scan(s, &m->ms))
+    if (duration_scan(s, &m->ms, NULL))
         return ERR_DATA;
     if (back)
         m->ms = -m->ms;
@@ -340,35 +426,50 @@ static int scan_epoch(struct scan *s, int64_t *ret_at)
     return 0;
 }
 
-/* Whether the text is a duration, which people confuse with a time. */
-static bool is_duration(const struct scan *s)
+/* "10m ago", and for what has happened "10m". *ret_given false: it is no duration. */
+static int scan_ago(struct scan *s, bool *ret_given, struct moment *m)
 {
     struct err none;
     struct scan copy = {s->what, s->text, s->p, &none};
+    bool ago;
     int64_t ms;
 
-    return duration_scan(&copy, &ms) == 0;
+    *ret_given = duration_scan(&copy, &ms, &ago) == 0;
+    if (!*ret_given)
+        return 0;
+    if (!ago && !m->past)
+        return scan_fault(s, NULL, "+10m is ten minutes from now",
+                          "this is a duration, not a time");
+    m->kind = MOMENT_FROM_NOW;
+    m->ms = -ms;
+    s->p = copy.p;
+    return 0;
 }
 
 static int scan_digits(struct scan *s, struct moment *m)
 {
     size_t digits = strspn(s->p, "0123456789");
     struct scan behind = {s->what, s->text, s->p + digits, s->err};
-    bool pm;
+    bool pm, given;
 
     if (*behind.p == ':' || scan_half(&behind, &pm))
         return scan_clock_and_day(s, m);
-    if (is_duration(s))
-        return scan_fault(s, NULL, "+10m is ten minutes from now",
-                          "this is a duration, not a time");
-    return scan_dated(s, m);
+    if (digits == 8 && (*behind.p == 'T' || *behind.p == 't'))
+        return scan_compact(s, m);
+    if (digits > 8 && !*behind.p)
+        return scan_fault(s, NULL, NULL, "seconds since 1970 are written @%s", s->p);
+    int rc = scan_ago(s, &given, m);
+    if (rc == 0 && !given)
+        rc = scan_named_month(s, &given, m);
+    return rc == 0 && !given ? scan_dated(s, m) : rc;
 }
 
-int moment_scan(struct scan *s, struct moment *ret)
+int moment_scan(struct scan *s, bool past, struct moment *ret)
 {
+    bool given = false;
     int rc;
 
-    *ret = (struct moment){.kind = MOMENT_AT};
+    *ret = (struct moment){.kind = MOMENT_AT, .past = past};
     scan_blanks(s);
     if (*s->p == '+' || *s->p == '-') {
         s->p++;
@@ -384,7 +485,9 @@ int moment_scan(struct scan *s, struct moment *ret)
     } else if (isdigit((unsigned char)*s->p)) {
         rc = scan_digits(s, ret);
     } else {
-        rc = scan_clock_and_day(s, ret);
+        rc = scan_ago(s, &given, ret); /* "an hour ago" */
+        if (rc == 0 && !given)
+            rc = scan_clock_and_day(s, ret);
     }
     return rc ? rc : scan_end(s);
 }
@@ -411,8 +514,9 @@ static int readings(const struct moment *m, int64_t local, int64_t ret[2])
     return 1;
 }
 
-/* Finds the instant at which the clock of m shows `local`. step_days 0: on that very day; else the
- * first one after now among its repetitions every step_days days. */
+/* Finds the instant at which the clock of m shows `local`. step_days 0: on that very day; else,
+ * among its repetitions every step_days days, the first one after now; below 0: the last one that
+ * is not after now. */
 static int resolve_local(const struct moment *m, const struct scan *s, int64_t local, int step_days,
                          int64_t now_at, int64_t *ret_at)
 {
@@ -424,10 +528,11 @@ static int resolve_local(const struct moment *m, const struct scan *s, int64_t l
                           "this host knows no time zone \"%s\" (TZ) and would take it for UTC",
                           getenv("TZ"));
     int found = readings(m, local, reading);
-    while (step_days && reading[1] <= now_at)
+    while ((step_days > 0 && reading[1] <= now_at) || (step_days < 0 && reading[0] > now_at))
         found = readings(m, local += step_days * WHEN_DAY, reading);
-    if (found == 1 || (found == 2 && step_days && reading[0] <= now_at)) {
-        *ret_at = reading[1];
+    /* of two, the other one is on the wrong side of now */
+    if (found == 1 || (found == 2 && step_days && reading[0] <= now_at && reading[1] > now_at)) {
+        *ret_at = reading[step_days >= 0];
         return 0;
     }
     when_format_ahead(first, reading[0], offset_of(m, reading[0]));
@@ -478,14 +583,14 @@ int moment_resolve(const struct moment *m, const struct scan *s, int64_t now_at,
         day = civil_to_days(&m->date) * WHEN_DAY;
         break;
     case MOMENT_CLOCK:
-        step_days = 1;
+        step_days = m->past ? -1 : 1;
         break;
     case MOMENT_NEAR:
         day += m->number * WHEN_DAY;
         break;
     case MOMENT_WEEKDAY:
-        day += days_to(weekday, m->number) * WHEN_DAY;
-        step_days = 7;
+        day += (m->past ? -days_to(m->number, weekday) : days_to(weekday, m->number)) * WHEN_DAY;
+        step_days = m->past ? -7 : 7;
         break;
     case MOMENT_NEXT:
         if (find_next(s, today, weekday, m->number, &day))

@@ -10,16 +10,16 @@
 int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 {
     struct scan s = {"duration", text, text, err};
-    return duration_scan(&s, ret_ms);
+    return duration_scan(&s, ret_ms, NULL);
 }
 
-int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct err *err)
+static int parse(const char *text, bool past, int64_t now_at, int64_t *ret_at, struct err *err)
 {
     struct scan s = {"time", text, text, err};
     struct moment m;
     int64_t at = 0;
 
-    int rc = moment_scan(&s, &m);
+    int rc = moment_scan(&s, past, &m);
     if (rc == 0)
         rc = moment_resolve(&m, &s, now_at, &at);
     moment_done(&m);
@@ -31,12 +31,22 @@ int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct
     return 0;
 }
 
-int when_parse_check(const char *text, struct err *err)
+int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct err *err)
+{
+    return parse(text, false, now_at, ret_at, err);
+}
+
+int when_parse_past(const char *text, int64_t now_at, int64_t *ret_at, struct err *err)
+{
+    return parse(text, true, now_at, ret_at, err);
+}
+
+int when_parse_check(const char *text, bool past, struct err *err)
 {
     struct scan s = {"time", text, text, err};
     struct moment m;
 
-    int rc = moment_scan(&s, &m);
+    int rc = moment_scan(&s, past, &m);
     moment_done(&m);
     return rc;
 }

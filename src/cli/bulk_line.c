@@ -322,7 +322,7 @@ static bool looks_like_duration(const char *text)
 {
     struct err none;
     return isdigit((unsigned char)text[0]) && !strpbrk(text, "-:") &&
-           when_parse_check(text, &none) < 0;
+           when_parse_check(text, false, &none) < 0;
 }
 
 static int set_number(struct json_value *v, struct err *err)

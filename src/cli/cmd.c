@@ -132,7 +132,7 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
                 struct err *err)
 {
     char local[WHEN_TEXT_SIZE];
-    int64_t now_at = 0, ms, at;
+    int64_t now_at = 0, at;
     if (!when->text)
         return 0;
     if (when->past || cmd_time_is_relative(when->text)) {
@@ -140,13 +140,7 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
         if (rc < 0)
             return rc;
     }
-    if (when->ago) {
-        int rc = when_parse_duration(when->text, &ms, err);
-        if (rc == 0)
-            *ret_at = now_at - ms;
-        return rc;
-    }
-    if (when_parse_instant(when->text, now_at, &at, err) < 0) {
+    if ((when->past ? when_parse_past : when_parse_instant)(when->text, now_at, &at, err) < 0) {
         err_prefix(err, "--%s", when->option);
         err->code = ERR_USAGE;
         return ERR_USAGE;

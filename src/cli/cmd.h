@@ -47,7 +47,6 @@ struct cmd_option {
 struct cmd_when {
     const char *option; /* for messages */
     const char *text;
-    bool ago;  /* a duration is meant backwards */
     bool past; /* it must not be in the future */
 };
 

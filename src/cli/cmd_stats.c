@@ -35,7 +35,7 @@ static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
 
 struct stats_values {
     const char *tag, *html;
-    int64_t since_ms;
+    struct cmd_when since;
     int by; /* -1: not given */
     bool exact;
 };
@@ -289,16 +289,36 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
 
 /* ---- the verb */
 
-static int check(const struct cmd_context *c, const struct stats_values *v, struct stats_ask *ask,
+/* The length of the period. */
+static int period(struct cmd_context *c, const struct stats_values *v, int64_t *ret_ms,
+                  struct err *err)
+{
+    int64_t now_at = 0, since_at = 0;
+    int rc = 0;
+
+    *ret_ms = DEFAULT_PERIOD_HOURS * WHEN_HOUR;
+    if (!v->since.text)
+        return 0;
+    rc = cmd_now(c, &now_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &since_at, err);
+    if (rc == 0 && since_at == now_at)
+        rc = err_set(err, ERR_USAGE, "--since must be before now, such as 1h");
+    if (rc == 0)
+        *ret_ms = now_at - since_at;
+    return rc;
+}
+
+static int check(struct cmd_context *c, const struct stats_values *v, struct stats_ask *ask,
                  struct err *err)
 {
-    if (v->since_ms == 0)
-        return err_set(err, ERR_USAGE, "--since must be longer than 0, such as 1h");
     if (v->by >= 0 && v->html)
         return err_set(err, ERR_USAGE, "--by and --html: give one of them");
     if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
         return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
-    ask->since_ms = v->since_ms > 0 ? v->since_ms : DEFAULT_PERIOD_HOURS * WHEN_HOUR;
+    int rc = period(c, v, &ask->since_ms, err);
+    if (rc < 0)
+        return rc;
     ask->step_ms = v->by >= 0
                        ? by_ms[v->by]
                        : stats_step_ms(ask->since_ms, v->html ? STATS_HTML_STEPS : TREND_STEPS);
@@ -346,8 +366,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct stats_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_DURATION, FIELD(since_ms), "D",
-     "report what began and ended in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
+     "report what began and ended since TIME, or in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
     {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
@@ -360,7 +380,7 @@ const struct cmd cmd_stats = {
     .group = "tags and statistics",
     .summary = "show counts by tag and state, lateness, throughput",
     .usage =
-        "[--since D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since D] [--tag GLOB] --html FILE",
+        "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE",
     .details =
         "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
         "median, percentiles and maximum. The first row is for all tags together; in json its tag is null. If tasks are "

@@ -196,16 +196,12 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
 static int parse_when(const struct cmd_option *o, const char *text, struct cmd_when *ret,
                       struct err *err)
 {
-    int64_t ms;
-    struct err none;
+    int64_t at;
     ret->option = o->name;
     ret->text = text;
     ret->past = o->type == CMD_SINCE;
-    ret->ago = o->type == CMD_SINCE && when_parse_duration(text, &ms, &none) == 0;
-    if (ret->ago)
-        return 0;
-    return cmd_time_is_relative(text) ? when_parse_check(text, err)
-                                      : when_parse_instant(text, 0, &ms, err);
+    return cmd_time_is_relative(text) ? when_parse_check(text, ret->past, err)
+                                      : when_parse_instant(text, 0, &at, err);
 }
 
 /* Appends to the error the option that a refused duration or time was meant for. */
@@ -220,7 +216,7 @@ static void suggest_option(const struct cmd_context *c, const struct cmd_option 
     int64_t ms;
 
     if (!c->cmd || (!duration && o->type != CMD_INSTANT) ||
-        (duration ? when_parse_check(text, &none) : when_parse_duration(text, &ms, &none)) < 0)
+        (duration ? when_parse_check(text, false, &none) : when_parse_duration(text, &ms, &none)) < 0)
         return;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const char *own = duration ? pairs[i].duration : pairs[i].instant;

@@ -40,6 +40,7 @@ assert (k["starts"], k["ended_done"], k["ended_failed"], k["retried"]) == (3000,
 assert 10 <= k["late_p50"] <= 25 and k["late_p99"] <= 25 and k["late_max"] == 4000, k
 assert 2990 / 3665 <= k["done_per_s"] <= 2990 / 3595, k'
     dq stats --since 3h -o json | json 'assert rows[1]["ended_done"] == 2997, rows'
+    dq stats --since "$(date -d '-3 hours' +%H:%M)" -o json | json 'assert rows[1]["ended_done"] == 2997, rows'
     run dq stats --since 0s
     [ "$status" -eq 64 ]
     run dq stats --tag known

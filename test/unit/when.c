@@ -123,7 +123,9 @@ static bool check_instant(char **cell, const char *where)
         print_error("%s: now: %s\n", where, err.text);
         return false;
     }
-    int rc = when_parse_instant(cell[2], now_at, &at, &err);
+    bool past = !strncmp(cell[2], "past: ", 6);
+    int rc = past ? when_parse_past(cell[2] + 6, now_at, &at, &err)
+                  : when_parse_instant(cell[2], now_at, &at, &err);
     if (refused(cell[3], rc, &err, where, &fine))
         return fine && at == -7;
     if (strcmp(when_format_utc(text, at), cell[3])) {
