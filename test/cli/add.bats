@@ -137,11 +137,11 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
         [ "$rc" -eq 78 ]
         [[ $err == *'version 99, made by a newer dq and compatible back to 98, this dq is made for '*': upgrade dq' ]]
     done
-    sql "UPDATE bare.dq_meta SET value = IF(name = 'schema_compat', 1, 2)"
+    sql "UPDATE bare.dq_meta SET value = 1"
     for verb in 'add t' list tags; do
-        try dq --config "$ini" $verb
+        try "$DQ_NEXT/dq" --config "$ini" $verb
         [ "$rc" -eq 78 ]
-        [[ $err == *'version 2, compatible back to 1, this dq is made for '*': run dq init' ]]
+        [[ $err == *'version 1, compatible back to 1, this dq is made for 3: run dq init' ]]
     done
     [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 2 ]
     sql 'DROP DATABASE bare'
