@@ -83,6 +83,7 @@ CREATE TABLE IF NOT EXISTS dq_poller (
   start_time datetime(3) NOT NULL,
   last_seen datetime(3) NOT NULL,
   stale_after int unsigned NOT NULL COMMENT 'ms; silent for longer: dead',
+  lease int unsigned NULL COMMENT 'ms; of the tasks that it claims; NULL: not recorded',
   version varchar(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of dqd',
   handlers bigint unsigned NULL COMMENT 'what it serves, see dq_handler; 0: nothing; NULL: not recorded',
   handlers_file mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'path of the handlers file',

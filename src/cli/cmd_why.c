@@ -58,9 +58,13 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
                             .before_most = WHY_STORE_MOST,
                             .mean_ms = l->tag.mean_ms};
     l->dqds = why_fleet_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
-    for (size_t i = 0; i < l->fleet.count; i++)
+    int64_t longest_ms = l->fleet.count ? 0 : WHEN_DAY; /* as SQL_LONGEST_LEASE has it */
+    for (size_t i = 0; i < l->fleet.count; i++) {
+        longest_ms = MAX(longest_ms, l->fleet.dqds[i].lease_ms);
         f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
                           why_fleet_is_owner(&l->fleet.dqds[i], t->claim_token);
+    }
+    f->lease_ahead = f->lease_ms > longest_ms + WHEN_MINUTE;
     if (l->fleet.count) {
         fleet_put_last(&l->last, &l->fleet);
         f->last_dqd = l->last.data;

@@ -141,8 +141,7 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
                     "%" PRIu64 " with a status that is none of dq's, which no dqd runs",
                     odd.unknown);
     if (odd.dateless)
-        doctor_find(f, DOCTOR_WARN,
-                    "%" PRIu64 " pending, due before the year 1000: a zero time",
+        doctor_find(f, DOCTOR_WARN, "%" PRIu64 " pending, due before the year 1000: a zero time",
                     odd.dateless);
     if (f->verdict != DOCTOR_OK)
         doctor_find(f, DOCTOR_WARN, "one of them is task %" PRIu64, odd.example);
@@ -165,7 +164,7 @@ static void put_last(struct doctor_finding *f, const struct poller_info *p, size
     }
     doctor_find(f, DOCTOR_BAD,
                 "none is alive; the last was %s/%" PRIu32 ", silent for %s: journalctl -u dqd",
-                last->host, last->pid, when_format_rough(ago, now_at - last->last_seen_at));
+                last->host, last->pid, when_format_rough(ago, MAX(now_at - last->last_seen_at, 0)));
 }
 
 static const char *version_of(const struct poller_info *p)

@@ -142,7 +142,7 @@ void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
 static size_t check_dqds(struct doctor *d, struct doctor_finding *f, int64_t *ret_most_ms)
 {
     struct poller_info *p = NULL;
-    size_t count = 0, known = 0, unknown = 0, off = 0;
+    size_t count = 0, known = 0, unknown = 0, off = 0, unseen = 0;
     char text[WHEN_TEXT_SIZE];
     struct err err;
 
@@ -151,6 +151,12 @@ static size_t check_dqds(struct doctor *d, struct doctor_finding *f, int64_t *re
         doctor_find_failed(f, &err);
     for (size_t i = 0; i < count; i++) {
         int64_t ahead_ms = p[i].clock_ahead_ms, by_ms = llabs(MAX(ahead_ms, -INT64_MAX));
+        if (p[i].ahead && unseen++ == 0)
+            doctor_find(f, DOCTOR_WARN,
+                        "dqd %" PRIu32
+                        " on %s was last seen at a time that has not come: the server's "
+                        "clock was ahead; the next live dqd corrects that, and leases made then",
+                        p[i].pid, p[i].host);
         if (!p[i].alive || ahead_ms == POLLER_CLOCK_NONE) {
             unknown += p[i].alive;
             continue;

@@ -128,9 +128,13 @@ static void running(const struct why_facts *f, struct why *w)
     l = cause(w, CAUSE_LEASE,
               mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid),
               NULL);
-    l->detail = f->lease_ms > 0 ? mem_printf("its lease ends in %s, then another dqd takes it",
-                                             when_format_rough(text, f->lease_ms))
-                                : mem_strdup("its lease has ended: the next live dqd takes it");
+    if (f->lease_ahead)
+        l->detail = mem_strdup(
+            "its lease was made while the server's clock was ahead: a live dqd ends it soon");
+    else
+        l->detail = f->lease_ms > 0 ? mem_printf("its lease ends in %s, then another dqd takes it",
+                                                 when_format_rough(text, f->lease_ms))
+                                    : mem_strdup("its lease has ended: the next live dqd takes it");
     if (f->dqd_count == 0)
         help(w, mem_strdup("systemctl start dqd"));
 }

@@ -37,6 +37,7 @@ struct why_facts {
     const char *host;  /* of the last owner; NULL: none */
     uint32_t pid;
     int64_t lease_ms;  /* until the lease of a running task ends */
+    bool lease_ahead;  /* it was made while the server's clock was ahead */
     bool owner_alive;  /* of a running task */
     int64_t paused_ms; /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
     const char *paused_by, *pause_reason;

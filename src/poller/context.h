@@ -23,9 +23,10 @@ struct context {
     struct claim_owner owner;
     struct dbclock clock;
     uint32_t slots;
-    bool once;        /* this is a pass, which ends when nothing is due */
-    bool runner_gone; /* the runner died */
-    bool ending;      /* begin nothing new: dqd is about to end, or its runner is gone */
+    int64_t longest_lease_ms; /* of all dqds, as of the last heartbeat; 0: not known yet */
+    bool once;                /* this is a pass, which ends when nothing is due */
+    bool runner_gone;         /* the runner died */
+    bool ending;              /* begin nothing new: dqd is about to end, or its runner is gone */
 };
 
 int64_t context_lease_us(const struct context *ctx); /* [dqd] lease */

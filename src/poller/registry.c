@@ -86,6 +86,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .slots = (int)ctx->slots,
                              .running = (int)look_running(r->look),
                              .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
+                             .lease_ms = ctx->conf->dqd.lease_ms,
                              .handlers = table->number,
                              .handlers_file = table->handlers->path,
                              .tags = globs_of(r->tags, &globs),
@@ -171,6 +172,7 @@ int registry_beat(struct registry *r, struct err *err)
                 : "the heartbeat can be written again",
             "%s", "");
     r->unheard = s.unheard;
+    ctx->longest_lease_ms = s.longest_lease_ms;
     if (s.shares)
         dbclock_sample(&ctx->clock, sent_us, r->beat_us, s.now_us);
     bool fewer = s.shares < r->shares;

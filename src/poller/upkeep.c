@@ -31,6 +31,8 @@
  * meanwhile: these would be repeated for nothing. */
 #define OUTAGE_LEASE_PART 3
 #define OUTAGE_REST_US INT64_C(10000000)
+/* A lease that is listed has ended, or is a minute ahead at least. */
+#define AHEAD_LEAST_MS INT64_C(30000)
 /* A tag without handler here is left this long to pollers that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 /* Finished tasks are deleted in small steps, so that no lock is held for long, and claims have
@@ -67,16 +69,18 @@ void upkeep_outage_over(struct upkeep *u, int64_t since_us)
         u->reap_us = MAX(u->reap_us, now_us + MIN(OUTAGE_REST_US, lease_us / 2));
 }
 
-/* Whether we may take the task back, and if so, whether it has failed for good. */
-static bool judge(struct tag_set *tags, const struct task *t, int64_t now_at, bool *ret_give_up)
+/* Whether we may end its lease, and how. */
+static bool judge(struct tag_set *tags, const struct task *t, int64_t now_at, enum lease_end *ret)
 {
     const struct handler *h = tags_handler(tags, tags_named(tags, t->tag));
+    bool last = t->max_attempts && t->attempt >= t->max_attempts;
 
-    *ret_give_up = t->max_attempts && t->attempt >= t->max_attempts;
-    if (!h)
+    *ret =
+        last || (h && h->on_lease_expiry == HANDLER_EXPIRY_FAIL) ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
+    if (t->lease_until_at > now_at + AHEAD_LEAST_MS)
+        *ret = LEASE_CUT;
+    else if (!h)
         return t->lease_until_at < now_at - UNHANDLED_GRACE_MS;
-    if (h->on_lease_expiry == HANDLER_EXPIRY_FAIL)
-        *ret_give_up = true;
     return true;
 }
 
@@ -99,16 +103,18 @@ static void look_behind(struct upkeep *u, const char *tag)
     u->after = tag ? mem_strdup(tag) : NULL;
 }
 
-/* Keeps those that are ours to take back; give_up[] is by their new place. */
-static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, int64_t now_at)
+/* Keeps those that are ours to take back; ends[] is by their new place. */
+static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *ends,
+                        int64_t now_at)
 {
     const char *left = NULL;
-    size_t kept = 0;
+    size_t kept = 0, ahead = 0;
 
     for (size_t i = 0; i < l->count; i++) {
         struct task *t = &l->items[i];
 
-        if (judge(u->tags, t, now_at, &give_up[kept])) {
+        if (judge(u->tags, t, now_at, &ends[kept])) {
+            ahead += ends[kept] == LEASE_CUT;
             struct task swap = l->items[kept];
 
             l->items[kept++] = *t;
@@ -118,20 +124,24 @@ static void keep_judged(struct upkeep *u, struct task_array *l, bool *give_up, i
         }
     }
     look_behind(u, l->count == REAP_MOST ? left : NULL);
+    if (ahead)
+        log_event(LOG_WARN, "leases are too far ahead, as the server's clock was; they are cut",
+                  "tasks=%zu", ahead);
     for (size_t i = kept; i < l->count; i++)
         task_done(&l->items[i]);
     l->count = kept;
 }
 
-static void count_taken(struct minute *m, const struct task_array *l, const bool *give_up,
+static void count_taken(struct minute *m, const struct task_array *l, const enum lease_end *ends,
                         const bool *taken)
 {
     for (size_t i = 0; i < l->count; i++)
         if (taken[i])
-            minute_ended(m, l->items[i].tag, give_up[i] ? TASK_GIVE_UP : TASK_TAKE_BACK, -1);
+            minute_ended(m, l->items[i].tag,
+                         ends[i] == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK, -1);
 }
 
-static void log_taken(const struct task_array *l, const bool *give_up, const bool *taken)
+static void log_taken(const struct task_array *l, const enum lease_end *ends, const bool *taken)
 {
     for (size_t i = 0; i < l->count; i++) {
         const struct task *t = &l->items[i];
@@ -140,7 +150,7 @@ static void log_taken(const struct task_array *l, const bool *give_up, const boo
             log_fold(when_steady_us(), LOG_WARN, "lease ended; task taken back", t->tag, NULL,
                      "id=%" PRIu64 " tag=%s attempt=%u host=%s pid=%u then=%s", t->id,
                      log_quote(t->tag), t->attempt, log_quote(t->host), t->pid,
-                     give_up[i] ? "failed" : "pending");
+                     ends[i] == LEASE_GIVE_UP ? "failed" : "pending");
     }
 }
 
@@ -161,22 +171,24 @@ int upkeep_reap(struct upkeep *u, struct err *err)
 {
     struct task_array expired = {0};
     struct rows_faults faults = {0};
-    bool give_up[REAP_MOST], taken[REAP_MOST] = {false}, careful = u->aside.count > 0;
+    enum lease_end ends[REAP_MOST];
+    bool taken[REAP_MOST] = {false}, careful = u->aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&u->aside, now_us, &aside);
-    int rc = lease_store_expired(u->ctx->db, u->after, aside, aside_count,
+    int64_t longest_ms = u->ctx->longest_lease_ms ? u->ctx->longest_lease_ms : WHEN_DAY;
+    int rc = lease_store_expired(u->ctx->db, u->after, aside, aside_count, longest_ms,
                                  u->aside.count >= ASIDE_MANY, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
         return rc;
     plan_reap(u, now_us, when_steady_us() - now_us);
-    keep_judged(u, &expired, give_up, dbclock_at(&u->ctx->clock, now_us));
+    keep_judged(u, &expired, ends, dbclock_at(&u->ctx->clock, now_us));
     if (expired.count) {
-        rc = lease_store_take_back(u->ctx->db, &expired, give_up, careful, taken, &faults, err);
-        log_taken(&expired, give_up, taken);
-        count_taken(u->minute, &expired, give_up, taken);
+        rc = lease_store_take_back(u->ctx->db, &expired, ends, careful, taken, &faults, err);
+        log_taken(&expired, ends, taken);
+        count_taken(u->minute, &expired, ends, taken);
         for (size_t i = 0; i < expired.count; i++)
             if (taken[i])
                 aside_forget(&u->aside, expired.items[i].id);

@@ -160,7 +160,8 @@ static int add_task(const struct db_rows *r, void *arg, struct err *err)
 }
 
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
-                        bool skip_locked, size_t limit, struct task_array *ret, struct err *err)
+                        int64_t longest_lease_ms, bool skip_locked, size_t limit,
+                        struct task_array *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -168,8 +169,10 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT ");
     task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
-    buf_printf(&sql, " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND " SQL_LEASE_ENDED,
-               TASK_RUNNING);
+    buf_printf(&sql,
+               " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND (" SQL_LEASE_ENDED
+               " OR " SQL_LEASE_AHEAD("%" PRId64) ")",
+               TASK_RUNNING, longest_lease_ms);
     if (after_tag) {
         buf_str(&sql, " AND t.tag > ");
         sql_put_tag(&sql, after_tag);
@@ -239,9 +242,27 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     return rc;
 }
 
+/* The owner may have renewed it since, or a dqd with a longer lease has begun: a lease that is not
+ * ahead is left alone. */
+static int cut_rows(struct db *db, const struct claim_ref *refs, size_t n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL " SQL_LONGEST_LEASE
+        " * 1000 MICROSECOND WHERE ");
+    sql_put_from(&sql, "", TASK_TAKE_BACK);
+    buf_str(&sql, " AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ");
+    claim_ref_put(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
 struct taking {
     struct db *db;
-    enum task_event event;
+    enum lease_end end;
     const struct claim_ref *refs;
     const size_t *index; /* of each of refs, in the caller's array */
     bool *taken;
@@ -260,9 +281,12 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
 
     for (size_t i = 0; i < n; i++)
         refs[i] = w->refs[at[i]];
-    int rc = take_back_rows(w->db, w->event, refs, n, false, taken, &count, err);
+    if (w->end == LEASE_CUT)
+        return cut_rows(w->db, refs, n, err);
+    enum task_event event = w->end == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK;
+    int rc = take_back_rows(w->db, event, refs, n, false, taken, &count, err);
     if (rc == ERR_DUPLICATE)
-        rc = take_back_rows(w->db, w->event, refs, n, true, taken, &count, err);
+        rc = take_back_rows(w->db, event, refs, n, true, taken, &count, err);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; rc == 0 && k < count; k++)
             if (taken[k].id == refs[i].id)
@@ -270,8 +294,9 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up,
-                          bool careful, bool *taken, struct rows_faults *faults, struct err *err)
+int lease_store_take_back(struct db *db, const struct task_array *expired,
+                          const enum lease_end *ends, bool careful, bool *taken,
+                          struct rows_faults *faults, struct err *err)
 {
     struct claim_ref refs[TAKE_BACK_STEP];
     size_t index[TAKE_BACK_STEP];
@@ -279,11 +304,11 @@ int lease_store_take_back(struct db *db, const struct task_array *expired, const
 
     for (size_t i = 0; i < expired->count; i++)
         taken[i] = false;
-    for (int failed = 0; failed <= 1; failed++) {
-        struct taking w = {db, failed ? TASK_GIVE_UP : TASK_TAKE_BACK, refs, index, taken};
+    for (enum lease_end end = LEASE_TAKE_BACK; end <= LEASE_CUT; end++) {
+        struct taking w = {db, end, refs, index, taken};
         for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
             size_t before = faults ? faults->count : 0;
-            if (give_up[i] == (failed == 1)) {
+            if (ends[i] == end) {
                 refs[n] = (struct claim_ref){expired->items[i].id, expired->items[i].version};
                 index[n++] = i;
             }

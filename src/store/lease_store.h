@@ -25,18 +25,29 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
                       struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Appends to ret the running tasks of any owner whose lease has ended, except those of but[], with
- * everything but body and output. In the order of their tags, starting behind after_tag (NULL: with
- * the first tag), at most limit. skip_locked: passes over locked rows, if the server can. */
+/* Appends to ret the running tasks of any owner whose lease has ended, or is further ahead than
+ * longest_lease_ms and a minute, except those of but[], with everything but body and output. In the
+ * order of their tags, starting behind after_tag (NULL: with the first tag), at most limit.
+ * skip_locked: passes over locked rows, if the server can. */
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
-                        bool skip_locked, size_t limit, struct task_array *ret, struct err *err)
+                        int64_t longest_lease_ms, bool skip_locked, size_t limit,
+                        struct task_array *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* Takes them back: TASK_GIVE_UP if give_up[i], else TASK_TAKE_BACK (due at once, or soon if it is
- * not the first time), each with its row of dq_attempt (lease-expired). taken[i] is set if status,
+
+enum lease_end {
+    LEASE_TAKE_BACK, /* TASK_TAKE_BACK: due at once, or soon if it is not the first time */
+    LEASE_GIVE_UP,   /* TASK_GIVE_UP */
+    /* It was made while the server's clock was ahead. It becomes one that has just begun, as its
+     * owner may be alive: then he renews it, or ends the handler before. */
+    LEASE_CUT,
+};
+/* Ends them as ends[i] says; a task that is taken back or given up gets its row of dq_attempt
+ * (lease-expired), and taken[i] is set if status,
  * version and the ended lease were still as listed; other rows are left alone. In transactions of
  * at most 100 tasks. faults, careful: as rows_run. */
-int lease_store_take_back(struct db *db, const struct task_array *expired, const bool *give_up,
-                          bool careful, bool *taken, struct rows_faults *faults, struct err *err)
+int lease_store_take_back(struct db *db, const struct task_array *expired,
+                          const enum lease_end *ends, bool careful, bool *taken,
+                          struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "store/poller_store.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/schema.h"
@@ -13,10 +14,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
-#define ALIVE "last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+#define ALIVE                                                                                      \
+    "(last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"                    \
+    " AND NOT " SQL_SEEN_AHEAD ")"
 /* a pass that has ended, and is to be followed by another one */
-#define EXPECTED "COALESCE(next_pass > UTC_TIMESTAMP(3), 0)"
+#define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
 
 static void put_clock(struct buf *sql, int64_t ahead_ms)
@@ -34,15 +38,15 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
 
     buf_str(
         &sql,
-        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version, tags,"
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, tags,"
         " handlers, handlers_file, clock_ahead) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
     db_put_text(&sql, say->mode);
-    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",", say->slots,
-               say->running, say->stale_after_ms);
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",%" PRId64 ",",
+               say->slots, say->running, say->stale_after_ms, say->lease_ms);
     db_put_text(&sql, PACKAGE_VERSION);
     buf_chr(&sql, ',');
     db_put_text(&sql, say->tags);
@@ -79,19 +83,32 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
 #define SHARE_COLUMNS(X)                 \
     SQL_NOW(X, SHARE_NOW)                \
     X(SHARE_COMPAT, SCHEMA_COMPAT_VALUE) \
+    X(SHARE_AHEAD, SQL_SEEN_AHEAD)       \
+    X(SHARE_LONGEST, SQL_LONGEST_LEASE)  \
     X(SHARE_PASS, "%s")                  \
     X(SHARE_BEFORE, "token < ")
 /* clang-format on */
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
+struct counting {
+    struct poller_share share;
+    bool ahead; /* one was last seen while the clock was ahead */
+};
+
 static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 {
-    struct poller_share *found = arg;
+    struct counting *w = arg;
+    struct poller_share *found = &w->share;
 
     (void)err;
     found->now_us = sql_now_us(r, SHARE_NOW);
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->schema_compat = db_int(r, SHARE_COMPAT, 0);
+    found->longest_lease_ms = db_i64(r, SHARE_LONGEST, WHEN_DAY);
+    if (db_u64(r, SHARE_AHEAD) == 1) {
+        w->ahead = true;
+        return 0;
+    }
     found->share += db_u64(r, SHARE_BEFORE) == 1;
     found->shares++;
     return 0;
@@ -115,29 +132,47 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner, 
     buf_done(&pass);
 }
 
+/* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */
+static int correct(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_poller SET start_time = LEAST(start_time, UTC_TIMESTAMP(3)), next_pass = UTC_TIMESTAMP(3)"
+        " + INTERVAL TIMESTAMPDIFF(MICROSECOND, last_seen, next_pass) MICROSECOND,"
+        " last_seen = UTC_TIMESTAMP(3) WHERE " SQL_SEEN_AHEAD);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc == ERR_LOCKED ? 0 : rc; /* with the next heartbeat */
+}
+
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct poller_share found = {.since_pass_ms = -1};
+    struct counting found = {.share = {.since_pass_ms = -1}};
 
     int rc = say->careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
     if (rc == 0)
         rc = say_alive(db, owner, say, err);
     if (rc == ERR_LOCKED) {
-        found.unheard = true;
+        found.share.unheard = true;
         rc = 0;
     }
     buf_str(&sql, "SELECT ");
     put_share_columns(&sql, owner, say->passes);
     /* our own row, too, if it could not be written: we are alive */
-    buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR token = ");
+    buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ");
     sql_put_token(&sql, owner->token);
     if (rc == 0)
         rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
     buf_done(&sql);
+    if (rc == 0 && found.ahead)
+        rc = correct(db, err);
+    found.share.shares = MAX(found.share.shares, 1); /* our own row may be locked, and ahead */
     if (rc == 0)
-        *ret = found;
+        *ret = found.share;
     return rc;
 }
 
@@ -184,7 +219,7 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     return rc;
 }
 
-#define SILENT_MS "TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)) DIV 1000"
+#define SILENT_MS "GREATEST(TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)), 0) DIV 1000"
 /* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
 /* clang-format off */
 #define INFO_COLUMNS(X)                                                                           \
@@ -197,6 +232,8 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                 \
     X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                            \
     X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                  \
+    X(LEASE, "lease", p->lease_ms = db_i64(r, LEASE, WHEN_DAY))                                   \
+    X(AHEAD, SQL_SEEN_AHEAD, p->ahead = db_u64(r, AHEAD) == 1)                                    \
     X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))                         \
     X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1)                        \
     X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS))                            \

@@ -19,10 +19,12 @@ struct poller_info {
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
+    int64_t lease_ms;       /* of the tasks that it claims; a day, the longest, if not recorded */
     char *version;          /* of dqd; NULL: not recorded */
     bool alive;             /* or a pass has ended, and the next one is expected */
     int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
-    int64_t silent_ms;      /* since last_seen_at */
+    int64_t silent_ms;      /* since last_seen_at; 0 if that is ahead */
+    bool ahead;             /* last seen while the server's clock was ahead: not alive */
     /* of its host, before that of the server; POLLER_CLOCK_NONE: not known yet */
     int64_t clock_ahead_ms;
     /* what it serves, see handler_store.h; 0: nothing. handlers_known false: not recorded */
@@ -36,7 +38,7 @@ struct poller_info {
 struct poller_say {
     const char *mode; /* as above */
     int slots, running;
-    int64_t stale_after_ms;
+    int64_t stale_after_ms, lease_ms;
     uint64_t handlers;
     const char *handlers_file, *tags; /* as above */
     int64_t clock_ahead_ms;           /* as above */
@@ -47,12 +49,14 @@ struct poller_say {
 struct poller_share {
     unsigned share, shares; /* its rank among the live pollers (by token), and their number */
     bool unheard;           /* our row is locked by another session: others may take us for dead */
-    int schema_compat;      /* as in schema.h, at that statement; 0: not known */
-    int64_t now_us;         /* the database's clock at that statement, microseconds */
+    int64_t longest_lease_ms; /* of all pollers, dead ones too */
+    int schema_compat;        /* as in schema.h, at that statement; 0: not known */
+    int64_t now_us;           /* the database's clock at that statement, microseconds */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
 };
-/* Records that this poller is alive, and returns its share. Two statements. */
+/* Records that this poller is alive, and returns its share. Two statements, and one more if the
+ * server's clock was ahead when a poller was last seen, which then counts as seen now. */
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
     __attribute__((warn_unused_result));

@@ -42,6 +42,14 @@ struct sql_explain {
     unsigned count, id, type, key, rows, extra;
 };
 const struct sql_explain *sql_explain_columns(const struct db *db);
+/* An instant that is further ahead than it can be was written while the server's clock was ahead,
+ * and says nothing: last_seen if it is a minute ahead, a lease if it is one more than the longest
+ * lease that a dqd has (a day, if one does not say). */
+#define SQL_SEEN_AHEAD "last_seen > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
+#define SQL_LONGEST_LEASE                                                                          \
+    "(SELECT COALESCE(MAX(COALESCE(lease, 86400000)), 86400000) FROM dq_poller)"
+#define SQL_LEASE_AHEAD(longest)                                                                   \
+    "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " longest ") * 1000 MICROSECOND"
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 

@@ -1,5 +1,6 @@
 /* Leases: renewed and checked by their owner, taken back when they have ended. */
 #include "harness.h"
+#include "store/poller_store.h"
 
 #include <inttypes.h>
 
@@ -41,14 +42,15 @@ static void a_stale_owner_changes_nothing(void **state)
     struct claim_owner a = owner('a'), b = owner('b');
     struct task_array won = claimed(&a, 4), expired = {0};
     struct settlement s[4];
-    bool applied[4], give_up[4] = {false}, lost[4];
+    bool applied[4], lost[4];
+    enum lease_end ends[4] = {LEASE_TAKE_BACK};
     struct claim_ref refs[4];
     bool taken[4];
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
-    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
     assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
     struct task_array again = claim(db, &b, "t", 3); /* one stays pending */
     assert_int_equal(again.count, 3);
@@ -78,30 +80,84 @@ static void a_stale_owner_changes_nothing(void **state)
     task_array_done(&expired);
 }
 
+/* Further than the longest lease of any dqd, a day if none says, and a minute. */
+static void a_lease_that_is_too_far_ahead_is_cut(void **state)
+{
+    static const int64_t ahead_s[] = {85, 95, 3600, 87000};
+    struct claim_owner a = owner('a');
+    struct poller_say say = {
+        .mode = "resident", .slots = 8, .stale_after_ms = 5000, .lease_ms = 30000};
+    enum lease_end ends[4] = {LEASE_CUT, LEASE_CUT, LEASE_CUT, LEASE_CUT};
+    struct task_array won = claimed(&a, 4), expired = {0};
+    struct poller_share share;
+    bool taken[4], lost;
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        run(db,
+            "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) + INTERVAL %" PRId64
+            " SECOND WHERE id = %" PRIu64,
+            ahead_s[i], won.items[i].id);
+    ok(lease_store_expired(db, NULL, NULL, 0, 86400000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 1);
+    task_array_done(&expired);
+    ok(poller_store_beat(db, &a, &say, &share, &err));
+    assert_int_equal(share.longest_lease_ms, 30000);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 3);
+    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    assert_false(taken[0] || taken[1] || taken[2]);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND version = 1"
+            " AND lease_until BETWEEN UTC_TIMESTAMP(3) AND UTC_TIMESTAMP(3) + INTERVAL 30 SECOND"),
+        3);
+    task_array_done(&expired);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 0);
+    /* its owner lives: it has renewed the lease between the look and the cut */
+    struct claim_ref ref = {won.items[1].id, won.items[1].version};
+    run(db,
+        "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE id = %" PRIu64,
+        ref.id);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 1);
+    ok(lease_store_renew(db, &a, &ref, 1, 60000, false, &lost, NULL, &err));
+    assert_false(lost);
+    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    assert_true(number(db,
+                       "SELECT lease_until > UTC_TIMESTAMP(3) + INTERVAL 31 SECOND FROM dq_task"
+                       " WHERE id = %" PRIu64,
+                       ref.id));
+    task_array_done(&expired);
+    task_array_done(&won);
+}
+
 static void expired_leases_are_taken_back(void **state)
 {
     struct claim_owner a = owner('a');
     struct task_array won = claimed(&a, 4), expired = {0};
     struct settlement s = result(&won.items[3], TASK_SUCCEED, OUTCOME_DONE);
-    bool give_up[4] = {false, true, false, false}, applied;
+    enum lease_end ends[4] = {LEASE_TAKE_BACK};
+    bool applied;
     struct claim_ref renewed = {won.items[2].id, won.items[2].version};
     bool taken[4];
     (void)state;
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
     assert_int_equal(expired.count, 0);
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 10, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
     assert_string_equal(expired.items[0].tag, "t");
     assert_string_equal(expired.items[0].host, "test.example");
     assert_int_equal(expired.items[0].max_attempts, 3);
     for (size_t i = 0; i < 4; i++) /* by what the list says, not by its order */
-        give_up[i] = expired.items[i].id == won.items[1].id;
+        ends[i] = expired.items[i].id == won.items[1].id ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
     /* Between the look and the taking, one owner renews and one settles: neither is overwritten. */
     ok(lease_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
     ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(applied);
-    ok(lease_store_take_back(db, &expired, give_up, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
     assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
     assert_int_equal(
         number(db,
@@ -132,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
         cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
+        cmocka_unit_test_setup(a_lease_that_is_too_far_ahead_is_cut, harness_setup),
         cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

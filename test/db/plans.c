@@ -82,7 +82,8 @@ static void claim_check_renew_settle(void **state)
     struct task_array won = {0}, expired = {0};
     struct claim_ref refs[N];
     struct settlement s[N];
-    bool flags[N], followed[N], give_up[N] = {false};
+    bool flags[N], followed[N];
+    enum lease_end ends[N] = {LEASE_TAKE_BACK};
     struct claim_seen saw;
     (void)state;
     begin("claim of 100");
@@ -112,15 +113,15 @@ static void claim_check_renew_settle(void **state)
     run(db,
         "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
     begin("25 expired leases");
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 500, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err));
     end_within(25 * 3);
     assert_int_equal(expired.count, 25);
     begin("taking 25 back");
-    ok(lease_store_take_back(db, &expired, give_up, false, flags, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, false, flags, NULL, &err));
     end_within(25 * 8);
     begin("nothing expired");
     task_array_done(&expired);
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 500, &expired, &err));
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err));
     end_within(3);
     task_array_done(&won);
     ask = (struct claim_ask){

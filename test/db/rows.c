@@ -223,14 +223,15 @@ static void the_others_are_taken_back(void **state)
 {
     struct claim_owner a = owner('a');
     struct task_array won = running(&a), expired = {0};
-    bool give_up[N] = {false}, taken[N];
+    enum lease_end ends[N] = {LEASE_TAKE_BACK};
+    bool taken[N];
     uint64_t id = won.items[4].id;
     (void)state;
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-    ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
-    give_up[6] = true;
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
+    ends[6] = LEASE_GIVE_UP;
     lock_row(id);
-    ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+    ok(lease_store_take_back(db, &expired, ends, false, taken, &faults, &err));
     run(stranger, "ROLLBACK");
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(count_true(taken), N - 1);
@@ -239,7 +240,7 @@ static void the_others_are_taken_back(void **state)
     for (size_t i = 0; i < N; i++)
         assert_int_equal(taken[i], expired.items[i].id != id);
     task_array_done(&expired);
-    ok(lease_store_expired(db, NULL, &id, 1, false, 100, &expired, &err));
+    ok(lease_store_expired(db, NULL, &id, 1, 30000, false, 100, &expired, &err));
     assert_int_equal(expired.count, 0);
     task_array_done(&expired);
     task_array_done(&won);
@@ -349,7 +350,8 @@ static void a_stale_attempt_gives_way(void **state)
     for (int how = 0; how < 3; how++) {
         struct task_array expired = {0};
         struct task_changed done;
-        bool flags[N], give_up[N] = {false};
+        enum lease_end ends[N] = {LEASE_TAKE_BACK};
+        bool flags[N];
         run(db, "DELETE FROM dq_task");
         run(db, "DELETE FROM dq_attempt");
         struct task_array won = running(&a);
@@ -362,8 +364,8 @@ static void a_stale_attempt_gives_way(void **state)
             assert_int_equal(count_true(flags), N);
         } else if (how == 1) {
             run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-            ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
-            ok(lease_store_take_back(db, &expired, give_up, false, flags, &faults, &err));
+            ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
+            ok(lease_store_take_back(db, &expired, ends, false, flags, &faults, &err));
             assert_int_equal(count_true(flags), N);
         } else {
             ok(change_all(db, &f, &c, &done, &faults));
@@ -389,7 +391,8 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct task_array won = {0}, expired = {0};
         struct task_changed done;
-        bool taken[N], give_up[N] = {false};
+        enum lease_end ends[N] = {LEASE_TAKE_BACK};
+        bool taken[N];
         struct claim_seen saw;
         uint64_t id = 0;
         run(db, "DELETE FROM dq_task");
@@ -405,8 +408,8 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
             continue;
         run(db,
             "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-        ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
-        ok(lease_store_take_back(db, &expired, give_up, false, taken, &faults, &err));
+        ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
+        ok(lease_store_take_back(db, &expired, ends, false, taken, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(count_true(taken), N - 1);
         task_array_done(&expired);

@@ -110,6 +110,40 @@ static void pollers_know_their_share(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
 }
 
+/* The server's clock was ahead when it was seen: it is not alive until the next heartbeat of
+ * another one, which makes it one that has just been seen. */
+static void a_poller_that_was_seen_in_the_future_is_not_alive(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {
+        .mode = "once", .slots = 8, .stale_after_ms = 5000, .lease_ms = 30000, .passes = true};
+    struct poller_info *list;
+    struct poller_share s;
+    size_t count;
+    (void)state;
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    ok(poller_store_pass_ended(db, &a, 60000, POLLER_CLOCK_NONE, &err));
+    run(db, "UPDATE dq_poller SET last_seen = last_seen + INTERVAL 1 HOUR,"
+            " start_time = start_time + INTERVAL 1 HOUR, next_pass = next_pass + INTERVAL 1 HOUR");
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_int_equal(count, 1);
+    assert_true(list[0].ahead && !list[0].alive && list[0].silent_ms == 0);
+    assert_int_equal(list[0].lease_ms, 30000);
+    poller_store_free(list, count);
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    assert_int_equal(s.shares, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller WHERE last_seen <= UTC_TIMESTAMP(3)"
+                                " AND start_time <= UTC_TIMESTAMP(3)"),
+                     2);
+    assert_int_equal(
+        number(db, "SELECT next_pass <= UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE FROM dq_poller"
+                   " WHERE next_pass IS NOT NULL"),
+        1);
+    ok(poller_store_list(db, &list, &count, &err));
+    assert_true(list[0].alive && !list[0].ahead);
+    poller_store_free(list, count);
+}
+
 static void a_poller_whose_row_is_locked_counts_itself(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
@@ -160,6 +194,7 @@ int main(void)
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+        cmocka_unit_test_setup(a_poller_that_was_seen_in_the_future_is_not_alive, harness_setup),
         cmocka_unit_test_setup(a_poller_whose_row_is_locked_counts_itself, harness_setup),
         cmocka_unit_test_setup(a_poller_reports_the_loss_of_others_only, harness_setup),
     };

@@ -213,9 +213,9 @@ static void keep(struct db *db)
         {.id = 1, .version = 1, .event = TASK_SUCCEED, .exit_code = 0},
         {.id = 2, .version = 2, .event = TASK_TRY_LATER, .exit_code = 1, .error = "x"},
         {.id = 5, .version = 3, .event = TASK_GIVE_UP, .exit_code = 2}};
-    bool lost[3], followed[3], applied[3], give_up[600] = {false}, taken[600],
-                                           careful = results_next() % 2;
+    bool lost[3], followed[3], applied[3], taken[600], careful = results_next() % 2;
     struct rows_faults faults = {0};
+    enum lease_end ends[600] = {LEASE_TAKE_BACK};
     struct task_array expired = {0};
     size_t n;
     struct err err;
@@ -223,9 +223,9 @@ static void keep(struct db *db)
     (void)!lease_store_check(db, &owner, refs, 3, lost, results_next() % 2 ? followed : NULL, &err);
     (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
-    if (lease_store_expired(db, NULL, NULL, 0, false, 500, &expired, &err) == 0 &&
+    if (lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err) == 0 &&
         expired.count <= 500)
-        (void)!lease_store_take_back(db, &expired, give_up, careful, taken, &faults, &err);
+        (void)!lease_store_take_back(db, &expired, ends, careful, taken, &faults, &err);
     task_array_done(&expired);
     (void)!retention_store_expire(db, TASK_DONE, 1000, 100, NULL, &n, &faults, &err);
     rows_faults_done(&faults);

@@ -58,6 +58,7 @@ static bool read_facts(char *text, struct why_facts *f)
         f->holder_connection = f->holder ? 22 : 0;
         f->nearest = value_of(word, "nearest") ? value_of(word, "nearest") : f->nearest;
         f->last_dqd = value_of(word, "last") ? value_of(word, "last") : f->last_dqd;
+        f->lease_ahead |= !strcmp(word, "lease-ahead");
         f->owner_alive |= !strcmp(word, "owner-alive");
         f->locked |= !strcmp(word, "locked");
         f->limit_locked |= !strcmp(word, "limit-locked");

@@ -174,6 +174,38 @@ def kill_database_id_reused_at_once(t):
     id_reused(t, "root", 0)
 
 
+def set_back(t):
+    """What is left if the server's clock was an hour ahead, and is put right now."""
+    t.sql("UPDATE dq_task SET lease_until = lease_until + INTERVAL 1 HOUR WHERE status = 3")
+    t.sql("UPDATE dq_poller SET start_time = start_time + INTERVAL 1 HOUR, last_seen = last_seen + INTERVAL 1 HOUR")
+    t.faults.add("clock", by=-3600)
+
+
+@case("clock-ahead-at-death", 23, 20)
+def clock_ahead_at_death(t):
+    """A dqd dies while the server's clock is an hour ahead, which is then put right. Its tasks run again as after any
+    death, and it is recorded as lost; the tasks of a dqd that lives go on. If none lives, dq check says so at once."""
+    t.configure(lease="4s", heartbeat="500ms")
+    dead, live = t.dqd(), t.dqd()
+    pid = dead.pid
+    t.add(16, words="ms=6000")
+    t.wait(lambda: t.one("SELECT COUNT(DISTINCT pid) FROM dq_task WHERE status = 3") == 2, "both dqds run tasks")
+    t.faults.add("kill")
+    dead.send("both", signal.SIGKILL)
+    set_back(t)
+    kept, lost = (t.sql(f"SELECT id FROM dq_task WHERE status = 3 AND pid = {d}") for d in (live.pid, pid))
+    t.wait_finished()
+    again = {i for i, in t.sql("SELECT id FROM dq_task WHERE attempt > 1")}
+    t.expect(again == {i for i, in lost}, f"run again: {again}; of the dead dqd: {lost}; of the other: {kept}")
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_event WHERE verb = 'dqd-lost'") == 1, "the death is recorded")
+    t.dq("check")
+    t.faults.add("kill")
+    live.send("both", signal.SIGKILL)
+    set_back(t)
+    t.dq("check", status=(2,))
+    Oracle(t).check()
+
+
 @case("kill-everything", 3, 50, tls="full")
 def kill_everything(t):
     """G1: dqd and the database are killed while producers add tasks."""
