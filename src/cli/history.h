@@ -14,7 +14,7 @@
 struct history_line {
     int64_t at;
     char *who;      /* NULL: no operator and no dqd */
-    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost"; "started", "failed", "done" */
+    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost", "dqd-back"; "started", "failed", "done" */
     char *tag;      /* NULL: none, or several */
     uint64_t count; /* tasks; started, failed: attempts; 0: it is about none */
     uint64_t id;    /* 0: none, or several */

@@ -102,7 +102,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
 /* ---- what dq_event says of dqds ---- */
 
 /* Passes come and go; a resident dqd is expected to stay. */
-static int record_own(struct registry *r, const char *verb, struct err *err)
+static int record_own(const struct registry *r, const char *verb, struct err *err)
 {
     const struct context *ctx = r->ctx;
     char text[80];
@@ -111,11 +111,24 @@ static int record_own(struct registry *r, const char *verb, struct err *err)
         return 0;
     snprintf(text, sizeof text, "pid %" PRIu32 ", %" PRIu32 " slots, " PACKAGE_VERSION,
              ctx->owner.pid, ctx->slots);
-    return event_store_add_own(ctx->db, &ctx->owner, verb, text, err);
+    return event_store_add_own(ctx->db, &ctx->owner, verb, 0, text, err);
 }
 
-/* Only when this dqd begins, and when another one is gone: the rest of the time it costs nothing. A
- * record that the server refuses is not worth a heartbeat. */
+/* Others may have recorded it as lost meanwhile. */
+static int record_back(struct registry *r, struct err *err)
+{
+    char text[80], silent[WHEN_TEXT_SIZE];
+
+    snprintf(text, sizeof text, "pid %" PRIu32 ", was silent for %s", r->ctx->owner.pid,
+             when_format_rough(silent, (r->beat_us - r->back_us) / 1000));
+    int rc = event_store_add_own(r->ctx->db, &r->ctx->owner, "dqd-back", r->back_us, text, err);
+    if (rc == 0 || db_connected(r->ctx->db))
+        r->back_us = 0;
+    return rc;
+}
+
+/* Only when this dqd begins or was silent, and when another one is gone: the rest of the time it
+ * costs nothing. A record that the server refuses is not worth a heartbeat. */
 static int record(struct registry *r, bool fewer, struct err *err)
 {
     uint64_t lost = 0;
@@ -123,6 +136,8 @@ static int record(struct registry *r, bool fewer, struct err *err)
 
     if (!r->recorded)
         rc = record_own(r, "dqd-start", err);
+    if (rc == 0 && r->back_us)
+        rc = record_back(r, err);
     if (rc == 0 && (!r->recorded || fewer))
         rc = event_store_add_lost(r->ctx->db, &r->ctx->owner, &lost, err);
     if (rc < 0 && !db_connected(r->ctx->db))
@@ -162,7 +177,11 @@ int registry_beat(struct registry *r, struct err *err)
         return rc;
     if (!r->beat_us)
         r->since_pass_ms = s.since_pass_ms;
-    r->beat_us = when_steady_us();
+    int64_t now_us = when_steady_us();
+    if (!r->passes && r->beat_us && !r->back_us &&
+        now_us - r->beat_us >= STALE_BEATS * ctx->conf->dqd.heartbeat_ms * 1000)
+        r->back_us = r->beat_us;
+    r->beat_us = now_us;
     r->changed = false;
     if (s.unheard != r->unheard)
         log_event(
@@ -183,7 +202,7 @@ int registry_beat(struct registry *r, struct err *err)
     look_set_shares(r->look, s.shares);
     if (s.schema_compat > schema_latest && !r->outgrown.code)
         return check_schema(r, err);
-    return r->recorded && !fewer ? 0 : record(r, fewer, err);
+    return r->recorded && !fewer && !r->back_us ? 0 : record(r, fewer, err);
 }
 
 void registry_leave(struct registry *r)

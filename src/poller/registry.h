@@ -22,6 +22,7 @@ struct registry {
     /* when this dqd began: since the last one of that kind did; -1: none did */
     int64_t since_pass_ms;
     int64_t beat_us; /* the last heartbeat; 0: none */
+    int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool changed;    /* its handlers have, since then */
     unsigned share, shares;
     bool unheard;        /* another session has locked our row of dq_poller */

@@ -66,7 +66,7 @@ int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIG
 
 /* The tokens of these rows are made of the dqd's own. */
 int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
-                        const char *arguments, struct err *err)
+                        int64_t which, const char *arguments, struct err *err)
 {
     struct buf sql = BUF_INIT, actor = BUF_INIT;
 
@@ -75,7 +75,7 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
         &sql,
         "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments) VALUES (UNHEX(LEFT(SHA2(CONCAT(");
     sql_put_token(&sql, owner->token);
-    buf_printf(&sql, ", '%s'), 256), 32)), UTC_TIMESTAMP(3), ", verb);
+    buf_printf(&sql, ", '%s%" PRId64 "'), 256), 32)), UTC_TIMESTAMP(3), ", verb, which);
     db_put_text(&sql, actor.data);
     buf_printf(&sql, ", '%s', ", verb);
     db_put_text(&sql, arguments);
@@ -91,13 +91,14 @@ int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_
 {
     struct buf sql = BUF_INIT;
 
-    buf_str(&sql,
-            "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
-            " SELECT UNHEX(LEFT(SHA2(CONCAT(token, 'dqd-lost'), 256), 32)), UTC_TIMESTAMP(3),"
-            " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
-            " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
-            " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
-            " AND next_pass IS NULL AND token <> ");
+    buf_str(
+        &sql,
+        "INSERT IGNORE INTO dq_event (token, event_time, actor, verb, arguments)"
+        " SELECT UNHEX(LEFT(SHA2(CONCAT(token, 'dqd-lost', last_seen), 256), 32)), UTC_TIMESTAMP(3),"
+        " LEFT(CONCAT('dqd@', host), 205), 'dqd-lost',"
+        " CONCAT('pid ', pid, ', ', mode, ', silent since ', last_seen, ' UTC') FROM dq_poller"
+        " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
+        " AND next_pass IS NULL AND token <> ");
     sql_put_token(&sql, owner->token);
     int rc = db_exec(db, &sql, ret_count, err);
     buf_done(&sql);

@@ -33,12 +33,14 @@ int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, 
 int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIGEST_SIZE],
                        struct err *err) __attribute__((warn_unused_result));
 
-/* Adds the row of a dqd's start or end, "dqd-start" or "dqd-end", once, also if it is repeated. */
+/* Adds a row of a dqd about itself, "dqd-start", "dqd-end" or "dqd-back", once for each value of
+ * which. */
 int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
-                        const char *arguments, struct err *err) __attribute__((warn_unused_result));
-/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one. Another dqd, the
- * owner, calls it: they cannot. Its own row may be old if it is locked, or if the process was
- * stopped for a while: that is no loss. *ret_count: how many were added. */
+                        int64_t which, const char *arguments, struct err *err)
+    __attribute__((warn_unused_result));
+/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one of that silence.
+ * Another dqd, the owner, calls it: they cannot. Its own row may be old if it is locked, or if the
+ * process was stopped for a while: that is no loss. *ret_count: how many were added. */
 int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
                          struct err *err) __attribute__((warn_unused_result));
 

@@ -51,6 +51,27 @@ has() { [ "$(events "$1")" -eq "$2" ]; }
     has dqd-end 0
 }
 
+@test 'a dqd that was recorded as lost and returns is recorded as back, each time' {
+    dqd_start --resident
+    wait_until has dqd-start 1
+    "$DQ_BIN/dqd" --resident >"$BATS_TEST_TMPDIR/second" 2>&1 3>&- &
+    second=$!
+    wait_until has dqd-start 2
+    for time in 1 2; do
+        kill -STOP "$second"
+        wait_until has dqd-lost "$time"
+        kill -CONT "$second"
+        wait_until has dqd-back "$time"
+    done
+    [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'dqd-back'
+        AND arguments LIKE 'pid $second, was silent for %'")" -eq 2 ]
+    kill "$second"
+    wait_until has dqd-end 1
+    dqd_stop
+    wait "$second"
+    has dqd-end 2
+}
+
 @test 'without the right to write dq_event, dqd works, and logs that' {
     sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")
         REVOKE INSERT ON dq.dq_event FROM dq_worker@localhost"
