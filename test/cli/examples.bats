@@ -380,7 +380,8 @@ PYTHON
     ln -s "$DQ_TOP/etc" source
     mkdir etc
     sql "$(example README 'mysql> CREATE' | sed "s/^mysql> //; $sed_names")"
-    example README '# useradd' | grep -v useradd | sed "s/^# //; s| etc/| source/|g; $sed_names" >commands
+    example README '# useradd' | grep -v useradd | sed "s/^# //; s| etc/| source/|g
+        s| /usr/local/share/doc/dq/examples/| source/|; $sed_names" >commands
     [ "$(wc -l <commands)" -ge 3 ]
     bash -euo pipefail -x commands
     example README 'host = db1' | sed "s|^host = .*|socket = $(readlink -f "$DQ_SANDBOX/server")/mysql.sock|

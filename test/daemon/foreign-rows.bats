@@ -34,7 +34,7 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(status ORDER BY id) FROM dq_task')" = 1,1,1 ]
     [ "$(counts 1-7)" = $'mail\t0\t0\t3\t0\t0\t0' ]
     [ "$(dq list --status done --tag mail -o id | wc -l)" = 3 ]
-    [ "$(dq list --since 1h --status done --tag 'mail ' -o id | wc -l)" = 3 ]
+    [ "$(dq list --since 1h --status done --tag mail -o id | wc -l)" = 3 ]
     dq stats -o json | grep -q '"tag":"mail","pending":0,"running":0,"done":3'
 }
 
@@ -44,7 +44,7 @@ END
     dq pause mail
     dqd
     [ "$(sql 'SELECT status FROM dq_task')" = 0 ]
-    dq resume 'mail '
+    dq resume mail
     dqd
     [ "$(sql 'SELECT status FROM dq_task')" = 1 ]
 }
