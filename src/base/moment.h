@@ -29,20 +29,15 @@ struct moment {
     struct civil date;
     int number;
     const char *tonight; /* where that word is in the text; NULL: nowhere */
-    bool has_offset; /* of its clock, offset_ms ahead of UTC */
+    bool has_offset;     /* of its clock, offset_ms ahead of UTC */
     int64_t offset_ms;
     struct zone *zone; /* of its clock; NULL: of the process */
 };
 
-/* Reads everything from the cursor to the end; past: as when_parse_past. Free *ret with moment_done,
- * also after a failure. ERR_DATA. */
+/* Reads everything from the cursor to the end; past: as when_parse_past. Free *ret with
+ * moment_done, also after a failure. ERR_DATA. */
 int moment_scan(struct scan *s, bool past, struct moment *ret) __attribute__((warn_unused_result));
 void moment_done(struct moment *m);
-
-/* The instant. ERR_DATA, about the text of s: for a local time that does not exist or exists twice,
- * and a "next friday" that could be one of two days. */
-int moment_resolve(const struct moment *m, const struct scan *s, int64_t now_at, int64_t *ret_at)
-    __attribute__((warn_unused_result));
 
 /* Parts, at a cursor. A date of that year or a later one. HH:MM[:SS[.fraction]] as ms since
  * midnight: the fraction may round up to the next second, or day. */

@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "base/moment.h"
+#include "base/moment_resolve.h"
 #include "base/when.h"
 
 int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)

@@ -11,8 +11,9 @@
 
 /* A duration: "500ms", "10s", "10m", "1h30m", "2d", "1w", "1.5h", "0". Units are ms s m h d w (also
  * min, hour(s), day(s), ...), from large to small, each once; blanks are allowed between the parts.
- * A number needs a unit, unless it is 0, and cannot be negative; "a" and "an" are 1. ERR_DATA, with a text that shows
- * the place: `duration "10x": unknown unit "x" at character 3 (use ms, s, m, h, d or w)`. */
+ * A number needs a unit, unless it is 0, and cannot be negative; "a" and "an" are 1. ERR_DATA, with
+ * a text that shows the place: `duration "10x": unknown unit "x" at character 3 (use ms, s, m, h, d
+ * or w)`. */
 int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
     __attribute__((warn_unused_result));
 
@@ -30,8 +31,9 @@ int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
  *   "in 10m", "10m ago"                       the same
  *   "@1790000000[.250]"                       seconds since the epoch
  * A time of day may be 9:30pm, may stand before the words for the day ("5pm tomorrow") or follow
- * them with "at" between, and may be followed by an offset ("+01:00", "UTC") or a zone of the host's database ("Europe/Berlin"), whose
- * clock it then is. Fractions of a millisecond are rounded up: a task must not start early.
+ * them with "at" between, and may be followed by an offset ("+01:00", "UTC") or a zone of the
+ * host's database ("Europe/Berlin"), whose clock it then is. Fractions of a millisecond are rounded
+ * up: a task must not start early.
  *
  * ERR_DATA: a day that does not exist (31 February); a local time that a clock change skips or
  * repeats; and what people read in different ways: 12pm, "tomorrow midnight", an abbreviation of a
@@ -46,8 +48,8 @@ int when_parse_instant(const char *text, int64_t now_at, int64_t *ret_at, struct
 int when_parse_past(const char *text, int64_t now_at, int64_t *ret_at, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Whether it is a text for when_parse_instant, or when_parse_past, as far as that does not depend on
- * the clock. ERR_DATA. Reads a named zone's file, as these do. */
+/* Whether it is a text for when_parse_instant, or when_parse_past, as far as that does not depend
+ * on the clock. ERR_DATA. Reads a named zone's file, as these do. */
 int when_parse_check(const char *text, bool past, struct err *err)
     __attribute__((warn_unused_result));
 

@@ -248,8 +248,9 @@ const struct cmd cmd_log = {
         "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\n-f [--tag GLOB] [--who GLOB]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
-        "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how many "
-        "attempts of each tag began and how many of its tasks were done. Oldest first. [retention] in dq.ini says how long each is kept.",
+        "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
+        "many attempts of each tag began and how many of its tasks were done. Oldest first. [retention] in dq.ini says how "
+        "long each is kept.",
     .examples = "dq log --since 2h --tag 'mail.*'\ndq log --who 'alice@*' -n 20\ndq log -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct log_values),

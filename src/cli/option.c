@@ -216,7 +216,8 @@ static void suggest_option(const struct cmd_context *c, const struct cmd_option 
     int64_t ms;
 
     if (!c->cmd || (!duration && o->type != CMD_INSTANT) ||
-        (duration ? when_parse_check(text, false, &none) : when_parse_duration(text, &ms, &none)) < 0)
+        (duration ? when_parse_check(text, false, &none) : when_parse_duration(text, &ms, &none)) <
+            0)
         return;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const char *own = duration ? pairs[i].duration : pairs[i].instant;

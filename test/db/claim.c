@@ -65,7 +65,8 @@ static struct task_array claim_batch(const struct claim_owner *o, uint32_t proce
 static void end_all(const struct claim_owner *o, struct task_array *won, const struct ending *e)
 {
     struct settlement s[COMPANY_BATCH];
-    bool done[COMPANY_BATCH], give_up[COMPANY_BATCH] = {false};
+    bool done[COMPANY_BATCH];
+    enum lease_end ends[COMPANY_BATCH] = {LEASE_TAKE_BACK};
     struct task_array expired = {0};
 
     assert_int_equal(won->count, COMPANY_BATCH);
@@ -77,8 +78,8 @@ static void end_all(const struct claim_owner *o, struct task_array *won, const s
     }
     if (e->outcome == OUTCOME_LEASE_EXPIRED) {
         run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
-        ok(lease_store_expired(db, NULL, NULL, 0, false, 100, &expired, &err));
-        ok(lease_store_take_back(db, &expired, give_up, false, done, NULL, &err));
+        ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
+        ok(lease_store_take_back(db, &expired, ends, false, done, NULL, &err));
     } else {
         ok(settle_store_settle(db, o, s, won->count, false, false, done, NULL, &err));
     }
