@@ -74,7 +74,8 @@ END
         echo "$script: $default s, its entry: $timeout s"
         [ "$default" -lt "$timeout" ]
         checked=$((checked + 1))
-    done < <(sed -nE 's|.*run: \[/usr/local/libexec/dq/([a-z-]+),.*|\1|p; s|^ +timeout: (.*)|\1|p' destinations.yaml | paste -d' ' - -)
+    done < <(sed -nE 's|.*run: \[/usr/local/libexec/dq/([a-z-]+),.*|\1|p; s|^ +timeout: (.*)|\1|p' destinations.yaml |
+        paste -d' ' - -)
     [ "$checked" -ge 9 ]
     for script in *; do
         [ "$script" = destinations.yaml ] || grep -qF "/usr/local/libexec/dq/$script," destinations.yaml
