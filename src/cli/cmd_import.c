@@ -188,10 +188,11 @@ static int find_end(struct import *m, struct err *err)
     return rc < 0 ? rc : infile_rewind(&m->file, err);
 }
 
-static int check_attempt(const struct import_item *item, const struct task_attempt *a,
+/* item: the last one of count. */
+static int check_attempt(const struct import_item *item, size_t count, const struct task_attempt *a,
                          struct err *err)
 {
-    if (!item || item->task.id != a->task_id)
+    if (count == 0 || item->task.id != a->task_id)
         return err_set(err, ERR_DATA, "an attempt of task %" PRIu64 ", which is not before it",
                        a->task_id);
     if (item->attempt_count && item->attempts[item->attempt_count - 1].version >= a->version)
@@ -204,13 +205,13 @@ static int check_attempt(const struct import_item *item, const struct task_attem
 
 static int take_attempt(struct import *m, const char *line, size_t len, struct err *err)
 {
-    struct import_item *item = m->count ? &m->items[m->count - 1] : NULL;
+    struct import_item *item = &m->items[m->count ? m->count - 1 : 0];
     struct task_attempt a;
 
     int rc = transfer_read_attempt(m->json, line, len, &a, err);
     if (rc < 0)
         return rc;
-    rc = check_attempt(item, &a, err);
+    rc = check_attempt(item, m->count, &a, err);
     if (rc < 0) {
         attempt_store_free(mem_dup(&a, sizeof a), 1);
         return rc;
