@@ -84,7 +84,7 @@ def kill_counts(t):
         "  ON l.token = old_token WHERE status = 1 GROUP BY old_token) a"
         " LEFT JOIN (SELECT poller, SUM(done) AS done FROM dq_minute GROUP BY poller) m ON m.poller = a.old_token"
         " LEFT JOIN dq_event e ON e.verb = 'dqd-end'"
-        "  AND e.token = UNHEX(LEFT(SHA2(CONCAT(a.old_token, 'dqd-end'), 256), 32))"
+        "  AND e.token = UNHEX(LEFT(SHA2(CONCAT(a.old_token, 'dqd-end0'), 256), 32))"
     )
     lost = 0
     for done, counted, recent, ended in (map(int, row) for row in rows):
