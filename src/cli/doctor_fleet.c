@@ -35,7 +35,7 @@ static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struc
     if (who)
         buf_printf(&f->text, ": %s: KILL %" PRIu64, who, holder.connection);
     else if (rc == ERR_DENIED)
-        buf_str(&f->text, "; an account with the right PROCESS is told which");
+        buf_str(&f->text, "; an account with the privilege PROCESS sees which one");
     free(who);
 }
 

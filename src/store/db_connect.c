@@ -305,7 +305,7 @@ static void add_reason(struct buf *reasons, const struct err *err)
 
 /* Connects to the first host that check_fit accepts; if there is none, to one on which a statement
  * timed out or, for a reader, to one that is read-only. A host that refuses us for good costs no
- * more than itself: it may have been set up anew, without our account. */
+ * more than itself: it may have been reinstalled without our account. */
 static int connect_list(struct db *db, const char *database, struct err *err)
 {
     const struct conf_mysql *c = db->conf;

@@ -145,7 +145,7 @@ END
     fake_dqd t u
     lock_task "$id"
     wait_until found tags BAD "task $id of t is "
-    grep -q 'another session has locked it; an account with the right PROCESS is told which' "$BATS_TEST_TMPDIR/found"
+    grep -q 'has locked it; an account with the privilege PROCESS sees which one' "$BATS_TEST_TMPDIR/found"
     wait_until eval 'dq why "$id" | grep "dq why shows an account with the right PROCESS who has locked it"'
     new_account dq_doctor
     sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'

@@ -395,7 +395,7 @@ def host_without_cluster(t):
 
 @case("host-refuses", 17, 5)
 def host_refuses(t):
-    """The first host does not know the account, or the database, as if it had been set up anew. dq and dqd use the next
+    """The first host does not know the account, or the database, as after a reinstallation. dq and dqd use the next
     host. If there is none, the exit status says whether a later try may succeed."""
     first, second = t.proxy(tcp=True), t.proxy(tcp=True)
     ini = t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
