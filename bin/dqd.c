@@ -31,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
@@ -240,16 +241,21 @@ static void put_command(struct buf *b, const struct handler *h)
 static void list_handlers(const struct handlers *h)
 {
     struct buf b = BUF_INIT;
+    size_t width = sizeof "handler" - 1;
 
+    for (size_t i = 0; i < h->count; i++)
+        width = MAX(width, text_width(h->items[i].name, strlen(h->items[i].name)));
+    buf_printf(&b, "%-*s  line   timeout  attempts  max_running  batch  user      run\n",
+               (int)width, "handler");
     for (size_t i = 0; i < h->count; i++) {
         const struct handler *k = &h->items[i];
         char timeout[WHEN_TEXT_SIZE];
 
         text_escape(&b, k->name, strlen(k->name), 0);
-        buf_printf(
-            &b, "\tline %u\ttimeout %s\tattempts %" PRIu32 "\tmax_running %d\tbatch %d\t%s\t",
-            k->line, when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry),
-            k->max_running, k->batch, k->user ? k->user : "-");
+        buf_printf(&b, "%*s  %4u  %8s  %8" PRIu32 "  %11d  %5d  %-8s  ",
+                   (int)(width - text_width(k->name, strlen(k->name))), "", k->line,
+                   when_format_duration(timeout, k->timeout_ms), retry_max_attempts(&k->retry),
+                   k->max_running, k->batch, k->user ? k->user : "-");
         put_command(&b, k);
         buf_chr(&b, '\n');
     }

@@ -86,7 +86,8 @@ END
     [ "$status" = 0 ]
     [[ $output == *'1 handlers'* || $output == *'1 handler'* ]]
     run dqd --list-handlers
-    [[ $output == t*'timeout 1m30s'* ]]
+    [[ ${lines[0]} == 'handler  line   timeout  attempts  max_running  batch  user      run' ]]
+    [[ ${lines[1]} =~ ^t\ +[0-9]+\ +1m30s\ +10\ +[0-9]+\ +1\ +-\ +true$ ]]
     write_handlers <<'END'
 handlers:
   several.lines: {run: "one\ntwo"}
@@ -94,10 +95,10 @@ handlers:
   shell: {run: 'printf "\033\\n"'}
 END
     run dqd --list-handlers
-    [ "${#lines[@]}" = 3 ]
-    [[ ${lines[2]} == *$'\tprintf "\\033\\\\n"' ]]
-    [[ ${lines[0]} == *$'\tone\\ntwo' ]]
-    [[ ${lines[1]} == *$'\t["prog","a b","c"]' ]]
+    [ "${#lines[@]}" = 4 ]
+    [[ ${lines[3]} == *' printf "\033\\n"' ]]
+    [[ ${lines[1]} == *' one\ntwo' ]]
+    [[ ${lines[2]} == *' ["prog","a b","c"]' ]]
     own_ini 's|^\[mysql\]|&\npassword_file = /nonexistent/password|'
     refused 78 'there is no such password file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     write_handlers <<'END'
