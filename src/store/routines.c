@@ -327,22 +327,60 @@ static void put_options(struct buf *sql, const struct task_new *t, const char *c
     buf_done(&json);
 }
 
-/* To be read and pasted: as text if that is what it is, else in hex. */
-static void put_body(struct buf *sql, const char *body, size_t size)
+#define ODD_MOST 200 /* each may be a part of its own */
+
+static bool is_odd(char c)
+{
+    return c < ' ' || c > '~' || c == '\\';
+}
+
+static void put_part(struct buf *sql, const char *p, size_t len, bool hex)
 {
     static const char digits[] = "0123456789abcdef";
-    bool text = db_put_is_plain(body, size);
 
-    for (size_t i = 0; text && i < size; i++)
-        text = (unsigned char)body[i] >= ' ';
-    buf_str(sql, text ? "'" : "X'");
-    if (text)
-        buf_add(sql, body, size);
-    for (size_t i = 0; !text && i < size; i++) {
-        buf_chr(sql, digits[(unsigned char)body[i] >> 4]);
-        buf_chr(sql, digits[(unsigned char)body[i] & 15]);
+    buf_str(sql, hex ? "X'" : "'");
+    for (size_t i = 0; i < len; i++) {
+        if (hex)
+            buf_chr(sql, digits[(unsigned char)p[i] >> 4]);
+        else if (p[i] == '\'')
+            buf_chr(sql, '\'');
+        buf_chr(sql, hex ? digits[(unsigned char)p[i] & 15] : p[i]);
     }
     buf_chr(sql, '\'');
+}
+
+/* To be read and pasted: text with the odd bytes in it in hex, or all in hex if these are many. A
+ * doubled quote is one in every character set and sql_mode. */
+static void put_body(struct buf *sql, const char *body, size_t size)
+{
+    size_t odd = 0, from = 0;
+
+    for (size_t i = 0; i < size; i++)
+        odd += is_odd(body[i]);
+    const bool hex = odd > ODD_MOST || odd > size / 4 + 1, parts = !hex && odd && odd < size;
+
+    buf_str(sql, parts ? "CONCAT(" : "");
+    do {
+        size_t to = from;
+        while (to < size && (hex || is_odd(body[to]) == is_odd(body[from])))
+            to++;
+        buf_str(sql, from ? ", " : "");
+        put_part(sql, body + from, to - from, hex || (size && is_odd(body[from])));
+        from = to;
+    } while (from < size);
+    buf_str(sql, parts ? ")" : "");
+}
+
+static void put_key(struct buf *sql, const char *key)
+{
+    bool odd = !key;
+
+    for (const char *c = key; c && *c; c++)
+        odd |= is_odd(*c);
+    if (odd)
+        db_put_text(sql, key);
+    else
+        put_part(sql, key, strlen(key), false);
 }
 
 void routines_put_call(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
@@ -356,7 +394,7 @@ void routines_put_call(struct buf *sql, const struct task_new *t, enum key_confl
                                                     : "CALL dq_add(");
     db_put_text(sql, t->tag);
     buf_str(sql, ", ");
-    db_put_text(sql, t->key);
+    put_key(sql, t->key);
     buf_str(sql, ", ");
     put_body(sql, t->body ? t->body : "", t->body_size);
     buf_str(sql, ", ");

@@ -405,6 +405,10 @@ as()
     run dq --config /nonexistent add t x --sql --at 2031-01-02T03:04:05Z --max-attempts 3 --key-conflict error
     [ "$output" = "CALL dq_add_options('t', NULL, 'x', '{\"utc\": \"2031-01-02 03:04:05.000\", \"max_attempts\": 3,\
  \"key_conflict\": \"error\"}', @id);" ]
+    run dq --config /nonexistent add t $'it\'s {"n": 1}\n' --sql --key "k's"
+    [ "$output" = "CALL dq_add('t', 'k''s', CONCAT('it''s {\"n\": 1}', X'0a'), 0, @id);" ]
+    run dq --config /nonexistent add t 'größe' --sql
+    [ "$output" = "CALL dq_add('t', NULL, X'6772c3b6c39f65', 0, @id);" ]
     for bad in 't --at 09:00' 't -o json' '--from - --dry-run' 't --dry-run'; do
         run dq add --sql $bad
         [ "$status" -eq 64 ]
@@ -443,7 +447,9 @@ as()
     same "$due" t
     same "$due" t body --in 1h30m
     same "$due" t - --in 3660d --key k
-    for body in "it's" 'a\b' '"' 'ü' $'a\tb' ' '; do same "$due" t "$body"; done
+    for body in "it's" "''" 'a\b' '"' 'ü' 'eine größere' $'a\tb' $'{"a": 1}\n\n' $'\n' ' '; do
+        same "$due" t "$body"
+    done
     same "$due" t '' --max-attempts 4294967295
     same "$due" t body --key k --key-conflict keep
     same "$due" t body --key k --key-conflict replace --in 5s --max-attempts 1
