@@ -190,13 +190,16 @@ static void wake(const struct change *ch)
 /* The time that was asked for, as it was understood. */
 static void say_when(const struct change *ch)
 {
-    char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE];
+    char over[WHEN_TEXT_SIZE];
+    struct buf due = BUF_INIT;
     const struct task_change *change = ch->request->change;
-    if (change && change->expected_at != TASK_TIME_NONE)
-        cmd_note(ch->c, "due %s = %s", when_format_local(local, change->expected_at),
-                 when_format_utc(utc, change->expected_at));
+    if (change && change->expected_at != TASK_TIME_NONE) {
+        cmd_put_instant(&due, change->expected_at);
+        cmd_note(ch->c, "due %s", due.data);
+    }
     if (ch->values->over_ms > 0)
-        cmd_note(ch->c, "spread evenly over %s", when_format_duration(local, ch->values->over_ms));
+        cmd_note(ch->c, "spread evenly over %s", when_format_duration(over, ch->values->over_ms));
+    buf_done(&due);
 }
 
 /* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */

@@ -154,6 +154,14 @@ int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret
     return 0;
 }
 
+void cmd_put_instant(struct buf *b, int64_t at)
+{
+    char text[WHEN_TEXT_SIZE];
+    if (!strstr(when_format_local(text, at), "+00:00"))
+        buf_printf(b, "%s = ", text);
+    buf_str(b, when_format_utc(text, at));
+}
+
 static int compare_ids(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -112,6 +112,9 @@ bool cmd_time_is_relative(const char *text);
 /* The instant of an option; *ret_at is untouched if the option was not given. */
 int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
                 struct err *err) __attribute__((warn_unused_result));
+/* Appends "2026-11-21 10:00:00.000 +01:00 = 2026-11-21T09:00:00.000Z", or only the latter if local
+ * time is UTC then. */
+void cmd_put_instant(struct buf *b, int64_t at);
 /* The operands as task ids, those on standard input for the operand "-": in their order, or
  * ascending and each once. At least one: ERR_NOT_FOUND if standard input has none. *ret is heap
  * memory. */

@@ -65,26 +65,20 @@ static int64_t distance(const struct add_values *v, const struct task_added *t)
 
 static void say_when(struct cmd_context *c, const struct add_values *v, const struct task_added *t)
 {
-    char local[WHEN_TEXT_SIZE], utc[WHEN_TEXT_SIZE], rough[WHEN_TEXT_SIZE];
-    bool known = t->now_at != TASK_TIME_NONE;
+    struct buf due = BUF_INIT;
+    char rough[WHEN_TEXT_SIZE];
     int64_t in_ms = distance(v, t);
-    if (t->expected_at == TASK_TIME_NONE) {
-        if (in_ms > 0)
-            cmd_note(c, "due in %s", when_format_rough(rough, in_ms));
-        else
-            cmd_note(c, "due at once");
-        return;
-    }
-    when_format_local(local, t->expected_at);
-    when_format_utc(utc, t->expected_at);
-    if (!known)
-        cmd_note(c, "due %s = %s", local, utc);
-    else if (in_ms > 0)
-        cmd_note(c, "due %s = %s, in %s", local, utc, when_format_rough(rough, in_ms));
+    bool known = t->expected_at != TASK_TIME_NONE;
+    if (known)
+        cmd_put_instant(&due, t->expected_at);
+    if (in_ms > 0 && !(known && t->now_at == TASK_TIME_NONE))
+        buf_printf(&due, "%sin %s", known ? ", " : "", when_format_rough(rough, in_ms));
     else if (v->at.text && in_ms < -1000)
-        cmd_note(c, "due %s = %s: in the past, so due at once", local, utc);
-    else
-        cmd_note(c, "due %s = %s: at once", local, utc);
+        buf_str(&due, ": in the past, so due at once");
+    else if (!known || t->now_at != TASK_TIME_NONE)
+        buf_str(&due, known ? ": at once" : "at once");
+    cmd_note(c, "due %s", due.data);
+    buf_done(&due);
 }
 
 static void put_behind(struct err *err, const char *hint)
@@ -246,7 +240,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_add = {
     .name = "add",
-    .group = "tasks",
+    .group = "change",
     .summary = "add a task, or every line of a file",
     .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
     .details =

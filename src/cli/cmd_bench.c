@@ -263,7 +263,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_bench = {
     .name = "bench",
-    .group = "setup",
+    .group = "operate",
     .summary = "estimate what this server and host can handle",
     .usage = "[--for D] [--database NAME]\n--clean",
     .details =

@@ -18,7 +18,7 @@ static const struct cmd_option options[] = {CHANGE_OPTIONS(struct change_values,
 
 const struct cmd cmd_cancel = {
     .name = "cancel",
-    .group = "tasks",
+    .group = "change",
     .summary = "cancel pending and running tasks; running handlers are killed",
     .usage = "ID...\n--key KEY [--tag GLOB]\n[FILTER]... [--dry-run] [-y]",
     .details = CHANGE_DETAILS,

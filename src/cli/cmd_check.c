@@ -315,7 +315,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_check = {
     .name = "check",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "print one line for monitoring, with an exit status",
     .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--tag GLOB]",
     .details =

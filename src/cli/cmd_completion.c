@@ -116,7 +116,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_completion = {
     .name = "completion",
-    .group = "setup",
+    .group = "help",
     .summary = "print a script that makes a shell complete commands of dq",
     .usage = "bash | zsh | fish\n--line -- [WORD]...",
     .details =

@@ -114,7 +114,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_doctor = {
     .name = "doctor",
-    .group = "setup",
+    .group = "operate",
     .summary = "check the configuration, the server, the tables and the dqds",
     .usage = "[--old-transaction D]",
     .details =

@@ -223,7 +223,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_errors = {
     .name = "errors",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "show what fails, how often, since when",
     .usage = "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--exact]",
     .details =

@@ -216,7 +216,7 @@ static const struct cmd_option options[] = {SELECT_OPTIONS(struct export_values,
 
 const struct cmd cmd_export = {
     .name = "export",
-    .group = "tasks",
+    .group = "operate",
     .summary = "write tasks with all that belongs to them, for dq import",
     .usage = "[FILTER]... >FILE",
     .details =

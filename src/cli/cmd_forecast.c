@@ -151,7 +151,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_forecast = {
     .name = "forecast",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "show how many tasks become due when",
     .usage = "[--by minute|hour] [--tag GLOB] [--for D]",
     .details = "A herd is " TEXT_OF(

@@ -6,35 +6,39 @@
 
 #include <string.h>
 
+static const struct {
+    const char *name;
+    void (*put)(struct buf *b);
+} topics[] = {{"filters", usage_put_filters}, {"options", usage_put_global}};
+
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
+    const char *word = c->operand_count ? c->operands[0] : NULL;
+    void (*put)(struct buf * b) = word ? NULL : usage_put_all;
     struct buf b = BUF_INIT;
-    int rc = 0;
-    bool options = c->operand_count && strcmp(c->operands[0], "options") == 0;
-    const struct cmd *cmd = c->operand_count && !options ? verbs_find(c->operands[0], err) : NULL;
-    if (options)
-        usage_put_global(&b);
+    for (size_t i = 0; word && i < sizeof topics / sizeof topics[0]; i++)
+        if (strcmp(word, topics[i].name) == 0)
+            put = topics[i].put;
+    const struct cmd *cmd = put ? NULL : verbs_find(word, err);
+    if (put)
+        put(&b);
     else if (cmd)
         usage_put_verb(&b, cmd);
-    else if (c->operand_count == 0)
-        usage_put_all(&b);
-    else
-        rc = err->code;
     out_write(&b);
     buf_done(&b);
-    return rc;
+    return put || cmd ? 0 : err->code;
 }
 
 const struct cmd cmd_help = {
     .name = "help",
-    .group = "setup",
-    .summary = "explain dq, or one of its commands",
-    .usage = "[COMMAND | options]",
+    .group = "help",
+    .summary = "explain dq, one of its commands, filters, or common options",
+    .usage = "[COMMAND | filters | options]",
     .max_operands = 1,
     .level = CMD_NOTHING,
     .pages = true,
     .formats = OUT_BIT(OUT_TABLE),
     .examples = "dq help list\n"
-                "dq help options",
+                "dq help filters",
     .run = run,
 };

@@ -351,7 +351,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_import = {
     .name = "import",
-    .group = "tasks",
+    .group = "operate",
     .summary = "store the tasks that dq export wrote",
     .usage = "[FILE | -] [--keep-ids] [--complete] [--skip N] [--dry-run]",
     .details =

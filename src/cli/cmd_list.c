@@ -302,7 +302,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     }
     if (c->style.format != OUT_TABLE)
         return err_set(err, ERR_USAGE,
-                       "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
+                       "--watch shows a table on a terminal; programs read dq log -f -o ndjson");
     return watch(c, v, err);
 }
 
@@ -324,7 +324,7 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_list = {
     .name = "list",
     .alias = "ls",
-    .group = "tasks",
+    .group = "look",
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =

@@ -354,7 +354,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_logs = {
     .name = "logs",
-    .group = "tasks",
+    .group = "write handlers",
     .summary = "print the output of a task's last or running attempt",
     .usage = "ID [-f] [--attempt N]",
     .details =

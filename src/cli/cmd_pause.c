@@ -104,7 +104,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_pause = {
     .name = "pause",
-    .group = "tags and statistics",
+    .group = "change",
     .summary = "stop starting tasks of a tag",
     .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
     CMD_OPTIONS(options),

@@ -239,7 +239,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_pollers = {
     .name = "pollers",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "list the dqd processes, and whether they are alive; -v: what they serve",
     .usage = "[-v]",
     .details =

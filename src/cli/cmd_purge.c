@@ -124,7 +124,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_purge = {
     .name = "purge",
-    .group = "tasks",
+    .group = "operate",
     .summary = "delete old finished tasks",
     .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
     .details =

@@ -231,7 +231,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_rehearse = {
     .name = "rehearse",
-    .group = "tasks",
+    .group = "write handlers",
     .summary = "run a task's handler in this terminal, without touching the task",
     .usage = "ID [--timeout D]\n--tag T [BODY | - | @FILE] [--key K] [--timeout D]",
     .details =

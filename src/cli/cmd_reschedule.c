@@ -37,7 +37,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_reschedule = {
     .name = "reschedule",
-    .group = "tasks",
+    .group = "change",
     .summary = "change the time of pending tasks",
     .usage =
         "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",

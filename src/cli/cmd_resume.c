@@ -148,7 +148,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_resume = {
     .name = "resume",
-    .group = "tags and statistics",
+    .group = "change",
     .summary = "start tasks of a paused tag again",
     .usage = "TAG [--over D [--dry-run] [-y]]",
     .details =

@@ -35,7 +35,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_retry = {
     .name = "retry",
-    .group = "tasks",
+    .group = "change",
     .summary = "run failed, cancelled or done tasks again, from attempt 1",
     .usage =
         "ID... [--in D | --at TIME] [--over D]\n[FILTER]... [--in D | --at TIME] [--over D] [--dry-run] [-y]",

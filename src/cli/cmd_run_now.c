@@ -20,7 +20,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_run_now = {
     .name = "run-now",
-    .group = "tasks",
+    .group = "change",
     .summary = "make pending tasks due at once",
     .usage = "ID... [--over D]\n[FILTER]... [--over D] [--dry-run] [-y]",
     .details = "To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,

@@ -346,7 +346,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_show = {
     .name = "show",
-    .group = "tasks",
+    .group = "look",
     .summary = "show a task's state, body, attempts and output",
     .usage = "ID... [--full]",
     .details =

@@ -377,7 +377,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_stats = {
     .name = "stats",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "show counts by tag and state, lateness, throughput",
     .usage =
         "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE",

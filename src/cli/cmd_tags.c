@@ -158,7 +158,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_tags = {
     .name = "tags",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "list tags: tasks by state, what is due, the handler",
     .usage = "[--tag GLOB] [--exact]",
     .details =

@@ -279,7 +279,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_top = {
     .name = "top",
-    .group = "tags and statistics",
+    .group = "look",
     .summary = "watch tags on a full screen, and act on them",
     .usage = "[--tag GLOB] [--every D]",
     .details =

@@ -124,7 +124,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_version = {
     .name = "version",
-    .group = "setup",
+    .group = "help",
     .summary = "print the version of dq; -v: also of the server, the schema, the dqds",
     .usage = "[-v]",
     .level = CMD_NOTHING,

@@ -170,7 +170,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_wait = {
     .name = "wait",
-    .group = "tasks",
+    .group = "write handlers",
     .summary = "wait until tasks are finished",
     .usage = "ID... [--timeout D]",
     .details =

@@ -270,7 +270,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_why = {
     .name = "why",
-    .group = "tasks",
+    .group = "look",
     .summary = "explain why a task does not run, and what helps",
     .usage = "ID\n--tag TAG",
     .details =

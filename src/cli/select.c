@@ -3,6 +3,9 @@
  */
 #include "cli/select.h"
 
+const struct cmd_option select_filters[] = {SELECT_OPTIONS(struct select_values, )};
+const size_t select_filter_count = sizeof select_filters / sizeof select_filters[0];
+
 bool select_given(const struct select_values *v)
 {
     bool any = v->tag || v->key || v->error || v->host || v->body;

@@ -1,10 +1,11 @@
 /*
- * usage.c - the texts of `dq help`, `dq help VERB` and `dq help options`, generated from the tables
- * so that they cannot disagree with the parser.
+ * usage.c - the texts of `dq help`, generated from the tables so that they cannot disagree with the
+ * parser.
  */
 #include "cli/usage.h"
 
 #include "cli/option.h"
+#include "cli/select.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -37,12 +38,28 @@ static void put_wrapped(struct buf *b, const char *text, size_t len, size_t at, 
     buf_chr(b, '\n');
 }
 
-static void put_options(struct buf *b, const struct cmd_option *options, size_t count)
+/* A filter that only `dq help filters` shows. */
+static bool is_more(const struct cmd_option *o)
+{
+    for (size_t i = SELECT_SHOWN; i < select_filter_count; i++)
+        if (strcmp(o->name, select_filters[i].name) == 0 &&
+            strcmp(o->help, select_filters[i].help) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether filters were left out. */
+static bool put_options(struct buf *b, const struct cmd_option *options, size_t count, bool all)
 {
     const size_t indent = 28;
+    bool more = false;
     for (size_t i = 0; i < count; i++) {
         const struct cmd_option *o = &options[i];
         char head[64], letter[8] = "   ";
+        if (!all && is_more(o)) {
+            more = true;
+            continue;
+        }
         if (o->letter != 0)
             snprintf(letter, sizeof letter, "-%c,", o->letter);
         int len = snprintf(head, sizeof head, "  %s --%s%s%s", letter, o->name, o->arg ? " " : "",
@@ -54,6 +71,7 @@ static void put_options(struct buf *b, const struct cmd_option *options, size_t 
             buf_printf(b, "%*s", (int)indent - len, "");
         put_wrapped(b, o->help, strlen(o->help), indent, indent);
     }
+    return more;
 }
 
 static void put_examples(struct buf *b, const char *examples)
@@ -109,7 +127,8 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
     }
     if (cmd->option_count > 0) {
         buf_str(b, "\noptions:\n");
-        put_options(b, cmd->options, cmd->option_count);
+        if (put_options(b, cmd->options, cmd->option_count, false))
+            buf_str(b, "  more filters, by body, host and other times: dq help filters\n");
     }
     put_examples(b, cmd->examples);
     put_global_names(b);
@@ -118,7 +137,20 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
 void usage_put_global(struct buf *b)
 {
     buf_str(b, "options of every command, before or after it:\n");
-    put_options(b, option_global, option_global_count);
+    put_options(b, option_global, option_global_count, true);
+}
+
+void usage_put_filters(struct buf *b)
+{
+    buf_str(b,
+            "filters, with which commands select tasks; a task must match all that are given:\n");
+    put_options(b, select_filters, select_filter_count, true);
+    buf_str(b, "\ncommands that take them:");
+    for (size_t i = 0; verbs_table[i]; i++)
+        for (size_t k = 0; k < verbs_table[i]->option_count; k++)
+            if (strcmp(verbs_table[i]->options[k].name, "due-after") == 0)
+                buf_printf(b, " %s", verbs_table[i]->name);
+    buf_chr(b, '\n');
 }
 
 void usage_put_all(struct buf *b)
@@ -136,5 +168,7 @@ void usage_put_all(struct buf *b)
     }
     buf_chr(b, '\n');
     usage_put_global(b);
-    buf_str(b, "\n\"dq help COMMAND\" explains a command; the manual is dq(1).\n");
+    buf_str(b,
+            "\n\"dq help COMMAND\" explains a command, \"dq help filters\" how to select tasks.\n"
+            "The manual is dq(1).\n");
 }

@@ -1,6 +1,5 @@
 /*
- * usage.h - the texts of `dq help`, `dq help VERB` and `dq help options`, from the tables of verbs
- * and options.
+ * usage.h - the texts of `dq help` and `dq help WORD`, from the tables of verbs and options.
  */
 #ifndef DQ_CLI_USAGE_H
 #define DQ_CLI_USAGE_H
@@ -11,5 +10,6 @@
 void usage_put_all(struct buf *b);
 void usage_put_verb(struct buf *b, const struct cmd *cmd);
 void usage_put_global(struct buf *b);
+void usage_put_filters(struct buf *b);
 
 #endif

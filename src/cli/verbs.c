@@ -1,5 +1,6 @@
 /*
- * verbs.c - the table of verbs. Its order is that of `dq help`; verbs of one group stand together.
+ * verbs.c - the table of verbs. Its order is that of `dq help`: of use, within
+ * each group.
  */
 #include "cli/verbs.h"
 
@@ -9,55 +10,44 @@
 
 /* clang-format off */
 const struct cmd *const verbs_table[] = {
-    &cmd_add,
     &cmd_list,
     &cmd_show,
     &cmd_why,
-    &cmd_logs,
-    &cmd_rehearse,
-    &cmd_wait,
+    &cmd_errors,
+    &cmd_tags,
+    &cmd_stats,
+    &cmd_top,
+    &cmd_log,
+    &cmd_forecast,
+    &cmd_check,
+    &cmd_pollers,
+
+    &cmd_add,
     &cmd_cancel,
     &cmd_retry,
     &cmd_reschedule,
     &cmd_run_now,
-    &cmd_delete,
-    &cmd_purge,
-    &cmd_export,
-    &cmd_import,
-    &cmd_top,
-    &cmd_tags,
     &cmd_pause,
     &cmd_resume,
-    &cmd_stats,
-    &cmd_errors,
-    &cmd_events,
-    &cmd_forecast,
-    &cmd_check,
-    &cmd_pollers,
+    &cmd_delete,
+
     &cmd_init,
     &cmd_doctor,
     &cmd_bench,
-    &cmd_completion,
+    &cmd_purge,
+    &cmd_export,
+    &cmd_import,
+
+    &cmd_rehearse,
+    &cmd_logs,
+    &cmd_wait,
+
     &cmd_help,
+    &cmd_completion,
     &cmd_version,
     NULL,
 };
-
-/* What other programs call a verb. */
-static const struct {
-    const char *word, *verb;
-} synonyms[] = {
-    {"log", "events"},
-};
 /* clang-format on */
-
-static const char *synonym(const char *name)
-{
-    for (size_t i = 0; i < sizeof synonyms / sizeof synonyms[0]; i++)
-        if (strcmp(synonyms[i].word, name) == 0)
-            return synonyms[i].verb;
-    return NULL;
-}
 
 const struct cmd *verbs_find(const char *name, struct err *err)
 {
@@ -71,9 +61,7 @@ const struct cmd *verbs_find(const char *name, struct err *err)
         if (cmd->alias)
             names[count++] = cmd->alias;
     }
-    const char *near = synonym(name);
-    if (!near)
-        near = text_nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     if (near)
         err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
     else

@@ -57,10 +57,9 @@ event()
 3 --finished-before 2h
 7 --finished-since 4h
 0 --finished-before 5h
-4 --created-since 4h
 4 --since 4h
 3 --created-before 4h
-3 --created-since 6h --created-before 4h
+3 --since 6h --created-before 4h
 END
     [ "$(dq delete -y --error '*refused' -n 3)" = '3 tasks deleted' ]
     [ "$(sql "SELECT message_body FROM dq_task WHERE tag = 'a'")" = 'body 4' ]

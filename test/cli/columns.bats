@@ -18,7 +18,7 @@ verbs()
     echo 'forecast'
     echo 'pollers'
     echo 'errors'
-    echo 'events'
+    echo 'log'
     echo 'pollers -v'
 }
 

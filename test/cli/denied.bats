@@ -26,7 +26,6 @@ add t
 cancel --dry-run -t t
 errors
 errors -t t --exact
-events
 export
 forecast
 import --dry-run $BATS_TEST_TMPDIR/exported
@@ -34,6 +33,7 @@ init --plan
 list
 list -s done
 list --since 1h --error x
+log
 logs $1
 pause other
 pollers

@@ -140,7 +140,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'a blank at the end of a tag or key that selects tasks is refused, because the database ignores it' {
-    for verb in list export cancel retry run-now delete stats tags top check errors forecast events purge why; do
+    for verb in list export cancel retry run-now delete stats tags top check errors forecast log purge why; do
         refused 64 "dq: $verb: --tag: \"a* \" ends with a blank, which the database ignores; leave it out" \
             "$verb" -t 'a* '
     done
@@ -160,6 +160,26 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     dq version -o json | grep -qE '^\{"dq":"[0-9.]+","client":"[^"]+","schema":[0-9]+,"server":null,.*"dqds":null\}$'
     dq list --columns help | grep -qE '^expected +when it is due$'
     refused 64 'dq: help: unknown command "lits": did you mean "list"?' help lits
+}
+
+@test 'help has five groups, in the order of use' {
+    [ "$(dq help | sed -n 's/^\([a-z][a-z ]*\):$/\1/p' | paste -sd,)" = 'look,change,operate,write handlers,help' ]
+    [[ $(verbs | paste -sd' ') == 'list show why '*' check '*' add cancel '*' init doctor '*' help '* ]]
+}
+
+@test 'help filters explains each filter, and the help of a command only five' {
+    dq help filters >"$BATS_TEST_TMPDIR/filters"
+    [ -z "$(cat "$BATS_TEST_TMPDIR/filters" <(dq help) | awk 'length > 80')" ]
+    grep -q -- '--finished-since TIME|D' "$BATS_TEST_TMPDIR/filters"
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/filters")" = \
+        'commands that take them: list cancel retry reschedule run-now delete export' ]
+    for verb in list cancel retry reschedule run-now delete export; do
+        dq help "$verb" >"$BATS_TEST_TMPDIR/help"
+        for filter in tag status key error since; do grep -q -- " --$filter " "$BATS_TEST_TMPDIR/help"; done
+        [ "$(grep -c -- ' --body ' "$BATS_TEST_TMPDIR/help")" -eq 0 ]
+        grep -q 'dq help filters' "$BATS_TEST_TMPDIR/help"
+    done
+    refused 64 'unknown option "--created-since"' list --created-since 1h
 }
 
 @test 'a usage is not wrapped within brackets' {
