@@ -30,7 +30,7 @@ steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host H
     [ "$(grep -c '^\$ dqd\? ' shown)" -eq 4 ]
     first_block | sed -n 's/^\$ //p' | while IFS= read -r command; do
         printf '$ %s\n' "$command"
-        PATH=$DQ_BIN:$PATH bash -c "$command" </dev/null 2>&1
+        TZ=UTC PATH=$DQ_BIN:$PATH bash -c "$command" </dev/null 2>&1
     done | steady >printed
     diff shown printed
 }
