@@ -133,8 +133,9 @@ static void add_tag(struct load *l, const struct tag_info *t, struct why_owner *
                          .why = explain(l, t, owners, count)};
 }
 
-/* Only running and due tasks are counted: no other number is shown, and counting takes long. */
-static const struct tag_count_how how = {.rough = ~TASK_BIT(TASK_RUNNING)};
+/* Only running and due tasks are counted, as no other number is shown; every second, so not for
+ * long. */
+static const struct tag_count_how how = {.most_ms = 50, .skip = ~TASK_BIT(TASK_RUNNING)};
 
 int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, struct err *err)
 {

@@ -19,6 +19,8 @@
 #include <sys/param.h>
 
 #define TAGS_AT_ONCE 100
+/* The tasks of this many are read; more are estimated. */
+#define READ_MOST 100000
 /* Estimates of a step of a tag. Beyond that number, the tasks of a tag are spread evenly. */
 #define PARTS_MOST 2000
 #define HERDS_LISTED 1000
@@ -100,7 +102,7 @@ static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count
     buf_str(sql, " AND expected_time < ");
     db_put_time(sql, end_of(w));
     if (count)
-        buf_printf(sql, " LIMIT %d", 4 * TAG_COUNT_ENTRIES);
+        buf_printf(sql, " LIMIT %d", 4 * READ_MOST);
     buf_str(sql, ") x");
 }
 
@@ -227,10 +229,9 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
 
 /* ---- all */
 
-/* Scaled to the size of the table, if it is an estimate. */
 static int read_due(struct reading *w, const char *tag_glob, struct err *err)
 {
-    static const struct tag_count_how how = {.rough = ~0U};
+    static const struct tag_count_how how = {.skip = ~0U};
     struct tag_info *tags;
     size_t count;
     int64_t now_at;
@@ -265,7 +266,7 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
     rc = tag_count_estimate(w->db, parts, count, err);
     if (rc == 0)
         tag_count_sort(order, count);
-    while (few < count && entries + order[few]->tasks <= TAG_COUNT_ENTRIES / 2)
+    while (few < count && entries + order[few]->tasks <= READ_MOST / 2)
         entries += order[few++]->tasks;
     if (rc == 0)
         rc = read_few(w, order, few, err);

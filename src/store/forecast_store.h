@@ -33,8 +33,8 @@ struct forecast {
     struct forecast_step *steps; /* ask->steps; tasks that are due already are not in them */
     size_t count;
 };
-/* Counts the tasks of tags with few of them, and estimates those of the others: it reads about
- * TAG_COUNT_ENTRIES entries of the index, however many tasks there are. Free *ret with
+/* Counts the tasks of tags with few of them, and estimates those of the others: it reads a
+ * bounded number of entries of the index, however many tasks there are. Free *ret with
  * forecast_store_free. */
 int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct forecast *ret,
                         struct err *err) __attribute__((warn_unused_result));

@@ -70,16 +70,10 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
 
 /* Writing the condition as a range and grouping by both columns makes it a loose index scan: one
  * read per tag, however many tasks there are. (`status = 0` would scan all pending entries.) It has
- * no join, because this is the statement of an idle dqd. The limit is a setting for MariaDB and a
- * hint for MySQL; to the other server each is a comment. */
+ * no join, because this is the statement of an idle dqd. */
 void peek_store_put_all(struct buf *sql, int64_t limit_ms)
 {
-    if (limit_ms)
-        buf_printf(sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
-                   limit_ms / 1000, (int)(limit_ms % 1000));
-    buf_str(sql, "SELECT ");
-    if (limit_ms)
-        buf_printf(sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", limit_ms);
+    sql_put_select_within(sql, limit_ms);
     buf_printf(
         sql,
         "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",

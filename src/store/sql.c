@@ -111,6 +111,16 @@ const struct sql_explain *sql_explain_columns(const struct db *db)
     return db_is_mariadb(db) ? &mariadb : &mysql;
 }
 
+void sql_put_select_within(struct buf *sql, int64_t ms)
+{
+    if (ms)
+        buf_printf(sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
+                   ms / 1000, (int)(ms % 1000));
+    buf_str(sql, "SELECT ");
+    if (ms)
+        buf_printf(sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", ms);
+}
+
 int sql_odd_row(const struct db *db, struct err *err)
 {
     return err_set(

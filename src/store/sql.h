@@ -58,6 +58,10 @@ const struct sql_explain *sql_explain_columns(const struct db *db);
 void sql_take_u64(const struct db_rows *r, void *arg);
 void sql_take_time(const struct db_rows *r, void *arg);
 
+/* Appends `SELECT `, with a limit of time for the whole statement unless ms is 0: a setting for
+ * MariaDB and a hint for MySQL; to the other server each is a comment. */
+void sql_put_select_within(struct buf *sql, int64_t ms);
+
 /* Always ERR_FATAL: the result has a row that the statement cannot return. */
 int sql_odd_row(const struct db *db, struct err *err);
 

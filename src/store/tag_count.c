@@ -1,39 +1,83 @@
 /*
- * tag_count.c - see tag_count.h. Invariant: unless `exact`, all counts together read no more than
- * about TAG_COUNT_ENTRIES entries of the index, whatever the server estimates.
+ * tag_count.c - see tag_count.h. Invariant: unless `exact`, counting ends soon after its time is
+ * up, whatever the server estimates.
+ *
+ * The server estimates a range from ten pages at its beginning. Those of ranges that have more are
+ * wrong by a factor that depends on the server (MySQL doubles them), not on the range: it is
+ * measured by counting some. MySQL also cuts each estimate to half of the table, so large ranges
+ * are estimated in pieces, which has more pages looked at, too.
  */
 #include "store/tag_count.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define PARTS_AT_ONCE 100 /* in one statement */
+#define STATEMENT_MS 100  /* that one statement is meant to take */
+#define ENTRIES_A_MS 1000 /* while the speed is not known */
+/* Entries that are counted even if there is no time: of all parts, and of the beginning of each of
+ * the largest ones. */
+#define LEAST_ENTRIES 50000
+#define LARGEST 8
+/* Bytes of ten pages, and of an entry of the index beside its tag. */
+#define PAGES_BYTES (10 * 16384)
+#define ENTRY_BYTES 22
+/* Pieces of a range, and the estimate below which it is not halved. */
+#define PIECES 16
+#define PIECE_ENTRIES 10000
 
-static void put_range(struct buf *sql, const struct tag_count *p)
+/* ---- ranges */
+
+/* The part, and bounds of its own: (from_at, from_id) <= (expected_time, id) < (until_at,
+ * until_id). */
+struct range {
+    const struct tag_count *part;
+    int64_t from_at, until_at; /* TASK_TIME_NONE: no bound */
+    uint64_t from_id, until_id;
+    uint64_t rows;
+};
+
+static void put_bound(struct buf *sql, const char *beyond, const char *id_beyond, int64_t at,
+                      uint64_t id)
 {
-    buf_printf(sql,
-               "SELECT 1 FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", p->status);
-    sql_put_tag(sql, p->tag);
-    if (p->from_at != TASK_TIME_NONE) {
-        buf_str(sql, " AND expected_time >= ");
-        db_put_time(sql, p->from_at);
+    if (at == TASK_TIME_NONE)
+        return;
+    buf_printf(sql, " AND (expected_time %s ", beyond);
+    db_put_time(sql, at);
+    if (id) {
+        buf_str(sql, " OR expected_time = ");
+        db_put_time(sql, at);
+        buf_printf(sql, " AND id %s %" PRIu64, id_beyond, id);
     }
-    if (p->until_at != TASK_TIME_NONE) {
-        buf_str(sql, " AND expected_time < ");
-        db_put_time(sql, p->until_at);
-    }
+    buf_chr(sql, ')');
 }
 
-/* ---- estimates: EXPLAIN has a row for each SELECT, numbered from 1 */
+static void put_range(struct buf *sql, const struct range *r)
+{
+    buf_printf(sql,
+               " FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", r->part->status);
+    sql_put_tag(sql, r->part->tag);
+    put_bound(sql, r->from_id ? ">" : ">=", ">=", r->from_at, r->from_id);
+    put_bound(sql, "<", "<", r->until_at, r->until_id);
+}
+
+static struct range range_of(const struct tag_count *p)
+{
+    return (struct range){.part = p, .from_at = p->from_at, .until_at = p->until_at};
+}
+
+/* ---- estimates: EXPLAIN has rows for each SELECT, numbered from 1 */
 
 struct estimating {
     const struct sql_explain *at;
-    struct tag_count *parts;
+    struct range *ranges;
     size_t count;
 };
 
@@ -44,21 +88,20 @@ static int take_estimate(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     if (id >= 1 && id <= w->count)
-        w->parts[id - 1].tasks = db_u64(r, w->at->rows);
+        w->ranges[id - 1].rows = db_u64(r, w->at->rows);
     return 0;
 }
 
-static int estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
+static int estimate(struct db *db, struct range *ranges, size_t count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct estimating w = {sql_explain_columns(db), parts, count};
+    struct estimating w = {sql_explain_columns(db), ranges, count};
 
     buf_str(&sql, SQL_EXPLAIN);
     for (size_t i = 0; i < count; i++) {
-        parts[i].tasks = 0;
-        parts[i].sampled = true;
-        buf_str(&sql, i ? " UNION ALL " : "");
-        put_range(&sql, &parts[i]);
+        ranges[i].rows = 0;
+        buf_str(&sql, i ? " UNION ALL SELECT 1" : "SELECT 1");
+        put_range(&sql, &ranges[i]);
     }
     int rc = db_each(db, &sql, w.at->count, take_estimate, &w, err);
     buf_done(&sql);
@@ -79,50 +122,20 @@ void tag_count_sort(struct tag_count **parts, size_t count)
 
 int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
 {
+    struct range ranges[PARTS_AT_ONCE];
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < count; i += PARTS_AT_ONCE)
-        rc = estimate(db, parts + i, MIN(count - i, (size_t)PARTS_AT_ONCE), err);
+    for (size_t i = 0, n; rc == 0 && i < count; i += n) {
+        n = MIN(count - i, (size_t)PARTS_AT_ONCE);
+        for (size_t k = 0; k < n; k++)
+            ranges[k] = range_of(&parts[i + k]);
+        rc = estimate(db, ranges, n, err);
+        for (size_t k = 0; k < n; k++) {
+            parts[i + k].tasks = ranges[k].rows;
+            parts[i + k].sampled = true;
+        }
+    }
     return rc;
-}
-
-/* ---- the size of the table */
-
-/* About how many rows the table has, as the server's statistics say. */
-static int table_size(struct db *db, uint64_t *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    struct tag_count all = {.tasks = 0};
-    struct estimating w = {sql_explain_columns(db), &all, 1};
-
-    buf_str(&sql, SQL_EXPLAIN "SELECT 1 FROM dq_task FORCE INDEX (due)");
-    int rc = db_each(db, &sql, w.at->count, take_estimate, &w, err);
-    buf_done(&sql);
-    *ret = all.tasks;
-    return rc;
-}
-
-static bool has_bounds(const struct tag_count *p)
-{
-    return p->from_at != TASK_TIME_NONE || p->until_at != TASK_TIME_NONE;
-}
-
-/* The estimates of ranges may all be twice too large: pages that are half full count as full. */
-static int scale(struct db *db, struct tag_count *parts, size_t count, struct err *err)
-{
-    uint64_t size = 0, counted = 0, estimated = 0;
-    int rc = table_size(db, &size, err);
-
-    for (size_t i = 0; i < count; i++)
-        if (!has_bounds(&parts[i]))
-            *(parts[i].sampled ? &estimated : &counted) += parts[i].tasks;
-    if (rc < 0 || !estimated || size <= counted)
-        return rc;
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].sampled)
-            parts[i].tasks = (uint64_t)MIN(
-                (double)parts[i].tasks * (double)(size - counted) / (double)estimated, 1e18);
-    return 0;
 }
 
 /* ---- counts */
@@ -135,10 +148,47 @@ struct counting {
     struct db *db;
     const struct tag_count_how *how;
     struct tag_count **order; /* the parts, those with few tasks first */
-    uint64_t *limits;         /* of each count, in that order; 0: none */
     size_t count;
-    uint64_t read; /* entries of the index, so far */
+    int64_t begun_at, until_at; /* when_steady() */
+    uint64_t read;              /* entries of the index, so far */
+    /* of the ranges whose estimate is not exact: what was estimated and counted */
+    double estimated, counted;
 };
+
+static int64_t left_ms(const struct counting *w)
+{
+    return MAX(w->until_at - when_steady(), 0);
+}
+
+/* Entries that can be counted in a time, at the speed so far. */
+static uint64_t entries_in(const struct counting *w, int64_t ms)
+{
+    int64_t elapsed = MAX(when_steady() - w->begun_at, 1);
+
+    return w->read < LEAST_ENTRIES / 2 ? (uint64_t)ms * ENTRIES_A_MS
+                                       : (uint64_t)((double)w->read * (double)ms / (double)elapsed);
+}
+
+/* Ten pages have fewer entries than the result, and twice the number, to which MySQL doubles it, is
+ * more, because pages are half full at least. */
+static bool is_exact(const struct tag_count *p, uint64_t estimated)
+{
+    return estimated < PAGES_BYTES / (ENTRY_BYTES + strlen(p->tag));
+}
+
+static void learn(struct counting *w, uint64_t estimated, uint64_t counted)
+{
+    w->estimated += (double)estimated;
+    w->counted += (double)counted;
+}
+
+/* What ranges of the part probably have, given what was estimated for them. */
+static uint64_t likely(const struct counting *w, const struct tag_count *p, uint64_t estimated)
+{
+    return is_exact(p, estimated) || w->estimated <= 0
+               ? estimated
+               : (uint64_t)((double)estimated * w->counted / w->estimated);
+}
 
 static int take_count(const struct db_rows *r, void *arg, struct err *err)
 {
@@ -147,8 +197,10 @@ static int take_count(const struct db_rows *r, void *arg, struct err *err)
 
     if (at >= w->count)
         return sql_odd_row(w->db, err);
+    if (!is_exact(w->order[at], w->order[at]->tasks))
+        learn(w, w->order[at]->tasks, n);
     w->order[at]->tasks = n;
-    w->order[at]->sampled = w->limits[at] && n >= w->limits[at];
+    w->order[at]->sampled = false;
     w->read += n;
     return 0;
 }
@@ -157,98 +209,253 @@ static int count_some(struct counting *w, size_t from, size_t n, struct err *err
 {
     struct buf sql = BUF_INIT;
 
+    /* the server may have estimated too little, seconds after many tasks were added */
+    sql_put_select_within(&sql, w->how->exact ? 0 : left_ms(w) + STATEMENT_MS);
     for (size_t i = from; i < from + n; i++) {
-        buf_str(&sql, i > from ? " UNION ALL SELECT " : "SELECT ");
+        struct range r = range_of(w->order[i]);
+        buf_str(&sql, i > from ? " UNION ALL SELECT " : "");
         buf_printf(&sql, COLUMNS_SELECT(COUNT_COLUMNS), i);
-        buf_str(&sql, " FROM (");
-        put_range(&sql, w->order[i]);
-        if (w->limits[i])
-            buf_printf(&sql, " LIMIT %" PRIu64, w->limits[i]);
-        buf_str(&sql, ") x");
+        put_range(&sql, &r);
     }
     int rc = db_each(w->db, &sql, COUNT_COUNT, take_count, w, err);
     buf_done(&sql);
     return rc;
 }
 
-/* How many parts from `from` on make one statement: at least one. */
-static size_t group(const struct counting *w, size_t from, size_t until, uint64_t *ret_entries)
+/* How many parts from `from` on make one statement of up to `most` entries, or one part of up to
+ * `left`. */
+static size_t group(const struct counting *w, size_t from, uint64_t most, uint64_t left,
+                    uint64_t *ret_entries)
 {
     uint64_t entries = 0;
     size_t n = 0;
 
-    while (from + n < until && n < PARTS_AT_ONCE &&
-           (n == 0 || entries + w->order[from + n]->tasks <= TAG_COUNT_ENTRIES))
-        entries += w->order[from + n++]->tasks;
+    for (; from + n < w->count && n < PARTS_AT_ONCE; n++) {
+        const struct tag_count *p = w->order[from + n];
+        uint64_t more = likely(w, p, p->tasks);
+
+        if (more > (n ? most - MIN(entries, most) : MAX(most, left)))
+            break;
+        entries += more;
+    }
     *ret_entries = entries;
     return n;
 }
 
-/* Counts the first `until` parts. */
-static int count_first(struct counting *w, size_t until, uint64_t all, struct err *err)
+/* Counts whole parts while there is time. *ret: how many of them. */
+static int count_whole(struct counting *w, size_t *ret, struct err *err)
 {
-    uint64_t done = 0, entries;
-    size_t n;
+    uint64_t done = 0, all = 0, entries;
+    size_t from = 0, n = 0;
     int rc = 0;
 
-    for (size_t from = 0; rc == 0 && from < until; from += n) {
-        n = group(w, from, until, &entries);
+    for (size_t i = 0; i < w->count; i++)
+        all += w->order[i]->tasks;
+    while (rc == 0 && from < w->count) {
+        uint64_t left = w->how->exact ? UINT64_MAX : entries_in(w, left_ms(w)),
+                 most = MIN(entries_in(w, STATEMENT_MS), left);
+
+        most = MAX(most, done < LEAST_ENTRIES ? LEAST_ENTRIES - done : 0);
+        n = group(w, from, most, left, &entries);
+        if (n == 0)
+            break;
         rc = count_some(w, from, n, err);
+        from += n;
         done += entries;
         if (rc == 0 && w->how->progress)
             w->how->progress(all ? (double)done / (double)all : 1, w->how->arg);
     }
+    if (rc == ERR_TRANSIENT && !w->how->exact) { /* it took too long */
+        from -= n;
+        rc = 0;
+    }
+    *ret = from;
     return rc;
 }
 
-/* Parts with more tasks than the server estimated (it may do that for seconds after many were
- * added) may use up what is left. */
-static int count_again(struct counting *w, size_t until, struct err *err)
+/* ---- the others */
+
+/* clang-format off */
+#define POINT_COLUMNS(X)              \
+    X(POINT_AT, "expected_time")      \
+    X(POINT_ID, "id")
+/* clang-format on */
+enum { POINT_COLUMNS(COLUMNS_NAME) POINT_COUNT };
+
+struct point {
+    int64_t at;
+    uint64_t id;
+};
+
+static void take_point(const struct db_rows *r, void *arg)
 {
+    *(struct point *)arg = (struct point){sql_due(r, POINT_AT), db_u64(r, POINT_ID)};
+}
+
+/* The entry of the range with that number, from 0, at one of its ends. 1, or 0: it has fewer. */
+static int find_point(struct db *db, const struct range *r, bool last, uint64_t number,
+                      struct point *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    const char *order = last ? " DESC" : "";
+
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(POINT_COLUMNS));
+    put_range(&sql, r);
+    buf_printf(&sql, " ORDER BY expected_time%s, id%s LIMIT 1 OFFSET %" PRIu64, order, order,
+               number);
+    int rc = db_first(db, &sql, POINT_COUNT, take_point, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+struct sum {
+    uint64_t exact, estimated;
+};
+
+/* Adds up the estimates of pieces of a range that ends at last_at or before. */
+static int estimate_pieces(struct db *db, const struct range *r, int64_t first_at, int64_t last_at,
+                           struct sum *ret, struct err *err)
+{
+    struct range pieces[PIECES] = {*r};
+    int64_t from_at[PIECES] = {first_at}, until_at[PIECES] = {last_at};
+    size_t n = 1;
+    int rc = estimate(db, pieces, 1, err);
+
+    while (rc == 0 && n < PIECES) {
+        size_t at = 0;
+        for (size_t i = 1; i < n; i++)
+            at = pieces[i].rows > pieces[at].rows ? i : at;
+        if (pieces[at].rows < 2 * PIECE_ENTRIES || until_at[at] - from_at[at] < 2)
+            break;
+        int64_t middle_at = from_at[at] + (until_at[at] - from_at[at]) / 2;
+        struct range halves[2] = {pieces[at], pieces[at]};
+
+        halves[0].until_at = halves[1].from_at = middle_at;
+        halves[0].until_id = halves[1].from_id = 0;
+        rc = estimate(db, halves, 2, err);
+        pieces[at] = halves[0];
+        pieces[n] = halves[1];
+        from_at[n] = middle_at;
+        until_at[n] = until_at[at];
+        until_at[at] = middle_at;
+        n++;
+    }
+    for (size_t i = 0; i < n; i++)
+        *(is_exact(r->part, pieces[i].rows) ? &ret->exact : &ret->estimated) += pieces[i].rows;
+    return rc;
+}
+
+static int count_range(struct db *db, const struct range *r, uint64_t *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT COUNT(*)");
+    put_range(&sql, r);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+/* Counts a large part in steps until its time is up; then *ret_rest is what remains. 1, or 0: it
+ * was counted to its end. */
+static int count_steps(struct counting *w, struct tag_count *p, int64_t ms, struct range *ret_rest,
+                       struct err *err)
+{
+    int64_t until_at = when_steady() + ms;
+    struct range rest = range_of(p);
+    struct point end;
+    uint64_t last = 0;
+    int rc = 1;
+
+    p->tasks = 0;
+    do {
+        uint64_t step = entries_in(w, MIN(until_at - when_steady(), STATEMENT_MS));
+
+        step = MAX(step, LEAST_ENTRIES / LARGEST);
+        rc = find_point(w->db, &rest, false, step, &end, err);
+        if (rc == 1) {
+            rest.from_at = end.at;
+            rest.from_id = end.id;
+            p->tasks += step;
+            w->read += step;
+        }
+    } while (rc == 1 && when_steady() < until_at);
+    if (rc == 0)
+        rc = count_range(w->db, &rest, &last, err);
+    else if (rc == 1)
+        *ret_rest = rest;
+    p->tasks += last;
+    p->sampled = rc == 1;
+    w->read += last;
+    return rc < 0 ? rc : p->sampled;
+}
+
+/* Estimates what remains of a part, and learns from what was counted of it. */
+static int estimate_rest(struct counting *w, const struct tag_count *p, const struct range *rest,
+                         struct sum *ret, struct err *err)
+{
+    struct range before = range_of(p);
+    struct point first, last;
+    struct sum sum = {0, 0};
+    int rc = find_point(w->db, &before, false, 0, &first, err);
+
+    if (rc == 1)
+        rc = find_point(w->db, &before, true, 0, &last, err);
+    if (rc <= 0)
+        return rc;
+    before.until_at = rest->from_at;
+    before.until_id = rest->from_id;
+    rc = estimate_pieces(w->db, &before, first.at, rest->from_at, &sum, err);
+    if (rc == 0)
+        rc = estimate_pieces(w->db, rest, rest->from_at, last.at, ret, err);
+    if (rc == 0 && sum.estimated && sum.exact < p->tasks)
+        learn(w, sum.estimated, p->tasks - sum.exact);
+    return rc;
+}
+
+/* The parts that were not counted whole: the largest ones in steps, to learn from them. */
+static int estimate_others(struct counting *w, size_t from, struct err *err)
+{
+    size_t others = w->count - from, first = others > LARGEST ? w->count - LARGEST : from;
+    struct sum rests[LARGEST] = {{0, 0}};
+    struct range rest;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < until && w->read < TAG_COUNT_ENTRIES; i++) {
-        if (!w->order[i]->sampled)
-            continue;
-        w->limits[i] = TAG_COUNT_ENTRIES - w->read + 1;
-        if (w->limits[i] > w->order[i]->tasks)
-            rc = count_some(w, i, 1, err);
+    for (size_t i = first; rc >= 0 && i < w->count; i++) {
+        rc = count_steps(w, w->order[i], left_ms(w) / (int64_t)(w->count - i), &rest, err);
+        if (rc == 1)
+            rc = estimate_rest(w, w->order[i], &rest, &rests[i - first], err);
+    }
+    for (size_t i = from; rc == 0 && i < w->count; i++) {
+        struct tag_count *p = w->order[i];
+
+        if (i < first)
+            p->tasks = likely(w, p, p->tasks);
+        else
+            p->tasks += rests[i - first].exact + likely(w, p, rests[i - first].estimated);
     }
     return rc;
-}
-
-static bool is_rough(const struct tag_count_how *how, const struct tag_count *p)
-{
-    return how->rough & TASK_BIT(p->status) && !has_bounds(p);
 }
 
 int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_count *parts,
                   size_t count, struct err *err)
 {
-    struct counting w = {.db = db, .how = how};
-    uint64_t all = 0;
-    size_t until = 0;
+    int64_t begun_at = when_steady();
+    struct counting w = {.db = db, .how = how, .begun_at = begun_at};
+    size_t counted = 0;
     int rc = tag_count_estimate(db, parts, count, err);
 
     if (rc < 0 || !count)
         return rc;
+    w.begun_at = when_steady();
+    w.until_at = begun_at + (how->most_ms < 0 ? 0 : how->most_ms ? how->most_ms : TAG_COUNT_MS);
     w.order = mem_alloc(count * sizeof(struct tag_count *));
-    w.limits = mem_zero(count, sizeof *w.limits);
     for (size_t i = 0; i < count; i++)
-        if (!is_rough(how, &parts[i]))
-            w.order[w.count++] = &parts[i];
+        w.order[w.count++] = &parts[i];
     tag_count_sort(w.order, w.count);
-    for (; until < w.count && (how->exact || all + w.order[until]->tasks <= TAG_COUNT_ENTRIES);
-         until++) {
-        w.limits[until] = how->exact ? 0 : 4 * w.order[until]->tasks + 1000;
-        all += w.order[until]->tasks;
-    }
-    rc = count_first(&w, until, all, err);
+    rc = count_whole(&w, &counted, err);
     if (rc == 0)
-        rc = count_again(&w, until, err);
-    if (rc == 0 && how->whole)
-        rc = scale(db, parts, count, err);
+        rc = estimate_others(&w, counted, err);
     free(w.order);
-    free(w.limits);
     return rc;
 }

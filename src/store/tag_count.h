@@ -1,6 +1,6 @@
 /*
- * tag_count.h - how many tasks ranges of the index `due` have: counted while that is cheap, else
- * estimated by the server. Blocks on the database.
+ * tag_count.h - how many tasks ranges of the index `due` have: counted while that is quick, else
+ * estimated. Blocks on the database.
  */
 #ifndef DQ_STORE_TAG_COUNT_H
 #define DQ_STORE_TAG_COUNT_H
@@ -8,8 +8,8 @@
 #include "base/task.h"
 #include "store/db.h"
 
-/* Entries of the index that are read for all counts together, unless `exact`: about 15 ms. */
-#define TAG_COUNT_ENTRIES 100000
+/* Counting everything stops after this time, unless `exact`. */
+#define TAG_COUNT_MS 700
 
 struct tag_count {
     const char *tag; /* as sql_dup_tag copies it; the caller's */
@@ -18,26 +18,26 @@ struct tag_count {
     int64_t from_at, until_at;
     /* out: */
     uint64_t tasks;
-    bool sampled; /* tasks is the server's estimate, from a few pages of the index */
+    bool sampled; /* tasks is an estimate */
 };
 
 struct tag_count_how {
     bool exact; /* count everything, however long it takes */
-    /* TASK_BIT of states of which only parts with bounds are counted: without, they are estimated
-     */
-    unsigned rough;
-    /* the parts without bounds have all tasks there are: estimates are scaled to the size of the
-     * table, which the server knows better than that of a range */
-    bool whole;
+    /* how long to count; 0: TAG_COUNT_MS; less than 0: only what estimates are based on */
+    int64_t most_ms;
+    /* TASK_BIT of states whose tasks are not counted, except for those that are due */
+    unsigned skip;
     /* how much of the counting is done, 0 to 1; NULL: not reported */
     void (*progress)(double fraction, void *arg);
     void *arg;
 };
 
-/* Counts each part: the smallest first, until TAG_COUNT_ENTRIES are used up. */
+/* Counts each part, the smallest first, while there is time. The others are estimated from what the
+ * server estimates for them, and for those that were counted. */
 int tag_count_all(struct db *db, const struct tag_count_how *how, struct tag_count *parts,
                   size_t count, struct err *err) __attribute__((warn_unused_result));
-/* Only estimates: a few reads for each part. */
+/* Only what the server estimates, with a few reads for each part: exact if it has few tasks, else
+ * perhaps twice the number. */
 int tag_count_estimate(struct db *db, struct tag_count *parts, size_t count, struct err *err)
     __attribute__((warn_unused_result));
 /* Sorts pointers to parts: the one with the fewest tasks first. */

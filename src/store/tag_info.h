@@ -8,8 +8,8 @@
 
 struct tag_info {
     char *tag;
-    uint64_t count[TASK_STATUS_COUNT];
-    bool sampled[TASK_STATUS_COUNT]; /* the count is the server's estimate */
+    uint64_t count[TASK_STATUS_COUNT]; /* of states that were skipped: 1 if there are some */
+    bool sampled[TASK_STATUS_COUNT];   /* the count is an estimate */
     uint64_t due;                    /* pending and due */
     bool due_sampled;
     /* of the task that is latest: from when on (task_late_from); TASK_TIME_NONE: none is due */

@@ -1,8 +1,8 @@
 /*
  * tag_store.c - tags as operators see them: how many tasks, how late, whether they are paused.
  *
- * Invariant: without `exact`, the work is bounded by the number of tags, however many tasks there
- * are.
+ * Invariant: without `exact`, the work is bounded by a time and the number of tags, however many
+ * tasks there are.
  */
 #include "store/tag_store.h"
 #include "base/index.h"
@@ -158,14 +158,18 @@ static int read_pairs(struct reading *w, struct err *err)
     return rc;
 }
 
-/* Those that are counted, not only estimated. */
-static size_t count_parts(const struct infos *t, unsigned rough)
+static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
+{
+    return t->count[status] && !(skip & TASK_BIT(status));
+}
+
+static size_t count_parts(const struct infos *t, unsigned skip)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < t->count; i++) {
-        for (int s = 0; s < TASK_STATUS_COUNT; s++)
-            n += t->items[i].count[s] > 0 && !(rough & TASK_BIT(s));
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+            n += is_part(&t->items[i], s, skip);
         n += t->items[i].late_from_at != TASK_TIME_NONE;
     }
     return n;
@@ -232,7 +236,7 @@ static size_t make_parts(const struct reading *w, struct tag_count *parts)
         const struct tag_info *t = &w->to->items[i];
 
         for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
-            if (t->count[s])
+            if (is_part(t, s, w->how->skip))
                 parts[n++] = (struct tag_count){.tag = t->tag,
                                                 .status = s,
                                                 .from_at = TASK_TIME_NONE,
@@ -247,13 +251,13 @@ static size_t make_parts(const struct reading *w, struct tag_count *parts)
 }
 
 /* In the order of make_parts. */
-static void take_parts(struct infos *t, const struct tag_count *parts)
+static void take_parts(struct infos *t, unsigned skip, const struct tag_count *parts)
 {
     for (size_t i = 0; i < t->count; i++) {
         struct tag_info *info = &t->items[i];
 
         for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
-            if (!info->count[s])
+            if (!is_part(info, s, skip))
                 continue;
             info->count[s] = parts->tasks;
             info->sampled[s] = parts++->sampled;
@@ -267,14 +271,11 @@ static void take_parts(struct infos *t, const struct tag_count *parts)
 
 static int read_counts(struct reading *w, struct err *err)
 {
-    struct tag_count *parts = mem_alloc((count_parts(w->to, 0) + 1) * sizeof *parts);
-    struct tag_count_how how = *w->how;
-
-    how.whole = !w->glob;
-    int rc = tag_count_all(w->db, &how, parts, make_parts(w, parts), err);
+    struct tag_count *parts = mem_alloc((count_parts(w->to, w->how->skip) + 1) * sizeof *parts);
+    int rc = tag_count_all(w->db, w->how, parts, make_parts(w, parts), err);
 
     if (rc == 0)
-        take_parts(w->to, parts);
+        take_parts(w->to, w->how->skip, parts);
     free(parts);
     return rc;
 }
@@ -289,7 +290,7 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
     if (rc == 0)
         rc = read_pairs(&w, err);
     if (rc == 0)
-        rc = tag_store_is_small(db, count_parts(&t, how->rough), err);
+        rc = tag_store_is_small(db, count_parts(&t, how->skip), err);
     if (rc >= 0)
         rc = rc == 1 ? read_all_counts(&w, err) : read_counts(&w, err);
     index_done(&t.index);

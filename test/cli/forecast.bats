@@ -68,8 +68,8 @@ assert 40000 < sum(r["tasks"] for r in rows[1:]) < 330000, sum(r["tasks"] for r 
 herd = max(rows, key=lambda r: r["herd"] or 0)
 assert (herd["herd"], herd["herd_tag"]) == (20000, "big"), herd'
     [[ $(dq forecast) == *' ~'* ]]
-    # the 160,000 that are due already: scaled to the size of the table, as in dq tags
-    dq forecast -o json | json 'assert rows[0]["sampled"] and 110000 < rows[0]["tasks"] < 210000, rows[0]'
+    # those that are due already are counted, as in dq tags; if time was up, at most 5 percent off
+    dq forecast -o json | json 'assert 152000 <= rows[0]["tasks"] <= 168000, rows[0]'
 }
 
 @test 'the tasks of very many tags are counted, not estimated' {

@@ -95,7 +95,6 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         [ "$(constant DEFAULT_MINUTES cli/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
         says dq.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
         helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/task_add.h) lines"
-        says dq.1 "about $(with_commas "$(constant TAG_COUNT_ENTRIES store/tag_count.h)") are counted"
         says dq.1 "The $(constant STATS_PROM_TAGS cli/stats_prom.h) tags with the most due tasks"
         says dq.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
         helps list "default: $(constant TERMINAL_LIMIT cli/cmd_list.c) on a terminal"
