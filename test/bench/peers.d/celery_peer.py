@@ -43,19 +43,20 @@ def add(tasks):
 
 
 def worker(in_flight, command, record):
+    """Enters the directory of a worker. What to execute there, and its environment."""
     options = ["-c", in_flight, "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR"]
-    return subprocess.Popen(
+    os.chdir(os.path.dirname(os.path.realpath(__file__)))
+    return (
         [sys.executable, "-m", "celery", "-A", "celery_peer", "worker", *options],
-        cwd=os.path.dirname(os.path.realpath(__file__)),
-        env={**os.environ, "PEER_COMMAND": command, "PEER_RECORD": record, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.DEVNULL,
+        {**os.environ, "PEER_COMMAND": command, "PEER_RECORD": record, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 
 def drain(count, in_flight, command=""):
     record = os.environ["BENCH_REDIS"] + ".record"
     open(record, "wb").close()
-    with worker(in_flight, command, record) as process:
+    words, environment = worker(in_flight, command, record)
+    with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL) as process:
         while os.path.getsize(record) < int(count) * RECORD.size and process.poll() is None:
             time.sleep(0.05)
         process.terminate()
@@ -74,12 +75,11 @@ def main(verb, *arguments):
     elif verb == "drain":
         drain(*arguments)
     elif verb == "serve":
-        process = worker(*arguments, "")
-        try:
-            process.wait()
-        finally:
-            process.terminate()
-    elif verb != "init":
+        words, environment = worker(*arguments, "")
+        os.execve(words[0], words, environment)  # who ends this process ends the worker
+    elif verb == "init":
+        app.control.purge()
+    else:
         sys.exit(f"what is {verb}?")
 
 
