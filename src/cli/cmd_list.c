@@ -302,7 +302,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     }
     if (c->style.format != OUT_TABLE)
         return err_set(err, ERR_USAGE,
-                       "--watch shows a table on a terminal; programs read dq log -f -o ndjson");
+                       "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
     return watch(c, v, err);
 }
 

@@ -17,7 +17,7 @@ const struct cmd *const verbs_table[] = {
     &cmd_tags,
     &cmd_stats,
     &cmd_top,
-    &cmd_log,
+    &cmd_events,
     &cmd_forecast,
     &cmd_check,
     &cmd_pollers,
@@ -47,7 +47,22 @@ const struct cmd *const verbs_table[] = {
     &cmd_version,
     NULL,
 };
+
+/* What other programs call a verb. */
+static const struct {
+    const char *word, *verb;
+} synonyms[] = {
+    {"log", "events"},
+};
 /* clang-format on */
+
+static const char *synonym(const char *name)
+{
+    for (size_t i = 0; i < sizeof synonyms / sizeof synonyms[0]; i++)
+        if (strcmp(synonyms[i].word, name) == 0)
+            return synonyms[i].verb;
+    return NULL;
+}
 
 const struct cmd *verbs_find(const char *name, struct err *err)
 {
@@ -61,7 +76,9 @@ const struct cmd *verbs_find(const char *name, struct err *err)
         if (cmd->alias)
             names[count++] = cmd->alias;
     }
-    const char *near = text_nearest(name, names, count);
+    const char *near = synonym(name);
+    if (!near)
+        near = text_nearest(name, names, count);
     if (near)
         err_set(err, ERR_USAGE, "unknown command \"%s\": did you mean \"%s\"?", name, near);
     else

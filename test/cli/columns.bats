@@ -18,7 +18,7 @@ verbs()
     echo 'forecast'
     echo 'pollers'
     echo 'errors'
-    echo 'log'
+    echo 'events'
     echo 'pollers -v'
 }
 

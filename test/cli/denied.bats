@@ -26,6 +26,7 @@ add t
 cancel --dry-run -t t
 errors
 errors -t t --exact
+events
 export
 forecast
 import --dry-run $BATS_TEST_TMPDIR/exported
@@ -33,7 +34,6 @@ init --plan
 list
 list -s done
 list --since 1h --error x
-log
 logs $1
 pause other
 pollers

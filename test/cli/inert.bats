@@ -34,7 +34,7 @@ fill()
     cd "$BATS_TEST_TMPDIR"
     for format in table json ndjson tsv id prometheus; do
         for args in list "list -n 0 -c $(dq list --columns help | cut -d ' ' -f 1 | paste -sd ,)" "show $id" tags \
-            pollers stats 'stats --by hour' log errors forecast check doctor \
+            pollers stats 'stats --by hour' errors events forecast check doctor \
             why "why $id" 'delete --tag * --dry-run'; do
             set -f
             # shellcheck disable=SC2086  # words

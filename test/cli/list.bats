@@ -246,7 +246,7 @@ fill()
 @test 'a full disk on stdout is an error, also if a note follows the table' {
     fill
     lost() { local rc=0; dq "$@" >/dev/full 2>"$BATS_TEST_TMPDIR/err" || rc=$?; [ "$rc" -eq 71 ]; }
-    for verb in 'list -n 1' 'log -n 1' 'list --status failed -n 1'; do
+    for verb in 'list -n 1' 'events -n 1' 'list --status failed -n 1'; do
         lost $verb
         grep -q '^dq: [a-z]*: cannot write to standard output: No space left on device$' "$BATS_TEST_TMPDIR/err"
     done

@@ -111,7 +111,7 @@ END
     [ "$(grep -cE ' 30 +█+ ' "$out")" -ge 7 ]
 }
 
-@test 'what a wrong script has added is cancelled, and the log says who did it' {
+@test 'what a wrong script has added is cancelled, and dq events says who did it' {
     recipe 'dq cancel --since 10m --dry-run'
     says '^promo.mail +400$'
     at_terminal 80 'dq cancel --since 10m --tag promo.mail' <<'END'
@@ -120,7 +120,7 @@ type y
 wait 400 tasks cancelled
 END
     [ "$(sql "SELECT status, COUNT(*) FROM dq_task WHERE tag = 'promo.mail' GROUP BY status")" = $'0\t50\n4\t400' ]
-    recipe 'dq log --since 10m'
+    recipe 'dq events --since 10m'
     says "^[0-9: -]+  $(id -un)@$(hostname) +cancel +promo.mail +400 +- +--tag promo.mail --since 10m\$"
     recipe 'dq list --tag promo.mail --status cancelled'
     [ "$(wc -l <"$out")" -eq 401 ]

@@ -140,7 +140,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'a blank at the end of a tag or key that selects tasks is refused, because the database ignores it' {
-    for verb in list export cancel retry run-now delete stats tags top check errors forecast log purge why; do
+    for verb in list export cancel retry run-now delete stats tags top check errors forecast events purge why; do
         refused 64 "dq: $verb: --tag: \"a* \" ends with a blank, which the database ignores; leave it out" \
             "$verb" -t 'a* '
     done

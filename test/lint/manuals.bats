@@ -101,7 +101,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         most=$(with_commas "$(constant SEARCH_MOST cli/cmd_list.c)")
         says dq.1 "after $most tasks that do not match"
         says dq.1 "among the newest $most tasks only"
-        most=$(with_commas "$(constant MOST cli/cmd_log.c)")
+        most=$(with_commas "$(constant MOST cli/cmd_events.c)")
         says dq.1 "At most $most acts and $most failures are read"
         says dq.1 "For more than $(with_commas "$(constant CONFIRM_TYPED cli/confirm.h)") tasks, type the name"
         says dq.1 "in steps of $(constant ROWS_STEP store/rows.h), each whole or not at all"

@@ -67,6 +67,14 @@ static void test_names_of_verbs_are_unique(void **state)
     }
 }
 
+static void test_a_synonym_of_a_verb_names_it(void **state)
+{
+    (void)state;
+    struct err err;
+    assert_null(verbs_find("log", &err));
+    assert_string_equal(err.text, "unknown command \"log\": did you mean \"events\"?");
+}
+
 /* Parses words; the context's values must be freed. */
 static int parse(struct cmd_context *c, int argc, const char *const *words, struct err *err)
 {
@@ -124,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_names_and_letters_of_options_are_unique),
         cmocka_unit_test(test_options_are_complete),
         cmocka_unit_test(test_names_of_verbs_are_unique),
+        cmocka_unit_test(test_a_synonym_of_a_verb_names_it),
         cmocka_unit_test(test_global_options_stand_before_or_after_the_verb),
         cmocka_unit_test(test_words_after_two_dashes_are_operands),
         cmocka_unit_test(test_what_is_relative_needs_a_clock),

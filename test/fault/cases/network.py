@@ -553,7 +553,7 @@ VERBS = [
     ("why", "1"),
     ("why", "--tag", "t"),
     ("logs", "1"),
-    ("log",),
+    ("events",),
     ("errors",),
     ("errors", "--exact", "-o", "json"),
     ("forecast",),

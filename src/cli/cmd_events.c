@@ -1,5 +1,5 @@
 /*
- * cmd_log.c - dq log: acts of operators, and what happened to tasks meanwhile.
+ * cmd_events.c - dq events: acts of operators, and what happened to tasks meanwhile.
  */
 #include "cli/history.h"
 #include "cli/seen.h"
@@ -23,7 +23,7 @@
  * away. */
 #define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
 
-struct log_values {
+struct events_values {
     struct cmd_when since, until;
     const char *tag, *who;
     int64_t limit;
@@ -193,7 +193,7 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct log_values *v = values;
+    const struct events_values *v = values;
     struct history_ask ask = {.tag_glob = v->tag, .who_glob = v->who, .most = MOST};
     struct history h;
     if (v->follow && (v->until.text || c->style.format == OUT_JSON))
@@ -227,7 +227,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return rc;
 }
 
-#define FIELD(name) offsetof(struct log_values, name)
+#define FIELD(name) offsetof(struct events_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
@@ -240,8 +240,8 @@ static const struct cmd_option options[] = {
 };
 /* clang-format on */
 
-const struct cmd cmd_log = {
-    .name = "log",
+const struct cmd cmd_events = {
+    .name = "events",
     .group = "look",
     .summary = "show who changed what, failures, and what was started and done",
     .usage =
@@ -251,9 +251,9 @@ const struct cmd cmd_log = {
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
         "many attempts of each tag began and how many of its tasks were done. Oldest first. [retention] in dq.ini says how "
         "long each is kept.",
-    .examples = "dq log --since 2h --tag 'mail.*'\ndq log --who 'alice@*' -n 20\ndq log -f",
+    .examples = "dq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),
-    .values_size = sizeof(struct log_values),
+    .values_size = sizeof(struct events_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_NO_ID,

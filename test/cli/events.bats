@@ -1,4 +1,4 @@
-# dq log: acts, dqds, failures, started and finished tasks in one order; its filters, formats, and -f.
+# dq events: acts, dqds, failures, started and finished tasks in one order; its filters, formats, and -f.
 
 load ../lib/sandbox
 
@@ -45,7 +45,7 @@ done_tasks()
 }
 
 # The lines, without times, as `who event tag count detail`.
-lines() { dq log -o tsv "$@" | sed 1d | cut -f 2-5,7 | sed 's/\t/ /g; s/ *$//'; }
+lines() { dq events -o tsv "$@" | sed 1d | cut -f 2-5,7 | sed 's/\t/ /g; s/ *$//'; }
 
 @test 'acts, dqds, failures and done tasks are shown in one order, and alike failures of a minute as one' {
     event cancel 7200 mail 3000
@@ -65,9 +65,9 @@ bob@db1 retry mail 37 --key k
  started mail 3210
  done mail 3210
 END
-    [[ $(dq log -o ndjson | sed -n 1p) =~ ^\{\"time\":\"[0-9TZ:.-]+\",\"who\":\"alice@db1\",\"event\":\"cancel\", ]]
-    dq log -o json | python3 -m json.tool >/dev/null
-    [[ $(dq log | sed -n 1p) =~ ^TIME\ +WHO\ +EVENT\ +TAG\ +COUNT\ +ID\ +DETAIL$ ]]
+    [[ $(dq events -o ndjson | sed -n 1p) =~ ^\{\"time\":\"[0-9TZ:.-]+\",\"who\":\"alice@db1\",\"event\":\"cancel\", ]]
+    dq events -o json | python3 -m json.tool >/dev/null
+    [[ $(dq events | sed -n 1p) =~ ^TIME\ +WHO\ +EVENT\ +TAG\ +COUNT\ +ID\ +DETAIL$ ]]
 }
 
 @test 'attempts that began are counted by tag and minute, also those that have not ended' {
@@ -85,7 +85,7 @@ alice@db1 cancel slow 3 --key k
 END
     [ "$(lines --since 20m --tag slow | sed 1q)" = ' started slow 3' ]
     [ "$(lines --since 20m --who '*')" = 'alice@db1 cancel slow 3 --key k' ]
-    "$DQ_BIN/dq" log -f --since 10m -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    "$DQ_BIN/dq" events -f --since 10m -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     wait_until follows 'started mail 7 '
     failures 1 sms 'refused ' 0
@@ -93,7 +93,7 @@ END
     [ "$(follows 'started|done' | wc -l)" -eq 4 ]
 }
 
-@test 'log is limited by time, tag, person and number of lines' {
+@test 'events is limited by time, tag, person and number of lines' {
     event cancel 7200 mail 1
     event cancel 3000 sms 2 bob@db1
     event cancel 1000 '' 3
@@ -107,9 +107,9 @@ END
     event cancel 90000 mail 4
     [ "$(lines | wc -l)" -eq 5 ]
     [ "$(lines --since 2d | wc -l)" -eq 6 ]
-    run timeout 30 "$DQ_BIN/dq" log -f -o json
+    run timeout 30 "$DQ_BIN/dq" events -f -o json
     [ "$status" -eq 64 ]
-    run timeout 30 "$DQ_BIN/dq" log -f --until 1h
+    run timeout 30 "$DQ_BIN/dq" events -f --until 1h
     [ "$status" -eq 64 ]
 }
 
@@ -119,35 +119,35 @@ END
     [ "$(lines --since 3d --until 2d)" = ' failed old 2 refused *' ]
 }
 
-@test 'log -n notes that only the newest were read if it could miss a line, and not otherwise' {
+@test 'events -n notes that only the newest were read if it could miss a line, and not otherwise' {
     failures 1 early 'refused ' 7300
     failures 5001 mail 'refused ' 7200
     event cancel 60 sms 1
     event cancel 30 sms 2
-    try dq log -n 2
+    try dq events -n 2
     [ "$rc" -eq 0 ]
     [ -z "$err" ]
     [[ $(wc -l <<<"$out") -eq 3 ]]
-    try dq log -n 3 # a line of failures, some of whose minute may be missing
+    try dq events -n 3 # a line of failures, some of whose minute may be missing
     [[ $err == *'only the newest 5000 events and failures'* ]]
     sql "INSERT INTO dq_event (token, event_time, actor, verb, tasks)
          SELECT UNHEX(LEFT(SHA2(seq, 256), 32)), UTC_TIMESTAMP(3) - INTERVAL 50 SECOND, 'bob@db1', 'retry', 1
          FROM $(numbers 5000)"
-    try dq log -n 1
+    try dq events -n 1
     [ -z "$err" ]
-    try dq log -n 2 # of one time, others are left out
+    try dq events -n 2 # of one time, others are left out
     [[ $err == *'only the newest 5000 events and failures'* ]]
-    try dq log
+    try dq events
     [[ $err == *'only the newest 5000 events and failures'* ]]
 }
 
-@test 'dq records its own acts, and nothing in the log acts on a terminal' {
+@test 'dq records its own acts, and nothing among the events acts on a terminal' {
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
          VALUES (CONCAT('t', CHAR(27), '[2J'), 'b c', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     dq -q cancel --tag $'t\e*' --body 'b c' >/dev/null
     failures 1 mail "$(printf '\033]0;x\007')" 5
     for format in table tsv json ndjson; do
-        dq log -o "$format" | LC_ALL=C tr -d '\n\t' >"$BATS_TEST_TMPDIR/$format"
+        dq events -o "$format" | LC_ALL=C tr -d '\n\t' >"$BATS_TEST_TMPDIR/$format"
         grep -q cancel "$BATS_TEST_TMPDIR/$format"
         LC_ALL=C refute grep '[[:cntrl:]]' "$BATS_TEST_TMPDIR/$format"
     done
@@ -166,9 +166,9 @@ grows()
 # follows PATTERN: the follower has printed it.
 follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
 
-@test 'log -f goes on: acts when they have grown to their end, failures as they come' {
+@test 'events -f goes on: acts when they have grown to their end, failures as they come' {
     event cancel 60 old 1
-    "$DQ_BIN/dq" log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    "$DQ_BIN/dq" events -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     # on a slow machine two looks may fall between two steps: one of several tries has to keep it
     for try in 1 2 3 4 5; do
@@ -198,8 +198,8 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
     [ "$(follows '^time' | wc -l)" -eq 1 ]
 }
 
-@test 'log -f survives a restart of the database' {
-    "$DQ_BIN/dq" log -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+@test 'events -f survives a restart of the database' {
+    "$DQ_BIN/dq" events -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     event cancel 0 first 1
     wait_until follows 'cancel first'
