@@ -253,37 +253,30 @@ int64_t claim_recover_next(const struct claims *claims)
     return claims->recover ? 0 : NEVER_US;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 bool claim_in_doubt(const struct claims *claims)
 {
     return claims->recover;
 }
 
-/* Ids that carry our token and that we know of: in flight, or ended and not settled yet. Sorted. */
-static uint64_t *known_ids(const struct claims *claims, size_t *ret_count)
+/* Claims of ours that we know of: in flight, or ended and not settled yet. Sorted. */
+static struct claim_ref *known_claims(const struct claims *claims, size_t *ret_count)
 {
     size_t in_flight = flight_task_count(claims->flight),
            n = in_flight + settle_count(claims->results);
-    uint64_t *ids = mem_alloc((n + 1) * sizeof *ids);
+    struct claim_ref *refs = mem_alloc((n + 1) * sizeof *refs);
 
-    flight_ids(claims->flight, ids);
-    settle_ids(claims->results, ids + in_flight);
-    qsort(ids, n, sizeof *ids, by_value);
+    flight_refs(claims->flight, refs);
+    settle_claims(claims->results, refs + in_flight);
+    qsort(refs, n, sizeof *refs, claim_ref_compare);
     *ret_count = n;
-    return ids;
+    return refs;
 }
 
 int claim_recover(struct claims *claims, struct err *err)
 {
     struct task_array found = {0};
     size_t n;
-    uint64_t *known = known_ids(claims, &n);
+    struct claim_ref *known = known_claims(claims, &n);
     int rc = claim_store_recover(claims->ctx->db, &claims->ctx->owner, known, n, &found, err);
 
     free(known);

@@ -185,13 +185,13 @@ size_t flight_task_count(const struct flight *f)
     return n;
 }
 
-void flight_ids(const struct flight *f, uint64_t *ids)
+void flight_refs(const struct flight *f, struct claim_ref *refs)
 {
     struct flight_job *j;
 
     for (uint32_t at = 0; (j = flight_each(f, &at));)
         for (uint32_t i = 0; i < j->count; i++)
-            *ids++ = j->flight[i].id;
+            *refs++ = (struct claim_ref){j->flight[i].id, j->flight[i].version};
 }
 
 void flight_end_task(struct flight_job *j, struct flight_task *t)

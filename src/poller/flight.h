@@ -115,8 +115,8 @@ bool flight_has_room(const struct flight *f, const struct flight_job *j);
 /* --- tasks --- */
 
 size_t flight_task_count(const struct flight *f);
-/* Puts their ids into ids[], which has room for flight_task_count. */
-void flight_ids(const struct flight *f, uint64_t *ids);
+/* Puts their claims into refs[], which has room for flight_task_count. */
+void flight_refs(const struct flight *f, struct claim_ref *refs);
 /* The attempt has ended, and nothing of it is recorded. */
 void flight_end_task(struct flight_job *j, struct flight_task *t);
 /* The attempt has ended. Its result is queued, unless the task has ended before or is lost. id and

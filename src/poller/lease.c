@@ -55,13 +55,6 @@ static bool is_open(const struct flight_task *t)
     return !t->ended && !t->lost;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct claim_ref *x = a, *y = b;
-
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 /* References to the open tasks of the jobs whose claim or renewal is from old_us or before, and
  * with_results to those whose result waits; sorted by id, so that every poller locks rows in the
  * same order. */
@@ -78,15 +71,16 @@ static struct claim_ref *refs_of(const struct leases *l, int64_t old_us, bool wi
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
     if (with_results)
         n += settle_refs(l->results, old_us, refs + n);
-    qsort(refs, n, sizeof *refs, by_id);
+    qsort(refs, n, sizeof *refs, claim_ref_compare);
     *ret_count = n;
     return refs;
 }
 
-static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n, uint64_t id)
+static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n,
+                    const struct flight_task *t)
 {
-    struct claim_ref key = {id, 0};
-    const struct claim_ref *at = bsearch(&key, refs, n, sizeof *refs, by_id);
+    struct claim_ref key = {t->id, t->version};
+    const struct claim_ref *at = bsearch(&key, refs, n, sizeof *refs, claim_ref_compare);
 
     return at && lost[at - refs];
 }
@@ -100,7 +94,7 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
     for (uint32_t k = 0; k < j->count; k++) {
         struct flight_task *t = &j->flight[k];
 
-        if (!is_open(t) || !is_lost(refs, lost, n, t->id))
+        if (!is_open(t) || !is_lost(refs, lost, n, t))
             continue;
         t->lost = some = true;
         log_fold(when_steady_us(), LOG_NOTE,

@@ -282,10 +282,10 @@ size_t settle_count(const struct settle_results *q)
     return q->count;
 }
 
-void settle_ids(const struct settle_results *q, uint64_t *ids)
+void settle_claims(const struct settle_results *q, struct claim_ref *refs)
 {
     for (size_t i = 0; i < q->count; i++)
-        ids[i] = q->items[i].s.id;
+        refs[i] = (struct claim_ref){q->items[i].s.id, q->items[i].s.version};
 }
 
 /* --- leases --- */

@@ -55,8 +55,8 @@ void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, 
 bool settle_has_outputs(const struct settle_results *q);
 /* Results that are not recorded yet. */
 size_t settle_count(const struct settle_results *q);
-/* Puts their task ids into ids[], which has room for settle_count. */
-void settle_ids(const struct settle_results *q, uint64_t *ids);
+/* Puts their claims into refs[], which has room for settle_count. */
+void settle_claims(const struct settle_results *q, struct claim_ref *refs);
 /* Whether there are results, all of which failed to be recorded since then. */
 bool settle_stuck(const struct settle_results *q, int64_t since_us);
 

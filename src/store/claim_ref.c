@@ -9,6 +9,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+int claim_ref_compare(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->version < y->version ? -1 : x->version > y->version;
+}
+
 void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
                        size_t count)
 {

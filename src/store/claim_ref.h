@@ -18,6 +18,10 @@ struct claim_ref {
     uint64_t id, version;
 };
 
+/* For qsort and bsearch: by id, then by version. A task that was cancelled and retried may be
+ * claimed again while its former attempt is still under way. */
+int claim_ref_compare(const void *a, const void *b);
+
 /* The rest is private to src/store. */
 
 /* Append `column IN (1,2,3)`, and `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`.

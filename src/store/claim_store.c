@@ -306,21 +306,17 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known,
-                        size_t count, struct task_array *ret, struct err *err)
+int claim_store_recover(struct db *db, const struct claim_owner *owner,
+                        const struct claim_ref *known, size_t count, struct task_array *ret,
+                        struct err *err)
 {
     struct task_array found = {NULL, 0, 0, false};
     int rc = claim_find_running(db, owner->token, &found, err);
 
     for (size_t i = 0; rc == 0 && i < found.count; i++) {
         struct task *t = &found.items[i];
-        if (count && bsearch(&t->id, known, count, sizeof *known, compare_ids))
+        const struct claim_ref ref = {t->id, t->version};
+        if (count && bsearch(&ref, known, count, sizeof *known, claim_ref_compare))
             continue;
         t->status = TASK_RUNNING;
         memcpy(t->claim_token, owner->token, TASK_TOKEN_SIZE);

@@ -27,10 +27,10 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                       struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
                       struct err *err) __attribute__((warn_unused_result));
 
-/* Finds running tasks that have our token but are not among known[] (sorted ascending): they were
+/* Finds running tasks that have our token but are not among known[] (sorted): they were
  * claimed by an UPDATE whose answer was lost. Appends them to ret as claim_store_claim does. */
-int claim_store_recover(struct db *db, const struct claim_owner *owner, const uint64_t *known,
-                        size_t count, struct task_array *ret, struct err *err)
-    __attribute__((warn_unused_result));
+int claim_store_recover(struct db *db, const struct claim_owner *owner,
+                        const struct claim_ref *known, size_t count, struct task_array *ret,
+                        struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -20,15 +20,6 @@
  */
 #define TAKE_BACK_STEP 100
 
-static int compare_refs(const void *a, const void *b)
-{
-    const struct claim_ref *x = a, *y = b;
-
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return x->version < y->version ? -1 : x->version > y->version;
-}
-
 /* With a placeholder of printf. */
 #define CHECK_COLUMNS(X) X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, "%s")
 enum { CHECK_COLUMNS(COLUMNS_NAME) CHECK_COUNT };
@@ -47,7 +38,8 @@ struct checking {
 
 static int compare_checks(const void *a, const void *b)
 {
-    return compare_refs(&((const struct check_ref *)a)->ref, &((const struct check_ref *)b)->ref);
+    return claim_ref_compare(&((const struct check_ref *)a)->ref,
+                             &((const struct check_ref *)b)->ref);
 }
 
 static int take_check(const struct db_rows *r, void *arg, struct err *err)

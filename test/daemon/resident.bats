@@ -209,6 +209,28 @@ END
     refute logged 'attempt failed'
 }
 
+@test "a task that is cancelled while it runs, and retried, is not stopped with its former attempt" {
+    write_handlers <<END
+handlers:
+  t:
+    run: 'echo \$DQ_TOKEN >>$BATS_TEST_TMPDIR/begun; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done'
+END
+    # The loss of the first attempt is noticed a second after its start at the earliest.
+    DQ_CONFIG=$(ini 'poll_interval = 2s' 'lease = 2h')
+    id=$(dq add t)
+    dqd_start --resident
+    wait_until begun 1
+    dq cancel "$id"
+    dq retry "$id"
+    wait_until begun 2
+    wait_until logged 'attempt ended, but its task was cancelled'
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is 'status = 1 AND attempt = 1' 1
+    dqd_stop
+    begun 2
+    [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
+}
+
 @test "a task of a batch that is cancelled while it runs costs the others nothing" {
     write_handlers <<END
 handlers:

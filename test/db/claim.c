@@ -208,6 +208,7 @@ static void claim_recovers_after_lost_answer(void **state)
     (void)state;
     uint64_t mine = add("t", NULL, -1000);
     struct task_array had = claim(db, &a, "t", 1);
+    const struct claim_ref known = {mine, had.items[0].version};
     for (int i = 0; i < 5; i++)
         add("t", NULL, -1000);
     proxy_cut(p, "UPDATE dq_task", true);
@@ -216,7 +217,7 @@ static void claim_recovers_after_lost_answer(void **state)
     assert_int_equal(won.count, 0);
     assert_int_equal(proxy_cuts(p), 1);
     ok(db_connect(proxy_db(p), &err));
-    ok(claim_store_recover(proxy_db(p), &a, &mine, 1, &found, &err));
+    ok(claim_store_recover(proxy_db(p), &a, &known, 1, &found, &err));
     assert_int_equal(found.count, 5);
     for (size_t i = 0; i < found.count; i++) {
         assert_int_not_equal(found.items[i].id, mine);
