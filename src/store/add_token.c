@@ -5,6 +5,7 @@
 #include "store/add_token.h"
 #include "base/when.h"
 #include "store/columns.h"
+#include "store/db_connect.h"
 #include "store/db_latest.h"
 #include "store/sql.h"
 
@@ -57,9 +58,12 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
     sql_put_token(&sql, t->bytes);
     buf_str(&sql, " LIMIT 1");
     for (;;) {
-        rc = db_latest_begin(db, err);
+        rc = db_latest_begin_anywhere(db, err);
         if (rc == 0)
             rc = db_first(db, &sql, count, take, arg, err);
+        if (rc == 0 && db_connect_is_read_only(db))
+            rc = err_set(err, ERR_UNAVAILABLE, "%s is read-only, and has no such row yet",
+                         db_server(db));
         db_latest_end(db);
         if (!err_may_pass(rc) || when_steady() >= deadline)
             break;

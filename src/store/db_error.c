@@ -157,7 +157,7 @@ static const struct fault faults[] = {
     {3032, ERR_UNAVAILABLE, DROP, OFFLINE},                                                        /* ER_SERVER_OFFLINE_MODE */
     {3058, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                                        /* ER_USER_LOCK_DEADLOCK */
     {3098, ERR_CONFIG, SERVER_TEXT, ERROR_LOG}, /* ER_BEFORE_DML_VALIDATION_ERROR: group replication */
-    {3100, ERR_UNAVAILABLE, DROP, "group replication refuses writes at the moment"}, /* ER_RUN_HOOK_ERROR */
+    {3100, ERR_LOST, DROP, "group replication failed while committing"}, /* ER_RUN_HOOK_ERROR: the outcome has to be looked up */
     {3101, ERR_TRANSIENT, KEEP, TRY_AGAIN},                                          /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
     {3118, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                  /* ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL */
     {3159, ERR_CONFIG, DROP | SERVER_TEXT, TLS},                                     /* ER_SECURE_TRANSPORT_REQUIRED */

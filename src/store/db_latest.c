@@ -11,26 +11,29 @@
 #include "store/db_connect.h"
 #include "store/db_handle.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The variables exist if the cluster's software does: in MariaDB with Galera, and in MySQL while
- * the plugin of Group Replication is loaded. A value set by init_command is restored afterwards. */
-#define GALERA_BEGIN                                                                               \
-    "SET @dq_sync_wait = @@SESSION.wsrep_sync_wait, SESSION wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1"
-#define GALERA_END "SET SESSION wsrep_sync_wait = @dq_sync_wait"
-#define GROUP_BEGIN                                                                                \
-    "SET @dq_consistency = @@SESSION.group_replication_consistency, SESSION group_replication_consistency = 'BEFORE'"
-#define GROUP_END "SET SESSION group_replication_consistency = @dq_consistency"
+/* What makes a session wait. The variable exists if the cluster's software does: in MariaDB with
+ * Galera, and in MySQL while the plugin of Group Replication is loaded. A value set by init_command
+ * is restored afterwards. */
+static const struct waiting {
+    const char *variable, *value;
+} waitings[] = {
+    [DB_CLUSTER_GALERA] = {"wsrep_sync_wait", "@@SESSION.wsrep_sync_wait | 1"},
+    [DB_CLUSTER_GROUP] = {"group_replication_consistency", "'BEFORE'"},
+};
+
+#define WAITINGS (sizeof waitings / sizeof *waitings)
 
 static int see_setting(const struct db_rows *r, void *arg, struct err *err)
 {
     enum db_cluster *found = arg;
 
     (void)err;
-    if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), "wsrep_sync_wait"))
-        *found = DB_CLUSTER_GALERA;
-    else if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), "group_replication_consistency"))
-        *found = DB_CLUSTER_GROUP;
+    for (size_t i = DB_CLUSTER_GALERA; i < WAITINGS; i++)
+        if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), waitings[i].variable))
+            *found = (enum db_cluster)i;
     return 0;
 }
 
@@ -39,9 +42,10 @@ static int look_for_cluster(struct db *db, struct err *err)
     struct buf sql = BUF_INIT;
     enum db_cluster found = DB_CLUSTER_NONE;
 
-    buf_str(
-        &sql,
-        "SHOW SESSION VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')");
+    buf_str(&sql, "SHOW SESSION VARIABLES WHERE Variable_name IN (");
+    for (size_t i = DB_CLUSTER_GALERA; i < WAITINGS; i++)
+        buf_printf(&sql, "%s'%s'", i > DB_CLUSTER_GALERA ? ", " : "", waitings[i].variable);
+    buf_chr(&sql, ')');
     int rc = db_each(db, &sql, COLUMNS_SHOW, see_setting, &found, err);
     buf_done(&sql);
     if (rc == 0)
@@ -51,23 +55,39 @@ static int look_for_cluster(struct db *db, struct err *err)
 
 int db_latest_begin(struct db *db, struct err *err)
 {
+    char sql[200];
     int rc = db_connect(db, err);
 
     if (rc == 0 && db->cluster == DB_CLUSTER_UNKNOWN)
         rc = look_for_cluster(db, err);
-    if (rc == 0 && db->cluster == DB_CLUSTER_GALERA)
-        rc = db_handle_run(db, GALERA_BEGIN, err);
-    if (rc == 0 && db->cluster == DB_CLUSTER_GROUP)
-        rc = db_handle_run(db, GROUP_BEGIN, err);
+    if (rc < 0 || db->cluster < DB_CLUSTER_GALERA)
+        return rc;
+    const struct waiting *w = &waitings[db->cluster];
+    snprintf(sql, sizeof sql, "SET @dq_latest = @@SESSION.%s, SESSION %s = %s", w->variable,
+             w->variable, w->value);
+    return db_handle_run(db, sql, err);
+}
+
+int db_latest_begin_anywhere(struct db *db, struct err *err)
+{
+    const bool reader = db->reader;
+
+    db->reader = true;
+    int rc = db_latest_begin(db, err);
+    db->reader = reader;
     return rc;
 }
 
 void db_latest_end(struct db *db)
 {
-    const char *sql = db->cluster == DB_CLUSTER_GALERA  ? GALERA_END
-                      : db->cluster == DB_CLUSTER_GROUP ? GROUP_END
-                                                        : NULL;
+    char sql[80];
 
-    if (db->my && sql && mysql_query(db->my, sql))
+    if (!db->my || db->cluster < DB_CLUSTER_GALERA)
+        goto out;
+    snprintf(sql, sizeof sql, "SET SESSION %s = @dq_latest", waitings[db->cluster].variable);
+    if (mysql_query(db->my, sql))
         db_handle_drop(db); /* the next connection begins without it */
+out:
+    if (db->read_only && !db->reader)
+        db_handle_drop(db);
 }

@@ -40,6 +40,12 @@ MUTATIONS = [
      "    if (rc < 0)\n        goto out;\n    l->renew_us = sent_us;", "    if (rc < 0)\n        rc = 0;\n    l->renew_us = sent_us;"),
     ("cut-add", "an insert whose answer was lost is repeated without checking", "src/store/task_add.c",
      "int rc = add_token_find(", "int rc = 0 * add_token_find("),
+    ("add-error-after", "an error of the commit counts as a refusal", "src/store/db_error.c",
+     "{3100, ERR_LOST, DROP,", "{3100, ERR_UNAVAILABLE, DROP,"),
+    ("look-up-elsewhere", "only a server that can be written is asked", "src/store/add_token.c",
+     "rc = db_latest_begin_anywhere(db, err);", "rc = db_latest_begin(db, err);"),
+    ("look-up-elsewhere", "what a read-only server does not have counts as not stored", "src/store/add_token.c",
+     "if (rc == 0 && db_connect_is_read_only(db))", "if (rc == 0 && !db)"),
     ("cut-add-import", "an insert whose answer was lost is searched for by creation time", "src/store/add_token.c",
      "    if (t->first_id == UINT64_MAX)\n        return 0;",
      "    uint64_t first_id = 0;\n    bool ordered;\n\n    (void)!task_floor_id(db, when_host_wall() - 300000, &first_id, &ordered, err);",
@@ -361,14 +367,21 @@ MUTATIONS += [(m[0] + "-tls", *m[1:]) for m in MUTATIONS
               if m[0] in ("kill-everything", "cut-claim", "cut-settle", "cut-settle-failures", "cut-every-settlement", "cut-renew",
                            "cut-add-import", "cut-acts", "dqd-events", "cut-import", "cut-counts", "cut-output",
                            "server-settings")]
-MUTATIONS += [
-    ("galera-writer-killed", "only the first host of the list is used", "src/store/db_connect.c",
+MUTATIONS += [(kind + test, *mutation) for kind in ("galera-", "group-") for tests, *mutation in (
+    (("writer-killed", "writer-frozen"), "only the first host of the list is used", "src/store/db_connect.c",
      "while (rc < 0 && next_host(", "if (rc < 0 && next_host("),
+    (("majority-lost",), "results are dropped while the database is unavailable", "src/poller/settle.c",
+     "    struct settle_item *r;\n",
+     "    struct settle_item *r;\n\n    if (!db_connected(q->ctx->db))\n        return;\n"),
+    (("upgrade",), "a program works with its own schema version only", "src/store/schema.c",
+     "' AND v.value >= %d AND c.name = '", "' AND v.value = %d AND c.name = '",
+     "src/store/schema.c", "    if (r.version < schema_latest || !r.compat)",
+     "    if (r.version != schema_latest)")) for test in tests]
+MUTATIONS += [
     ("galera-many-writers", "a failed certification counts as a failed server", "src/store/db_error.c",
      "{1213, ERR_TRANSIENT, KEEP, TRY_AGAIN}", "{1213, ERR_UNAVAILABLE, DROP, TRY_AGAIN}"),
     ("galera-look-up-lags", "a look-up does not wait for the cluster", "src/store/db_latest.c",
-     "rc = db_handle_run(db, GALERA_BEGIN, err);", "rc = 0;"),
-    ("galera-upgrade", "a program works with its own schema version only", "src/store/schema.c",
-     "' AND v.value >= %d AND c.name = '", "' AND v.value = %d AND c.name = '",
-     "src/store/schema.c", "    if (r.version < schema_latest || !r.compat)", "    if (r.version != schema_latest)"),
+     "    return db_handle_run(db, sql, err);", "    return 0;"),
+    ("group-look-up-lags", "only a server that can be written is asked", "src/store/add_token.c",
+     "rc = db_latest_begin_anywhere(db, err);", "rc = db_latest_begin(db, err);"),
 ]

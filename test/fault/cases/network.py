@@ -180,6 +180,39 @@ def cut_add(t):
     t.note(f"{made} cuts, {len(bodies)} tasks acknowledged, all stored once")
 
 
+@case("add-error-after", 4, 5)
+def add_error_after(t):
+    """dq add, single and bulk, gets an error of the commit (Group Replication: 3100) after it has taken place. The
+    outcome is looked up, and each task is stored once."""
+    proxy = t.proxy()
+    t.configure(proxy.settings())
+    for n, number in enumerate((3100, 1180)):
+        proxy.rules = [Rule("add", "error-after", most=1, number=number)]
+        t.dq("add", "t", f"{n}", "--in", "1h")
+        proxy.rules = [Rule("commit", "error-after", most=1, number=number)]
+        t.add_lines([t.line(in_ms=3_600_000, key=False, body=f"{n}.{i}") for i in range(5)])
+        t.expect(proxy.rules[0].hits == 1, "the COMMIT got no error")
+    t.expect(t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task") == t.count() == 12, "not all are stored once")
+
+
+@case("look-up-elsewhere", 4, 10)
+def look_up_elsewhere(t):
+    """The answer of dq add is lost together with its server, and the other one is read-only, as in a group without its
+    primary. The task is found there. If it is not, dq does not know whether it is stored, and says so."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    for cut, status in (("cut-after", 0), ("cut-before", 69)):
+        first.rules = [Rule("add", cut, most=1), Rule("global.read_only", "cut-before", skip=1)]
+        second.rules = [Rule("global.read_only", "lie", lie=b"1")]
+        done = t.dq("add", "t", cut, "--in", "1h", status=(status,))
+        stored = t.count(f"message_body = '{cut}'")
+        t.expect(stored == (status == 0), f"{cut}: status {status}, and the task is stored {stored} times")
+        t.expect(
+            status == 0 or (b"not known" in done.stderr and b"is read-only" in done.stderr),
+            f"{cut}: dq add does not say what it does not know: {done.stderr}",
+        )
+
+
 @case("cut-add-import", 4, 10, tls="full")
 def cut_add_import(t):
     """The answer of dq add is lost while an import adds rows with last year's dates. The stored task is found

@@ -37,9 +37,9 @@ class Rule:
     delay (of the statement), hold (of its answer), vanish (the client gets no answer, the server no more statements,
     and neither notices), vanish-before (the same, and the statement is not sent), stop-before, stop-after (the client
     gets no answer, and the connection is closed once the client has gone; the statement is not sent, or has been
-    executed), error (`number`, and the statement is not sent), lie (the statement is sent, and its result replaced as
-    `lie` says). chance: of acting on each statement; most: how often to act; skip: how many statements to let pass
-    first; seconds: None stands for until go is set."""
+    executed), error (`number`, and the statement is not sent), error-after (the same, and it has been executed), lie
+    (the statement is sent, and its result replaced as `lie` says). chance: of acting on each statement; most: how often
+    to act; skip: how many statements to let pass first; seconds: None stands for until go is set."""
 
     def __init__(self, statement, action, chance=1.0, most=None, skip=0, number=0, seconds=0.0, lie=None):
         self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
@@ -330,6 +330,9 @@ class _Session:
             answer = self.upstream.recv(1 << 16)  # it has been executed
             entry["answer"] = answer[4:5].hex()
             return True
+        if rule.action == "error-after":
+            self.upstream.recv(1 << 16)
+            self.client.sendall(mysql.error_packet(1, rule.number))
         if rule.action == "hold":
             rule.go.wait(rule.seconds)
         entry["until"] = time.monotonic()
