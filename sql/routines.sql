@@ -8,6 +8,8 @@ DELIMITER //
 SET @dq_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 //
 
+-- A session that is not strict and has another character set than utf8mb4 turns a character of four bytes into ????: two keys would be
+-- one, and the second task would not be stored. What character set a caller has is not known in here.
 -- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace.
 -- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there. Hence those of
 -- them that are invisible are found by their bytes.
@@ -40,6 +42,8 @@ BEGIN
   ELSEIF CHAR_LENGTH(p_key) NOT BETWEEN 1 AND 255 OR p_key REGEXP
       '[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]|^[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]|[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]$' THEN
     SET v_error = 'dq: task_key: NULL, or 1 to 255 characters, no control characters, no white space at either end';
+  ELSEIF LOCATE('????', p_key) THEN
+    SET v_error = 'dq: task_key: ???? is what a session makes of a character that it does not have: SET NAMES utf8mb4';
   ELSEIF p_body IS NULL THEN
     SET v_error = 'dq: body: must not be NULL; an empty one is an empty string';
   ELSEIF OCTET_LENGTH(p_body) > @@max_allowed_packet - 1024 THEN
@@ -197,6 +201,10 @@ BEGIN
   SET p_n = 0;
   IF p_tag IS NULL OR p_key IS NULL THEN
     SET v_error = CONCAT('dq: ', IF(p_tag IS NULL, 'tag', 'task_key'), ': must not be NULL');
+  ELSEIF LOCATE('????', p_key) THEN
+    SET v_error = 'dq: task_key: ???? is what a session makes of a character that it does not have: SET NAMES utf8mb4';
+  END IF;
+  IF v_error IS NOT NULL THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
 

@@ -164,7 +164,17 @@ static void say_applied(const struct schema_migration *m, void *arg)
 static int make_routines(struct cmd_context *c, unsigned *ret_made, struct err *err)
 {
     struct err why = {0};
-    int rc = routines_install(c->db, ret_made, &why);
+    struct buf lost = BUF_INIT;
+    int rc = routines_install(c->db, ret_made, &lost, &why);
+    if (lost.len)
+        cmd_note(
+            c,
+            "MySQL has dropped grants on procedures that were replaced; this account cannot repeat them:");
+    for (size_t at = 0, len; at < lost.len; at += len + 1) {
+        len = strcspn(lost.data + at, "\n");
+        cmd_note(c, "    %.*s;", (int)len, lost.data + at);
+    }
+    buf_done(&lost);
     if (*ret_made)
         cmd_note(c, "procedures for producers in SQL: %u created or replaced", *ret_made);
     if (rc == ERR_DENIED)

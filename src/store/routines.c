@@ -17,6 +17,7 @@
 #define CREATE "CREATE PROCEDURE "
 #define END_LINE "//\n" /* of a statement, alone on its line */
 #define COMMENT "COMMENT '"
+#define INTERNAL "dq: used by" /* so begins the comment of one that producers do not call */
 #define INSTALL_TRIES 3
 
 /* A statement of the script that creates a procedure. */
@@ -116,11 +117,11 @@ static int find(struct db *db, const struct routine *want, struct found *ret, st
 }
 
 /* The comment ends with a hash of the text: servers change a body before they show it. */
-static void put_create(struct buf *sql, const struct routine *r, bool or_replace)
+static void put_create(struct buf *sql, const struct routine *r, const char *or_replace)
 {
     const char *name = r->text + strlen(CREATE), *mark_at = r->comment + r->comment_len;
 
-    buf_str(sql, or_replace ? "CREATE OR REPLACE PROCEDURE " : CREATE);
+    buf_printf(sql, "CREATE %sPROCEDURE ", or_replace);
     buf_add(sql, name, (size_t)(mark_at - name));
     buf_str(sql, r->mark);
     buf_add(sql, mark_at, r->len - (size_t)(mark_at - r->text));
@@ -130,27 +131,82 @@ static int create_plainly(struct db *db, const struct routine *r, bool or_replac
 {
     struct buf sql = BUF_INIT;
 
-    put_create(&sql, r, or_replace);
+    put_create(&sql, r, or_replace ? "OR REPLACE " : "");
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
 }
 
+static int take_grant(const struct db_rows *r, void *arg, struct err *err)
+{
+    (void)err;
+    buf_str(arg, db_string(r, COLUMNS_ONLY));
+    buf_chr(arg, '\n');
+    return 0;
+}
+
+/* Appends a line for each account that may execute it, other than this one: the statement that
+ * allows it. If this account may not see them, one for any. */
+static int read_grants(struct db *db, const struct routine *r, struct buf *lines, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char on[] = "CONCAT(' ON PROCEDURE `', REPLACE(DATABASE(), '`', '``'), '`.";
+
+    buf_printf(&sql,
+               "SELECT CONCAT('GRANT EXECUTE', IF(FIND_IN_SET('Alter Routine', proc_priv), ', ALTER"
+               " ROUTINE', ''), %s%s TO '), QUOTE(user), '@', QUOTE(host),"
+               " IF(FIND_IN_SET('Grant', proc_priv), ' WITH GRANT OPTION', ''))"
+               " FROM mysql.procs_priv WHERE db = DATABASE() AND routine_name = '%s'"
+               " AND routine_type = 'PROCEDURE' AND FIND_IN_SET('Execute', proc_priv)"
+               " AND CONCAT(user, '@', host) <> CURRENT_USER()",
+               on, r->name, r->name);
+    int rc = db_each(db, &sql, COLUMNS_ONE, take_grant, lines, err);
+    if (rc == ERR_DENIED && strncmp(r->comment, INTERNAL, strlen(INTERNAL)) != 0) {
+        buf_reset(&sql);
+        buf_printf(&sql, "SELECT CONCAT('GRANT EXECUTE', %s%s TO '), 'each account that calls it')",
+                   on, r->name);
+        rc = db_each(db, &sql, COLUMNS_ONE, take_grant, lines, err);
+    }
+    buf_done(&sql);
+    return rc == ERR_DENIED ? 0 : rc;
+}
+
+/* Repeats them, unless rc is an error already. What is not repeated is appended to *lost. */
+static void repeat_grants(struct db *db, const struct buf *lines, int rc, struct buf *lost)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t at = 0, len; at < lines->len; at += len + 1) {
+        len = strcspn(lines->data + at, "\n");
+        buf_reset(&sql);
+        buf_add(&sql, lines->data + at, len);
+        if (rc < 0 || db_exec(db, &sql, NULL, NULL) < 0)
+            buf_add(lost, lines->data + at, len + 1);
+    }
+    buf_done(&sql);
+}
+
 /* MariaDB keeps the grants, and the procedure is there all the time. On MySQL it is dropped only
  * after the server has shown that this account may create it. */
-static int create(struct db *db, const struct routine *r, bool replace, struct err *err)
+static int create(struct db *db, const struct routine *r, bool replace, struct buf *lost,
+                  struct err *err)
 {
     bool at_once = db_is_mariadb(db);
-    struct buf sql = BUF_INIT;
+    struct buf sql = BUF_INIT, grants = BUF_INIT;
 
     int rc = create_plainly(db, r, replace && at_once, err);
     if (rc == ERR_DUPLICATE && replace) {
+        rc = read_grants(db, r, &grants, err);
         buf_printf(&sql, "DROP PROCEDURE IF EXISTS %s", r->name);
-        rc = db_exec(db, &sql, NULL, err);
         if (rc == 0)
+            rc = db_exec(db, &sql, NULL, err);
+        if (rc == 0) {
             rc = create_plainly(db, r, false, err);
+            repeat_grants(db, &grants, rc, lost);
+        }
     }
     buf_done(&sql);
+    buf_done(&grants);
     return rc < 0 ? err_prefix(err, "procedure %s", r->name) : 0;
 }
 
@@ -180,7 +236,7 @@ static int look_for_foreign(struct db *db, struct err *err)
 
 /* Another dq init may create or replace it between our look and our statement. 1: done, 0: nothing
  * to do. */
-static int install(struct db *db, const struct routine *r, struct err *err)
+static int install(struct db *db, const struct routine *r, struct buf *lost, struct err *err)
 {
     struct found found;
 
@@ -190,13 +246,13 @@ static int install(struct db *db, const struct routine *r, struct err *err)
             return rc;
         if (found.state == FOREIGN)
             return refuse_foreign(db, r, err);
-        rc = create(db, r, found.state == OTHER_TEXT, err);
+        rc = create(db, r, found.state == OTHER_TEXT, lost, err);
         if (rc != ERR_DUPLICATE || tries == INSTALL_TRIES)
             return rc < 0 ? rc : 1;
     }
 }
 
-int routines_install(struct db *db, unsigned *ret_made, struct err *err)
+int routines_install(struct db *db, unsigned *ret_made, struct buf *lost, struct err *err)
 {
     struct routine r;
     const char *text = routines_script;
@@ -204,7 +260,7 @@ int routines_install(struct db *db, unsigned *ret_made, struct err *err)
     *ret_made = 0;
     int rc = look_for_foreign(db, err);
     while (rc >= 0 && next_routine(&text, &r)) {
-        rc = install(db, &r, err);
+        rc = install(db, &r, lost, err);
         *ret_made += rc == 1;
     }
     return rc < 0 ? rc : 0;
@@ -295,8 +351,8 @@ void routines_put_script(struct buf *sql)
 
     while (next_routine(&text, &r)) {
         buf_add(sql, from, (size_t)(r.text - from));
-        buf_printf(sql, "DROP PROCEDURE IF EXISTS %s\n" END_LINE, r.name);
-        put_create(sql, &r, false);
+        buf_printf(sql, "/*!50700 DROP PROCEDURE IF EXISTS %s */\n" END_LINE, r.name);
+        put_create(sql, &r, "/*M!100101 OR REPLACE */ ");
         from = r.text + r.len;
     }
     buf_str(sql, from);

@@ -14,10 +14,14 @@ extern const char routines_script[]; /* the file's text, for the mysql client */
  * with the rights of an account that was dropped. *ret_made is their number. Blocks on the
  * database.
  *
+ * MySQL forgets which accounts may execute a procedure that is replaced; hence those for producers
+ * only call another, which has the text that may change. If one of them is replaced all the same,
+ * the grants are repeated. Those that this account may not see or not give are appended to *lost,
+ * one statement a line.
+ *
  * ERR_DENIED: this account must not create or replace one. ERR_CONFIG: a procedure of such a name
- * is not dq's; nothing was changed. MySQL forgets which accounts may execute a procedure that is
- * replaced; hence those for producers only call another, which has the text that may change. */
-int routines_install(struct db *db, unsigned *ret_made, struct err *err)
+ * is not dq's; nothing was changed. */
+int routines_install(struct db *db, unsigned *ret_made, struct buf *lost, struct err *err)
     __attribute__((warn_unused_result));
 
 /* How many of them are as they should be, not there, of another text, and not dq's. */
@@ -40,7 +44,8 @@ enum routines_action {
 int routines_plan(struct db *db, void (*fn)(const char *name, enum routines_action a, void *arg),
                   void *arg, struct err *err) __attribute__((warn_unused_result));
 
-/* Appends what a DBA runs with the mysql client: the script, with a DROP before each procedure. */
+/* Appends what a DBA runs with the mysql client: the script, which replaces what is there. On
+ * MySQL, by a DROP before each procedure. */
 void routines_put_script(struct buf *sql);
 
 /* Appends `CALL dq_add...(...);`, which adds the task in any client, sql_mode and character set. */

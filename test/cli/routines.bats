@@ -137,6 +137,39 @@ as()
     [[ $(dq init 2>&1) == *'1 created or replaced'* ]]
 }
 
+@test 'dq init keeps the grants on a procedure that it replaces, or prints those that MySQL drops' {
+    new_account shop
+    other_text()
+    {
+        sql "DROP PROCEDURE dq_add;
+             CREATE DEFINER = dq@localhost PROCEDURE dq_add(i int) COMMENT 'dq: of another text' BEGIN END;
+             GRANT EXECUTE ON PROCEDURE dq.dq_add TO shop@localhost"
+    }
+    shop()
+    {
+        mariadb --no-defaults --user=shop --database=dq --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" \
+            --execute="CALL dq_add('t', NULL, 'body', 0, @id)"
+    }
+    other_text
+    as root init
+    shop
+    [[ $output != *GRANT* ]]
+    other_text
+    as dq init
+    if [[ $(sql 'SELECT VERSION()') != *MariaDB* ]]; then
+        [[ $output == *'    GRANT EXECUTE ON PROCEDURE `dq`.dq_add TO each account that calls it;'* ]]
+        refute shop
+        other_text
+        sql 'GRANT SELECT ON mysql.procs_priv TO dq@localhost'
+        as dq init
+        refute shop
+        sql "$(grep -o 'GRANT .*;' <<<"$output")"
+        sql 'REVOKE SELECT ON mysql.procs_priv FROM dq@localhost'
+    fi
+    shop
+    sql 'DROP USER shop@localhost'
+}
+
 @test 'dq init of an account that may drop procedures but not create them leaves them as they are' {
     new_account maker
     sql "GRANT ALTER ROUTINE, EXECUTE, SELECT ON dq.* TO maker@localhost; DROP PROCEDURE dq_add;
@@ -173,9 +206,15 @@ as()
 
 @test 'a DBA creates the same procedures with the SQL that dq init prints' {
     sql 'DROP DATABASE IF EXISTS other; CREATE DATABASE other; GRANT ALL ON other.* TO dq@localhost'
-    dq init --print-sql | mariadb --no-defaults --user=dq --database=other \
-        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
-    [ "$(procedures other)" = "$PROCEDURES" ]
+    new_account shop
+    for time in 1 2; do # the second replaces them; only MariaDB keeps the grants then
+        dq init --print-sql | mariadb --no-defaults --user=dq --database=other \
+            --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
+        [ "$(procedures other)" = "$PROCEDURES" ]
+        [ "$time" = 2 ] || sql 'GRANT EXECUTE ON PROCEDURE other.dq_add TO shop@localhost'
+    done
+    [[ $(sql 'SELECT VERSION()') != *MariaDB* || $(sql 'SHOW GRANTS FOR shop@localhost') == *EXECUTE* ]]
+    sql 'DROP USER shop@localhost'
     own_ini 's/^database.*/database = other/'
     run dq --config "$BATS_TEST_TMPDIR/own.ini" init
     echo "$output"
@@ -277,6 +316,10 @@ as()
     refused 'options: delay_ms and utc cannot' \
         "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"utc\": \"x\"}', @id)"
     refused 'utc: a time in UTC' "CALL dq_add_options('t', NULL, '', '{\"utc\": \"tomorrow\"}', @id)"
+    key=$'\'order-\xf0\x9f\x90\x8c\''
+    for call in "dq_add('t', $key, '', 0, @id)" "dq_cancel_key('t', $key, @n)"; do
+        refused 'task_key: ???? is what' "SET sql_mode = ''; SET NAMES utf8mb3; CALL $call"
+    done
     refused 'tag: must not be NULL' "CALL dq_cancel_key(NULL, 'k', @n)"
     refused 'task_key: must not be NULL' "CALL dq_cancel_key('t', NULL, @n)"
     [ "$(count)" -eq 0 ]

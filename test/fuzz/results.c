@@ -407,6 +407,7 @@ static void see_rights(struct db *db)
 {
     struct buf missing[RIGHTS_ROLE_COUNT] = {BUF_INIT};
     struct routines_state state;
+    struct buf lost = BUF_INIT;
     unsigned made;
     struct err err;
 
@@ -415,7 +416,8 @@ static void see_rights(struct db *db)
         buf_done(&missing[i]);
     (void)!routines_check(db, &state, &err);
     (void)!routines_plan(db, see_routine, NULL, &err);
-    (void)!routines_install(db, &made, &err);
+    (void)!routines_install(db, &made, &lost, &err);
+    buf_done(&lost);
 }
 
 static void verify(struct db *db)
