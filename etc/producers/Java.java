@@ -32,8 +32,11 @@ public class Java {
         }
     }
 
+    /** The first login of an account after a start of MySQL needs TLS, or the public key of the server, which is safe only on this
+     * host. Elsewhere: DB_OPTIONS='sslMode=verify-full&serverSslCert=/etc/ssl/ca.pem'. */
     static Connection connect() throws SQLException {
-        String url = "jdbc:mariadb://" + System.getenv("DB_HOST") + "/" + System.getenv("DB_NAME");
+        String options = System.getenv().getOrDefault("DB_OPTIONS", "allowPublicKeyRetrieval=true");
+        String url = "jdbc:mariadb://" + System.getenv("DB_HOST") + "/" + System.getenv("DB_NAME") + "?" + options;
         Connection db = DriverManager.getConnection(url, System.getenv("DB_USER"), System.getenv("DB_PASSWORD"));
         db.setAutoCommit(false);
         return db;
