@@ -131,13 +131,14 @@ handlers:
 END
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     has_ended() { ! kill -0 "$(cat "$BATS_TEST_TMPDIR/pid")" 2>/dev/null; }
+    is_full() { python3 -c 'import select, sys; sys.exit(bool(select.select([], [9], [], 0)[1]))'; }
     for case in 'timeout 143' 'interrupt 130'; do
         read -r tag status <<<"$case"
         fresh "$BATS_TEST_TMPDIR/pid"
         exec 9<>"$BATS_TEST_TMPDIR/pipe"
         "$DQ_BIN/dq" rehearse --tag "$tag" >"$BATS_TEST_TMPDIR/pipe" 2>"$BATS_TEST_TMPDIR/err" 3>&- 9>&- &
         pid=$!
-        wait_until test -s "$BATS_TEST_TMPDIR/pid"
+        wait_until is_full
         [ "$tag" = timeout ] || kill -INT "$pid"
         wait_until has_ended
         kill -0 "$pid"
