@@ -148,15 +148,18 @@ CREATE TABLE IF NOT EXISTS dq_rest (
 CREATE TABLE IF NOT EXISTS dq_event (
   token binary(16) NOT NULL COMMENT 'of the act; random, or made of that of a dqd',
   step int unsigned NOT NULL DEFAULT 0 COMMENT 'a long act has a row for each of its transactions',
+  by_procedure tinyint unsigned NOT NULL DEFAULT 0 COMMENT '1: an application called a procedure. There may be many, and they are kept as long as cancelled tasks',
   event_time datetime(3) NOT NULL COMMENT 'of the change',
-  actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, or dqd@host',
+  actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, dqd@host, or the account that called a procedure',
   verb varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',
   arguments varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of step 0: what was asked for, as on the command line; a digest of a text of bodies',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'NULL: none, or several',
   task_id bigint unsigned NULL COMMENT 'NULL: none, or several',
+  ids mediumtext CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of several tasks: those changed in this step, separated by commas',
   tasks bigint unsigned NOT NULL DEFAULT 0 COMMENT 'changed in this step',
   PRIMARY KEY (token, step),
-  KEY event_time (event_time)
+  KEY event_time (by_procedure, event_time),
+  KEY task (task_id, event_time)
 ) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd; rows are added and, by retention, deleted, but never changed';
 
 -- What a running attempt writes, while someone follows it.

@@ -78,6 +78,10 @@ BEGIN
     SET v_error = CONCAT('dq: task_key: task ', p_id, ' has it and is ', IF(v_id & v_running, 'running', 'pending'));
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error, MYSQL_ERRNO = 1062;
   END IF;
+  IF v_id >= v_had AND v_replace THEN
+    INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, task_id, tasks)
+    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'replace', 'CALL dq_add_options', p_tag, p_id, 1);
+  END IF;
 END
 //
 
@@ -218,6 +222,11 @@ BEGIN
   DO LAST_INSERT_ID(v_callers_id);
 
   SET p_n = v_id > 0;
+  IF p_n THEN
+    INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, task_id, tasks)
+    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'cancel', 'CALL dq_cancel_key', p_tag,
+            v_id & (v_running - 1), 1);
+  END IF;
   IF v_id & v_running THEN
     REPLACE INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)
     SELECT id, version - 1, attempt, host, pid, execution_time, finish_time, 'cancelled'

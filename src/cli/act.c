@@ -117,8 +117,7 @@ void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, s
     *a = (struct act){.actor = who()};
     option_put_given(&b, c, false);
     put_digests(&b, c);
-    if (count > 1)
-        put_ids(&b, ids, count);
+    put_ids(&b, ids, count);
     if (b.len) {
         a->arguments = mem_strdup(b.data + 1);
         cut(a->arguments, EVENT_STORE_ARGUMENTS_MAX);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "cli/act.h"
 #include "cli/bulk_line.h"
 #include "cli/csv.h"
 #include "cli/fleet.h"
@@ -65,6 +66,7 @@ struct bulk {
     uint64_t added, kept;
     bool for_people;    /* note tags that no dqd serves */
     struct survey tags; /* of the lines, at most TAGS_MOST */
+    struct act act;     /* of replacements */
 };
 
 /* By the name's end, else by the first line. */
@@ -176,6 +178,7 @@ static int flush_chunk(struct bulk *b, struct err *err)
         k->tasks[i].tag = k->arena.data + item->tag;
         k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
         k->tasks[i].body = k->arena.data + item->body;
+        k->tasks[i].act = b->act.actor ? &b->act.event : NULL;
         if (b->for_people && b->tags.count < TAGS_MOST)
             survey_add(&b->tags, &(struct task){.tag = k->arena.data + item->tag});
     }
@@ -389,6 +392,10 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     if (o->dry_run)
         /* nothing is stored: no database is needed to check a relative time */
         c->now_at = when_host_wall();
+    if (o->on_conflict == KEY_REPLACE && !o->dry_run && !o->sql) {
+        act_init(&b.act, c, NULL, 0);
+        b.act.event.verb = "replace";
+    }
     interrupt_catch();
     rc = read_all(&b, err);
     progress_clear(&b.progress);
@@ -403,6 +410,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     buf_done(&b.record);
     buf_done(&b.unknown_tag);
     survey_done(&b.tags);
+    act_done(&b.act);
     for (int i = 0; i < 2; i++) {
         buf_done(&b.chunks[i].arena);
         free(b.chunks[i].items);

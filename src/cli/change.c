@@ -152,6 +152,8 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
     if (ch->targets.count == 0)
         return 0;
     act_init(&act, c, ids, count);
+    if (ch->targets.count == 1)
+        act.event.task_id = ch->targets.refs[0].id;
     act.event.tag = survey_only_tag(&ch->survey);
     struct targets_steps steps = {&act.event, step_done, ch};
     progress_init(&ch->progress, c->quiet, r->past);

@@ -3,6 +3,7 @@
  *
  * Everything about the task is checked before the connection is made.
  */
+#include "cli/act.h"
 #include "cli/body.h"
 #include "cli/bulk.h"
 #include "cli/bulk_line.h"
@@ -149,6 +150,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     struct task_new t;
     struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
+    struct act act = {.actor = NULL};
     enum key_conflict on_conflict =
         v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP;
     int rc = make_task(c, v, &body, &t, err);
@@ -159,6 +161,12 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     }
     if (rc < 0)
         goto out;
+    if (on_conflict == KEY_REPLACE) {
+        act_init(&act, c, NULL, 0);
+        act.event.verb = "replace";
+        act.event.tag = t.tag;
+        t.act = &act.event;
+    }
     rc = task_add(c->db, &t, on_conflict, &added.task, err);
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
@@ -171,6 +179,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         cmd_wake(c, distance(v, &added.task));
     rc = report(c, v, &added, err);
 out:
+    act_done(&act);
     buf_done(&body);
     return rc;
 }

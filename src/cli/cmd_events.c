@@ -191,9 +191,33 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
 
 /* ---- the verb ---- */
 
+static int print_one(struct cmd_context *c, const struct events_values *v, struct err *err)
+{
+    uint64_t *ids = NULL;
+    size_t count = 0;
+    struct history h = {.count = 0};
+    if (v->since.text || v->until.text || v->tag || v->who || v->follow)
+        return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
+                       v->follow ? "-f" : "the filter");
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0 && count > 1)
+        rc = err_set(err, ERR_USAGE, "give the id of one task");
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0)
+        rc = history_of(c->db, ids[0], &h, err);
+    if (rc == 0)
+        rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
+    history_done(&h);
+    free(ids);
+    return rc;
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct events_values *v = values;
+    if (c->operand_count)
+        return print_one(c, v, err);
     struct history_ask ask = {.tag_glob = v->tag, .who_glob = v->who, .most = MOST};
     struct history h;
     if (v->follow && (v->until.text || c->style.format == OUT_JSON))
@@ -245,15 +269,16 @@ const struct cmd cmd_events = {
     .group = "look",
     .summary = "show who changed what, failures, and what was started and done",
     .usage =
-        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\n-f [--tag GLOB] [--who GLOB]",
+        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\nID\n-f [--tag GLOB] [--who GLOB]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
-        "many attempts of each tag began and how many of its tasks were done. Oldest first. [retention] in dq.ini says how "
-        "long each is kept.",
-    .examples = "dq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
+        "many attempts of each tag began and how many of its tasks were done. Oldest first. With an ID, the life of that task: its "
+        "attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
+    .examples = "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct events_values),
+    .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_NO_ID,

@@ -194,7 +194,7 @@ static void record(struct cmd_context *c, int from)
     act_init(&act, c, NULL, 0);
     snprintf(text, sizeof text, "schema version %d to %d", from, schema_latest);
     act.event.arguments = text;
-    if (event_store_add(c->db, &act.event, 0, &why) < 0)
+    if (event_store_add(c->db, &act.event, NULL, 0, &why) < 0)
         cmd_note(c, "dq events does not show this: %s", why.text);
     act_done(&act);
 }

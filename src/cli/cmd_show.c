@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/attempt_store.h"
+#include "store/event_store.h"
 #include "store/tag_pause.h"
 #include "store/task_get.h"
 
@@ -34,6 +35,8 @@ struct shown { /* one task and what belongs to it */
     enum fleet_serves serves;
     int64_t paused_until_at; /* as in struct tag_pause */
     char *pause_text;        /* NULL: not paused */
+    /* of a cancelled task; NULL: an application did it, or that is not known any more */
+    char *cancelled_by, *cancelled_with;
 };
 
 /* ---- the columns of an attempt ---- */
@@ -124,6 +127,18 @@ static void shown_done(struct shown *s)
     attempt_store_free(s->attempts, s->attempt_count);
     free(s->pause_text);
     free(s->handler);
+    free(s->cancelled_by);
+    free(s->cancelled_with);
+}
+
+static void take_cancel(const struct event_row *row, void *arg)
+{
+    struct shown *s = arg;
+    const char *arguments = row->act.arguments ? row->act.arguments : "";
+    if (s->cancelled_by || strcmp(row->act.verb, "cancel") != 0)
+        return;
+    s->cancelled_by = mem_strdup(row->act.actor);
+    s->cancelled_with = mem_printf(row->act.by_procedure ? "%s" : "dq cancel %s", arguments);
 }
 
 /* Whether an operator holds its tag back. */
@@ -169,6 +184,8 @@ static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t
     if (rc < 0)
         return rc;
     take_last_output(s);
+    if (s->task.status == TASK_CANCELLED)
+        return event_store_list_of(c->db, id, s->task.finish_at, take_cancel, s, err);
     if (s->task.status != TASK_PENDING)
         return 0;
     const struct handler_row *h;
@@ -198,6 +215,15 @@ static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b
             cell_set_time(&until, s->paused_until_at);
         buf_printf(b, ",\"paused\":%s,", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
         cell_put_json(b, style, "paused_until", &until);
+    }
+    if (s->task.status == TASK_CANCELLED) {
+        struct cell by = {.kind = CELL_NULL}, with = {.kind = CELL_NULL};
+        cell_set_text(&by, s->cancelled_by);
+        cell_set_text(&with, s->cancelled_with);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "cancelled_by", &by);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "cancelled_with", &with);
     }
     buf_str(b, ",\"attempts\":[");
     for (size_t i = 0; i < s->attempt_count; i++) {
@@ -258,6 +284,20 @@ static int put_attempts(struct cmd_context *c, const struct shown *s, bool full,
     return rc;
 }
 
+/* Without an act it was an application, as long as acts of that time are kept. */
+static void put_cancelled(const struct cmd_context *c, const struct shown *s)
+{
+    int64_t kept_ms = c->conf->retention.events_ms;
+    if (s->cancelled_by) {
+        char *text = mem_printf("by %s: %s", s->cancelled_by, s->cancelled_with);
+        put_line("cancelled     ", text);
+        free(text);
+    } else if (s->task.status == TASK_CANCELLED &&
+               (kept_ms == 0 || s->task.finish_at > c->style.cell.now_at - kept_ms)) {
+        put_line("cancelled     ", "by an application");
+    }
+}
+
 static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
     const struct task *t = &s->task;
@@ -268,6 +308,7 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
         put_line("waits         ", "no dqd serves its tag; it stays pending until one does");
     if (s->pause_text)
         put_line("waits         ", s->pause_text);
+    put_cancelled(c, s);
     put_block("body", t->body, t->body_size, full);
     if (t->output_size > 0)
         put_block("output of the last attempt", t->output, t->output_size, full);

@@ -107,11 +107,12 @@ static enum complete_more offer_values(struct line *l, const struct cmd_option *
     return COMPLETE_NO_MORE;
 }
 
-/* By the word with which a line of the verb's usage begins. */
+/* By the word with which the first line of the verb's usage begins; an id, with which any does. */
 static enum complete_more offer_operand(struct line *l)
 {
     const char *usage = l->cmd->usage;
-    if (strncmp(usage, "ID...", 5) == 0 || (strncmp(usage, "ID", 2) == 0 && l->operands == 0))
+    bool ids = strncmp(usage, "ID", 2) == 0 || strstr(usage, "\nID");
+    if (strncmp(usage, "ID...", 5) == 0 || (ids && l->operands == 0))
         return COMPLETE_IDS;
     if (l->operands > 0)
         return COMPLETE_NO_MORE;

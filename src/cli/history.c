@@ -8,10 +8,13 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/failures.h"
+#include "store/attempt_store.h"
 #include "store/event_store.h"
 #include "store/failure_list.h"
 #include "store/minute_store.h"
+#include "store/task_get.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -25,6 +28,7 @@ struct reading {
     struct history *to;
     struct failures failures; /* of one minute */
     int64_t minute_at;
+    size_t calls_from; /* the first line of a call of a procedure */
 };
 
 static struct history_line *add_line(struct history *h)
@@ -64,6 +68,38 @@ static bool has_tag(const struct history_ask *ask, const char *tag)
 
 /* ---- events ---- */
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* A line of the same calls in the same minute; NULL: there is none. */
+static struct history_line *same_calls(const struct reading *w, const struct event_row *row)
+{
+    const struct event_act *a = &row->act;
+    for (size_t i = w->to->count; i > w->calls_from; i--) {
+        struct history_line *l = &w->to->lines[i - 1];
+        if (l->at / WHEN_MINUTE != row->at / WHEN_MINUTE)
+            break;
+        if (strcmp(l->who, a->actor) == 0 && strcmp(l->event, a->verb) == 0 &&
+            same_text(l->tag, a->tag))
+            return l;
+    }
+    return NULL;
+}
+
+static void add_act(struct history *h, const struct event_row *row)
+{
+    const struct event_act *a = &row->act;
+    *add_line(h) = (struct history_line){.at = row->at,
+                                         .who = mem_strdup(a->actor),
+                                         .event = mem_strdup(a->verb),
+                                         .tag = mem_strdup(a->tag),
+                                         .count = row->tasks,
+                                         .id = a->task_id,
+                                         .detail = mem_strdup(a->arguments)};
+}
+
 static void take_event(const struct event_row *row, void *arg)
 {
     struct reading *w = arg;
@@ -74,13 +110,14 @@ static void take_event(const struct event_row *row, void *arg)
         (w->ask->who_glob && !task_tag_glob(w->ask->who_glob, a->actor)) ||
         !is_new(w->ask, key, row->tasks, row->at))
         return;
-    *add_line(w->to) = (struct history_line){.at = row->at,
-                                             .who = mem_strdup(a->actor),
-                                             .event = mem_strdup(a->verb),
-                                             .tag = mem_strdup(a->tag),
-                                             .count = row->tasks,
-                                             .id = a->task_id,
-                                             .detail = mem_strdup(a->arguments)};
+    struct history_line *l = a->by_procedure ? same_calls(w, row) : NULL;
+    if (!l) {
+        add_act(w->to, row);
+        return;
+    }
+    l->at = row->at;
+    l->count += row->tasks;
+    l->id = 0;
 }
 
 /* ---- failures ---- */
@@ -160,13 +197,16 @@ static int read_minutes(struct db *db, struct reading *w, struct err *err)
 
 /* ---- all of it ---- */
 
-/* Of one time, those of a tag stand together: what was started before what was done. */
+/* Of one time, those of a tag stand together: what was added, then started, before what was done.
+ */
 static int by_time(const void *a, const void *b)
 {
     const struct history_line *x = a, *y = b;
     int order = (x->at > y->at) - (x->at < y->at);
     if (order == 0)
         order = strcmp(x->tag ? x->tag : "", y->tag ? y->tag : "");
+    if (order == 0)
+        order = (strcmp(y->event, "added") == 0) - (strcmp(x->event, "added") == 0);
     return order ? order : strcmp(y->event, x->event);
 }
 
@@ -175,11 +215,15 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     struct reading w = {.ask = ask, .to = ret};
     const struct failure_filter lately = {
         .since_at = ask->since_at, .before_at = ask->before_at, .newest = ask->most, .oldest = 1};
-    int64_t events_at = TASK_TIME_NONE, failures_at = TASK_TIME_NONE;
+    int64_t events_at = TASK_TIME_NONE, calls_at = TASK_TIME_NONE, failures_at = TASK_TIME_NONE;
 
     *ret = (struct history){0};
-    int rc = event_store_list(db, ask->since_at, ask->before_at, ask->most, take_event, &w,
+    int rc = event_store_list(db, false, ask->since_at, ask->before_at, ask->most, take_event, &w,
                               &events_at, err);
+    w.calls_from = ret->count;
+    if (rc == 0)
+        rc = event_store_list(db, true, ask->since_at, ask->before_at, ask->most, take_event, &w,
+                              &calls_at, err);
     if (rc == 0 && !ask->who_glob)
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
@@ -189,6 +233,107 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
         qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
     if (failures_at != TASK_TIME_NONE) /* its minute is one line */
         failures_at += WHEN_MINUTE - 1 - failures_at % WHEN_MINUTE;
-    ret->left_at = MAX(events_at, failures_at);
+    ret->left_at = MAX(events_at, MAX(calls_at, failures_at));
+    return rc;
+}
+
+/* ---- one task ---- */
+
+struct life {
+    struct history *to;
+    const struct task *task;
+    bool cancelled_by_act;
+};
+
+static void take_act(const struct event_row *row, void *arg)
+{
+    struct life *l = arg;
+    add_act(l->to, row);
+    l->cancelled_by_act |= l->task->status == TASK_CANCELLED &&
+                           strcmp(row->act.verb, "cancel") == 0 && row->at >= l->task->finish_at;
+}
+
+static void add_start(struct history *h, const struct task *t, int64_t at, const char *host,
+                      uint32_t pid, uint32_t attempt)
+{
+    if (at != TASK_TIME_NONE)
+        *add_line(h) = (struct history_line){
+            .at = at,
+            .who = mem_printf("dqd@%s", host ? host : "?"),
+            .event = mem_strdup("started"),
+            .tag = mem_strdup(t->tag),
+            .id = t->id,
+            .detail = mem_printf("attempt %" PRIu32 ", dqd %" PRIu32, attempt, pid)};
+}
+
+static void add_end(struct history *h, const struct task *t, int64_t at, const char *event,
+                    const char *detail)
+{
+    *add_line(h) = (struct history_line){.at = at,
+                                         .event = mem_strdup(event),
+                                         .tag = mem_strdup(t->tag),
+                                         .id = t->id,
+                                         .detail = mem_strdup(detail)};
+}
+
+/* Of attempts that were done, and of one that runs, only the row of the task may know. */
+static void add_attempts(struct history *h, const struct task *t, const struct task_attempt *a,
+                         size_t count)
+{
+    bool last = false;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = task_outcome_name(a[i].outcome);
+        bool done = a[i].outcome == OUTCOME_DONE;
+        add_start(h, t, a[i].start_at, a[i].host, a[i].pid, a[i].attempt);
+        add_end(h, t, a[i].finish_at, done ? name : "failed",
+                done         ? NULL
+                : a[i].error ? a[i].error
+                             : name);
+        last |= a[i].start_at == t->execution_at;
+    }
+    if (last || t->execution_at == TASK_TIME_NONE ||
+        !(TASK_BIT(t->status) & (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_RUNNING))))
+        return;
+    add_start(h, t, t->execution_at, t->host, t->pid, t->attempt);
+    if (t->status == TASK_DONE)
+        add_end(h, t, t->finish_at, "done", NULL);
+}
+
+static void add_task(struct history *h, const struct task *t, bool cancelled_by_act)
+{
+    char *key = t->key ? mem_printf("key %s", t->key) : NULL;
+    add_end(h, t, t->create_at, "added", key);
+    if (t->status == TASK_CANCELLED && !cancelled_by_act)
+        add_end(h, t, t->finish_at, "cancelled", "by an application");
+    free(key);
+}
+
+int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
+{
+    struct task t;
+    struct task_attempt *attempts = NULL;
+    size_t count = 0;
+    struct life life = {.to = ret, .task = &t};
+
+    *ret = (struct history){.left_at = TASK_TIME_NONE};
+    task_init(&t);
+    int found = task_get_short(db, id, &t, err), rc = found == ERR_NOT_FOUND ? 0 : found;
+    struct err missing = *err;
+    if (found == 0)
+        rc = attempt_store_list(db, id, &attempts, &count, err);
+    if (rc == 0)
+        rc = event_store_list_of(db, id, found == 0 ? t.create_at : 0, take_act, &life, err);
+    if (rc == 0 && found == 0) {
+        add_task(ret, &t, life.cancelled_by_act);
+        add_attempts(ret, &t, attempts, count);
+    }
+    if (rc == 0 && ret->count == 0) {
+        *err = missing;
+        rc = found;
+    }
+    if (ret->count)
+        qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
+    attempt_store_free(attempts, count);
+    task_done(&t);
     return rc;
 }

@@ -13,8 +13,9 @@
 
 struct history_line {
     int64_t at;
-    char *who;      /* NULL: no operator and no dqd */
-    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost", "dqd-back"; "started", "failed", "done" */
+    char *who;      /* NULL: no operator and no dqd; the account that called a procedure */
+    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost", "dqd-back"; "started", "failed",
+                       "done" */
     char *tag;      /* NULL: none, or several */
     uint64_t count; /* tasks; started, failed: attempts; 0: it is about none */
     uint64_t id;    /* 0: none, or several */
@@ -40,6 +41,10 @@ struct history {
 };
 /* Blocks on the database. Free *ret with history_done, also after an error. */
 int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* The life of one task: when it was added, its attempts, the acts that touched it. ERR_NOT_FOUND:
+ * there is no such task, and no act on one. */
+int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
     __attribute__((warn_unused_result));
 void history_done(struct history *h);
 

@@ -240,13 +240,17 @@ static int expire_counts(struct upkeep *u, bool *more, struct err *err)
 
 static int expire_events(struct upkeep *u, bool *more, struct err *err)
 {
-    int64_t age_ms = u->ctx->conf->retention.events_ms;
-    size_t deleted = age_ms > 0 ? SWEEP_STEP : 0;
+    const struct conf_retention *r = &u->ctx->conf->retention;
     int rc = 0;
 
-    for (int step = 0; rc == 0 && deleted >= SWEEP_STEP && step < SWEEP_STEPS; step++)
-        rc = event_store_expire(u->ctx->db, age_ms, SWEEP_STEP, &deleted, err);
-    *more |= deleted >= SWEEP_STEP;
+    for (int by_procedure = 0; rc == 0 && by_procedure < 2; by_procedure++) {
+        int64_t age_ms = by_procedure && r->cancelled_ms > 0 ? r->cancelled_ms : r->events_ms;
+        size_t deleted = age_ms > 0 ? SWEEP_STEP : 0;
+
+        for (int step = 0; rc == 0 && deleted >= SWEEP_STEP && step < SWEEP_STEPS; step++)
+            rc = event_store_expire(u->ctx->db, by_procedure, age_ms, SWEEP_STEP, &deleted, err);
+        *more |= deleted >= SWEEP_STEP;
+    }
     return rc;
 }
 

@@ -15,8 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void put_ids(struct buf *sql, const struct claim_ref *refs, uint64_t count)
+{
+    if (!refs || count == 0) {
+        buf_str(sql, "NULL");
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        buf_printf(sql, i ? ",%" PRIu64 : "'%" PRIu64, refs[i].id);
+    buf_chr(sql, '\'');
+}
+
 /* The step follows from the rows that are there: those of transactions that were committed. */
-int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, struct err *err)
+int event_store_add(struct db *db, const struct event_act *act, const struct claim_ref *refs,
+                    uint64_t tasks, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
@@ -24,7 +36,7 @@ int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, 
         return 0;
     buf_str(
         &sql,
-        "INSERT INTO dq_event (token, step, event_time, actor, verb, arguments, tag, task_id, tasks) SELECT ");
+        "INSERT INTO dq_event (token, step, event_time, actor, verb, arguments, tag, task_id, ids, tasks) SELECT ");
     sql_put_token(&sql, act->token);
     buf_str(&sql, ",COALESCE(MAX(step) + 1,0),UTC_TIMESTAMP(3),");
     db_put_text(&sql, act->actor);
@@ -37,9 +49,9 @@ int event_store_add(struct db *db, const struct event_act *act, uint64_t tasks, 
         sql_put_tag(&sql, act->tag);
     else
         buf_str(&sql, "NULL");
-    buf_printf(&sql,
-               ",NULLIF(%" PRIu64 ",0),%" PRIu64 " FROM dq_event WHERE token = ", act->task_id,
-               tasks);
+    buf_printf(&sql, ",NULLIF(%" PRIu64 ",0),", act->task_id);
+    put_ids(&sql, refs, act->task_id ? 0 : tasks);
+    buf_printf(&sql, ",%" PRIu64 " FROM dq_event WHERE token = ", tasks);
     sql_put_token(&sql, act->token);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
@@ -111,9 +123,10 @@ int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_
     X(EVENT_AT, "e.event_time")            \
     X(EVENT_ACTOR, "e.actor")              \
     X(EVENT_VERB, "e.verb")                \
-    X(EVENT_ARGUMENTS, "e.arguments")      \
+    X(EVENT_ARGUMENTS, "(SELECT z.arguments FROM dq_event z WHERE z.token = e.token AND z.step = 0)") \
     X(EVENT_TAG, "e.tag")                  \
     X(EVENT_TASK_ID, "e.task_id")          \
+    X(EVENT_BY_PROCEDURE, "e.by_procedure") \
     X(EVENT_TASKS, "(SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token)")
 /* clang-format on */
 enum { EVENT_COLUMNS(COLUMNS_NAME) EVENT_COUNT };
@@ -143,13 +156,14 @@ static int take_event(const struct db_rows *r, void *arg, struct err *err)
     row.act.arguments = db_text(r, EVENT_ARGUMENTS, NULL);
     row.act.tag = tag;
     row.act.task_id = db_u64(r, EVENT_TASK_ID);
+    row.act.by_procedure = db_u64(r, EVENT_BY_PROCEDURE) == 1;
     w->fn(&row, w->arg);
     free(tag);
     return 0;
 }
 
-int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t most,
-                     void (*fn)(const struct event_row *row, void *arg), void *arg,
+int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t before_at,
+                     size_t most, void (*fn)(const struct event_row *row, void *arg), void *arg,
                      int64_t *ret_left_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -157,8 +171,8 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
 
     buf_printf(
         &sql,
-        "SELECT %s FROM dq_event e FORCE INDEX (event_time) WHERE step = 0 AND event_time >= ",
-        COLUMNS_SELECT(EVENT_COLUMNS));
+        "SELECT %s FROM dq_event e FORCE INDEX (event_time) WHERE by_procedure = %d AND step = 0 AND event_time >= ",
+        COLUMNS_SELECT(EVENT_COLUMNS), by_procedure);
     db_put_time(&sql, since_at);
     buf_str(&sql, " AND event_time < ");
     db_put_time(&sql, before_at);
@@ -170,13 +184,36 @@ int event_store_list(struct db *db, int64_t since_at, int64_t before_at, size_t 
     return rc;
 }
 
+/* Two ranges of the same index: rows about the task, and those of several tasks. */
+int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at,
+                        void (*fn)(const struct event_row *row, void *arg), void *arg,
+                        struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct reading w = {fn, arg, SIZE_MAX, TASK_TIME_NONE};
+
+    buf_printf(&sql, "SELECT %s FROM (", COLUMNS_SELECT(EVENT_COLUMNS));
+    for (int several = 0; several < 2; several++) {
+        buf_printf(&sql, "%sSELECT * FROM dq_event FORCE INDEX (task) WHERE task_id ",
+                   several ? " UNION ALL " : "");
+        buf_printf(&sql, several ? "IS NULL AND FIND_IN_SET(%" PRIu64 ", ids)" : "= %" PRIu64,
+                   task_id);
+        buf_str(&sql, " AND event_time >= ");
+        db_put_time(&sql, since_at);
+    }
+    buf_str(&sql, ") e ORDER BY event_time, token, step");
+    int rc = db_each(db, &sql, EVENT_COUNT, take_event, &w, err);
+    buf_done(&sql);
+    return rc;
+}
+
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
-               "SELECT 1 FROM dq_event FORCE INDEX (event_time) WHERE verb = '%s'"
-               " AND event_time >= ",
+               "SELECT 1 FROM dq_event FORCE INDEX (event_time) WHERE by_procedure = 0"
+               " AND verb = '%s' AND event_time >= ",
                verb);
     db_put_time(&sql, since_at);
     buf_str(&sql, " LIMIT 1");
@@ -186,13 +223,13 @@ int event_store_has(struct db *db, const char *verb, int64_t since_at, struct er
 }
 
 /* Most of the time none is that old, and nothing is written. */
-int event_store_expire(struct db *db, int64_t age_ms, size_t limit, size_t *ret_deleted,
-                       struct err *err)
+int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t limit,
+                       size_t *ret_deleted, struct err *err)
 {
     struct buf sql = BUF_INIT, where = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&where, " FROM dq_event WHERE event_time < ");
+    buf_printf(&where, " FROM dq_event WHERE by_procedure = %d AND event_time < ", by_procedure);
     sql_put_from_now(&where, -age_ms);
     buf_printf(&sql, "SELECT 1%s LIMIT 1", where.data);
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);

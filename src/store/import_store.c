@@ -320,7 +320,7 @@ static int add_once(struct db *db, struct import_item *items, size_t n, bool kee
     if (rc == 0)
         rc = send_attempts(&s, items, n, err);
     if (rc == 0)
-        rc = event_store_add(db, act, n, err);
+        rc = event_store_add(db, act, NULL, n, err);
     db_statement_done(&s.st);
     return db_end(db, rc, err);
 }

@@ -59,7 +59,7 @@ static int change_tag(struct db *db, const struct buf *sql, struct event_act *ac
         return rc;
     rc = db_exec(db, sql, ret_rows, err);
     if (rc == 0 && *ret_rows)
-        rc = event_store_add(db, act, 0, err);
+        rc = event_store_add(db, act, NULL, 0, err);
     return db_end(db, rc, err);
 }
 

@@ -6,6 +6,7 @@
  * twice.
  */
 #include "store/task_add.h"
+#include "base/mem.h"
 #include "store/add_token.h"
 #include "store/claim_ref.h"
 #include "store/columns.h"
@@ -15,6 +16,7 @@
 #include "store/sql.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/param.h>
 
 #define STATEMENT_ROWS 2000
@@ -157,8 +159,8 @@ out:
 }
 
 /* 1: replaced, 0: it has changed since, or is gone. */
-static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
-                   struct err *err)
+static int replace_row(struct db *db, const struct task_new *t, const struct claim_ref *old,
+                       struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
@@ -183,11 +185,26 @@ static int replace(struct db *db, const struct task_new *t, const struct claim_r
     return rc < 0 ? rc : rows > 0;
 }
 
-/* 1: added, 0: kept or replaced. Other sessions may add, claim or finish a task with that key
- * between our statements; after a few rounds it is an error. */
+/* The same, with the record of the act. */
+static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
+                   struct err *err)
+{
+    struct event_act act = *t->act;
+    int rc = db_begin(db, err);
+    bool replaced = rc == 0 && (rc = replace_row(db, t, old, err)) == 1;
+
+    act.task_id = old->id;
+    if (replaced)
+        rc = event_store_add(db, &act, NULL, 1, err);
+    rc = db_end(db, rc, err);
+    return rc < 0 ? rc : replaced;
+}
+
+/* 1: added, 0: kept or replaced. alone: in no transaction. Other sessions may add, claim or finish
+ * a task with that key between our statements; after a few rounds it is an error. */
 static int add_once(struct db *db, const struct task_new *t,
                     const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                    struct task_added *ret, struct err *err)
+                    bool alone, struct task_added *ret, struct err *err)
 {
     struct live old = {{0, 0}, 0, 0};
 
@@ -213,7 +230,7 @@ static int add_once(struct db *db, const struct task_new *t,
             return err_set(err, ERR_DUPLICATE,
                            "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag,
                            t->key, old.ref.id, task_status_name(old.status));
-        rc = replace(db, t, &old.ref, err);
+        rc = alone && t->act ? replace(db, t, &old.ref, err) : replace_row(db, t, &old.ref, err);
         if (rc == 1) {
             ret->replaced = true;
             rc = read_added(db, old.ref.id, ret, err);
@@ -264,7 +281,7 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = add_token_lower(db, &token, err);
         if (rc == 0)
-            rc = add_once(db, t, token.bytes, on_conflict, &added, err);
+            rc = add_once(db, t, token.bytes, on_conflict, true, &added, err);
         bool lost = rc == ERR_LOST;
         if (lost)
             rc = find_added(db, &token, &added, err);
@@ -278,19 +295,22 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
     return give_up(on_conflict, err);
 }
 
-/* Adds row by row after a statement for all of them was refused, to find the row at fault. */
+/* Adds row by row after a statement for all of them was refused, to find the row at fault; or
+ * replaces one, and appends it to *replaced. */
 static int blame(struct db *db, const struct task_new *t, size_t n,
                  const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                 size_t *ret_bad, struct err *err)
+                 struct claim_ref **replaced, size_t *ret_bad, struct err *err)
 {
     struct task_added added;
 
     for (size_t i = 0; i < n; i++) {
-        int rc = add_once(db, &t[i], token, on_conflict, &added, err);
+        int rc = add_once(db, &t[i], token, on_conflict, false, &added, err);
         if (rc < 0) {
             *ret_bad = i;
             return rc;
         }
+        if (rc == 0 && added.replaced && replaced)
+            *(*replaced)++ = (struct claim_ref){.id = added.id};
     }
     return 0;
 }
@@ -324,7 +344,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
         *ret_kept += 1;
         rc = 0;
     } else if (rows > 1 && (rc == ERR_DUPLICATE || rc == ERR_DATA)) {
-        rc = blame(db, t, rows, token, on_conflict, ret_bad, err);
+        rc = blame(db, t, rows, token, on_conflict, NULL, ret_bad, err);
     } else if (rc == ERR_DUPLICATE) {
         err_set(err, rc, "tag %s, key %s: a live task has that key", t->tag, t->key);
     }
@@ -339,6 +359,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
                    size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     size_t at = 0, rows = 0, bad = 0, most = 0;
+    struct claim_ref *replaced = on_conflict == KEY_REPLACE ? mem_zero(n, sizeof *replaced) : NULL,
+                     *end = replaced;
 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
@@ -346,17 +368,22 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
     if (rc == 0)
         rc = db_begin(db, err);
     if (rc < 0)
-        return rc;
+        goto out;
     most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
         rows = on_conflict == KEY_REPLACE ? 1 : 0;
-        rc = rows ? blame(db, &t[at], rows, token, on_conflict, &bad, err)
+        rc = rows ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
                   : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad,
                                 err);
         if (rc == ERR_DUPLICATE || rc == ERR_DATA)
             *ret_bad = at + bad;
     }
-    return db_end(db, rc, err);
+    if (rc == 0 && end > replaced)
+        rc = event_store_add(db, t->act, replaced, (uint64_t)(end - replaced), err);
+    rc = db_end(db, rc, err);
+out:
+    free(replaced);
+    return rc;
 }
 
 int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,

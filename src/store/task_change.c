@@ -117,6 +117,35 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
     return rc;
 }
 
+/* Reads the refs of those of x that are in the state in which the change leaves them. */
+static int read_changed(struct db *db, enum task_event event, const struct part *x,
+                        struct claim_ref *ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = 0; i < x->count; i++)
+        ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
+    claim_ref_put(&sql, "", ret, x->count);
+    int rc = claim_ref_read(db, &sql, ret, x->count, ret_count, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* If another session was quicker with some tasks, those that were changed have to be read. */
+static int record(const struct changing *w, const struct part *p, uint64_t rows, struct err *err)
+{
+    struct claim_ref changed[ROWS_STEP];
+    size_t count = p->count;
+
+    int rc =
+        w->act && rows < count ? read_changed(w->db, w->change->event, p, changed, &count, err) : 0;
+    return rc < 0 ? rc
+                  : event_store_add(w->db, w->act, rows < p->count ? changed : p->refs,
+                                    MIN(rows, count), err);
+}
+
 static int change_together(const struct changing *w, const struct part *p, bool drop_stale,
                            struct step *ret, struct err *err)
 {
@@ -134,7 +163,7 @@ static int change_together(const struct changing *w, const struct part *p, bool 
     if (rc == 0)
         rc = change_rows(w, p, &step.rows, err);
     if (rc == 0 && step.rows)
-        rc = event_store_add(w->db, w->act, step.rows, err);
+        rc = record(w, p, step.rows, err);
     rc = db_end(w->db, rc, err);
     if (rc == 0)
         *ret = step;
@@ -147,24 +176,17 @@ static int change_together(const struct changing *w, const struct part *p, bool 
 static int count_changed(struct db *db, enum task_event event, const struct part *x,
                          struct step *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     struct claim_ref next[ROWS_STEP];
     size_t count = 0;
 
-    for (size_t i = 0; i < x->count; i++)
-        next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
-    claim_ref_put(&sql, "", next, x->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = claim_ref_read(db, &sql, next, x->count, &count, err);
+        rc = read_changed(db, event, x, next, &count, err);
     db_latest_end(db);
     *ret = (struct step){.rows = count};
     for (size_t i = 0; i < x->count; i++)
         for (size_t k = 0; x->running[i] && k < count; k++)
             ret->running += next[k].id == x->refs[i].id;
-    buf_done(&sql);
     return rc;
 }
 

@@ -36,7 +36,7 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
         rc = db_exec(db, &sql, NULL, err);
     }
     if (rc == 0 && rows)
-        rc = event_store_add(db, act, rows, err);
+        rc = event_store_add(db, act, refs, rows, err);
     rc = db_end(db, rc, err);
     if (rc == 0)
         *ret_deleted = (size_t)rows;

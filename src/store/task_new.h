@@ -7,15 +7,17 @@
 #include "base/task.h"
 #include "store/db.h"
 #include "store/db_statement.h"
+#include "store/event_store.h"
 
 struct task_new {
     /* Checked by the caller (task_check_tag, task_check_key). key NULL: none */
     const char *tag, *key;
     const void *body;
     size_t body_size;
-    int64_t expected_at;   /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
-    int64_t delay_ms;      /* >= 0; stored as requested */
-    uint32_t max_attempts; /* 0: by the handler's ladder */
+    int64_t expected_at;         /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
+    int64_t delay_ms;            /* >= 0; stored as requested */
+    uint32_t max_attempts;       /* 0: by the handler's ladder */
+    const struct event_act *act; /* recorded if it replaces another task; NULL: not */
 };
 
 /* The rest is private to src/store. */

@@ -241,7 +241,7 @@ END
     [ "$(event arguments)" = "--tag 'ma*' --status pending --body [3 bytes, SHA-256 $digest...]" ]
     id=$(sql 'SELECT MIN(id) FROM dq_task')
     dq -q retry "$id" --in 2h >/dev/null
-    [ "$(event 'verb, arguments, tag, task_id, tasks')" = $'retry\t--in 2h\tmail\t'"$id"$'\t1' ]
+    [ "$(event 'verb, arguments, tag, task_id, tasks')" = $'retry\t--in 2h '"$id"$'\tmail\t'"$id"$'\t1' ]
     dq -q retry $((id + 1)) $((id + 2)) >/dev/null
     [ "$(event 'verb, arguments, task_id, tasks')" = $'retry\t'"$((id + 1)) $((id + 2))"$'\tNULL\t2' ]
     dq -q pause mail --for 1h --reason 'provider is down'

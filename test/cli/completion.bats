@@ -62,6 +62,7 @@ stored()
     stored --tag=mail.welcome list --tag=mail.w
     stored "$((first + 1)) $first" show ''
     stored "$first" show 1 "$first"
+    stored "$((first + 1)) $first" events ''
     [ "$(words why 1 '')" = '' ]
     stored order-1 cancel --key o
     helps() { dq completion --line -- show "$first" | grep -qx "$first"$'\tmail.welcome'; }

@@ -209,3 +209,88 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
     event cancel 0 second 1
     wait_until follows 'cancel second'
 }
+
+cancelled() { dq show "$1" | sed -n 's/^cancelled  *by /by /p'; }
+
+@test 'show says who has cancelled a task and how: by key, by id, with others, by a procedure, by an UPDATE' {
+    for key in key id many procedure update twice; do
+        dq -q add t x --key "$key" --in 1h >/dev/null
+    done
+    first=$(sql 'SELECT MIN(id) FROM dq_task') who="$(id -un)@$(hostname)"
+    dq -q cancel --key key >/dev/null
+    dq -q cancel $((first + 1)) >/dev/null
+    dq -q add t2 x --key many --in 1h >/dev/null
+    dq -q cancel --key many -y >/dev/null
+    sql "CALL dq_cancel_key('t', 'procedure', @n)"
+    sql "UPDATE dq_task SET status = 4, version = version + 1, live = NULL, finish_time = UTC_TIMESTAMP(3)
+         WHERE task_key = 'update'"
+    # of two acts the later one counts, and none that came before an application cancelled it again
+    dq -q cancel --key twice >/dev/null
+    dq -q retry $((first + 5)) --in 1h >/dev/null
+    sql "DO SLEEP(0.01)
+         ; UPDATE dq_task SET status = 4, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE task_key = 'twice'"
+    [ "$(cancelled "$first")" = "by $who: dq cancel --key key" ]
+    [ "$(cancelled $((first + 1)))" = "by $who: dq cancel $((first + 1))" ]
+    [ "$(cancelled $((first + 2)))" = "by $who: dq cancel --key many" ]
+    [ "$(cancelled $((first + 3)))" = "by $(sql 'SELECT USER()'): CALL dq_cancel_key" ]
+    [ "$(cancelled $((first + 4)))" = 'by an application' ]
+    [ "$(cancelled $((first + 5)))" = 'by an application' ]
+    [[ $(dq show "$first" -o json) == *',"cancelled_by":"'"$who"'","cancelled_with":"dq cancel --key key",'* ]]
+    [[ $(dq show $((first + 4)) -o json) == *',"cancelled_by":null,"cancelled_with":null,'* ]]
+    # the id of an act on one task, whatever selected it
+    [ "$(dq events -o tsv | grep -P '\tcancel\t' | cut -f 5,6 | tr '\t' : | paste -sd' ')" = \
+        "1:$first 1:$((first + 1)) 2: 1:$((first + 3)) 1:$((first + 5))" ]
+}
+
+@test 'events ID is the life of one task: added, attempts, and the acts that touched it, alone or with others' {
+    id=$(dq -q add t x --key k)
+    echo 'handlers: {t: {run: "exit 3", retry: [1h]}}' | write_handlers
+    dqd --once 2>"$BATS_TEST_TMPDIR/dqd"
+    dq -q add t y --in 1h >/dev/null
+    dq -q reschedule -t t --in 30m -y >/dev/null
+    dq -q run-now "$id"
+    echo 'handlers: {t: {run: "true"}}' | write_handlers
+    dqd --once 2>>"$BATS_TEST_TMPDIR/dqd"
+    dq events "$id" | tee "$BATS_TEST_TMPDIR/life"
+    diff - <(dq events "$id" -o tsv | sed 1d | cut -f 3-7 | sed -E 's/dqd [0-9]+/dqd N/; s/\t/ /g; s/ *$//') <<END
+added t  $id key k
+started t  $id attempt 1, dqd N
+failed t  $id exit status 3
+reschedule t 2  --in 30m --tag t
+run-now t 1 $id $id
+started t  $id attempt 2, dqd N
+done t  $id
+END
+    other=$(sql 'SELECT MAX(id) FROM dq_task')
+    dq -q delete "$id" >/dev/null
+    [ "$(dq events "$id" -o tsv | sed 1d | cut -f 3 | paste -sd' ')" = 'reschedule run-now delete' ]
+    [ "$(dq events "$other" -o tsv | sed 1d | cut -f 3 | paste -sd' ')" = 'added reschedule' ]
+    try dq events 999999
+    [ "$rc" -eq 1 ]
+    [ "$err" = 'dq: events: task 999999 does not exist' ]
+    try dq events "$id" --since 1h
+    [ "$rc" -eq 64 ]
+}
+
+@test 'tasks that are replaced are acts: of dq add, of a file, of a procedure; calls of a minute are one line' {
+    for key in a b c; do
+        dq -q add t x --key $key --in 1h >/dev/null
+    done
+    dq -q add t y --key a --in 1h --key-conflict replace >/dev/null
+    printf '{"tag":"t","body":"z","key":"%s","in":"1h"}\n' a b new >"$BATS_TEST_TMPDIR/tasks"
+    dq -q add --from "$BATS_TEST_TMPDIR/tasks" --key-conflict replace >/dev/null
+    for body in 1 2 3; do
+        sql "CALL dq_add_options('t', 'c', '$body', '{\"key_conflict\": \"replace\", \"delay_ms\": 9999999}', @id);
+             UPDATE dq_event SET event_time = '$minute' WHERE by_procedure"
+    done
+    sql "CALL dq_add_options('t', 'c', 'k', '{\"delay_ms\": 9999999}', @id); CALL dq_add('t', NULL, '', 0, @id)"
+    ids=$(sql "SELECT GROUP_CONCAT(id ORDER BY id) FROM dq_task WHERE task_key IN ('a', 'b')")
+    lines --who "$(id -un)@$(hostname)" | tee "$BATS_TEST_TMPDIR/lines"
+    diff - "$BATS_TEST_TMPDIR/lines" <<END
+$(id -un)@$(hostname) replace t 1 --in 1h --key a --key-conflict replace
+$(id -un)@$(hostname) replace  2 --key-conflict replace --from $BATS_TEST_TMPDIR/tasks
+END
+    [ "$(lines --who '*@localhost')" = "$(sql 'SELECT USER()') replace t 3 CALL dq_add_options" ]
+    [ "$(sql 'SELECT ids FROM dq_event WHERE tasks = 2')" = "$ids" ]
+    [ "$(dq events "${ids%%,*}" -o tsv | sed 1d | cut -f 3 | paste -sd' ')" = 'added replace replace' ]
+}

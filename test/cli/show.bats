@@ -80,14 +80,14 @@ attempt()
     run dq show "$id"
     [[ $output == *$'output of the last attempt (13 bytes):\n  of the second\n'* ]]
     [[ $output != *'of the first'* ]]
-    [[ $(dq show "$id" -o json) == *'"output":"of the second","attempts":'* ]]
+    [[ $(dq show "$id" -o json) == *'"output":"of the second","cancelled_by":null,"cancelled_with":null,"attempts":'* ]]
     # retried, and it wrote nothing
     for status in 3 1 4; do
         sql "UPDATE dq_task SET status = $status, attempt = 1, execution_time = '2026-11-20 10:00:20' WHERE id = $id"
         run dq show "$id"
         echo "$output"
         [[ $output != *'output of'* ]]
-        [[ $(dq show "$id" -o json) == *'"output":null,"attempts":'* ]]
+        [[ $(dq show "$id" -o json) == *'"output":null,'* ]]
     done
     # given back before it started
     sql "UPDATE dq_task SET status = 0, attempt = 1, execution_time = NULL WHERE id = $id"

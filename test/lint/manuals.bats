@@ -102,7 +102,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         says dq.1 "after $most tasks that do not match"
         says dq.1 "among the newest $most tasks only"
         most=$(with_commas "$(constant MOST cli/cmd_events.c)")
-        says dq.1 "At most $most acts and $most failures are read"
+        says dq.1 "At most $most acts, $most calls of procedures and $most failures are read"
         says dq.1 "For more than $(with_commas "$(constant CONFIRM_TYPED cli/confirm.h)") tasks, type the name"
         says dq.1 "in steps of $(constant ROWS_STEP store/rows.h), each whole or not at all"
         grep -q 'last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY' "$DQ_TOP/src/store/poller_store.c" ||
