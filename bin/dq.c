@@ -38,8 +38,10 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
         return print_help(c);
     if (c->version)
         c->cmd = &cmd_version;
-    if (!c->cmd)
-        return err_set(err, ERR_USAGE, "no command given; try dq help");
+    if (!c->cmd) { /* a script whose variable is empty has to notice */
+        c->exit_status = err_exit_status(ERR_USAGE);
+        return print_help(c);
+    }
     rc = cmd_open(c, c->cmd->level, err);
     return rc < 0 ? rc : c->cmd->run(c, c->values, err);
 }

@@ -53,6 +53,24 @@ static const struct {
     const char *word, *verb;
 } synonyms[] = {
     {"log", "events"},
+    {"history", "events"},
+    {"audit", "events"},
+    {"unpause", "resume"},
+    {"kill", "cancel"},
+    {"stop", "cancel"},
+    {"requeue", "retry"},
+    {"rerun", "retry"},
+    {"describe", "show"},
+    {"inspect", "show"},
+    {"ps", "pollers"},
+    {"workers", "pollers"},
+    {"push", "add"},
+    {"enqueue", "add"},
+    {"postpone", "reschedule"},
+    {"delay", "reschedule"},
+    {"migrate", "init"},
+    {"tail", "logs"},
+    {"output", "logs"},
 };
 /* clang-format on */
 
