@@ -156,7 +156,7 @@ static int take_option(struct command_line *c, int opt, char *const *argv, struc
         if (*optarg == '\0')
             return err_set(err, ERR_USAGE,
                            "--tag is empty and would match nothing; give a glob such as 'mail.*'");
-        if (task_check_wanted(optarg, err) < 0)
+        if (task_check_tag_wanted(optarg, err) < 0)
             return err_set(err, ERR_USAGE, "--tag: %s", err->text);
         c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
         c->tags[c->tag_count++] = optarg;

@@ -5,6 +5,7 @@
  * which, and what the names are.
  */
 #include "base/task.h"
+#include "base/mem.h"
 #include "base/text.h"
 
 #include <stdlib.h>
@@ -210,6 +211,25 @@ int task_check_wanted(const char *name, struct err *err)
                    "\"%.40s\" ends with a blank, which the database ignores; leave it out", name);
 }
 
+int task_check_tag_wanted(const char *glob, struct err *err)
+{
+    const char *comma = strchr(glob, ',');
+    if (!comma)
+        return task_check_wanted(glob, err);
+    return err_set(
+        err, ERR_DATA,
+        "a comma does not separate tags; write --tag %.*s --tag %.40s, or ? for a comma that is part of a tag",
+        (int)MIN(comma - glob, 40), glob, comma + 1);
+}
+
+char *task_tag_as_glob(const char *tag)
+{
+    char *glob = mem_strdup(tag);
+    for (char *c = glob; (c = strpbrk(c, ",\n"));)
+        *c = '?';
+    return glob;
+}
+
 size_t task_tag_length(const char *tag, size_t len)
 {
     while (len && tag[len - 1] == ' ')
@@ -233,7 +253,8 @@ static const char *skip_char(const char *s)
     return s;
 }
 
-bool task_tag_glob(const char *pattern, const char *tag)
+/* The pattern ends with its line. */
+static bool matches(const char *pattern, const char *tag)
 {
     const char *star = NULL, *resume = NULL;
 
@@ -246,7 +267,7 @@ bool task_tag_glob(const char *pattern, const char *tag)
         } else if (*pattern == '?') {
             pattern++;
             tag = skip_char(tag);
-        } else if (*pattern == *tag) {
+        } else if (*pattern == *tag && *pattern != '\n') {
             pattern++;
             tag++;
         } else if (star) {
@@ -258,5 +279,16 @@ bool task_tag_glob(const char *pattern, const char *tag)
     }
     while (*pattern == '*')
         pattern++;
-    return pattern[strspn(pattern, " ")] == '\0';
+    pattern += strspn(pattern, " ");
+    return *pattern == '\0' || *pattern == '\n';
+}
+
+bool task_tag_glob(const char *globs, const char *tag)
+{
+    while (!matches(globs, tag)) {
+        globs += strcspn(globs, "\n");
+        if (*globs++ == '\0')
+            return false;
+    }
+    return true;
 }

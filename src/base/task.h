@@ -172,6 +172,11 @@ int task_check_key(const char *key, size_t len, struct err *err)
 /* A tag, a glob or a key by which tasks are selected. Rows of applications may break the rules, so
  * only a blank at the end is refused: to the server it does not count. ERR_DATA. */
 int task_check_wanted(const char *name, struct err *err) __attribute__((warn_unused_result));
+/* The same of a glob, in which a comma is refused, too: it would seem to separate globs. */
+int task_check_tag_wanted(const char *glob, struct err *err) __attribute__((warn_unused_result));
+
+/* A glob for tags of rows that dq would not have added: ? for what separates globs. Heap memory. */
+char *task_tag_as_glob(const char *tag);
 
 /* The length of a tag without its trailing blanks, which do not count: to the server 'mail' and
  * 'mail ' are equal. Tags that were read from the database have lost theirs, so that strcmp finds
@@ -181,8 +186,8 @@ size_t task_tag_length(const char *tag, size_t len);
 /* Whether two tags or two keys of rows are equal to the server: trailing blanks do not count. */
 bool task_same_name(const char *a, const char *b);
 
-/* Whether a tag matches a glob: '*' any run, '?' one character, the rest literally. No brackets, no
- * escapes. Trailing blanks of the glob do not count. */
-bool task_tag_glob(const char *pattern, const char *tag);
+/* Whether a tag matches one of several globs, a line each: '*' any run, '?' one character, the rest
+ * literally. No brackets, no escapes. Trailing blanks of a glob do not count. */
+bool task_tag_glob(const char *globs, const char *tag);
 
 #endif

@@ -98,6 +98,11 @@ void cmd_close(struct cmd_context *c)
         db_free(c->db);
     if (c->conf)
         conf_free(c->conf);
+    for (size_t i = 0; c->values && i < c->cmd->option_count; i++) {
+        const struct cmd_option *o = &c->cmd->options[i];
+        if (o->type == CMD_TEXTS || o->type == CMD_NAMES || o->type == CMD_TAGS)
+            free(*(char **)((char *)c->values + o->offset));
+    }
     free(c->values);
 }
 

@@ -18,10 +18,14 @@
 
 /* the field at `offset`, and its value when the option is not given */
 enum cmd_type {
-    CMD_FLAG,     /* bool; false */
-    CMD_TEXT,     /* const char *; NULL */
-    CMD_BODY,     /* the same, data of bodies: not everybody who reads dq_event may see it */
-    CMD_NAME,     /* as TEXT: a tag, glob or key that selects tasks */
+    CMD_FLAG, /* bool; false */
+    CMD_TEXT, /* const char *; NULL */
+    CMD_BODY, /* the same, data of bodies: not everybody who reads dq_event may see it */
+    CMD_NAME, /* as TEXT: a tag or key that selects tasks */
+    /* may be repeated: const char *, heap memory of cmd_close; several are lines of it; NULL */
+    CMD_TEXTS,
+    CMD_NAMES,    /* the same, of keys */
+    CMD_TAGS,     /* of globs of tags */
     CMD_COUNT,    /* int64_t, at least `min`; -1 */
     CMD_DURATION, /* int64_t ms; -1 */
     CMD_CHOICE,   /* int, index into choices; -1 */
@@ -68,6 +72,8 @@ struct cmd {
     const char *examples;     /* one command a line */
     const struct cmd_option *options;
     size_t option_count;
+    /* pairs of options that cannot be combined, NULL-terminated; NULL: none */
+    const char *const *exclusive;
     size_t values_size;             /* of the verb's own struct that the options fill */
     int min_operands, max_operands; /* max -1: any number */
     enum cmd_level level;

@@ -199,8 +199,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                            "missing argument: dq add TAG [BODY], or dq add --from FILE");
         if (many_only)
             return err_set(err, ERR_USAGE, "--skip, --format and --dry-run require --from");
-        if (v->in_ms >= 0 && v->at.text)
-            return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
         if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
             return err_set(err, ERR_USAGE,
                            "--sql asks no database what time it is: use --in, or --at with a date");
@@ -210,8 +208,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(
             err, ERR_USAGE,
             "--from cannot be combined with a tag, body, time or key: the file has them");
-    if (v->sql && v->dry_run)
-        return err_set(err, ERR_USAGE, "--sql and --dry-run cannot be combined");
     if (c->output == OUT_ID)
         return err_set(err, ERR_USAGE, "-o id is not available with --from");
     struct bulk_options o = {
@@ -261,6 +257,7 @@ const struct cmd cmd_add = {
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"in", "at", "sql", "dry-run", NULL},
     .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,

@@ -214,8 +214,6 @@ static int measure(struct cmd_context *c, struct scratch_db *s, const struct ben
 
 static int check(const struct bench_values *v, struct err *err)
 {
-    if (v->clean && (v->for_ms >= 0 || v->database))
-        return err_set(err, ERR_USAGE, "--clean cannot be combined with --for or --database");
     if (v->database && *v->database == '\0')
         return err_set(err, ERR_USAGE, "--database needs the name of an empty database");
     if (v->for_ms >= 0 &&
@@ -273,6 +271,7 @@ const struct cmd cmd_bench = {
         "It adds, claims and settles tasks as dq and dqd do, starts processes, and runs the dqd beside dq or in PATH. The handlers "
         "do nothing: the figures show what dq leaves to yours.",
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"clean", "for", "clean", "database", NULL},
     .values_size = sizeof(struct bench_values),
     .level = CMD_NOTHING,
     .formats = OUT_NO_ID,

@@ -309,7 +309,7 @@ static const struct cmd_option options[] = {
     {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
     {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
     {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
 };
 /* clang-format on */
 

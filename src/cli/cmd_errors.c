@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/when.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
@@ -90,7 +91,9 @@ static void put_retry(struct buf *b, const struct failures_group *g, const struc
     const char *since = f->values->since.text, *until = f->values->until.text;
 
     buf_str(b, "dq retry --tag ");
-    text_shell_word(b, g->tag);
+    char *glob = task_tag_as_glob(g->tag);
+    text_shell_word(b, glob);
+    free(glob);
     buf_str(b, " --error ");
     text_shell_word(b, g->pattern);
     buf_str(b, " --finished-since ");
@@ -216,7 +219,7 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
      "failures at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
 };
 /* clang-format on */

@@ -257,8 +257,8 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
      "what happened at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
-    {"who", 0, CMD_TEXT, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
+    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
     {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "go on with what happens from now on, until interrupted", NULL, 0},
 };

@@ -144,7 +144,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 /* clang-format off */
 static const struct cmd_option options[] = {
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "a row for each minute or hour; default: hour, for 2h or less: minute", by_names, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "look this far ahead; default: " TEXT_OF(DEFAULT_HOURS) "h", NULL, 0},
 };
 /* clang-format on */

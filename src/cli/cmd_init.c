@@ -204,8 +204,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct init_values *v = values;
     unsigned made = 0; /* procedures */
     int from = 0;
-    if (v->print_sql && v->plan)
-        return err_set(err, ERR_USAGE, "--plan and --print-sql cannot be combined");
     if (v->print_sql)
         return print_sql(c, !v->no_routines, err);
     if (c->operand_count > 0)
@@ -260,6 +258,7 @@ const struct cmd cmd_init = {
         "next run continues what an interrupted one has left. Creates the database if it does not exist and the account may create "
         "it.",
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"plan", "print-sql", NULL},
     .values_size = sizeof(struct init_values),
     .max_operands = 1,
     .level = CMD_NOTHING,

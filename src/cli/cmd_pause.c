@@ -64,8 +64,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct buf end = BUF_INIT, word = BUF_INIT;
     struct act act;
     size_t chars;
-    if (v->for_ms >= 0 && v->until.text)
-        return err_set(err, ERR_USAGE, "--for and --until cannot be combined");
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
     if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
@@ -108,6 +106,7 @@ const struct cmd cmd_pause = {
     .summary = "stop starting tasks of a tag",
     .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"for", "until", NULL},
     .values_size = sizeof(struct pause_values),
     .min_operands = 1,
     .max_operands = 1,

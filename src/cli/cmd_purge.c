@@ -117,7 +117,7 @@ static const struct cmd_option options[] = {
     {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
      "delete tasks that finished more than D ago; default: as set in [retention] for each state", NULL, 0},
     {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only tasks in these states: done, failed, cancelled", NULL, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks and change nothing", NULL, 0},
 };
 /* clang-format on */

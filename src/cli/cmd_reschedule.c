@@ -19,8 +19,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                                  .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
     const unsigned from = task_transition(TASK_RESCHEDULE)->from;
     const struct change_request request = {&change, from, from, "reschedule", "rescheduled"};
-    if (v->in_ms >= 0 && v->at.text)
-        return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
     if (v->in_ms < 0 && !v->at.text)
         return err_set(err, ERR_USAGE, "no new time given; use --in D or --at TIME");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
@@ -43,6 +41,7 @@ const struct cmd cmd_reschedule = {
         "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",
     .details = CHANGE_DETAILS,
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"in", "at", NULL},
     .values_size = sizeof(struct reschedule_values),
     .max_operands = -1,
     .level = CMD_SCHEMA,

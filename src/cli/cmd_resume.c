@@ -16,6 +16,7 @@
 #include "base/when.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct resume_values {
@@ -38,13 +39,16 @@ static bool step_done(const struct task_changed *so_far, void *arg)
 
 static int list_due(struct cmd_context *c, const char *tag, struct targets *ret, struct err *err)
 {
-    struct task_filter f = {.tag_glob = tag};
+    char *glob = task_tag_as_glob(tag);
+    struct task_filter f = {.tag_glob = glob};
 
     f.before[TASK_FILTER_DUE].set = true;
     int rc = cmd_now(c, &f.before[TASK_FILTER_DUE].at, err);
-    return rc < 0 ? rc
-                  : targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_tag, (void *)(uintptr_t)tag,
-                                 ret, err);
+    if (rc == 0)
+        rc = targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_tag, (void *)(uintptr_t)tag, ret,
+                          err);
+    free(glob);
+    return rc;
 }
 
 static int agree(struct cmd_context *c, const char *tag, size_t count, struct err *err)

@@ -19,8 +19,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
                                  .delay_ms = v->in_ms > 0 ? v->in_ms : 0};
     const struct change_request request = {&change, task_transition(TASK_RETRY)->from,
                                            TASK_BIT(TASK_FAILED), "retry", "retried"};
-    if (v->in_ms >= 0 && v->at.text)
-        return err_set(err, ERR_USAGE, "--in and --at cannot be combined");
     int rc = cmd_resolve(c, &v->at, &change.expected_at, err);
     return rc < 0 ? rc : change_run(c, &v->change, &request, err);
 }
@@ -41,6 +39,7 @@ const struct cmd cmd_retry = {
         "ID... [--in D | --at TIME] [--over D]\n[FILTER]... [--in D | --at TIME] [--over D] [--dry-run] [-y]",
     .details = "A filter without --status selects failed tasks only.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"in", "at", NULL},
     .values_size = sizeof(struct retry_values),
     .max_operands = -1,
     .level = CMD_SCHEMA,

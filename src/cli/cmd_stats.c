@@ -312,8 +312,6 @@ static int period(struct cmd_context *c, const struct stats_values *v, int64_t *
 static int check(struct cmd_context *c, const struct stats_values *v, struct stats_ask *ask,
                  struct err *err)
 {
-    if (v->by >= 0 && v->html)
-        return err_set(err, ERR_USAGE, "--by and --html: give one of them");
     if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
         return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
     int rc = period(c, v, &ask->since_ms, err);
@@ -369,7 +367,7 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
      "report what began and ended since TIME, or in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
 };
@@ -386,6 +384,7 @@ const struct cmd cmd_stats = {
         "median, percentiles and maximum. The first row is for all tags together; in json its tag is null. If tasks are "
         "many, some counts are estimates: marked with ~, in json with sampled.",
     CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"by", "html", NULL},
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,

@@ -59,6 +59,8 @@ static void put_title(const struct top *t, struct buf *b, unsigned width)
 
     buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
+    for (char *c = left.data; (c = strchr(c, '\n'));)
+        *c = ' '; /* between globs */
     title_put(b, t->c, left.data, width);
     buf_done(&left);
 }
@@ -181,15 +183,17 @@ static void act(struct top *t, int key)
 
     if (!tag)
         return;
+    char *glob = task_tag_as_glob(tag);
     top_screen_end();
     if (key == 'c')
-        run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", tag, NULL});
+        run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", glob, NULL});
     else if (key == 't')
-        run_verb(t, (const char *const[]){"retry", "--ask", "--tag", tag, NULL});
+        run_verb(t, (const char *const[]){"retry", "--ask", "--tag", glob, NULL});
     else if (key != 'p' && key != 'r')
-        run_verb(t, (const char *const[]){"list", "--tag", tag, NULL});
+        run_verb(t, (const char *const[]){"list", "--tag", glob, NULL});
     else if (confirm_tag(t->c, key == 'p' ? "pause" : "resume", tag)) /* these do not ask */
         run_verb(t, (const char *const[]){key == 'p' ? "pause" : "resume", "--", tag, NULL});
+    free(glob);
     if (top_screen_begin(&err) < 0)
         t->quit = true;
 }
@@ -272,7 +276,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct top_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_NAME, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only these tags", NULL, 0},
     {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "look again after D; default and least: 1s",
      NULL, 0},
 };

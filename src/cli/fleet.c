@@ -105,15 +105,7 @@ static const struct fleet_table *table_of(const struct fleet *f, const struct po
 /* By --tag. */
 static bool is_selected(const struct poller_info *dqd, const char *tag)
 {
-    bool selected = !dqd->tags;
-    for (const char *line = dqd->tags; line && !selected;) {
-        size_t len = strcspn(line, "\n");
-        char *glob = mem_dup(line, len);
-        selected = task_tag_glob(glob, tag);
-        free(glob);
-        line = line[len] ? line + len + 1 : NULL;
-    }
-    return selected;
+    return !dqd->tags || task_tag_glob(dqd->tags, tag);
 }
 
 enum fleet_serves fleet_dqd_serves(const struct fleet *f, const struct poller_info *dqd,

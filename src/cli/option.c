@@ -187,7 +187,7 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
         if (*s == '\0')
             break;
     }
-    *ret = mask;
+    *ret |= mask;
     return 0;
 }
 
@@ -230,14 +230,60 @@ static void suggest_option(const struct cmd_context *c, const struct cmd_option 
     }
 }
 
+static int add_text(char **texts, const char *text, struct err *err)
+{
+    if (strchr(text, '\n'))
+        return err_set(err, ERR_USAGE, "it has a line break; in a glob, ? matches that, too");
+    char *all = *texts ? mem_printf("%s\n%s", *texts, text) : mem_strdup(text);
+    free(*texts);
+    *texts = all;
+    return 0;
+}
+
+static bool is_set(const struct cmd_option *o, const void *base)
+{
+    const void *field = (const char *)base + o->offset;
+    switch (o->type) {
+    case CMD_FLAG:
+        return *(const bool *)field;
+    case CMD_COUNT:
+    case CMD_DURATION:
+        return *(const int64_t *)field >= 0;
+    case CMD_CHOICE:
+        return *(const int *)field >= 0;
+    case CMD_STATUSES:
+        return *(const unsigned *)field != 0;
+    case CMD_INSTANT:
+    case CMD_SINCE:
+        return ((const struct cmd_when *)field)->text;
+    default:
+        return *(const char *const *)field;
+    }
+}
+
+static bool is_repeatable(const struct cmd_option *o)
+{
+    return o->type == CMD_FLAG || o->type == CMD_STATUSES || o->type == CMD_TEXTS ||
+           o->type == CMD_NAMES || o->type == CMD_TAGS;
+}
+
 static int option_set(const struct cmd_context *c, const struct cmd_option *o, void *base,
                       const char *text, struct err *err)
 {
     void *field = (char *)base + o->offset;
     int rc = 0;
+    if (base != (const void *)c && !is_repeatable(o) && is_set(o, base))
+        return err_set(err, ERR_USAGE, "--%s can be given only once", o->name);
     switch (o->type) {
     case CMD_FLAG:
         *(bool *)field = true;
+        break;
+    case CMD_NAMES:
+    case CMD_TAGS:
+        rc = (o->type == CMD_TAGS ? task_check_tag_wanted : task_check_wanted)(text, err);
+        /* fall through */
+    case CMD_TEXTS:
+        rc = rc == 0 ? add_text(field, text, err) : rc;
         break;
     case CMD_NAME:
         rc = task_check_wanted(text, err);
@@ -301,6 +347,23 @@ static int take_options(const struct grammar *g, struct cmd_context *c, int argc
     }
 }
 
+static const struct cmd_option *own_option(const struct cmd *cmd, const char *name)
+{
+    const struct cmd_option *o = cmd->options;
+    while (strcmp(o->name, name) != 0)
+        o++;
+    return o;
+}
+
+static int check_exclusive(const struct cmd_context *c, struct err *err)
+{
+    for (const char *const *pair = c->cmd->exclusive; pair && *pair; pair += 2)
+        if (is_set(own_option(c->cmd, pair[0]), c->values) &&
+            is_set(own_option(c->cmd, pair[1]), c->values))
+            return err_set(err, ERR_USAGE, "--%s and --%s cannot be combined", pair[0], pair[1]);
+    return 0;
+}
+
 static int check_operands(const struct cmd_context *c, struct err *err)
 {
     const struct cmd *cmd = c->cmd;
@@ -337,7 +400,10 @@ int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
         return rc;
     c->operands = argv + at + optind;
     c->operand_count = argc - at - optind;
-    return c->help || c->version ? 0 : check_operands(c, err);
+    if (c->help || c->version)
+        return 0;
+    rc = check_exclusive(c, err);
+    return rc < 0 ? rc : check_operands(c, err);
 }
 
 /* ---- what was given ---- */
@@ -353,11 +419,10 @@ static void put_statuses(struct buf *b, unsigned mask)
     }
 }
 
-/* Nothing if the option was not given. */
+/* Of an option that is set; nothing for a flag. */
 static void put_given(struct buf *b, const struct cmd_option *o, const void *values)
 {
     const void *field = (const char *)values + o->offset;
-    const struct cmd_when *when = field;
     char text[WHEN_TEXT_SIZE];
     switch (o->type) {
     case CMD_FLAG:
@@ -365,41 +430,47 @@ static void put_given(struct buf *b, const struct cmd_option *o, const void *val
     case CMD_NAME:
     case CMD_TEXT:
     case CMD_BODY:
-        if (*(const char *const *)field)
-            text_shell_word(b, *(const char *const *)field);
+        text_shell_word(b, *(const char *const *)field);
         break;
     case CMD_COUNT:
-        if (*(const int64_t *)field >= 0)
-            buf_u64(b, *(const uint64_t *)field);
+        buf_u64(b, *(const uint64_t *)field);
         break;
     case CMD_DURATION:
-        if (*(const int64_t *)field >= 0)
-            buf_str(b, when_format_duration(text, *(const int64_t *)field));
+        buf_str(b, when_format_duration(text, *(const int64_t *)field));
         break;
     case CMD_CHOICE:
-        if (*(const int *)field >= 0)
-            buf_str(b, o->choices[*(const int *)field]);
+        buf_str(b, o->choices[*(const int *)field]);
         break;
     case CMD_STATUSES:
         put_statuses(b, *(const unsigned *)field);
         break;
     case CMD_INSTANT:
-    case CMD_SINCE: /* two options may be names of one field */
-        if (when->text && strcmp(when->option, o->name) == 0)
-            text_shell_word(b, when->text);
+    case CMD_SINCE:
+        text_shell_word(b, ((const struct cmd_when *)field)->text);
+        break;
+    case CMD_TEXTS:
+    case CMD_NAMES:
+    case CMD_TAGS:
+        for (const char *s = *(const char *const *)field;; s++) {
+            char *one = mem_dup(s, strcspn(s, "\n"));
+            text_shell_word(b, one);
+            s += strlen(one);
+            free(one);
+            if (*s == '\0')
+                break;
+            buf_printf(b, " --%s ", o->name);
+        }
         break;
     }
 }
 
 void option_put_given(struct buf *b, const struct cmd_context *c, bool bodies)
 {
-    struct buf value = BUF_INIT;
     for (size_t i = 0; i < c->cmd->option_count; i++) {
-        buf_reset(&value);
-        if (bodies || c->cmd->options[i].type != CMD_BODY)
-            put_given(&value, &c->cmd->options[i], c->values);
-        if (value.len > 0)
-            buf_printf(b, " --%s %s", c->cmd->options[i].name, value.data);
+        const struct cmd_option *o = &c->cmd->options[i];
+        if (o->type == CMD_FLAG || !is_set(o, c->values) || (o->type == CMD_BODY && !bodies))
+            continue;
+        buf_printf(b, " --%s ", o->name);
+        put_given(b, o, c->values);
     }
-    buf_done(&value);
 }

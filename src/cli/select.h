@@ -9,7 +9,8 @@
 #include "store/task_list.h"
 
 struct select_values {
-    const char *tag, *key, *error, *host, *body;
+    const char *tag, *key, *error, *host; /* several: lines */
+    const char *body;
     unsigned statuses;
     struct cmd_when since[TASK_FILTER_TIMES], before[TASK_FILTER_TIMES];
 };
@@ -19,16 +20,16 @@ struct select_values {
 #define SELECT_SHOWN 5
 /* clang-format off */
 #define SELECT_OPTIONS(type, prefix)                                                                                          \
-    {"tag", 't', CMD_NAME, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
+    {"tag", 't', CMD_TAGS, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
     {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]",                                                   \
      "tasks in these states: pending, running, done, failed, cancelled, or live, finished, all", NULL, 0},                       \
-    {"key", 'k', CMD_NAME, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
-    {"error", 0, CMD_TEXT, offsetof(type, prefix error), "GLOB", "tasks whose error matches as a whole: '*refused*'", NULL, 0},  \
+    {"key", 'k', CMD_NAMES, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
+    {"error", 0, CMD_TEXTS, offsetof(type, prefix error), "GLOB", "tasks whose error matches as a whole: '*refused*'", NULL, 0},  \
     {"since", 0, CMD_SINCE, offsetof(type, prefix since[TASK_FILTER_CREATED]), "TIME|D",                                       \
      "tasks added at TIME or later, or in the last D, such as 2h", NULL, 0},                                                     \
     {"created-before", 0, CMD_SINCE, offsetof(type, prefix before[TASK_FILTER_CREATED]), "TIME|D", "tasks added before then",     \
      NULL, 0},                                                                                                                   \
-    {"host", 0, CMD_TEXT, offsetof(type, prefix host), "GLOB", "tasks whose last dqd ran on a host that matches", NULL, 0},      \
+    {"host", 0, CMD_TEXTS, offsetof(type, prefix host), "GLOB", "tasks whose last dqd ran on a host that matches", NULL, 0},      \
     {"body", 0, CMD_BODY, offsetof(type, prefix body), "TEXT", "tasks whose body has TEXT in it", NULL, 0},                      \
     {"due-before", 0, CMD_INSTANT, offsetof(type, prefix before[TASK_FILTER_DUE]), "TIME", "tasks due before TIME", NULL, 0},    \
     {"due-after", 0, CMD_INSTANT, offsetof(type, prefix since[TASK_FILTER_DUE]), "TIME", "tasks due at TIME or later", NULL, 0}, \

@@ -142,8 +142,8 @@ void usage_put_global(struct buf *b)
 
 void usage_put_filters(struct buf *b)
 {
-    buf_str(b,
-            "filters, with which commands select tasks; a task must match all that are given:\n");
+    buf_str(b, "filters, with which commands select tasks. A task must match all that are\n"
+               "given; if one is repeated, any of its values:\n");
     put_options(b, select_filters, select_filter_count, true);
     buf_str(b, "\ncommands that take them:");
     for (size_t i = 0; verbs_table[i]; i++)

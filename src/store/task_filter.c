@@ -3,10 +3,12 @@
  * and acts as itself; only * and ? of a glob are wildcards.
  */
 #include "store/task_filter.h"
+#include "base/mem.h"
 #include "base/task.h"
 #include "store/db_put.h"
 #include "store/sql.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const columns[TASK_FILTER_TIMES] = {
@@ -18,7 +20,7 @@ static const char *const columns[TASK_FILTER_TIMES] = {
 
 bool task_filter_has_wildcard(const char *glob)
 {
-    return strpbrk(glob, "*?");
+    return strpbrk(glob, "*?\n");
 }
 
 bool task_filter_needs_row(const struct task_filter *f)
@@ -44,20 +46,43 @@ void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum tas
     }
 }
 
-static void put_glob(struct buf *sql, const char *column, const char *glob)
+static void put_globs(struct buf *sql, const char *column, const char *globs)
 {
     struct buf pattern = BUF_INIT;
 
+    buf_printf(sql, " AND (%s LIKE ", column);
     buf_str(&pattern, "");
-    for (const char *c = glob; *c; c++) {
-        if (strchr("%_|", *c))
-            buf_chr(&pattern, '|');
-        buf_chr(&pattern, *c == '*' ? '%' : *c == '?' ? '_' : *c);
+    for (const char *c = globs;; c++) {
+        if (*c && *c != '\n') {
+            if (strchr("%_|", *c))
+                buf_chr(&pattern, '|');
+            buf_chr(&pattern, *c == '*' ? '%' : *c == '?' ? '_' : *c);
+            continue;
+        }
+        db_put_text(sql, pattern.data);
+        buf_str(sql, " ESCAPE '|'");
+        if (!*c)
+            break;
+        buf_printf(sql, " OR %s LIKE ", column);
+        buf_reset(&pattern);
     }
-    buf_printf(sql, " AND %s LIKE ", column);
-    db_put_text(sql, pattern.data);
-    buf_str(sql, " ESCAPE '|'");
+    buf_chr(sql, ')');
     buf_done(&pattern);
+}
+
+static void put_keys(struct buf *sql, const char *keys)
+{
+    buf_str(sql, " AND task_key IN (");
+    for (const char *s = keys;; s++) {
+        char *key = mem_dup(s, strcspn(s, "\n"));
+        db_put_text(sql, key);
+        s += strlen(key);
+        free(key);
+        if (!*s)
+            break;
+        buf_chr(sql, ',');
+    }
+    buf_chr(sql, ')');
 }
 
 void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
@@ -66,7 +91,7 @@ void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
 
     if (task_filter_has_wildcard(glob)) {
         buf_printf(&column, "TRIM(TRAILING ' ' FROM %stag)", prefix);
-        put_glob(sql, column.data, glob);
+        put_globs(sql, column.data, glob);
     } else {
         buf_printf(sql, " AND %stag = ", prefix);
         db_put_text(sql, glob);
@@ -79,9 +104,9 @@ void task_filter_put_row(struct buf *sql, const struct task_filter *f)
     for (enum task_filter_time t = TASK_FILTER_DUE + 1; t < TASK_FILTER_TIMES; t++)
         task_filter_put_time(sql, f, t);
     if (f->host_glob)
-        put_glob(sql, "host", f->host_glob);
+        put_globs(sql, "host", f->host_glob);
     if (f->error_glob)
-        put_glob(sql, "error_stack", f->error_glob);
+        put_globs(sql, "error_stack", f->error_glob);
     if (f->body) {
         buf_str(sql, " AND LOCATE(");
         db_put_bytes(sql, f->body, strlen(f->body));
@@ -97,10 +122,8 @@ void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned stat
     }
     if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob))
         task_filter_put_tag(sql, "", f->tag_glob);
-    if (f->key) {
-        buf_str(sql, " AND task_key = ");
-        db_put_text(sql, f->key);
-    }
+    if (f->key)
+        put_keys(sql, f->key);
     task_filter_put_time(sql, f, TASK_FILTER_DUE);
     task_filter_put_row(sql, f);
 }

@@ -35,7 +35,8 @@ struct task_filter_search {
 struct task_filter {     /* all zero: every task, by expected time */
     const uint64_t *ids; /* NULL: any */
     size_t id_count;
-    const char *tag_glob; /* NULL: any, here and below */
+    /* several are lines of the text, of which one has to match; NULL: any, here and below */
+    const char *tag_glob;
     const char *key;
     const char *error_glob, *host_glob; /* of the last attempt */
     const char *body;                   /* these bytes occur in it */
@@ -52,6 +53,7 @@ struct task_filter {     /* all zero: every task, by expected time */
 
 /* The rest is private to src/store. */
 
+/* Or is several globs. */
 bool task_filter_has_wildcard(const char *glob);
 /* Whether tasks within the ranges of the index `due` have to be read to know if they match. */
 bool task_filter_needs_row(const struct task_filter *f);

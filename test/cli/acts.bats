@@ -30,6 +30,7 @@ event()
         execution_time = UTC_TIMESTAMP(3) - INTERVAL 4 HOUR, create_time = UTC_TIMESTAMP(3) - INTERVAL 5 HOUR"
     tasks 4 a 2 "error_stack = 'connect to db7: refused', host = 'web1',
         finish_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
+    sql "UPDATE dq_task SET task_key = CONCAT('key-', id) WHERE id <= 2"
     while read -r count filter; do
         echo "$filter: $(eval "dq list -o id $filter" | wc -l)"
         [ "$(eval "dq list -o id -n 0 $filter" | wc -l)" -eq "$count" ]
@@ -57,6 +58,14 @@ event()
 3 --finished-before 2h
 7 --finished-since 4h
 0 --finished-before 5h
+7 --tag a --tag b
+3 -t nothing -t 'b*'
+7 --error '*refused' --error '100*'
+3 --host web3 --host web2
+2 -k key-1 -k nosuch -k key-2
+7 -s done -s failed
+0 -s done -s running
+3 -t a -t b --host web2 --host web3
 4 --since 4h
 3 --created-before 4h
 3 --since 6h --created-before 4h

@@ -32,6 +32,9 @@ task()
     grep -qxF 'mail.x 0 0 0 0 1 0  0  0  mail.* 1  ' "$BATS_TEST_TMPDIR/out"
     grep -qxF 'nobody 0 0 0 1 0 0  0  0  none 0  ' "$BATS_TEST_TMPDIR/out"
     [ "$(dq tags --tag 'n*' -o id)" = nobody ]
+    [ "$(dq tags -t nobody -t 'k*' -o id | paste -sd' ')" = 'known nobody' ]
+    [ "$(dq stats -t nobody -t 'k*' -o tsv | cut -f1 | paste -sd' ')" = 'tag  known nobody' ]
+    [ "$(dq forecast -t nobody -t known --for 1h --by hour -o tsv | awk -F'\t' '{ n += $2 } END { print n }')" -eq 2 ]
     [[ $(dq tags --tag known) =~ \ 1\ +2m ]]
     [[ $(dq tags --tag nobody -o json) == *'"handler":"none","handled":false'* ]]
     TERM=xterm "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" tags </dev/null | grep -q "$(printf '\033\\[33m')none"

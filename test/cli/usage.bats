@@ -23,8 +23,12 @@ refused()
 
 verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
 
-@test 'without a command, dq mentions its help' {
-    refused 64 'dq: no command given; try dq help'
+@test 'without a command, dq prints its help, and exits with 64 so that a script notices' {
+    rc=0
+    dq >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
+    [ "$rc" -eq 64 ]
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+    dq help | diff - "$BATS_TEST_TMPDIR/out"
 }
 
 @test 'an unknown command gets a suggestion' {
@@ -137,6 +141,22 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 65 'dq: add: ' add t --key ''
     refused 65 'dq: add: ' add t --key "$(printf '%0256d' 0)"
     refused 65 'cannot open /nonexistent/body' add t @/nonexistent/body
+}
+
+@test 'a comma in a glob is an error that says how to write it' {
+    for verb in list export cancel retry run-now reschedule delete stats tags top check errors forecast events purge; do
+        refused 64 "dq: $verb: --tag: a comma does not separate tags; write --tag mail --tag sms.*,x, or ? for" \
+            "$verb" -t 'mail,sms.*,x'
+    done
+    refused 64 '--error: it has a line break; in a glob, ? matches that, too' retry --error $'a\nb'
+}
+
+@test 'an option that takes one value is refused the second time' {
+    refused 64 'dq: list: --limit can be given only once' list -n 5 --limit 6
+    refused 64 'dq: cancel: --body can be given only once' cancel --body a --body b
+    refused 64 'dq: list: --since can be given only once' list --since 1h --since 2h
+    refused 64 'dq: add: --at can be given only once' add t --at tomorrow --at friday
+    refused 64 'dq: why: --tag can be given only once' why -t a -t b
 }
 
 @test 'a blank at the end of a tag or key that selects tasks is refused, because the database ignores it' {

@@ -21,6 +21,7 @@ refused() { # refused STATUS TEXT ARG...
     refused 64 'cannot be combined' --for 5s --list-handlers
     refused 64 'needs a value' --for
     refused 64 '--tag is empty' --tag ''
+    refused 64 '--tag: a comma does not separate tags; write --tag a --tag b, or ?' --tag a,b
     refused 64 '--tag: "a " ends with a blank' --tag 'a '
     refused 64 'unknown unit' --for 5x
     refused 64 'whole number from 1 to 4096' --slots 0

@@ -251,6 +251,12 @@ static void globs_match_whole_tags(void **state)
     } rows[] = {
         {"mail", "mail", true},
         {"mail", "mails", false},
+        {"sms\nmail", "mail", true},
+        {"m?l\nma*\nsms", "mail", true},
+        {"sms \nmail", "sms", true},
+        {"a\nb", "a\nb", false},
+        {"a\nb", "c", false},
+        {"\n", "", true},
         {"mail", "mai", false},
         {"", "", true},
         {"*", "", true},

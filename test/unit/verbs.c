@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,11 @@ static void test_options_are_complete(void **state)
 {
     (void)state;
     for (size_t v = 0; verbs_table[v]; v++) {
+        const char *const *name = verbs_table[v]->exclusive;
+        for (size_t i; name && *name; name++) {
+            for (i = 0; strcmp(verbs_table[v]->options[i].name, *name) != 0; i++)
+                assert_true(i + 1 < verbs_table[v]->option_count);
+        }
         for (size_t i = 0; i < verbs_table[v]->option_count + option_global_count; i++) {
             const struct cmd_option *o = option_at(verbs_table[v], i);
             assert_int_equal(!o->arg, o->type == CMD_FLAG);
@@ -70,9 +76,19 @@ static void test_names_of_verbs_are_unique(void **state)
 static void test_a_synonym_of_a_verb_names_it(void **state)
 {
     (void)state;
-    struct err err;
-    assert_null(verbs_find("log", &err));
-    assert_string_equal(err.text, "unknown command \"log\": did you mean \"events\"?");
+    static const char *const words[][2] = {
+        {"log", "events"},       {"history", "events"}, {"unpause", "resume"}, {"kill", "cancel"},
+        {"requeue", "retry"},    {"describe", "show"},  {"ps", "pollers"},     {"push", "add"},
+        {"delay", "reschedule"}, {"migrate", "init"},   {"tail", "logs"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct err err;
+        char wanted[100];
+        assert_null(verbs_find(words[i][0], &err));
+        snprintf(wanted, sizeof wanted, "unknown command \"%s\": did you mean \"%s\"?", words[i][0],
+                 words[i][1]);
+        assert_string_equal(err.text, wanted);
+        assert_non_null(verbs_find(words[i][1], &err));
+    }
 }
 
 /* Parses words; the context's values must be freed. */
