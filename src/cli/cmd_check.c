@@ -7,11 +7,13 @@
 #include "cli/fleet.h"
 #include "cli/verbs.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "store/minute_store.h"
 #include "store/tag_store.h"
+#include "store/task_list.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +29,7 @@ static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN
 
 struct check_values {
     const char *tag, *max_failed;
-    int64_t max_late_ms, max_pending;
+    int64_t max_late_ms, max_pending, max_running_ms;
 };
 
 struct finding {
@@ -83,6 +85,7 @@ static int read_limits(const struct check_values *v, struct limits *ret, struct 
 /* The numbers that are compared with the limits, over all tags that are not paused. */
 struct numbers {
     int64_t late_ms;
+    int64_t running_ms, most_running_ms; /* of the task that runs longest; its limit, -1: none */
     uint64_t pending, failed;
 };
 
@@ -169,6 +172,58 @@ static void check_fleet(struct finding *f, const struct fleet *fleet)
     buf_done(&last);
 }
 
+/* The running tasks that have run longest. */
+struct longest {
+    int64_t now_at, most_ms;
+    size_t over; /* tasks beyond the limit */
+    struct {
+        uint64_t id;
+        char *tag;
+        int64_t ran_ms;
+    } tasks[TAGS_NAMED]; /* the longest first; tag NULL: none */
+};
+
+static int add_running(const struct task *t, void *arg)
+{
+    struct longest *l = arg;
+    int64_t ran_ms = t->execution_at == TASK_TIME_NONE ? 0 : l->now_at - t->execution_at;
+    size_t at = 0;
+
+    while (at < TAGS_NAMED && l->tasks[at].tag && l->tasks[at].ran_ms >= ran_ms)
+        at++;
+    l->over += ran_ms > l->most_ms;
+    if (at == TAGS_NAMED)
+        return 0;
+    free(l->tasks[TAGS_NAMED - 1].tag);
+    memmove(&l->tasks[at + 1], &l->tasks[at], (TAGS_NAMED - 1 - at) * sizeof l->tasks[0]);
+    l->tasks[at].id = t->id;
+    l->tasks[at].tag = mem_strdup(t->tag);
+    l->tasks[at].ran_ms = ran_ms;
+    return 0;
+}
+
+static int check_running(struct cmd_context *c, const struct check_values *v, int64_t now_at,
+                         struct finding *f, int64_t *ret_longest_ms, struct err *err)
+{
+    const struct task_filter filter = {.statuses = TASK_BIT(TASK_RUNNING), .tag_glob = v->tag};
+    struct longest l = {.now_at = now_at, .most_ms = v->max_running_ms};
+    char ran[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
+    int rc = task_list(c->db, &filter, false, add_running, &l, err);
+
+    for (size_t i = 0; rc == 0 && i < MIN(l.over, (size_t)TAGS_NAMED); i++)
+        add_problem(f, STATUS_CRITICAL, "task %" PRIu64 " of %s has run for %s, more than %s",
+                    l.tasks[i].id, l.tasks[i].tag,
+                    when_format_rough(ran, l.tasks[i].ran_ms / WHEN_SECOND * WHEN_SECOND),
+                    when_format_rough(most, l.most_ms));
+    if (rc == 0 && l.over > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more %s run for longer than that", l.over - TAGS_NAMED,
+                    l.over - TAGS_NAMED == 1 ? "task has" : "tasks have");
+    *ret_longest_ms = MAX(l.tasks[0].ran_ms, 0);
+    for (size_t i = 0; i < TAGS_NAMED; i++)
+        free(l.tasks[i].tag);
+    return rc;
+}
+
 static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
 {
     char text[WHEN_TEXT_SIZE];
@@ -198,6 +253,15 @@ static void put_text(struct buf *line, const char *text)
     buf_done(&inert);
 }
 
+/* most_ms: the limit; -1: none. */
+static void put_time(struct buf *line, const char *name, int64_t ms, int64_t most_ms)
+{
+    buf_printf(line, "%s=%" PRId64 ".%03ds;;", name, ms / 1000, (int)(ms % 1000));
+    if (most_ms >= 0)
+        buf_printf(line, "%" PRId64 ".%03d", most_ms / 1000, (int)(most_ms % 1000));
+    buf_str(line, ";0");
+}
+
 static void put_limit(struct buf *line, int64_t limit)
 {
     buf_str(line, ";;");
@@ -218,15 +282,16 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     else
         buf_printf(&line, "%s late at most, %" PRIu64 " pending, %zu dqd alive",
                    when_format_rough(late, n->late_ms), n->pending, fleet->alive);
-    buf_printf(&line, " | late=%" PRId64 ".%03ds;;", n->late_ms / 1000, (int)(n->late_ms % 1000));
-    if (limits->late_ms >= 0)
-        buf_printf(&line, "%" PRId64 ".%03d", limits->late_ms / 1000,
-                   (int)(limits->late_ms % 1000));
-    buf_printf(&line, ";0 failed=%" PRIu64, n->failed);
+    buf_str(&line, " | ");
+    put_time(&line, "late", n->late_ms, limits->late_ms);
+    buf_printf(&line, " failed=%" PRIu64, n->failed);
     put_limit(&line, limits->failed);
     buf_printf(&line, " pending=%" PRIu64, n->pending);
     put_limit(&line, limits->pending);
-    buf_printf(&line, " dqds=%zu;;;0\n", fleet->alive);
+    buf_printf(&line, " dqds=%zu;;;0", fleet->alive);
+    if (n->most_running_ms >= 0)
+        put_time(&line, " running", n->running_ms, n->most_running_ms);
+    buf_chr(&line, '\n');
     out_write(&line);
     buf_done(&line);
 }
@@ -251,7 +316,7 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
 {
     struct fleet fleet = {0};
     struct tag_info *tags = NULL;
-    struct numbers n = {0};
+    struct numbers n = {.most_running_ms = v->max_running_ms};
     size_t count = 0;
     int64_t now_at = 0;
     int rc = cmd_open(c, CMD_SCHEMA, err);
@@ -272,8 +337,11 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
         check_late(f, limits, tags, count, now_at);
         check_served(f, &fleet, tags, count);
         check_numbers(f, limits, &n);
-        put_line(f, limits, &n, &fleet);
+        if (v->max_running_ms >= 0)
+            rc = check_running(c, v, now_at, f, &n.running_ms, err);
     }
+    if (rc == 0)
+        put_line(f, limits, &n, &fleet);
     tag_store_free(tags, count);
     fleet_done(&fleet);
     return rc;
@@ -308,6 +376,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
     {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
+    {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
     {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
 };
@@ -317,7 +386,7 @@ const struct cmd cmd_check = {
     .name = "check",
     .group = "look",
     .summary = "print one line for monitoring, with an exit status",
-    .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--tag GLOB]",
+    .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--max-running D] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if it cannot be known. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started. Paused "

@@ -23,11 +23,11 @@
 #define SEARCH_MOST 10000 /* tasks that do not match, before a list with a limit gives up */
 #define WATCH_LEAST_S 1
 #define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
-#define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
+#define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,took,expected,error"
 /* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in.
  */
-#define LIVE_DROP "expected"
-#define FINISHED_DROP "due_in,expected"
+#define LIVE_DROP "expected,took"
+#define FINISHED_DROP "due_in,expected,took"
 
 struct list_values {
     struct select_values select;

@@ -86,6 +86,22 @@ OUT_GETTER(max)
     set_late(ret, &ROW->sum, 100);
 }
 
+static void set_took(struct cell *ret, const struct counts *c, unsigned percent)
+{
+    if (c->ended)
+        cell_set_duration(ret, counts_took(c, percent));
+}
+
+OUT_GETTER(took_p50)
+{
+    set_took(ret, &ROW->sum, 50);
+}
+
+OUT_GETTER(took_p95)
+{
+    set_took(ret, &ROW->sum, 95);
+}
+
 OUT_GETTER(ended_done)
 {
     cell_set_number(ret, ROW->sum.done);
@@ -128,6 +144,7 @@ static const struct out_column columns[] = {
     {"sampled", false, 0, "", tag_get_sampled},  {"starts", true, 0, "", get_starts},
     {"late_p50", true, 0, "", get_p50},          {"late_p95", true, 0, "", get_p95},
     {"late_p99", true, 0, "", get_p99},          {"late_max", true, 0, "", get_max},
+    {"took_p50", true, 0, "", get_took_p50},     {"took_p95", true, 0, "", get_took_p95},
     {"ended_done", true, 0, "", get_ended_done}, {"ended_failed", true, 0, "", get_ended_failed},
     {"retried", true, 0, "", get_retried},       {"done_per_s", true, 0, "", get_done_per_s},
     {"trend", false, 0, "", get_trend},
@@ -135,10 +152,10 @@ static const struct out_column columns[] = {
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 /* Columns that a narrow terminal does not show, the least useful first. */
 #define TASK_DROP "cancelled,done,running,pending"
-#define PERIOD_DROP "late_p95,trend,retried,late_p50,starts,late_max,late_p99"
+#define PERIOD_DROP "late_p95,trend,took_p50,retried,late_p50,starts,late_max,took_p95,late_p99"
 #define TASK_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
 #define PERIOD_COLUMNS                                                                             \
-    "tag,starts,late_p50,late_p95,late_p99,late_max,ended_done,ended_failed,retried,done_per_s,trend"
+    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,done_per_s,trend"
 
 /* Of MINUTE_OTHER_TAGS nothing but counts is known. */
 static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, bool active)
@@ -218,11 +235,13 @@ static const struct out_column step_columns[] = {
     {"late_p95", true, 0, "", get_p95},
     {"late_p99", true, 0, "", get_p99},
     {"late_max", true, 0, "", get_max},
+    {"took_p50", true, 0, "", get_took_p50},
+    {"took_p95", true, 0, "", get_took_p95},
     {"trend", false, 0, "", get_step_trend},
 };
 #define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
 #define STEP_TABLE                                                                                 \
-    "time,starts,ended_done,ended_failed,retried,done_per_s,late_p50,late_p95,late_p99,late_max,trend"
+    "time,starts,ended_done,ended_failed,retried,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend"
 
 /* Programs also get each tag's steps in which something happened. */
 static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
@@ -251,7 +270,8 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 
     if (rc < 0)
         return rc;
-    out_may_drop(out, "late_p95,late_p50,late_p99,retried,starts,trend,done_per_s");
+    out_may_drop(out,
+                 "late_p95,took_p50,late_p50,late_p99,retried,starts,took_p95,trend,done_per_s");
     for (size_t i = 0; i < s->step_count; i++)
         put_step(out, s, i, !people);
     return out_end(out, 0);
@@ -381,8 +401,9 @@ const struct cmd cmd_stats = {
         "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE",
     .details =
         "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
-        "median, percentiles and maximum. The first row is for all tags together; in json its tag is null. If tasks are "
-        "many, some counts are estimates: marked with ~, in json with sampled.",
+        "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
+        "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
+        "sampled.",
     CMD_OPTIONS(options),
     .exclusive = (const char *const[]){"by", "html", NULL},
     .values_size = sizeof(struct stats_values),

@@ -40,23 +40,26 @@ struct looked {
 static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
 {
     const struct task *t = &l->task;
-    *f = (struct why_facts){.id = t->id,
-                            .tag = t->tag,
-                            .status = t->status,
-                            .due_in_ms = t->expected_at - now_at,
-                            .late_ms = MAX(now_at - task_late_from(t), 0),
-                            .version = t->version,
-                            .attempt = t->attempt,
-                            .error = t->error,
-                            .host = t->host,
-                            .pid = t->pid,
-                            .lease_ms = why_fleet_left_ms(t->lease_until_at, now_at),
-                            .paused_ms = why_fleet_left_ms(l->tag.pause.until_at, now_at),
-                            .paused_by = l->tag.pause.by,
-                            .pause_reason = l->tag.pause.reason,
-                            .before = l->tag.before,
-                            .before_most = WHY_STORE_MOST,
-                            .mean_ms = l->tag.mean_ms};
+    *f = (struct why_facts){
+        .id = t->id,
+        .tag = t->tag,
+        .status = t->status,
+        .due_in_ms = t->expected_at - now_at,
+        .late_ms = MAX(now_at - task_late_from(t), 0),
+        .version = t->version,
+        .attempt = t->attempt,
+        .error = t->error,
+        .host = t->host,
+        .pid = t->pid,
+        .lease_ms = why_fleet_left_ms(t->lease_until_at, now_at),
+        .paused_ms = why_fleet_left_ms(l->tag.pause.until_at, now_at),
+        .paused_by = l->tag.pause.by,
+        .pause_reason = l->tag.pause.reason,
+        .before = l->tag.before,
+        .before_most = WHY_STORE_MOST,
+        .ran_ms = t->execution_at == TASK_TIME_NONE ? -1 : MAX(now_at - t->execution_at, 0),
+        .mean_ms = l->tag.mean_ms,
+        .usual_ms = l->tag.usual_ms};
     l->dqds = why_fleet_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
     int64_t longest_ms = l->fleet.count ? 0 : WHEN_DAY; /* as SQL_LONGEST_LEASE has it */
     for (size_t i = 0; i < l->fleet.count; i++) {

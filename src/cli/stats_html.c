@@ -199,6 +199,8 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
     put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
     put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
     put_duration_cell(b, "late 99 %", "", counts_late(&t->sum, 99), false);
+    put_duration_cell(b, "took 50 %", "", counts_took(&t->sum, 50), false);
+    put_duration_cell(b, "took 95 %", "", counts_took(&t->sum, 95), false);
     put_count_cell(b, "done", "lately", t->sum.done, false);
     put_count_cell(b, "retried", "lately", t->sum.retried, false);
     put_count_cell(b, "failed", "lately", t->sum.failed, false);
@@ -238,12 +240,13 @@ static void put_table(struct buf *b, const struct stats_page *p)
     html_put_duration(b, period_ms(s));
     buf_str(
         b,
-        "\"'>\n<thead>\n<tr><th></th><th></th><th colspan=\"4\">now</th><th colspan=\"4\">in the last ");
+        "\"'>\n<thead>\n<tr><th></th><th></th><th colspan=\"4\">now</th><th colspan=\"6\">in the last ");
     html_put_duration(b, period_ms(s));
     buf_str(
         b,
         "</th></tr>\n<tr><th>tag</th><th>ended</th><th>late</th><th>due</th><th>pending</th><th>failed</th>"
-        "<th>late 99 %</th><th>done</th><th>retried</th><th>failed</th></tr>\n</thead>\n<tbody>\n");
+        "<th>late 99 %</th><th>took 50 %</th><th>took 95 %</th><th>done</th><th>retried</th><th>failed</th></tr>\n"
+        "</thead>\n<tbody>\n");
     for (size_t i = 0; i < MIN(count, (size_t)TAGS_MOST); i++)
         put_row(b, p, order[i]);
     buf_str(b, "</tbody>\n</table>\n");

@@ -107,6 +107,12 @@ static void put_period(struct buf *b, const struct stats *s, const struct stats_
         for (size_t k = 0; tags[i]->sum.started && k < sizeof ranks / sizeof ranks[0]; k++)
             prom_seconds(b, "dq_period_late_seconds", counts_late(&tags[i]->sum, ranks[k].percent),
                          "tag", tags[i]->info.tag, "percent", ranks[k].label, NULL);
+    prom_metric(b, "dq_period_run_seconds", "gauge",
+                "Run time that so many percent of the attempts that ended did not exceed.");
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; tags[i]->sum.ended && k < sizeof ranks / sizeof ranks[0]; k++)
+            prom_seconds(b, "dq_period_run_seconds", counts_took(&tags[i]->sum, ranks[k].percent),
+                         "tag", tags[i]->info.tag, "percent", ranks[k].label, NULL);
 }
 
 static void put_pollers(struct buf *b, const struct poller_info *pollers, size_t count)

@@ -77,6 +77,17 @@ OUT_GETTER(late)
         cell_set_duration(ret, TASK->execution_at - from_at);
 }
 
+OUT_GETTER(took)
+{
+    if (TASK->status == TASK_RUNNING) {
+        cell_set_since(ret, TASK->execution_at);
+        ret->colour = CELL_PLAIN;
+    } else if ((TASK->status == TASK_DONE || TASK->status == TASK_FAILED) &&
+               TASK->execution_at != TASK_TIME_NONE && TASK->finish_at >= TASK->execution_at) {
+        cell_set_duration(ret, TASK->finish_at - TASK->execution_at);
+    }
+}
+
 OUT_GETTER(delay)
 {
     cell_set_duration(ret, TASK->delay_ms);
@@ -154,6 +165,7 @@ const struct out_column task_columns[] = {
     {"expected", false, 0, "when it is due", get_expected},
     {"started", false, 0, "start of the last attempt", get_started},
     {"finished", false, 0, "when it became done, failed or cancelled", get_finished},
+    {"took", true, 0, "run time of the last attempt of a finished task; of a running one, so far", get_took},
     {"delay", true, 0, "delay as requested", get_delay},
     {"created", false, 0, "when it was added", get_created},
     {"updated", false, 0, "last change of state", get_updated},

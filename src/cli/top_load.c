@@ -32,7 +32,8 @@ static int compare_tag(const void *name, const void *tag)
 }
 
 /* The tags are in the order of tag_store_list, that of strcmp. */
-static void add_row(struct top_data *d, const struct minute_answer *a, const struct minute_row *r)
+static void add_row(struct top_data *d, struct counts *sums, const struct minute_answer *a,
+                    const struct minute_row *r)
 {
     int64_t step = (r->at - a->from_at) / WHEN_MINUTE,
             last = (a->now_at - a->from_at) / WHEN_MINUTE, back = last - step;
@@ -41,10 +42,11 @@ static void add_row(struct top_data *d, const struct minute_answer *a, const str
         return;
     d->done_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.done;
     d->failed_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.failed + r->counts.retried;
-    struct top_tag *t = back < RATE_STEPS && d->count
-                            ? bsearch(r->tag, d->tags, d->count, sizeof *d->tags, compare_tag)
-                            : NULL;
-    if (t) {
+    struct top_tag *t =
+        d->count ? bsearch(r->tag, d->tags, d->count, sizeof *d->tags, compare_tag) : NULL;
+    if (t)
+        counts_add(&sums[t - d->tags], &r->counts);
+    if (t && back < RATE_STEPS) {
         t->done += (double)r->counts.done;
         t->failed += (double)(r->counts.failed + r->counts.retried);
     }
@@ -61,8 +63,9 @@ static int load_rates(struct cmd_context *c, const char *tag_glob, struct top_da
 
     if (rc < 0)
         return rc;
+    struct counts *sums = mem_zero(d->count + 1, sizeof *sums);
     for (size_t i = 0; i < a.count; i++)
-        add_row(d, &a, &a.rows[i]);
+        add_row(d, sums, &a, &a.rows[i]);
     double seconds =
         (double)((RATE_STEPS - 1) * WHEN_MINUTE + a.now_at % WHEN_MINUTE) / WHEN_SECOND;
     for (int i = TOP_VIEW_STEPS - RATE_STEPS; i < TOP_VIEW_STEPS; i++) {
@@ -72,7 +75,10 @@ static int load_rates(struct cmd_context *c, const char *tag_glob, struct top_da
     for (size_t i = 0; i < d->count; i++) {
         d->tags[i].done /= seconds;
         d->tags[i].failed /= seconds;
+        d->tags[i].took_p50_ms = counts_took(&sums[i], 50);
+        d->tags[i].took_p95_ms = counts_took(&sums[i], 95);
     }
+    free(sums);
     minute_store_free(a.rows, a.count);
     return 0;
 }
@@ -89,7 +95,9 @@ static char *explain(const struct load *l, const struct tag_info *t, const struc
                           .paused_ms = why_fleet_left_ms(t->paused_until_at, l->now_at),
                           .paused_by = t->paused_by,
                           .pause_reason = t->pause_reason,
+                          .ran_ms = -1,
                           .mean_ms = -1,
+                          .usual_ms = -1,
                           .last_dqd = l->last_dqd};
     struct why w;
 

@@ -16,6 +16,9 @@
 
 #define TAG_MIN 8
 #define NUMBERS_WIDTH 38 /* of the columns between TAG and WHY, with their gaps */
+/* Of the run times, which narrower screens do not show. */
+#define TOOK_WIDTH 16
+#define TOOK_FROM 110
 
 const char *const top_view_sorts[] = {"late", "due", "run", "done", "failed", "tag"};
 
@@ -142,6 +145,11 @@ void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
     put_line(b, &line, width);
 }
 
+static unsigned numbers_width(unsigned width)
+{
+    return NUMBERS_WIDTH + (width >= TOOK_FROM ? TOOK_WIDTH : 0);
+}
+
 /* Whole names if the reasons still have some room. */
 static unsigned tag_width(const struct top_data *d, unsigned width)
 {
@@ -154,7 +162,8 @@ static unsigned tag_width(const struct top_data *d, unsigned width)
         most = MAX(most, text_width(safe.data ? safe.data : "", safe.len));
     }
     buf_done(&safe);
-    unsigned room = width > NUMBERS_WIDTH + TAG_MIN ? width - NUMBERS_WIDTH : TAG_MIN;
+    unsigned numbers = numbers_width(width);
+    unsigned room = width > numbers + TAG_MIN ? width - numbers : TAG_MIN;
     if (room > 60)
         room -= 30;
     else if (room > 2 * TAG_MIN)
@@ -167,24 +176,36 @@ void top_view_heading(struct buf *b, const struct top_data *d, unsigned width)
     struct buf line = BUF_INIT;
 
     put_cell(&line, "TAG", tag_width(d, width));
-    buf_printf(&line, " %4s %8s %7s %6s %6s  %s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S", "WHY");
+    buf_printf(&line, " %4s %8s %7s %6s %6s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S");
+    if (width >= TOOK_FROM)
+        buf_printf(&line, " %7s %7s", "TOOK50", "TOOK95");
+    buf_str(&line, "  WHY");
     put_line(b, &line, width);
+}
+
+/* Long ones in whole seconds; "-" for -1. */
+static const char *put_time(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    if (ms < 0)
+        return "-";
+    return when_format_rough(text, ms < 10 * WHEN_SECOND ? ms : ms / WHEN_SECOND * WHEN_SECOND);
 }
 
 void top_view_tag(struct buf *b, const struct top_data *d, const struct top_tag *t, unsigned width)
 {
     struct buf line = BUF_INIT;
-    char done[16], failed[16], due[32], late[WHEN_TEXT_SIZE] = "-";
+    char done[16], failed[16], due[32], late[WHEN_TEXT_SIZE], p50[WHEN_TEXT_SIZE],
+        p95[WHEN_TEXT_SIZE];
 
     put_rate(done, t->done);
     put_rate(failed, t->failed);
     snprintf(due, sizeof due, "%s%" PRIu64, t->due_sampled ? "~" : "", t->due);
-    if (t->late_ms >= 0)
-        when_format_rough(late, t->late_ms < 10 * WHEN_SECOND
-                                    ? t->late_ms
-                                    : t->late_ms / WHEN_SECOND * WHEN_SECOND);
     put_cell(&line, t->name, tag_width(d, width));
-    buf_printf(&line, " %4" PRIu64 " %8s %7s %6s %6s  ", t->running, due, late, done, failed);
+    buf_printf(&line, " %4" PRIu64 " %8s %7s %6s %6s", t->running, due, put_time(late, t->late_ms),
+               done, failed);
+    if (width >= TOOK_FROM)
+        buf_printf(&line, " %7s %7s", put_time(p50, t->took_p50_ms), put_time(p95, t->took_p95_ms));
+    buf_str(&line, "  ");
     text_escape(&line, t->why, strlen(t->why), 0);
     put_line(b, &line, width);
 }

@@ -18,7 +18,9 @@ struct top_tag {
     bool due_sampled;    /* an estimate */
     int64_t late_ms;     /* of the task that is latest; -1: none is */
     double done, failed; /* a second */
-    char *why;           /* why what is due waits, or what comes next; "": nothing to say */
+    /* how long half of the attempts that ended took at most, and 95 percent; -1: none ended */
+    int64_t took_p50_ms, took_p95_ms;
+    char *why; /* why what is due waits, or what comes next; "": nothing to say */
 };
 
 struct top_data {

@@ -109,15 +109,25 @@ static void unknown(const struct why_facts *f, struct why *w)
     help(w, why_store_mend_status(f->id));
 }
 
+/* A list that is drawn each second shows no part of one. */
+static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
+}
+
 static void running(const struct why_facts *f, struct why *w)
 {
-    char text[WHEN_TEXT_SIZE];
+    char text[WHEN_TEXT_SIZE], usual[WHEN_TEXT_SIZE];
     struct why_line *l;
     if (f->owner_alive) {
-        cause(w, CAUSE_RUNS,
-              mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
-                         f->pid, f->attempt),
-              NULL);
+        l = cause(w, CAUSE_RUNS,
+                  mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
+                             f->pid, f->attempt),
+                  NULL);
+        if (f->ran_ms >= 0)
+            l->detail = mem_printf("it has run for %s%s%s", put_seconds(text, f->ran_ms),
+                                   f->usual_ms < 0 ? "" : ", usually ",
+                                   f->usual_ms < 0 ? "" : when_format_rough(usual, f->usual_ms));
         help(w, mem_printf("dq logs -f %" PRIu64 ";  dq cancel %" PRIu64, f->id, f->id));
         return;
     }
@@ -140,12 +150,6 @@ static void running(const struct why_facts *f, struct why *w)
 }
 
 /* ---- time and pause ---- */
-
-/* A list that is drawn each second shows no part of one. */
-static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
-{
-    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
-}
 
 static void time_and_pause(const struct why_facts *f, struct why *w)
 {

@@ -39,12 +39,14 @@ struct why_facts {
     int64_t lease_ms;  /* until the lease of a running task ends */
     bool lease_ahead;  /* it was made while the server's clock was ahead */
     bool owner_alive;  /* of a running task */
+    int64_t ran_ms;    /* how long a running task has run; -1: not known */
     int64_t paused_ms; /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
     const char *paused_by, *pause_reason;
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
     uint64_t tasks;     /* of the tag, that run or are claimed, on all hosts */
     int64_t mean_ms;    /* of a task; -1: not known */
+    int64_t usual_ms;   /* the median of the same tasks; -1: not known */
     bool locked;        /* its row is locked by another session */
     bool limit_locked;  /* the row of its tag, which guards the limit over all hosts, is */
     const char *holder; /* of the lock: "connection 22, root@web1, open for 27m"; NULL: not known */

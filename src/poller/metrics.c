@@ -6,12 +6,14 @@
 
 #include "base/counts.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/prom.h"
 #include "base/replace.h"
 #include "base/when.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute)
 {
@@ -44,24 +46,38 @@ static void put_tags(struct buf *b, const struct minute *minute)
                      "tag", minute->tags[i].name, NULL);
 }
 
-static void put_late(struct buf *b, const struct minute *minute)
+static void put_histogram(struct buf *b, const char *name, const char *help, const uint64_t *steps,
+                          int64_t sum_ms, uint64_t count)
+{
+    char *bucket = mem_printf("%s_bucket", name), *sum = mem_printf("%s_sum", name),
+         *total = mem_printf("%s_count", name), bound[24];
+    uint64_t below = 0;
+
+    prom_metric(b, name, "histogram", help);
+    for (size_t i = 0; i < COUNTS_STEP_COUNT; i++) {
+        below += steps[i];
+        snprintf(bound, sizeof bound, "%g", (double)counts_bounds_ms[i] / 1000);
+        prom_u64(b, bucket, below, "le", bound, NULL);
+    }
+    prom_u64(b, bucket, count, "le", "+Inf", NULL);
+    prom_seconds(b, sum, sum_ms, NULL);
+    prom_u64(b, total, count, NULL);
+    free(bucket);
+    free(sum);
+    free(total);
+}
+
+static void put_histograms(struct buf *b, const struct minute *minute)
 {
     struct counts all = {0};
-    uint64_t below = 0;
-    char bound[24];
 
     for (size_t i = 0; i < minute->count; i++)
         counts_add(&all, &minute->tags[i].total);
-    prom_metric(b, "dq_dqd_late_seconds", "histogram",
-                "How late attempts began, after their task was due, created or moved.");
-    for (size_t i = 0; i < COUNTS_LATE_COUNT; i++) {
-        below += all.late[i];
-        snprintf(bound, sizeof bound, "%g", (double)counts_late_bounds_ms[i] / 1000);
-        prom_u64(b, "dq_dqd_late_seconds_bucket", below, "le", bound, NULL);
-    }
-    prom_u64(b, "dq_dqd_late_seconds_bucket", all.started, "le", "+Inf", NULL);
-    prom_seconds(b, "dq_dqd_late_seconds_sum", (int64_t)all.late_sum_ms, NULL);
-    prom_u64(b, "dq_dqd_late_seconds_count", all.started, NULL);
+    put_histogram(b, "dq_dqd_late_seconds",
+                  "How late attempts began, after their task was due, created or moved.", all.late,
+                  (int64_t)all.late_sum_ms, all.started);
+    put_histogram(b, "dq_dqd_run_seconds", "How long attempts ran.", all.run,
+                  (int64_t)all.run_sum_ms, all.ended);
 }
 
 void metrics_write(struct metrics *m, uint32_t running)
@@ -80,7 +96,7 @@ void metrics_write(struct metrics *m, uint32_t running)
     prom_metric(&b, "dq_dqd_slots_used", "gauge", "Handlers that run.");
     prom_u64(&b, "dq_dqd_slots_used", running, NULL);
     put_tags(&b, m->minute);
-    put_late(&b, m->minute);
+    put_histograms(&b, m->minute);
     failed = replace_file(path, b.data, b.len, false, &err) < 0;
     buf_done(&b);
     if (failed && !m->failed)

@@ -161,12 +161,13 @@ void minute_ended(struct minute *m, const char *tag, enum task_event event, int6
     const struct task_transition *x = task_transition(event);
     struct counts c = {.done = x->to == TASK_DONE,
                        .failed = x->to == TASK_FAILED,
-                       .retried = x->to == TASK_PENDING,
-                       .run_sum_ms = took_ms > 0 ? (uint64_t)took_ms : 0};
+                       .retried = x->to == TASK_PENDING};
     struct minute_tag *t;
 
     if (x->unstarted)
         return;
+    if (took_ms >= 0)
+        counts_end(&c, took_ms);
     t = tag_of(m, tag);
     counts_add(&t->now, &c);
     counts_add(&t->total, &c);

@@ -35,7 +35,9 @@ void minute_store_free(struct minute_row *rows, size_t count)
     X(done, "done", SUM_OF)            \
     X(failed, "failed", SUM_OF)        \
     X(retried, "retried", SUM_OF)      \
+    X(ended, "ended", SUM_OF)          \
     X(run_sum_ms, "run_sum", SUM_OF)   \
+    X(run_max_ms, "run_max", MAX_OF)   \
     X(late_sum_ms, "late_sum", SUM_OF) \
     X(late_max_ms, "late_max", MAX_OF)
 /* clang-format on */
@@ -45,24 +47,29 @@ void minute_store_free(struct minute_row *rows, size_t count)
 #define PLAIN_SET(field, name, aggregate) name " = VALUES(" name "), "
 #define PLAIN_VALUE(field, name, aggregate) buf_printf(sql, ", %" PRIu64, c->field);
 #define PLAIN_READ(field, name, aggregate) c->field = db_u64(r, col + AT_##field);
-#define STEP_AT(name, bound) AT_##name,
-#define STEP_NAME(name, bound) ", " #name
-#define STEP_SUM(name, bound) ", " SUM_OF(#name)
-#define STEP_SET(name, bound) ", " #name " = VALUES(" #name ")"
-enum { PLAIN_COLUMNS(PLAIN_AT) COUNTS_LATE_STEPS(STEP_AT) AT_END };
+#define STEP_AT(kind, name, bound) AT_##kind##_##name,
+#define STEP_NAME(kind, name, bound) ", " #kind "_" #name
+#define STEP_SUM(kind, name, bound) ", " SUM_OF(#kind "_" #name)
+#define STEP_SET(kind, name, bound) ", " #kind "_" #name " = VALUES(" #kind "_" #name ")"
+#define STEPS(X) COUNTS_STEPS(X, late) COUNTS_STEPS(X, run)
+enum { PLAIN_COLUMNS(PLAIN_AT) STEPS(STEP_AT) AT_END };
 
 static void put_counts(struct buf *sql, const struct counts *c)
 {
     PLAIN_COLUMNS(PLAIN_VALUE)
-    for (size_t i = 0; i < COUNTS_LATE_COUNT; i++)
+    for (size_t i = 0; i < COUNTS_STEP_COUNT; i++)
         buf_printf(sql, ", %" PRIu64, c->late[i]);
+    for (size_t i = 0; i < COUNTS_STEP_COUNT; i++)
+        buf_printf(sql, ", %" PRIu64, c->run[i]);
 }
 
 static void read_counts(const struct db_rows *r, unsigned col, struct counts *c)
 {
     PLAIN_COLUMNS(PLAIN_READ)
-    for (unsigned i = 0; i < COUNTS_LATE_COUNT; i++)
+    for (unsigned i = 0; i < COUNTS_STEP_COUNT; i++) {
         c->late[i] = db_u64(r, col + AT_late_5ms + i);
+        c->run[i] = db_u64(r, col + AT_run_5ms + i);
+    }
 }
 
 /* ---- writing */
@@ -73,7 +80,7 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "INSERT INTO dq_minute (minute, tag, poller" PLAIN_COLUMNS(PLAIN_NAME)
-                      COUNTS_LATE_STEPS(STEP_NAME) ") VALUES ");
+                      STEPS(STEP_NAME) ") VALUES ");
     for (size_t i = 0; i < count; i++) {
         buf_str(&sql, i ? ", (" : "(");
         db_put_time(&sql, rows[i].at);
@@ -85,7 +92,7 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
         buf_chr(&sql, ')');
     }
     buf_str(&sql, " ON DUPLICATE KEY UPDATE " PLAIN_COLUMNS(
-                      PLAIN_SET) "poller = VALUES(poller)" COUNTS_LATE_STEPS(STEP_SET));
+                      PLAIN_SET) "poller = VALUES(poller)" STEPS(STEP_SET));
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
@@ -173,8 +180,7 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     db_put_time(&sql, a.from_at);
     buf_printf(&sql, ", minute) DIV %" PRId64 " AS step, tag",
                ask->step_ms ? ask->step_ms / WHEN_MINUTE : INT64_MAX);
-    buf_str(&sql, PLAIN_COLUMNS(PLAIN_SUM)
-                      COUNTS_LATE_STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ");
+    buf_str(&sql, PLAIN_COLUMNS(PLAIN_SUM) STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ");
     db_put_time(&sql, a.from_at);
     buf_str(&sql, " GROUP BY step, tag");
     rc = db_each_streamed(db, &sql, READ_COUNTS + AT_END, take_row, &w, err);

@@ -11,8 +11,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
-#define MEAN_OF 100
+#define TOOK_OF 100
 
 static void put_tag_range(struct buf *sql, enum task_status status, const char *tag)
 {
@@ -119,33 +120,53 @@ void why_store_running_free(struct why_running *r, size_t count)
     free(r);
 }
 
-static void take_mean(const struct db_rows *r, void *arg)
+struct tooks {
+    int64_t us[TOOK_OF], sum;
+    size_t count;
+};
+
+static int add_took(const struct db_rows *r, void *arg, struct err *err)
 {
-    *(int64_t *)arg = db_i64(r, COLUMNS_ONLY, -1);
+    struct tooks *w = arg;
+
+    (void)err;
+    if (w->count < TOOK_OF && !db_is_null(r, COLUMNS_ONLY))
+        w->sum += w->us[w->count++] = MAX(db_i64(r, COLUMNS_ONLY, 0), 0);
+    return 0;
 }
 
-static int read_mean(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+static int compare_tooks(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
+    struct tooks w = {.count = 0};
 
-    buf_str(
-        &sql,
-        "SELECT AVG(took) DIV 1000 FROM (SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time) AS took");
+    buf_str(&sql, "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)");
     put_tag_range(&sql, TASK_DONE, tag);
-    buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d) m", MEAN_OF);
-    int rc = db_first(db, &sql, COLUMNS_ONE, take_mean, &ret->mean_ms, err);
+    buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d", TOOK_OF);
+    int rc = db_each(db, &sql, COLUMNS_ONE, add_took, &w, err);
     buf_done(&sql);
-    return rc < 0 ? rc : 0;
+    if (rc < 0 || !w.count)
+        return rc;
+    qsort(w.us, w.count, sizeof *w.us, compare_tooks);
+    ret->mean_ms = w.sum / (int64_t)w.count / 1000;
+    ret->usual_ms = w.us[w.count / 2] / 1000;
+    return 0;
 }
 
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
-    *ret = (struct why_tag){.mean_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
+    *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
     int rc = count_before(db, t, ret, err);
     if (rc == 0)
         rc = read_owners(db, t->tag, ret, err);
     if (rc == 0)
-        rc = read_mean(db, t->tag, ret, err);
+        rc = read_took(db, t->tag, ret, err);
     if (rc == 0)
         rc = tag_pause_read(db, t->tag, &ret->pause, err);
     return rc;

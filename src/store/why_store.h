@@ -26,7 +26,8 @@ struct why_tag {
     uint64_t before; /* pending tasks of the tag that come before it; at most WHY_STORE_MOST + 1 */
     struct why_owner *owners;
     size_t owner_count;
-    int64_t mean_ms; /* from start to end, of the last hundred done tasks; -1: there are none */
+    /* from start to end, of the last hundred done tasks: mean and median; -1: there are none */
+    int64_t mean_ms, usual_ms;
     struct tag_pause pause;
 };
 

@@ -66,7 +66,8 @@ expect()
     task known 1
     expect 2 'CRITICAL: 2 tasks are pending, more than 1 |*' --max-pending 1
     sql "INSERT INTO dq_minute VALUES (DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL 10 MINUTE, '%Y-%m-%d %H:%i:00'), 'known',
-         REPEAT('a', 16), 9, 2, 7, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
+         REPEAT('a', 16), 9, 2, 7, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+         9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
     expect 2 'CRITICAL: 7 tasks failed in 1h, more than 6 | * failed=7;;6;0 *' --max-failed 6
     expect 0 'OK: *' --max-failed 6/5m
     expect 0 'OK: *' --max-failed 7
@@ -99,4 +100,25 @@ expect()
     [ "$status" -eq 64 ]
     run dq check --max-failed 5/1s
     [ "$status" -eq 64 ]
+}
+
+# runs TAG SECONDS: a task that a dqd has run for that long.
+runs()
+{
+    sql "INSERT INTO dq_task (tag, message_body, status, attempt, expected_time, execution_time, create_time,
+         lease_until) VALUES ('$1', '', 3, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $2 SECOND, UTC_TIMESTAMP(3),
+         UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)"
+}
+
+@test 'check names the tasks that have run longest, if they have run for longer than the limit' {
+    serve
+    runs known 7200
+    for seconds in 10 400 500 600; do runs other "$seconds"; done
+    expect 0 'OK: *dqds=1;;;0'
+    expect 0 'OK: * dqds=1;;;0 running=720*.*s;;10800.000;0' --max-running 3h
+    expect 2 'CRITICAL: task * of known has run for 2h*, more than 1h | *' --max-running 1h
+    local other='task * of other has run for'
+    expect 2 "CRITICAL: task * of known has run for 2h*; $other 10m*; $other 8m*; 1 more task has run for longer *" \
+        --max-running 5m
+    expect 0 'OK: * running=60*' --max-running 15m --tag other
 }

@@ -29,8 +29,10 @@ END
     counted good '3 3 0 0'
     counted bad '1 0 1 0'
     counted again '2 0 1 1'
-    [ "$(sql "SELECT SUM(late_max) BETWEEN 50000 AND 119999, SUM(run_sum) >= 600, SUM(late_2m) = 1
-              FROM dq_minute WHERE tag = 'good'")" = $'1\t1\t1' ]
+    [ "$(sql "SELECT SUM(late_max) BETWEEN 50000 AND 119999, SUM(run_sum) >= 600, SUM(late_2m) = 1, SUM(ended),
+              MAX(run_max) >= 200, SUM(run_5ms + run_10ms + run_25ms + run_50ms + run_100ms),
+              SUM(run_250ms + run_1s + run_5s + run_30s + run_2m + run_10m + run_1h)
+              FROM dq_minute WHERE tag = 'good'" | tr '\t' ' ')" = '1 1 1 3 1 0 3' ]
 }
 
 @test "counts are written with the heartbeat; if that fails, they are kept and written later" {
@@ -82,6 +84,8 @@ END
     wait_until written 'dq_dqd_failed_total{tag="bad"} 1'
     written 'dq_dqd_starts_total{tag="good"} 2'
     written 'dq_dqd_late_seconds_bucket{le="+Inf"} 3'
+    written 'dq_dqd_run_seconds_bucket{le="+Inf"} 3'
+    written 'dq_dqd_run_seconds_count 3'
     written 'dq_dqd_slots 32'
     promtool check metrics <"$BATS_TEST_TMPDIR/dq.prom"
     sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' "$BATS_TEST_TMPDIR/dq.prom" >"$BATS_TEST_TMPDIR/names"

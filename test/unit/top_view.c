@@ -52,6 +52,15 @@ static void lines_are_as_in_the_manual(void **state)
     starts(&b, "left           right");
     top_view_summary(&b, &d, 120);
     starts(&b, "dqd 2 of 2 alive   handlers 36 of 64   done/s 212         ██   failed/s 9.0 ");
+    d.tags[0].took_p50_ms = 2000;
+    d.tags[0].took_p95_ms = 61500;
+    d.tags[1].took_p50_ms = d.tags[1].took_p95_ms = -1;
+    top_view_heading(&b, &d, 110);
+    starts(&b, "TAG                RUN      DUE    LATE DONE/S FAIL/S  TOOK50  TOOK95  WHY");
+    top_view_tag(&b, &d, &d.tags[0], 110);
+    starts(&b, "slow.export          4     1995  29m41s      0      0      2s    1m1s  max_running 4 is full");
+    top_view_tag(&b, &d, &d.tags[1], 110);
+    starts(&b, "flaky.pay            2        0       -     88    9.0       -       -  ");
     top_view_heading(&b, &d, 80);
     starts(&b, "TAG                RUN      DUE    LATE DONE/S FAIL/S  WHY");
     top_view_tag(&b, &d, &d.tags[0], 80);

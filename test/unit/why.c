@@ -41,13 +41,16 @@ static bool read_facts(char *text, struct why_facts *f)
                             .host = "h",
                             .pid = 9,
                             .before_most = 10000,
-                            .mean_ms = -1};
+                            .ran_ms = -1,
+                            .mean_ms = -1,
+                            .usual_ms = -1};
     while ((word = strsep(&text, " "))) {
         for (int s = 0; s <= TASK_STATUS_UNKNOWN; s++)
             if (!strcmp(word, task_status_name(s)))
                 f->status = s;
         if (take_number(word, "due", &f->due_in_ms) || take_number(word, "before", &before) ||
-            take_number(word, "mean", &f->mean_ms) || take_number(word, "lease", &f->lease_ms) ||
+            take_number(word, "mean", &f->mean_ms) || take_number(word, "ran", &f->ran_ms) ||
+            take_number(word, "usual", &f->usual_ms) || take_number(word, "lease", &f->lease_ms) ||
             take_number(word, "attempt", &attempt) || take_number(word, "tasks", &tasks) ||
             take_number(word, "paused", &f->paused_ms))
             continue;
