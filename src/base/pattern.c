@@ -12,8 +12,6 @@
 #include <strings.h>
 #include <sys/param.h>
 
-/* A shorter word of these digits is more often a word ("add", "c3") than an id. */
-#define HEX_ID_MIN 6
 /* What is quoted at greater length is a sentence, or the quotes do not belong together. */
 #define QUOTED_MAX 100
 /* A number of more digits is no code. */
@@ -21,6 +19,9 @@
 
 /* The number after one of these words is the error itself, not an example of it. */
 static const char *const code_words[] = {"status", "signal", "code", "errno", "http", "sqlstate"};
+
+/* Before one of these, any number of three digits may be an example. */
+static const char *const reply_words[] = {"error", "reply", "response", "returned", "smtp"};
 
 /* The texts of dq's own that begin like this have numbers of the configuration up to the ')'. */
 static const char timed_out[] = "timed out after ";
@@ -55,8 +56,6 @@ static size_t digits(const char *p, size_t len)
 static bool is_hex_id(const char *p, size_t len)
 {
     bool prefixed = len > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X'), any_digit = prefixed;
-    if (!prefixed && len < HEX_ID_MIN)
-        return false;
     for (size_t i = prefixed ? 2 : 0; i < len; i++) {
         if (!isxdigit((unsigned char)p[i]))
             return false;
@@ -80,22 +79,70 @@ static size_t uuid_length(const struct reading *s)
     return len;
 }
 
+static bool is_among(const struct reading *s, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == s->word_len &&
+            strncasecmp(s->text + s->word, words[i], s->word_len) == 0)
+            return true;
+    return false;
+}
+#define IS_AMONG(s, words) is_among(s, words, sizeof(words) / sizeof(words)[0])
+
+/* Where the text of the program begins: behind "exit status 65: ". */
+static size_t own_text(const struct reading *s)
+{
+    static const char status[] = "exit status ";
+    size_t n = sizeof status - 1;
+
+    if (strncmp(s->text, status, n) != 0)
+        return 0;
+    n += digits(s->text + n, s->len - n);
+    return strncmp(s->text + n, ": ", 2) == 0 ? n + 2 : 0;
+}
+
+/* Whether the three digits at s->at are an answer of HTTP or SMTP: 1xx to 5xx, at the start, behind
+ * one of reply_words, or before a reason, which begins with a capital: "404 Not Found". */
+static bool is_reply(const struct reading *s, size_t count, bool follows)
+{
+    const char *p = s->text + s->at;
+    size_t own = own_text(s);
+
+    if (count != 3 || p[0] < '1' || p[0] > '5')
+        return false;
+    if (s->at == own)
+        return !p[3] || p[3] == ' ' || p[3] == '-';
+    return (follows && IS_AMONG(s, reply_words)) ||
+           (p[0] >= '4' && p[3] == ' ' && isupper((unsigned char)p[4]) && p[-1] == ' ');
+}
+
 /* Whether the number at s->at follows a word of code_words: "exit status 65", "code=12",
- * "HTTP/1.1 500". */
+ * "HTTP/1.1 500"; or is an answer. */
 static bool is_code(const struct reading *s, size_t count)
 {
     const char *between = s->text + s->word + s->word_len;
     size_t gap = (size_t)(s->text + s->at - between);
-    if (s->word_len == 0 || count > CODE_DIGITS || gap == 0 || gap > 5)
-        return false;
-    for (size_t i = 0; i < gap; i++)
-        if (!strchr(" :=/.#", between[i]) && !isdigit((unsigned char)between[i]))
-            return false;
-    for (size_t i = 0; i < sizeof code_words / sizeof code_words[0]; i++)
-        if (strlen(code_words[i]) == s->word_len &&
-            strncasecmp(s->text + s->word, code_words[i], s->word_len) == 0)
-            return true;
-    return false;
+    bool follows = s->word_len > 0 && gap > 0 && gap <= 5;
+    for (size_t i = 0; follows && i < gap; i++)
+        follows = strchr(" :=/.#", between[i]) || isdigit((unsigned char)between[i]);
+    return is_reply(s, count, follows) ||
+           (follows && count <= CODE_DIGITS && IS_AMONG(s, code_words));
+}
+
+/* "5.1.1" behind an answer of SMTP: its length; 0: there is none. */
+static size_t enhanced_length(const struct reading *s)
+{
+    const char *p = s->text + s->at;
+    size_t n = 2, one, two;
+
+    if (s->at != own_text(s) + 4 || !strchr("245", p[0]) || p[1] != '.')
+        return 0;
+    one = digits(p + n, s->len - s->at - n);
+    if (!one || one > 3 || p[n + one] != '.')
+        return 0;
+    n += one + 1;
+    two = digits(p + n, s->len - s->at - n);
+    return two && two <= 3 && !is_word(p[n + two]) ? n + two : 0;
 }
 
 /* A star; one that follows another with nothing but a joint between them replaces it, as in
@@ -154,7 +201,13 @@ static void put_word(struct buf *b, struct reading *s, size_t len, size_t from)
 static void put_next(struct buf *b, struct reading *s, size_t from)
 {
     uint32_t c;
-    size_t n = quoted_length(s);
+    size_t n = enhanced_length(s);
+    if (n > 0) {
+        buf_add(b, s->text + s->at, n);
+        s->at += n;
+        return;
+    }
+    n = quoted_length(s);
     if (n > 0) {
         buf_chr(b, s->text[s->at]);
         buf_chr(b, '*');

@@ -12,12 +12,10 @@
 #include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
-/* Failures that are read without --exact: that takes less than 100 ms, however many there are.
- * Those of other tags cost less. */
-#define NEWEST 5000
+/* Failures that are read without --exact: the newest for some time, and the oldest. */
+#define NEWEST 200000
 #define OLDEST 1000
-#define NEWEST_SEARCHED 25000
-#define OLDEST_SEARCHED 5000
+#define NEWEST_MS 700
 /* A table shows this many lines to retry tasks with. */
 #define RETRY_LINES 10
 
@@ -141,35 +139,38 @@ static void put_retries(const struct found *found)
 {
     const struct failures *f = &found->failures;
     struct buf b = BUF_INIT;
-    size_t shown = 0;
-    for (size_t i = 0; i < f->count && shown < RETRY_LINES; i++) {
-        if (f->items[i].failed == 0)
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->items[i].failed == 0 || ++count > RETRY_LINES)
             continue;
         struct buf line = BUF_INIT;
-        buf_str(&b, shown++ == 0 ? "\nto retry the tasks that have failed:\n  " : "  ");
+        buf_str(&b, count == 1 ? "\nto retry the tasks that have failed:\n  " : "  ");
         put_retry(&line, &f->items[i], found);
         text_escape(&b, line.data, line.len, 0);
         buf_chr(&b, '\n');
         buf_done(&line);
     }
+    if (count > RETRY_LINES)
+        buf_printf(&b, "  and %zu more: dq errors -o json has each\n", count - RETRY_LINES);
     out_write(&b);
     buf_done(&b);
 }
 
 /* Rows are marked. If there is none, only this and the exit status tell it from "nothing fails". */
-static void say_sampled(struct cmd_context *c, const struct found *found,
-                        const struct failure_filter *f)
+static void say_sampled(struct cmd_context *c, const struct found *found, int64_t left_at)
 {
-    const char *of = f->tag_glob ? " of all tags" : "", *done = f->tag_glob ? "searched" : "read";
+    struct buf since = BUF_INIT;
 
+    cell_put_time(&since, &c->style.cell, left_at, false);
     if (found->failures.count)
-        cmd_note(c, "only the newest %zu failures and the oldest %zu%s were %s; --exact reads all",
-                 f->newest, f->oldest, of, done);
+        cmd_note(c, "only the failures since %s and the oldest %d were read; --exact reads all",
+                 since.data, OLDEST);
     else
         cmd_complain(c,
-                     "none found, but only the newest %zu failures and the oldest %zu%s were %s; "
+                     "none found, but only the failures since %s and the oldest %d were read; "
                      "--exact reads all",
-                     f->newest, f->oldest, of, done);
+                     since.data, OLDEST);
+    buf_done(&since);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -184,8 +185,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
     filter.before_at = WHEN_AT_MAX; /* a clock may have been set back */
     if (!v->exact) {
-        filter.newest = v->tag ? NEWEST_SEARCHED : NEWEST;
-        filter.oldest = v->tag ? OLDEST_SEARCHED : OLDEST;
+        filter.newest = NEWEST;
+        filter.oldest = OLDEST;
+        filter.most_ms = NEWEST_MS;
     }
     if (rc == 0)
         rc = cmd_resolve(c, &v->since, &filter.since_at, err);
@@ -207,7 +209,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (people)
         put_retries(&found);
     if (found.sampled)
-        say_sampled(c, &found, &filter);
+        say_sampled(c, &found, left_at);
 done:
     failures_done(&found.failures);
     return rc;

@@ -4,12 +4,16 @@
  */
 #include "store/failure_list.h"
 #include "base/task.h"
+#include "base/when.h"
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/sql.h"
 #include "store/task_filter.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
+
+#define STEP 5000 /* attempts that are read at a time */
 
 /* clang-format off */
 #define FAILURE_COLUMNS(X)              \
@@ -87,17 +91,42 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
     return rc;
 }
 
-/* The time at which the last of the newest attempts ended. 1, or 0 if there are not so many. */
-static int find_last(struct db *db, const struct failure_filter *f, int64_t *ret_at,
-                     struct err *err)
+/* The time at which the attempt ended that comes behind `count` newer ones. 1, or 0 if there are
+ * not so many. */
+static int find_behind(struct db *db, int64_t since_at, int64_t before_at, size_t count,
+                       int64_t *ret_at, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    put_entries(&sql, "finish_time", f->since_at, f->before_at, true);
-    buf_printf(&sql, " LIMIT %zu, 1", f->newest - 1);
+    put_entries(&sql, "finish_time", since_at, before_at, true);
+    buf_printf(&sql, " LIMIT %zu, 1", count - 1);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
     buf_done(&sql);
     return rc;
+}
+
+/* In steps of whole instants, to look at the clock between them. *ret_left_at: as failure_list has
+ * it. */
+static int list_newest(struct db *db, const struct failure_filter *f, struct reading *w,
+                       int64_t *ret_left_at, struct err *err)
+{
+    int64_t begun_at = when_steady(), before_at = f->before_at, from_at;
+    int rc = 1;
+
+    for (size_t left = f->newest, n; rc == 1; left -= n, before_at = from_at) {
+        n = MIN(left, (size_t)STEP);
+        rc = find_behind(db, f->since_at, before_at, n, &from_at, err);
+        if (rc < 0)
+            return rc;
+        int part = list_part(db, rc ? from_at : f->since_at, before_at, true, left, w, err);
+        if (part < 0)
+            return part;
+        if (rc && (left == n || (f->most_ms && when_steady() - begun_at >= f->most_ms))) {
+            *ret_left_at = from_at;
+            return 0;
+        }
+    }
+    return 0;
 }
 
 int failure_list(struct db *db, const struct failure_filter *f,
@@ -105,16 +134,14 @@ int failure_list(struct db *db, const struct failure_filter *f,
                  struct err *err)
 {
     struct reading w = {f->tag_glob, each, arg};
-    int64_t last_at = TASK_TIME_NONE;
-    int rc = f->newest ? find_last(db, f, &last_at, err) : 0;
+    int64_t left_at = TASK_TIME_NONE;
+    int rc = f->newest ? list_newest(db, f, &w, &left_at, err)
+                       : list_part(db, f->since_at, f->before_at, true, 0, &w, err);
 
-    if (rc < 0)
-        return rc;
-    rc = list_part(db, f->since_at, f->before_at, true, f->newest, &w, err);
     /* of equal times, some may have been read: those are left out */
-    if (rc == 0 && last_at != TASK_TIME_NONE)
-        rc = list_part(db, f->since_at, last_at, false, f->oldest, &w, err);
+    if (rc == 0 && left_at != TASK_TIME_NONE)
+        rc = list_part(db, f->since_at, left_at, false, f->oldest, &w, err);
     if (rc == 0)
-        *ret_left_at = last_at;
+        *ret_left_at = left_at;
     return rc;
 }

@@ -101,42 +101,61 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     [ ! -e y ]
 }
 
-@test 'of very many failures a sample is read and marked; --exact reads all' {
+@test 'many failures are all read, unless time is up: then the counts are marked, and a note says so' {
     sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
-         SELECT 'many', '', 2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 12000);
+         SELECT 'many', '', 2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 16000);
          SET @least = (SELECT MIN(id) FROM dq_task);
          INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
-         SELECT id, 1, 1, UTC_TIMESTAMP(3) - INTERVAL 12000 SECOND + INTERVAL id - @least SECOND, 'exit',
+         SELECT id, 1, 1, UTC_TIMESTAMP(3) - INTERVAL 16000 SECOND + INTERVAL id - @least SECOND, 'exit',
                 CONCAT('row ', id) FROM dq_task"
-    dq errors 2>err >rows
-    grep -qE ' 6000\+ +6000\+ +0\+ ' rows
-    [[ $(cat err) == 'only the newest 5000 failures and the oldest 1000 were read; --exact reads all' ]]
-    dq -q errors -o ndjson >rows
-    grep -q '"failures":6000,.*"sampled":true' rows
+    dq errors -o ndjson 2>err >rows
+    if [ -s err ]; then # this machine is slow
+        grep -q '"sampled":true' rows
+    else
+        grep -q '"failures":16000,"failed":16000,"retrying":0,.*"sampled":false' rows
+    fi
     first=$(sed 's/.*"first":"\([^"]*\)".*/\1/' rows)
     dq errors --exact -o ndjson >rows
-    grep -q '"failures":12000,"failed":12000,"retrying":0,' rows
+    grep -q '"failures":16000,"failed":16000,"retrying":0,' rows
     grep -qF "\"first\":\"$first\"" rows
 }
 
-@test 'a noisy tag hides no failure of a quiet one; if it may, a note says so' {
-    failed quiet 2 'exit status 65: seldom' 600 >/dev/null
-    noisy=$(failed noisy 0 busy 0)
-    sql "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
-         SELECT $noisy, 10 + seq, 1, UTC_TIMESTAMP(3) - INTERVAL 110 - seq DIV 1000 MINUTE, 'exit', 'busy'
-         FROM $(numbers 50000);
+@test 'beyond 200,000 failures no match among those that were read is not taken for no failure' {
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+         VALUES ('many', '', 2, '2026-01-01', '2026-01-01'), ('rare', '', 2, '2026-01-01', '2026-01-01');
          INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
-         SELECT $noisy, 100000 + seq, 1, UTC_TIMESTAMP(3) - INTERVAL 900 MINUTE, 'exit', 'busy'
-         FROM $(numbers 1500)"
-    # 20,000 others are after that of the quiet tag, and more than 1,000 before it
-    for glob in quiet 'q*t'; do
-        shown -t "$glob" --until 90m 2>err | cut -d '|' -f 1-3 >rows
-        [ "$(tail -n +2 rows)" = 'quiet|exit status 65: seldom|1' ]
-        [ ! -s err ]
+         SELECT IF(seq = 3000, t.rare, t.many), seq, 1,
+                UTC_TIMESTAMP(3) - INTERVAL 40000 SECOND + INTERVAL seq * 100000 MICROSECOND,
+                'exit', 'x' FROM $(numbers 206000), (SELECT MIN(id) AS many, MAX(id) AS rare FROM dq_task) t"
+    only='only the failures since 20??-??-?? ??:??:?? and the oldest 1000 were read; --exact reads all'
+    for format in table tsv json ndjson; do
+        try dq -q errors --tag rare -o $format
+        [ "$rc" -eq 1 ]
+        # shellcheck disable=SC2053  # a pattern
+        [[ $err == "dq: errors: none found, but "$only ]]
+        try dq errors --tag many -o $format
+        [ "$rc" -eq 0 ]
+        # shellcheck disable=SC2053  # a pattern
+        [[ $err == $only ]]
+        case $format in
+        table) [[ $out =~ \ [0-9]+\+\ +1\+\ +0\+\  ]] ;;
+        tsv) [[ $out == *$'\t1\tdq retry '* ]] ;;
+        json | ndjson) [[ $out == *'"sampled":true'* ]] ;;
+        esac
     done
-    # 50,000 are
-    dq errors -t quiet 2>err >rows
-    echo 'only the newest 25000 failures and the oldest 5000 of all tags were searched; --exact reads all' | diff err -
+    try dq -q errors --tag rare --exact
+    [ "$rc" -eq 0 ]
+    [[ $out == *rare* ]]
+}
+
+@test 'if not all commands that retry are shown, their number is' {
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+         SELECT CONCAT('t', seq), '', 2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 13);
+         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
+         SELECT id, 1, 1, UTC_TIMESTAMP(3), 'exit', 'x' FROM dq_task"
+    dq errors >rows
+    [ "$(grep -c '^  dq retry' rows)" -eq 10 ]
+    grep -qx '  and 3 more: dq errors -o json has each' rows
 }
 
 @test 'the command that errors prints retries the failed tasks of that error and time, and no others' {
@@ -149,28 +168,4 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     eval "$(retry) -y"
     sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' >states
     [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 2 2,pay 3 1,' ]
-}
-
-@test 'no match among those that were read is not taken for no failure' {
-    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
-         VALUES ('many', '', 2, '2026-01-01', '2026-01-01'), ('rare', '', 2, '2026-01-01', '2026-01-01');
-         INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome, error_stack)
-         SELECT IF(seq = 10000, t.rare, t.many), seq, 1, UTC_TIMESTAMP(3) - INTERVAL 40000 SECOND + INTERVAL seq SECOND,
-                'exit', 'x' FROM $(numbers 40000), (SELECT MIN(id) AS many, MAX(id) AS rare FROM dq_task) t"
-    for format in table tsv json ndjson; do
-        try dq -q errors --tag rare -o $format
-        [ "$rc" -eq 1 ]
-        [[ $err == 'dq: errors: none found, but only the newest 25000 failures and the oldest 5000 of all tags'* ]]
-        try dq -q errors --tag rare -o $format --exact
-        [ "$rc" -eq 0 ]
-        [[ $out == *rare* ]]
-        try dq errors --tag many -o $format
-        [ "$rc" -eq 0 ]
-        [[ $err == *'only the newest 25000 failures and the oldest 5000 of all tags were searched; --exact reads all' ]]
-        case $format in
-        table) [[ $out == *30000+* ]] ;;
-        tsv) [[ $out == *$'\t1\tdq retry '* ]] ;;
-        json | ndjson) [[ $out == *'"sampled":true'* ]] ;;
-        esac
-    done
 }

@@ -61,7 +61,7 @@ lines() { dq events -o tsv "$@" | sed 1d | cut -f 2-5,7 | sed 's/\t/ /g; s/ *$//
     diff - "$BATS_TEST_TMPDIR/lines" <<'END'
 alice@db1 cancel mail 3000 --key k
 dqd@vm dqd-lost   --key k
- failed mail 37 connect to db* timed out: *
+ failed mail 37 connect to * timed out: *
  failed sms 2 no credit *
 bob@db1 retry mail 37 --key k
  started mail 3210
