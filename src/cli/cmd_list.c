@@ -81,16 +81,18 @@ static int each_task(const struct task *t, void *arg)
     return out_failed();
 }
 
-/* ---- without a filter: what runs, what is late, what is next ---- */
+/* ---- without a filter: what runs, what is late, what is next, what is paused ---- */
 
-enum { PART_RUNNING, PART_LATE, PART_NEXT, PART_COUNT };
+enum { PART_RUNNING, PART_LATE, PART_NEXT, PART_PAUSED, PART_COUNT };
 
 /* Each part may take what the parts before it have left, less some fifths of the limit that are
  * kept for the parts behind it. */
-static size_t part_limit(int part, size_t limit, size_t rows)
+static size_t part_limit(int part, bool any_paused, size_t limit, size_t rows)
 {
-    static const size_t kept_fifths[PART_COUNT] = {[PART_RUNNING] = 3, [PART_LATE] = 1};
-    size_t kept = limit * kept_fifths[part] / 5;
+    static const size_t kept_fifths[2][PART_COUNT] = {
+        {[PART_RUNNING] = 3, [PART_LATE] = 1},
+        {[PART_RUNNING] = 3, [PART_LATE] = 2, [PART_NEXT] = 1}};
+    size_t kept = limit * kept_fifths[any_paused][part] / 5;
     return limit == 0 ? 0 : limit - kept > rows ? limit - kept - rows : 0;
 }
 
@@ -102,8 +104,11 @@ static struct task_filter part_filter(int part, int64_t now_at)
         f.statuses = TASK_BIT(TASK_RUNNING) | TASK_BIT(TASK_STATUS_UNKNOWN);
     else if (part == PART_LATE)
         f.before[TASK_FILTER_DUE] = now;
-    else
+    else if (part == PART_NEXT)
         f.since[TASK_FILTER_DUE] = now;
+    f.pause = part == PART_RUNNING  ? TASK_FILTER_ALL_TAGS
+              : part == PART_PAUSED ? TASK_FILTER_PAUSED
+                                    : TASK_FILTER_NOT_PAUSED;
     return f;
 }
 
@@ -117,7 +122,7 @@ static const char *how_to_list_more(const struct list_values *v)
 static int note_rest(struct cmd_context *c, const struct list_values *v, const bool *more,
                      size_t rows, struct err *err)
 {
-    static const char *const names[PART_COUNT] = {"running", "late", "next"};
+    static const char *const names[PART_COUNT] = {"running", "late", "next", "paused"};
     struct buf cut = BUF_INIT;
     uint64_t failed = 0;
     int rc = task_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
@@ -135,16 +140,26 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
     return rc;
 }
 
-static int list_overview(struct cmd_context *c, const struct list_values *v, struct out *out,
-                         size_t limit, bool bodies, struct err *err)
+static int see_one(const struct task *t, void *arg)
 {
-    bool more[PART_COUNT] = {false};
+    (void)t;
+    *(bool *)arg = true;
+    return 1;
+}
+
+static int list_overview(struct cmd_context *c, const struct list_values *v, struct out *out,
+                         struct task_columns_arg *arg, size_t limit, bool bodies, struct err *err)
+{
+    bool more[PART_COUNT] = {false}, any_paused = false;
+    struct task_filter paused = part_filter(PART_PAUSED, c->style.cell.now_at);
     size_t rows = 0;
-    int rc = 0;
+    paused.limit = 1;
+    int rc = task_list(c->db, &paused, false, see_one, &any_paused, err);
     for (int part = 0; rc >= 0 && part < PART_COUNT && !out_failed(); part++) {
         struct task_filter f = part_filter(part, c->style.cell.now_at);
-        struct listing l = {.out = out, .limit = part_limit(part, limit, rows)};
+        struct listing l = {.out = out, .limit = part_limit(part, any_paused, limit, rows)};
         f.limit = limit ? l.limit + 1 : 0;
+        arg->paused = part == PART_PAUSED;
         if (limit && l.limit == 0)
             continue;
         rc = task_list(c->db, &f, bodies, each_task, &l, err);
@@ -184,6 +199,7 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
 {
     struct task_filter_search search = {.most = SEARCH_MOST};
     struct listing l = {.limit = limit};
+    struct task_columns_arg arg = {.paused = false};
     struct task_filter f;
     bool unordered = false;
     int rc = select_filter(c, &v->select, default_statuses(v), &f, err);
@@ -199,14 +215,14 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     f.search = f.limit ? &search : NULL;
     f.unordered = &unordered;
     const char *columns = shown_columns(c, v);
-    rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, NULL, err);
+    rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, &arg, err);
     if (rc < 0)
         return rc;
     if (!v->columns)
         out_may_drop(l.out, f.statuses & TASK_LIVE ? LIVE_DROP : FINISHED_DROP);
     bool bodies = c->style.format != OUT_ID && names_body(columns);
     if (is_overview(c, v)) {
-        rc = list_overview(c, v, l.out, limit, bodies, err);
+        rc = list_overview(c, v, l.out, &arg, limit, bodies, err);
     } else {
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
@@ -328,7 +344,7 @@ const struct cmd cmd_list = {
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
-        "Without filters, shows what is running, late and next, and how many tasks have failed. With a filter, and in formats for "
+        "Without filters, shows what is running, late, next and paused, and how many tasks have failed. With a filter, and in formats for "
         "programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for pipes.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),

@@ -45,8 +45,9 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
     }
     all->due += t->due;
     all->due_sampled |= t->due_sampled;
-    all->late_sampled |= t->late_sampled;
-    if (t->late_from_at != TASK_TIME_NONE &&
+    all->late_sampled |= t->paused_until_at == TASK_TIME_NONE && t->late_sampled;
+    /* a paused tag is not late */
+    if (t->paused_until_at == TASK_TIME_NONE && t->late_from_at != TASK_TIME_NONE &&
         (all->late_from_at == TASK_TIME_NONE || t->late_from_at < all->late_from_at))
         all->late_from_at = t->late_from_at;
 }

@@ -98,6 +98,11 @@ static int64_t late_ms(const struct stats *s, const struct tag_info *t)
     return t->late_from_at == TASK_TIME_NONE ? -1 : MAX(s->now_at - t->late_from_at, 0);
 }
 
+static bool is_paused(const struct tag_info *t)
+{
+    return t->paused_until_at != TASK_TIME_NONE;
+}
+
 static int64_t period_ms(const struct stats *s)
 {
     return stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE;
@@ -194,7 +199,8 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
     if (t->steps)
         stats_plot_trend(b, s, t);
     buf_str(b, "</td>\n");
-    put_duration_cell(b, "late", "", late_ms(s, i), late_ms(s, i) >= LATE_MS);
+    put_duration_cell(b, "late", "", late_ms(s, i),
+                      !is_paused(i) && late_ms(s, i) >= LATE_MS);
     put_count_cell(b, "due", "", i->due, i->due_sampled);
     put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
     put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
@@ -212,13 +218,15 @@ static uint64_t activity(const struct stats_tag *t)
     return t->sum.done + t->sum.failed + t->sum.retried + t->info.due;
 }
 
-/* The latest first, then the busiest. */
+/* The latest first, then the busiest; paused tags below the others. */
 static int compare(const void *a, const void *b)
 {
     const struct stats_tag *x = *(const struct stats_tag *const *)a,
                            *y = *(const struct stats_tag *const *)b;
     int64_t late_x = late_ms(x->of, &x->info), late_y = late_ms(y->of, &y->info);
 
+    if (is_paused(&x->info) != is_paused(&y->info))
+        return is_paused(&x->info) - is_paused(&y->info);
     if (MAX(late_x, late_y) >= LATE_MS && late_x != late_y)
         return late_x < late_y ? 1 : -1;
     if (activity(x) != activity(y))

@@ -30,10 +30,16 @@ OUT_GETTER(key)
     cell_set_text(ret, TASK->key);
 }
 
-OUT_GETTER(status)
+/* arg: struct task_columns_arg, or NULL. */
+static void get_status(const void *row, const void *arg, struct cell *ret)
 {
+    const struct task_columns_arg *a = arg;
     cell_set_text(ret, task_status_name(TASK->status));
     ret->colour = task_status_colour(TASK->status);
+    if (a && a->paused) {
+        ret->people = "paused";
+        ret->colour = CELL_WARN;
+    }
 }
 
 OUT_GETTER(attempt)

@@ -7,6 +7,10 @@
 #include "base/task.h"
 #include "cli/out.h"
 
+/* What the columns show beside the row; NULL: nothing. */
+struct task_columns_arg {
+    bool paused; /* the tag of the pending task is */
+};
 /* Rows are struct task. The last column is `body`: it is set only if bodies were loaded. */
 extern const struct out_column task_columns[];
 extern const size_t task_column_count;

@@ -137,6 +137,7 @@ static void add_tag(struct load *l, const struct tag_info *t, struct why_owner *
                          .running = t->count[TASK_RUNNING],
                          .due = t->due,
                          .due_sampled = t->due_sampled,
+                         .paused = t->paused_until_at != TASK_TIME_NONE,
                          .late_ms = late ? l->now_at - t->late_from_at : -1,
                          .why = explain(l, t, owners, count)};
 }

@@ -58,6 +58,8 @@ static int compare(const void *a, const void *b, void *arg)
     const enum top_sort by = *(const enum top_sort *)arg;
     double p = key_of(x, by), q = key_of(y, by);
 
+    if (x->paused != y->paused)
+        return x->paused - y->paused;
     if (p != q) /* NOLINT: equal or not, nothing is computed */
         return p > q ? -1 : 1;
     return strcmp(x->name, y->name);

@@ -15,7 +15,8 @@
 struct top_tag {
     char *name;
     uint64_t running, due;
-    bool due_sampled;    /* an estimate */
+    bool due_sampled; /* an estimate */
+    bool paused;
     int64_t late_ms;     /* of the task that is latest; -1: none is */
     double done, failed; /* a second */
     /* how long half of the attempts that ended took at most, and 95 percent; -1: none ended */
@@ -44,7 +45,7 @@ enum top_sort {
 extern const char *const top_view_sorts[];
 
 void top_view_free(struct top_data *d); /* the tags; d is empty afterwards */
-/* The largest first, names from A to Z. */
+/* The largest first, names from A to Z; paused tags below the others. */
 void top_view_sort(struct top_data *d, enum top_sort by);
 
 /* Each appends one line without newline, at most `width` columns, in which nothing acts on a

@@ -12,6 +12,9 @@
 
 enum task_sort { SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID, SORT_ID_DESC };
 
+/* Which tags: all, those that are not paused, those that are. */
+enum task_filter_pause { TASK_FILTER_ALL_TAGS, TASK_FILTER_NOT_PAUSED, TASK_FILTER_PAUSED };
+
 /* The times of a task that can be bounded. */
 enum task_filter_time {
     TASK_FILTER_DUE,
@@ -37,6 +40,7 @@ struct task_filter {     /* all zero: every task, by expected time */
     size_t id_count;
     /* several are lines of the text, of which one has to match; NULL: any, here and below */
     const char *tag_glob;
+    enum task_filter_pause pause; /* for a filter without ids, key, created and a single tag */
     const char *key;
     const char *error_glob, *host_glob; /* of the last attempt */
     const char *body;                   /* these bytes occur in it */

@@ -304,6 +304,17 @@ static int load(struct task_keys *k, struct err *err)
     return rc;
 }
 
+/* Appends the condition of f->pause. */
+static void put_pause(struct buf *sql, const struct task_keys *k, const char *tag)
+{
+    if (k->f->pause == TASK_FILTER_ALL_TAGS)
+        return;
+    buf_printf(sql,
+               " AND %sEXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = %s AND g.paused_until > "
+               "UTC_TIMESTAMP(3))",
+               k->f->pause == TASK_FILTER_PAUSED ? "" : "NOT ", tag);
+}
+
 #define RANGE_COLUMNS(X) X(RANGE_STATUS, "status") X(RANGE_TAG, "tag")
 enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
 
@@ -331,10 +342,12 @@ static int add_ranges(struct task_keys *k, struct err *err)
             cursor_add(k, s, glob);
     if (one && !(k->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
         return 0;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due)", COLUMNS_SELECT(RANGE_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)",
+               COLUMNS_SELECT(RANGE_COLUMNS));
     if (one)
         buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
-    buf_str(&sql, " GROUP BY status, tag"); /* a loose index scan */
+    buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
+    put_pause(&sql, k, "r.tag");
     int rc = db_each_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
     buf_done(&sql);
     return rc;
@@ -361,6 +374,7 @@ static int load_ranges(struct task_keys *k, struct err *err)
     task_filter_put_time(&sql, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* as put_page */
         task_filter_put_row(&sql, k->f);
+    put_pause(&sql, k, "dq_task.tag");
     int rc = db_each_streamed(k->db, &sql, MATCH_COUNT, take_match, k, err);
     buf_done(&sql);
     sort_keys(k, c);

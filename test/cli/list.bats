@@ -58,6 +58,25 @@ fill()
     [[ $(cat "$BATS_TEST_TMPDIR/err") == 'only 1 task is listed, there are more (next); '* ]]
 }
 
+@test 'tasks of paused tags stand below the others, named as paused, and have room' {
+    task held 0 -99
+    task held 0 50
+    task run 3 -5
+    task held.run 3 -5
+    dq -q pause held --reason 'provider is down'
+    for i in 1 2 3 4 5 6; do task late 0 -9; task next 0 60; done
+    dq list -c tag,status --no-header -n 10 2>err | tr -s ' ' | tr '\n' ',' | tr -d ' ' >rows
+    local late=late:pending next=next:pending
+    [ "$(sed -E 's/(running|pending|paused)/:\1/g' rows)" = \
+        "run:running,held.run:running,$late,$late,$late,$late,$next,$next,held:paused,held:paused," ]
+    dq list -c tag,status --no-header -n 5 2>&1 | grep -qE '^held +paused$'
+    dq list -n 5 2>&1 | grep -qF 'there are more (late, next, paused)'
+    dq list -o ndjson -c tag,status -t held | grep -qxF '{"tag":"held","status":"pending"}'
+    many=$(for i in $(seq 250); do printf ",('t%s', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))" "$i"; done)
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time) VALUES ${many:1}"
+    [ "$(dq list -c tag,status --no-header -n 300 | tail -n 2 | tr -s ' \n' ' ')" = 'held paused held paused ' ]
+}
+
 @test 'list filters by status, tag, key, due time and creation time, and by all of them together' {
     fill
     [ "$(tags -s done)" = 'done.new done.old ' ]

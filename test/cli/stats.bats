@@ -174,3 +174,19 @@ END
         [ -c null ]
     fi
 }
+
+@test 'a paused tag does not make all tags late, and stands last on the page' {
+    task held 0 -3600; task mail.x 0 -30; task idle 1 -60
+    dq -q pause held
+    dq stats -o json | json '
+all, held = rows[0], rows[1]
+assert held["tag"] == "held" and held["late"] >= 3600000 and 30000 <= all["late"] < 600000, rows'
+    dq stats -t held -o json | json 'assert rows[0]["late"] is None and rows[0]["due"] == 1, rows'
+    dq stats --html - >page
+    [ "$(grep -o '<th scope="row">[a-z.]*' page | cut -d '>' -f 2 | tr '\n' ' ')" = 'mail.x idle held ' ]
+    grep -qF '<span>late</span><b class="bad">' page
+    dq stats -t held --html - >page
+    refute grep -F '<span>late</span><b class="bad">' page
+    refute grep -F 'data-name="late" class=" bad"' page
+    grep -qF 'paused until resumed' page
+}

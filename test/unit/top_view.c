@@ -112,6 +112,11 @@ static void tags_are_sorted_by_each_column(void **state)
         top_view_sort(&d, by);
         assert_string_equal(d.tags[0].name, first[by]);
         assert_non_null(top_view_sorts[by]);
+        for (size_t i = 0; i < d.count; i++)
+            d.tags[i].paused = !strcmp(d.tags[i].name, first[by]);
+        top_view_sort(&d, by);
+        assert_string_equal(d.tags[d.count - 1].name, first[by]);
+        d.tags[d.count - 1].paused = false;
     }
     top_view_free(&d);
 }
