@@ -344,8 +344,9 @@ const struct cmd cmd_list = {
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
-        "Without filters, shows what is running, late, next and paused, and how many tasks have failed. With a filter, and in formats for "
-        "programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for pipes.",
+        "Without filters, shows what is running, late, next and paused, and how many tasks have failed. With a filter, and in "
+        "formats for programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for "
+        "pipes.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),
     .level = CMD_NOTHING,
