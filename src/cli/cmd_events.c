@@ -8,6 +8,7 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "base/when_parse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,37 @@ OUT_GETTER(id)
         cell_set_number(ret, LINE->id);
 }
 
-OUT_GETTER(detail)
+/* The instant of the text is one of the database, in UTC. Returns it as people see the others,
+ * until the next call; NULL: there is none. */
+static const char *lost_for_people(const char *detail, const struct cell_style *style)
 {
-    cell_set_text(ret, LINE->detail);
+    static const char since[] = "silent since ";
+    static struct buf text = BUF_INIT;
+    const char *stamp = strstr(detail, since), *end = stamp ? strstr(stamp, " UTC") : NULL;
+    int64_t at;
+
+    buf_reset(&text);
+    if (!end)
+        return NULL;
+    stamp += strlen(since);
+    buf_add(&text, stamp, (size_t)(end - stamp));
+    if (when_parse_sql(text.data, &at, NULL) < 0)
+        return NULL;
+    buf_reset(&text);
+    buf_add(&text, detail, (size_t)(stamp - detail));
+    cell_put_time(&text, style, at, false);
+    return text.data;
+}
+
+/* arg: struct out_style */
+static void get_detail(const void *row, const void *arg, struct cell *ret)
+{
+    const struct out_style *style = arg;
+    const char *text = LINE->detail, *people = NULL;
+
+    if (text && style->format == OUT_TABLE && strcmp(LINE->event, "dqd-lost") == 0)
+        people = lost_for_people(text, &style->cell);
+    cell_set_text(ret, people ? people : text);
 }
 
 static const struct out_column columns[] = {
@@ -90,7 +119,7 @@ static size_t first_line(const struct history *h, size_t most)
 static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, &c->style, err);
     if (rc < 0)
         return rc;
     for (size_t i = first_line(h, most); i < h->count; i++)
@@ -275,7 +304,8 @@ const struct cmd cmd_events = {
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
         "many attempts of each tag began and how many of its tasks were done. Oldest first. With an ID, the life of that task: its "
         "attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
-    .examples = "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
+    .examples =
+        "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct events_values),
     .max_operands = 1,

@@ -174,8 +174,8 @@ static void take_minute(struct reading *w, const struct minute_row *m)
     if (ask->is_new &&
         (m->at + ask->step_ms + COMPLETE_MS > ask->now_at || !ask->is_new(key, 1, m->at, ask->arg)))
         return;
-    add_count(w->to, "started", tag, m->at, m->counts.started);
-    add_count(w->to, "done", tag, m->at, m->counts.done);
+    add_count(w->to, "started", tag, m->first_at, m->counts.started);
+    add_count(w->to, "done", tag, m->first_at, m->counts.done);
 }
 
 static int read_minutes(struct db *db, struct reading *w, struct err *err)

@@ -42,7 +42,8 @@ static void turn(struct minute *m, int64_t at)
         struct minute_tag *t = &m->tags[i];
 
         if (t->unsaved)
-            m->past[m->past_count++] = (struct minute_row){mem_strdup(t->name), m->at, t->now};
+            m->past[m->past_count++] =
+                (struct minute_row){.tag = mem_strdup(t->name), .at = m->at, .counts = t->now};
         t->now = (struct counts){0};
         t->unsaved = false;
     }
@@ -193,7 +194,8 @@ static size_t pick(const struct minute *m, struct minute_row rows[FLUSH_MOST], s
         memcpy(rows, m->past, n * sizeof *rows);
     for (size_t i = 0; i < m->count && n < FLUSH_MOST; i++)
         if (m->tags[i].unsaved)
-            rows[n++] = (struct minute_row){m->tags[i].name, m->at, m->tags[i].now};
+            rows[n++] =
+                (struct minute_row){.tag = m->tags[i].name, .at = m->at, .counts = m->tags[i].now};
     return n;
 }
 

@@ -125,7 +125,7 @@ int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_m
 
 /* ---- reading */
 
-enum { READ_STEP, READ_TAG, READ_COUNTS };
+enum { READ_STEP, READ_TAG, READ_FIRST, READ_COUNTS };
 
 struct reading {
     const struct minute_ask *ask;
@@ -150,7 +150,7 @@ static int take_row(const struct db_rows *r, void *arg, struct err *err)
         a->rows = mem_resize(a->rows, w->cap, sizeof *a->rows);
     }
     struct minute_row *row = &a->rows[a->count++];
-    *row = (struct minute_row){.tag = tag, .at = at};
+    *row = (struct minute_row){.tag = tag, .at = at, .first_at = db_time(r, READ_FIRST)};
     read_counts(r, READ_COUNTS, &row->counts);
     return 0;
 }
@@ -178,7 +178,7 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     a.from_at = (a.now_at - ask->since_ms) / grain_ms * grain_ms;
     buf_str(&sql, "SELECT TIMESTAMPDIFF(MINUTE, ");
     db_put_time(&sql, a.from_at);
-    buf_printf(&sql, ", minute) DIV %" PRId64 " AS step, tag",
+    buf_printf(&sql, ", minute) DIV %" PRId64 " AS step, tag, MIN(minute)",
                ask->step_ms ? ask->step_ms / WHEN_MINUTE : INT64_MAX);
     buf_str(&sql, PLAIN_COLUMNS(PLAIN_SUM) STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ");
     db_put_time(&sql, a.from_at);

@@ -16,6 +16,7 @@
 struct minute_row {
     char *tag; /* NULL: all tags together */
     int64_t at;
+    int64_t first_at; /* of those that are read: the first minute in which something was counted */
     struct counts counts;
 };
 void minute_store_free(struct minute_row *rows, size_t count);

@@ -95,6 +95,25 @@ END
     [ "$(follows 'started|done' | wc -l)" -eq 4 ]
 }
 
+@test 'what was counted in a step has the time of its first minute' {
+    event init 3000
+    done_tasks 3 mail 40
+    done_tasks 4 mail 35
+    first=$(sql "SELECT DATE_FORMAT('$minute' - INTERVAL 40 MINUTE, '%Y-%m-%dT%H:%i:00.000Z')")
+    dq events -o tsv | cut -f 1,3,5 | sed 1d | tee "$BATS_TEST_TMPDIR/lines"
+    [ "$(tail -n 2 "$BATS_TEST_TMPDIR/lines")" = "$first"$'\tstarted\t7\n'"$first"$'\tdone\t7' ]
+    [[ $(head -n 1 "$BATS_TEST_TMPDIR/lines") == *$'\tinit\t' ]]
+}
+
+@test 'since when a lost dqd is silent is shown to people in their time' {
+    event dqd-lost 60
+    sql "UPDATE dq_event SET arguments = 'pid 7, resident, silent since 2026-11-22 03:04:05.678 UTC'"
+    TZ=Asia/Tokyo dq events | grep -qE 'pid 7, resident, silent since 2026-11-22 12:04:05$'
+    TZ=Asia/Tokyo dq events -o tsv | grep -qE 'silent since 2026-11-22 03:04:05.678 UTC$'
+    sql "UPDATE dq_event SET arguments = CONCAT('silent since ', CHAR(27), '[2J UTC')"
+    dq events | grep -qF 'silent since \x1B[2J UTC'
+}
+
 @test 'events is limited by time, tag, person and number of lines' {
     event cancel 7200 mail 1
     event cancel 3000 sms 2 bob@db1
