@@ -16,13 +16,14 @@ CREATE TABLE IF NOT EXISTS dq_meta (
 --   INSERT INTO dq_task (tag, message_body, expected_time, create_time)
 --   VALUES ('order.cancel-unpaid', ?, UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE, UTC_TIMESTAMP(3));
 -- with a key: also task_key. `live` is then 1 by itself.
+-- The characters of a blob are bytes. Unlike LENGTH, every server shows CHAR_LENGTH by this name, as dq doctor expects.
 CREATE TABLE IF NOT EXISTS dq_task (
   id bigint unsigned NOT NULL AUTO_INCREMENT,
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'picks the handler',
   task_key varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'unique per tag among pending and running tasks',
   live tinyint unsigned NULL DEFAULT (IF(task_key IS NULL, NULL, 1)) COMMENT '1 while a task with a key is pending or running, else NULL: makes the key unique among live tasks only',
   message_body longblob NOT NULL COMMENT 'bytes, handed to the handler on stdin',
-  body_size int unsigned NULL COMMENT 'bytes of message_body; NULL: not known, the body is fetched when the task starts',
+  body_size int unsigned NULL DEFAULT (CHAR_LENGTH(message_body)) COMMENT 'bytes of message_body; NULL: not known',
   status tinyint unsigned NOT NULL DEFAULT 0 COMMENT '0 pending, 1 done, 2 failed, 3 running, 4 cancelled',
   version bigint unsigned NOT NULL DEFAULT 0 COMMENT '+1 on every transition',
   attempt int unsigned NOT NULL DEFAULT 0 COMMENT 'attempts started',

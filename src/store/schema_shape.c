@@ -109,14 +109,15 @@ static char *plain_default(const char *text)
         return NULL;
     if (len > 1 && *text == '\'')
         return mem_dup(text + 1, len - 2);
-    char *plain = mem_strdup(text), *end = plain;
-    if (strchr(text, '(')) {
-        for (const char *c = text; *c; c++)
-            if (!strchr("`() ", *c))
-                *end++ = (char)tolower((unsigned char)*c);
-        *end = '\0';
-    }
-    return plain;
+    if (!strchr(text, '('))
+        return mem_strdup(text);
+    struct buf plain = BUF_INIT;
+    buf_chr(&plain, '(');
+    for (const char *c = text; *c; c++)
+        if (!strchr("`() ", *c))
+            buf_chr(&plain, (char)tolower((unsigned char)*c));
+    buf_chr(&plain, ')');
+    return buf_take(&plain);
 }
 
 /* ---- what belongs there */

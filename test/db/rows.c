@@ -445,6 +445,14 @@ static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
     task_array_done(&won);
 }
 
+static void a_plain_insert_knows_the_size_of_its_body(void **state)
+{
+    (void)state;
+    run(db, "INSERT INTO dq_task (tag, expected_time, create_time, message_body)"
+            " VALUES ('t', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), X'c3a900')");
+    assert_int_equal(number(db, "SELECT body_size FROM dq_task"), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +470,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_counted_up_costs_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_plain_insert_knows_the_size_of_its_body, setup, teardown),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
