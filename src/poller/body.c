@@ -1,7 +1,7 @@
 /*
- * body.c - loads bodies that did not come with the claim. Invariant: nothing is loaded before its
- * real size is known, and one statement at a time, so that a wrong body_size costs neither memory
- * nor other tags' time.
+ * body.c - loads bodies that did not come with the claim. Invariant: several are not loaded
+ * together before their real sizes are known, and one statement at a time, so that a wrong
+ * body_size costs neither memory nor other tags' time.
  */
 #include "poller/body.h"
 
@@ -145,6 +145,8 @@ static int load_some(const struct context *ctx, struct flight *f, struct flight_
         give_up(ctx, f, j, first, err->text);
         return 0;
     }
+    if (j->count == 1 && loaded)
+        j->body_bytes = j->tasks[0].body_size;
     if (rc == 0 && n && loaded == 0) {
         flight_release_task(f, j, &j->flight[first], "the body could not be read");
         remove_task(j, first);

@@ -155,6 +155,8 @@ void handover_take(struct handover *h, struct handlers_table *table, struct tag_
         j->leased_us = sent_us;
         j->deadline_us = sent_us + context_lease_us(h->ctx);
         fill_job(j, won, at);
+        /* a single body is loaded however long it is: asking first would read it twice */
+        j->measured = j->count == 1 && j->tasks[0].body_size != SIZE_MAX;
         j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;
         if (j->kind == JOB_SHORT && !flight_held(h->flight, JOB_SHORT) &&
             flight_has_room(h->flight, j))
@@ -198,7 +200,7 @@ static int load_step(struct handover *h, struct flight_job *j, struct err *err)
     if (!still_ours(j)) {
         flight_unhold_first(h->flight, JOB_LONG);
         flight_release_job(h->flight, j, "the body could not be read");
-    } else if (body_loaded(j)) {
+    } else if (body_loaded(j) && flight_has_room(h->flight, j)) { /* none if its size was a lie */
         flight_unhold_first(h->flight, JOB_LONG);
         hand_over(h, j);
     }
