@@ -18,6 +18,9 @@
 #define ROLLED_BACK_MIN_US 1000
 #define ROLLED_BACK_MORE_US 20000
 
+/* A duty that takes longer than this is slow: a row with a long body takes about as long. */
+#define SLOW_US INT64_C(20000)
+
 static const char *const names[DUTY_COUNT] = {
     [DUTY_RECOVER] = "recover", [DUTY_RENEW] = "renew",         [DUTY_FOLLOW] = "follow",
     [DUTY_SETTLE] = "settle",   [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",
@@ -119,11 +122,11 @@ static int64_t next_of(const struct duties *d, enum duty which)
     case DUTY_CHECK:
         return lease_check_next(&d->leases);
     case DUTY_REAP:
-        return upkeep_reap_next(&d->upkeep);
+        return d->flight.renewing ? NEVER_US : upkeep_reap_next(&d->upkeep);
     case DUTY_MINUTE:
         return minute_next(&d->minute);
     case DUTY_RETENTION:
-        return upkeep_retention_next(&d->upkeep);
+        return d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep);
     case DUTY_SERVED:
         return served_next(&d->served);
     case DUTY_COUNT:
@@ -307,12 +310,23 @@ static int run_one(struct duties *d, enum duty which, struct err *err)
     return 1;
 }
 
-/* Whether something that began at since_us has kept a renewal waiting. */
-static bool renewal_waits(const struct duties *d, int64_t since_us)
+static int run_if_due(struct duties *d, enum duty which, struct err *err)
 {
-    int64_t now_us = when_steady_us();
+    return due_us(d, which) <= when_steady_us() ? run_one(d, which, err) : 1;
+}
 
-    return now_us - since_us > LEASE_LOOK_US && due_us(d, DUTY_RENEW) <= now_us;
+/* After a slow duty: what it has kept waiting goes before the rest, with which it may add up. The
+ * statements of a round of renewals are slow, too: the next one waits for its turn. */
+static int catch_up(struct duties *d, enum duty slow, struct err *err)
+{
+    int rc = 1;
+
+    wakeup_take(&d->wakeup, &d->look);
+    if (slow != DUTY_RENEW && !d->flight.renewing)
+        rc = run_if_due(d, DUTY_RENEW, err);
+    if (rc > 0 && slow != DUTY_CLAIM)
+        rc = run_if_due(d, DUTY_CLAIM, err);
+    return rc;
 }
 
 int duty_run(struct duties *d, struct err *err)
@@ -324,8 +338,8 @@ int duty_run(struct duties *d, struct err *err)
         if (due_us(d, which) > now_us)
             continue;
         rc = run_one(d, which, err);
-        if (rc > 0 && renewal_waits(d, now_us))
-            rc = run_one(d, DUTY_RENEW, err);
+        if (rc > 0 && when_steady_us() - now_us > SLOW_US)
+            rc = catch_up(d, which, err);
         if (rc <= 0)
             return rc;
     }

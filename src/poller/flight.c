@@ -206,6 +206,7 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
 {
     s->id = t->id;
     s->version = t->version;
+    s->body_size = j->body_bytes / j->count;
     if (!t->ended && !t->lost)
         settle_queue(f->results, s, j->tag->name, j->leased_us);
     flight_end_task(j, t);
@@ -246,6 +247,7 @@ void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, c
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
+        s.body_size = won->items[i].body_size;
         settle_queue(f->results, &s, won->items[i].tag, sent_us);
     }
     task_array_done(won);

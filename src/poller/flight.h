@@ -51,6 +51,7 @@ struct flight_job {
     bool measured;       /* body_bytes is what the bodies really have */
     bool singly;         /* loading several at once failed */
     int64_t leased_us;   /* when the claim or the last renewal was sent */
+    int64_t tried_us;    /* when a renewal was last sent, even if it failed */
     int64_t deadline_us; /* leased_us + lease: certainly not ours after this */
     int64_t start_us;    /* 0: not yet */
     pid_t pid;
@@ -74,6 +75,7 @@ struct flight {
     /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
     struct held_jobs held[2];
     size_t sent_bytes[2]; /* bodies handed over, not yet started, by kind */
+    bool renewing;        /* a round of renewals is not finished: long bodies wait */
 };
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,

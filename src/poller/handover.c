@@ -171,7 +171,9 @@ static bool ready(const struct flight *f, enum job_kind kind)
 {
     const struct flight_job *j = flight_first(f, kind);
 
-    return j && ((kind == JOB_LONG && !j->measured) || flight_has_room(f, j));
+    if (!j || (kind == JOB_LONG && f->renewing))
+        return false;
+    return (kind == JOB_LONG && !j->measured) || flight_has_room(f, j);
 }
 
 int64_t handover_next(const struct handover *h)

@@ -55,22 +55,34 @@ static bool is_open(const struct flight_task *t)
     return !t->ended && !t->lost;
 }
 
-/* References to the open tasks of the jobs whose claim or renewal is from old_us or before, and
- * with_results to those whose result waits; sorted by id, so that every poller locks rows in the
- * same order. */
-static struct claim_ref *refs_of(const struct leases *l, int64_t old_us, bool with_results,
+/* A job is renewed as a whole. */
+static bool take_job(struct flight_job *j, struct settle_turn *turn)
+{
+    if (!settle_turn_take(turn, j->leased_us, j->tried_us, j->body_bytes))
+        return false;
+    j->tried_us = turn->now_us;
+    return true;
+}
+
+/* References to the open tasks of the jobs whose claim or renewal is from old_us or before. With a
+ * turn: only of the jobs whose turn it is, and to the tasks whose result waits. Sorted by id, so
+ * that every poller locks rows in the same order. */
+static struct claim_ref *refs_of(const struct leases *l, int64_t old_us, struct settle_turn *turn,
                                  size_t *ret_count)
 {
     size_t most = flight_task_count(l->flight) + settle_count(l->results), n = 0;
     struct claim_ref *refs = mem_alloc((most + 1) * sizeof *refs);
     struct flight_job *j;
 
-    for (uint32_t at = 0; (j = flight_each(l->flight, &at));)
-        for (uint32_t k = 0; j->leased_us <= old_us && k < j->count; k++)
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
+        bool chosen = turn ? take_job(j, turn) : j->leased_us <= old_us;
+
+        for (uint32_t k = 0; chosen && k < j->count; k++)
             if (is_open(&j->flight[k]))
                 refs[n++] = (struct claim_ref){j->flight[k].id, j->flight[k].version};
-    if (with_results)
-        n += settle_refs(l->results, old_us, refs + n);
+    }
+    if (turn)
+        n += settle_refs(l->results, turn, refs + n);
     qsort(refs, n, sizeof *refs, claim_ref_compare);
     *ret_count = n;
     return refs;
@@ -198,7 +210,7 @@ int lease_check(struct leases *l, struct err *err)
 {
     int64_t now_us = when_steady_us();
     size_t n;
-    struct claim_ref *refs = refs_of(l, now_us - check_age_us(l->ctx), false, &n);
+    struct claim_ref *refs = refs_of(l, now_us - check_age_us(l->ctx), NULL, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost), *followed = mem_zero(n + 1, sizeof *followed);
     int rc = 0;
 
@@ -222,6 +234,8 @@ int64_t lease_renew_next(const struct leases *l)
     int64_t age_us = renew_age_us(l->ctx), result_us = settle_leased_us(l->results),
             next = l->ctx->runner_gone ? NEVER_US : next_after(l, l->renew_us, age_us);
 
+    if (l->round_us)
+        return 0;
     if (result_us != NEVER_US)
         next = MIN(next, MAX(result_us, l->renew_us) + age_us);
     return l->again_us ? MIN(l->again_us, next) : next;
@@ -236,28 +250,31 @@ static bool any_fault(const struct rows_faults *f, const struct flight_job *j)
 }
 
 /* The leases of these rows run towards their end: they are tried again soon, and logged once. */
-static void note_faults(struct leases *l, const struct rows_faults *f, int64_t now_us)
+static void note_faults(struct leases *l, const struct rows_faults *f, bool begins, bool ends,
+                        int64_t now_us)
 {
-    l->again_us = f->count ? now_us + context_lease_us(l->ctx) / RENEW_AGAIN_PART : 0;
+    if (begins)
+        l->again_us = 0;
+    if (f->count)
+        l->again_us = now_us + context_lease_us(l->ctx) / RENEW_AGAIN_PART;
     if (f->count && !l->faulty)
         log_event(LOG_WARN, "some leases cannot be renewed; others are not affected",
                   "tasks=%zu id=%" PRIu64 " error=%s", f->count, f->items[0].id,
                   log_quote(f->items[0].err.text));
-    else if (!f->count && l->faulty)
+    else if (ends && !l->again_us && l->faulty)
         log_event(LOG_INFO, "all leases can be renewed again", "%s", "");
-    l->faulty = f->count > 0;
+    l->faulty = l->again_us || (l->faulty && !ends);
 }
 
 /* The jobs' leases were renewed by a statement sent then, and the runner learns it. */
-static void extend(struct leases *l, int64_t old_us, int64_t sent_us,
-                   const struct rows_faults *faults)
+static void extend(struct leases *l, int64_t sent_us, const struct rows_faults *faults)
 {
     uint32_t *numbers = mem_alloc((flight_count(l->flight) + 1) * sizeof *numbers);
     struct flight_job *j;
     size_t n = 0;
 
     for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
-        if (j->leased_us > old_us || any_fault(faults, j))
+        if (j->tried_us != sent_us || any_fault(faults, j))
             continue;
         j->leased_us = sent_us;
         j->deadline_us = sent_us + context_lease_us(l->ctx);
@@ -270,12 +287,18 @@ static void extend(struct leases *l, int64_t old_us, int64_t sent_us,
 }
 
 /* Includes leases that are half as old as they have to be: one that just missed a renewal would be
- * two thirds over at the next, which leaves only a third of the lease for all that may go wrong. */
+ * two thirds over at the next, which leaves only a third of the lease for all that may go wrong.
+ * Many long bodies take a round of several turns, between which other duties run, but no new work
+ * with long bodies is begun, or the leases of what we have might end. */
 int lease_renew(struct leases *l, struct err *err)
 {
-    int64_t sent_us = when_steady_us(), old_us = sent_us - renew_age_us(l->ctx) / 2;
+    int64_t sent_us = when_steady_us();
+    bool begins = !l->round_us;
+    struct settle_turn turn = {.old_us = sent_us - renew_age_us(l->ctx) / 2,
+                               .round_us = begins ? sent_us : l->round_us,
+                               .now_us = sent_us};
     size_t n;
-    struct claim_ref *refs = refs_of(l, old_us, true, &n);
+    struct claim_ref *refs = refs_of(l, 0, &turn, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
     struct rows_faults faults = {0};
     int rc = 0;
@@ -283,14 +306,17 @@ int lease_renew(struct leases *l, struct err *err)
     if (n)
         rc = lease_store_renew(l->ctx->db, &l->ctx->owner, refs, n, l->ctx->conf->dqd.lease_ms,
                                l->faulty, lost, &faults, err);
+    l->round_us = rc == 0 && turn.cut ? turn.round_us : 0;
+    l->flight->renewing = l->round_us;
     if (rc < 0)
         goto out;
-    l->renew_us = sent_us;
-    note_faults(l, &faults, sent_us);
+    if (!turn.cut)
+        l->renew_us = sent_us;
+    note_faults(l, &faults, begins, !turn.cut, sent_us);
     if (any(lost, n))
         drop_lost(l, refs, lost, n);
-    extend(l, old_us, sent_us, &faults);
-    settle_renewed(l->results, old_us, sent_us, &faults);
+    extend(l, sent_us, &faults);
+    settle_renewed(l->results, sent_us, &faults);
 out:
     rows_faults_done(&faults);
     free(refs);

@@ -19,6 +19,7 @@ struct leases {
     struct settle_results *results;
     struct follow *follow;      /* learns which tasks are followed */
     int64_t check_us, renew_us; /* when that was last done */
+    int64_t round_us;           /* when the round of renewals began that is not finished; 0: none */
     int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
     bool faulty;                /* there was something of that kind at the last renewal */
     /* dq_output cannot be read; when to try that again. 0: it can */
@@ -39,8 +40,8 @@ int lease_check(struct leases *l, struct err *err);
 /* The duty that renews leases, of tasks in flight and of those whose result is not recorded yet; it
  * does what lease_check does, too. Asks the database. 0 or a negative code with err. */
 int64_t lease_renew_next(const struct leases *l);
-/* After this much time, work is interrupted to look whether a renewal is due: on a slow server a
- * round of claims, or all duties together, may take longer than a lease. */
+/* After this much time, a round of claims is interrupted if a renewal is due: on a slow server it
+ * may take longer than a lease. */
 #define LEASE_LOOK_US INT64_C(100000)
 int lease_renew(struct leases *l, struct err *err);
 

@@ -117,7 +117,7 @@ void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t s
 struct look_claim {
     size_t seen;            /* candidates */
     size_t bad;             /* of these: could not be changed */
-    size_t left;            /* of these: would have needed a process too many */
+    size_t left;            /* of these: were left for the next claim */
     size_t won;             /* of these: are ours now */
     bool started_before;    /* one of them was */
     bool some_aside;        /* due tasks of the tag were left out */

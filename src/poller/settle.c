@@ -53,7 +53,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, const ch
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
     r->leased_us = leased_us;
-    r->again_us = r->hold_us = 0;
+    r->tried_us = r->again_us = r->hold_us = 0;
     r->said = false;
 }
 
@@ -204,12 +204,13 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
 static size_t choose(const struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
 
     for (int kept = 0; n == 0 && kept <= 1; kept++) {
         for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++)
-            if (kept ? q->items[i].again_us && q->items[i].again_us <= now_us
-                     : !q->items[i].again_us)
+            if ((kept ? q->items[i].again_us && q->items[i].again_us <= now_us
+                      : !q->items[i].again_us) &&
+                rows_take(&bytes, q->items[i].s.body_size))
                 at[n++] = i;
         *ret_kept = kept == 1;
     }
@@ -305,22 +306,36 @@ int64_t settle_leased_us(const struct settle_results *q)
     return oldest_us;
 }
 
-size_t settle_refs(const struct settle_results *q, int64_t old_us, struct claim_ref *refs)
+bool settle_turn_take(struct settle_turn *turn, int64_t leased_us, int64_t tried_us, size_t bytes)
+{
+    if (leased_us > turn->old_us || tried_us >= turn->round_us)
+        return false;
+    if (rows_take(&turn->bytes, bytes))
+        return true;
+    turn->cut = true;
+    return false;
+}
+
+size_t settle_refs(struct settle_results *q, struct settle_turn *turn, struct claim_ref *refs)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < q->count; i++)
-        if (q->items[i].leased_us <= old_us && keeps_lease(q, &q->items[i]))
-            refs[n++] = (struct claim_ref){q->items[i].s.id, q->items[i].s.version};
+    for (size_t i = 0; i < q->count; i++) {
+        struct settle_item *r = &q->items[i];
+
+        if (!keeps_lease(q, r) ||
+            !settle_turn_take(turn, r->leased_us, r->tried_us, r->s.body_size))
+            continue;
+        r->tried_us = turn->now_us;
+        refs[n++] = (struct claim_ref){r->s.id, r->s.version};
+    }
     return n;
 }
 
-void settle_renewed(struct settle_results *q, int64_t old_us, int64_t sent_us,
-                    const struct rows_faults *faults)
+void settle_renewed(struct settle_results *q, int64_t sent_us, const struct rows_faults *faults)
 {
     for (size_t i = 0; i < q->count; i++)
-        if (q->items[i].leased_us <= old_us && keeps_lease(q, &q->items[i]) &&
-            !rows_faults_find(faults, q->items[i].s.id))
+        if (q->items[i].tried_us == sent_us && !rows_faults_find(faults, q->items[i].s.id))
             q->items[i].leased_us = sent_us;
 }
 

@@ -18,6 +18,7 @@ struct settle_item {
     char *tag;
     int64_t queued_us;
     int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
+    int64_t tried_us;  /* when a renewal was last sent, even if it failed */
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
     int64_t hold_us;   /* how long it was kept back last */
     bool said;         /* that was logged */
@@ -84,11 +85,17 @@ int settle_flush_outputs(struct settle_results *q, struct err *err);
 /* When the claim or last renewal of the oldest of them was sent; NEVER_US: there is none. Results
  * that have waited for too many leases are left out, here and below. */
 int64_t settle_leased_us(const struct settle_results *q);
-/* Puts those last renewed at or before old_us into refs[], which has room for settle_count. Returns
- * how many. */
-size_t settle_refs(const struct settle_results *q, int64_t old_us, struct claim_ref *refs);
-/* All that settle_refs reported, but for these faults, was renewed by a statement sent then. */
-void settle_renewed(struct settle_results *q, int64_t old_us, int64_t sent_us,
-                    const struct rows_faults *faults);
+/* One statement's renewals: of leases from old_us or before, which have not been tried since
+ * round_us. Sent at now_us. */
+struct settle_turn {
+    int64_t old_us, round_us, now_us;
+    size_t bytes; /* of their bodies */
+    bool cut;     /* some are left for the next statement, because bodies are long */
+};
+bool settle_turn_take(struct settle_turn *turn, int64_t leased_us, int64_t tried_us, size_t bytes);
+/* Puts those whose turn it is into refs[], which has room for settle_count. Returns how many. */
+size_t settle_refs(struct settle_results *q, struct settle_turn *turn, struct claim_ref *refs);
+/* All that settle_refs reported at sent_us, but for these faults, was renewed. */
+void settle_renewed(struct settle_results *q, int64_t sent_us, const struct rows_faults *faults);
 
 #endif

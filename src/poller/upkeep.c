@@ -103,24 +103,27 @@ static void look_behind(struct upkeep *u, const char *tag)
     u->after = tag ? mem_strdup(tag) : NULL;
 }
 
-/* Keeps those that are ours to take back; ends[] is by their new place. */
+/* Keeps those that are ours to take back; ends[] is by their new place. Those whose bodies are too
+ * long for one statement with the others are taken back at once afterwards. */
 static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *ends,
                         int64_t now_at)
 {
     const char *left = NULL;
-    size_t kept = 0, ahead = 0;
+    size_t kept = 0, ahead = 0, bytes = 0;
 
     for (size_t i = 0; i < l->count; i++) {
         struct task *t = &l->items[i];
 
-        if (judge(u->tags, t, now_at, &ends[kept])) {
+        if (!judge(u->tags, t, now_at, &ends[kept])) {
+            left = t->tag;
+        } else if (!rows_take(&bytes, t->body_size)) {
+            u->reap_us = 0;
+        } else {
             ahead += ends[kept] == LEASE_CUT;
             struct task swap = l->items[kept];
 
             l->items[kept++] = *t;
             *t = swap;
-        } else {
-            left = t->tag;
         }
     }
     look_behind(u, l->count == REAP_MOST ? left : NULL);
@@ -259,15 +262,18 @@ static int expire_tasks(struct upkeep *u, enum task_status status, int64_t age_m
                         struct err *err)
 {
     const struct retention_place *place = &u->places[status];
-    size_t deleted = age_ms > 0 ? SWEEP_STEP : 0;
-    bool goes_on = age_ms > 0;
+    size_t deleted = 0;
+    bool goes_on = true;
     int rc = 0;
 
+    if (age_ms <= 0)
+        return 0;
     for (int step = 0; rc == 0 && goes_on && step < SWEEP_STEPS; step++) {
         rc = sweep(u, status, age_ms, &deleted, err);
-        goes_on = deleted >= SWEEP_STEP || (deleted && place->tag);
+        goes_on = !place->cut && (deleted >= SWEEP_STEP || (deleted && place->tag));
     }
     *more |= goes_on || place->tag;
+    u->cut |= place->cut;
     return rc;
 }
 
@@ -297,9 +303,11 @@ int upkeep_retention(struct upkeep *u, struct err *err)
 {
     static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
         expire_done, expire_failed, expire_cancelled, expire_counts, expire_events, expire_outputs};
+    int64_t began_us = when_steady_us(), now_us;
     bool more = false;
     int failed = 0;
 
+    u->cut = false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct err why = {0};
         int rc = parts[i](u, &more, &why);
@@ -313,7 +321,9 @@ int upkeep_retention(struct upkeep *u, struct err *err)
     }
     if (failed)
         return failed;
-    u->retention_us =
-        when_steady_us() + (more ? SWEEP_AGAIN_US : u->ctx->conf->retention.interval_ms * 1000);
+    now_us = when_steady_us();
+    u->retention_us = now_us + (u->cut ? now_us - began_us
+                                : more ? SWEEP_AGAIN_US
+                                       : u->ctx->conf->retention.interval_ms * 1000);
     return 0;
 }

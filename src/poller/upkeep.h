@@ -25,6 +25,7 @@ struct upkeep {
     char *after;
     struct aside aside; /* tasks that could not be taken back */
     struct retention_place places[TASK_STATUS_COUNT];
+    bool cut; /* of one of them, by the last sweep */
 };
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,

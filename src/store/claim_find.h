@@ -32,6 +32,7 @@ struct claim_ask {
     int64_t lease_ms;
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
     bool without_bodies;   /* load no bodies */
+    bool without_long;     /* leave tasks with long bodies for a later claim */
     bool next;             /* also find out when the next task is due; ignored with skip_locked */
     /* After some rows could not be claimed: */
     bool careful; /* as rows_run */
@@ -44,7 +45,7 @@ struct claim_ask {
 struct claim_seen {
     size_t found; /* candidates */
     size_t lost;  /* of these: claimed by others first */
-    size_t left;  /* of these: would have needed a process too many */
+    size_t left;  /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
      * paused. Its row is neither changed nor locked. */

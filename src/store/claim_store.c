@@ -137,6 +137,7 @@ struct claiming {
     /* refs: of found. held: of those that are ours, if not all of them are */
     struct claim_ref *refs, *held;
     size_t held_count;
+    size_t bytes;  /* of their bodies, see rows_take */
     uint64_t rows; /* ours */
     struct claim_seen saw;
 };
@@ -181,7 +182,9 @@ static bool fits(struct claiming *w, struct company *c, const struct task *t, si
         rows_faults_add(faults, t->id, i, &why);
         return false;
     }
-    if (c->batch <= 1 || company_take(c, t->company))
+    /* if some body_size was a lie, none is trusted */
+    if (rows_take(&w->bytes, w->ask->without_bodies ? SIZE_MAX : t->body_size) &&
+        (c->batch <= 1 || company_take(c, t->company)))
         return true;
     w->saw.left++;
     return false;
@@ -193,6 +196,7 @@ static void keep_fitting(struct claiming *w, struct rows_faults *faults)
     struct task_array *found = &w->found;
     size_t kept = 0;
 
+    w->bytes = w->ask->without_long ? SIZE_MAX : 0;
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i], swap = found->items[kept];
         if (!fits(w, &c, t, i, faults))

@@ -15,7 +15,7 @@
 void retention_store_done(struct retention_place *place)
 {
     free(place->tag);
-    *place = (struct retention_place){NULL, {0, 0}};
+    *place = (struct retention_place){NULL, {0, 0}, false};
 }
 
 struct old_tags {
@@ -51,13 +51,14 @@ static int find_tags(struct db *db, enum task_status status, int64_t age_ms, str
     return rc;
 }
 
-#define OLD_COLUMNS(X) CLAIM_REF_COLUMNS(X) X(OLD_DUE, "expected_time")
+#define OLD_COLUMNS(X) CLAIM_REF_COLUMNS(X) X(OLD_DUE, "expected_time") X(OLD_SIZE, "body_size")
 enum { OLD_COLUMNS(COLUMNS_NAME) OLD_COUNT };
 
 /* A step of tasks to be deleted, and when the last of them was due. */
 struct step {
     struct claim_ref refs[ROWS_STEP];
-    size_t count;
+    size_t count, bytes;
+    bool cut; /* see struct retention_place */
     int64_t last_at;
 };
 
@@ -66,6 +67,9 @@ static int add_old(const struct db_rows *r, void *arg, struct err *err)
     struct step *s = arg;
 
     (void)err;
+    s->cut = !rows_take(&s->bytes, db_is_null(r, OLD_SIZE) ? SIZE_MAX : db_u64(r, OLD_SIZE));
+    if (s->cut)
+        return 1;
     s->refs[s->count++] = (struct claim_ref){db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
     s->last_at = sql_due(r, OLD_DUE);
     return s->count == ROWS_STEP;
@@ -87,7 +91,8 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
     sql_put_from_now(&sql, -age_ms);
     buf_printf(&sql, " ORDER BY expected_time, id LIMIT %zu", limit);
-    ret->count = 0;
+    ret->count = ret->bytes = 0;
+    ret->cut = false;
     int rc = db_each(db, &sql, OLD_COUNT, add_old, ret, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
@@ -126,9 +131,10 @@ static int expire_step(struct db *db, enum task_status status, const char *tag, 
     int rc = old_rows(db, status, tag, age_ms, &place->floor, limit, &s, err);
     if (rc == 0 && s.count)
         rc = task_delete_refs(db, s.refs, s.count, careful, ret_deleted, faults, err);
-    *ret_ended = s.count < limit;
+    *ret_ended = s.count < limit && !s.cut;
     if (rc == 0 && s.count && faults && faults->count > before)
         go_behind(place, tag, &s);
+    place->cut = s.cut;
     return rc;
 }
 
@@ -136,7 +142,7 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
                            struct retention_place *place, size_t *ret_deleted,
                            struct rows_faults *faults, struct err *err)
 {
-    struct retention_place here = {NULL, {0, 0}};
+    struct retention_place here = {NULL, {0, 0}, false};
     struct retention_place *at = place ? place : &here;
     struct old_tags tags = {0};
     size_t total = 0, deleted = 0;
@@ -144,7 +150,8 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
 
     int rc = find_tags(db, status, age_ms, &tags, err);
     size_t i = rc == 0 ? first_tag(&tags, at) : 0;
-    while (rc == 0 && !stuck && i < tags.count && total < limit) {
+    at->cut = false;
+    while (rc == 0 && !stuck && !at->cut && i < tags.count && total < limit) {
         rc = expire_step(db, status, tags.items[i], age_ms, MIN(limit - total, ROWS_STEP), at,
                          &deleted, &ended, faults, err);
         total += deleted;

@@ -9,8 +9,26 @@
 #include "store/db_session.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define PATIENCE_MS 2000
+/* Read from a disk, a megabyte takes about 4 ms. Jobs and claims of short bodies are not divided:
+ * this is FLIGHT_BODIES_MOST, and twice what a claim loads. */
+#define BODIES_MOST ((size_t)16 << 20)
+#define BODY_INLINE 8000               /* kept in the row itself */
+#define BODY_UNKNOWN ((size_t)2 << 20) /* assumed if its size is not known */
+
+bool rows_take(size_t *bytes, size_t body_size)
+{
+    size_t more = body_size == SIZE_MAX ? BODY_UNKNOWN : body_size;
+
+    if (more <= BODY_INLINE)
+        return true;
+    if (*bytes && more > BODIES_MOST - MIN(*bytes, BODIES_MOST))
+        return false;
+    *bytes += more;
+    return true;
+}
 
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
 {

@@ -1,6 +1,6 @@
 /*
  * rows.h - statements over many rows of dq_task: a row that cannot be changed does not keep the
- * others from it. Private to src/store, except for the list of faults.
+ * others from it. Private to src/store, except for rows_take and the list of faults.
  */
 #ifndef DQ_STORE_ROWS_H
 #define DQ_STORE_ROWS_H
@@ -13,6 +13,11 @@
 #include <stdint.h>
 
 #define ROWS_STEP 500 /* most rows that one statement changes */
+
+/* The server reads the whole body of each row that it changes or locks. Whether a row with a body
+ * of this size (SIZE_MAX: unknown) goes into a statement, so that it does not take long: the first
+ * always does. *bytes counts, from 0. */
+bool rows_take(size_t *bytes, size_t body_size);
 
 /* Rows that could not be changed, each with its reason: locked by an open transaction of another
  * session (ERR_LOCKED), or refused by the server (ERR_DATA and others). */

@@ -9,6 +9,7 @@
 
 struct settlement {
     uint64_t id, version; /* as claimed */
+    size_t body_size;     /* of the task, see rows_take */
     /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK */
     enum task_event event;
     enum task_outcome outcome;

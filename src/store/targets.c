@@ -3,6 +3,7 @@
  */
 #include "store/targets.h"
 #include "base/mem.h"
+#include "store/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,10 @@ static int add_target(const struct task *t, void *arg)
         x->cap = x->cap ? 2 * x->cap : 64;
         x->refs = mem_resize(x->refs, x->cap, sizeof *x->refs);
         x->running = mem_resize(x->running, x->cap, sizeof *x->running);
+        x->sizes = mem_resize(x->sizes, x->cap, sizeof *x->sizes);
     }
     x->refs[x->count] = (struct claim_ref){t->id, t->version};
+    x->sizes[x->count] = t->body_size;
     x->running[x->count++] = t->status == TASK_RUNNING;
     return 0;
 }
@@ -34,6 +37,7 @@ void targets_done(struct targets *x)
 {
     free(x->refs);
     free(x->running);
+    free(x->sizes);
 }
 
 int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
@@ -45,6 +49,15 @@ int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
 
     allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
     return allowing.statuses ? task_list(db, &allowing, false, add_target, &l, err) : 0;
+}
+
+size_t targets_step(const struct targets *x, size_t from)
+{
+    size_t n = 0, bytes = 0;
+
+    while (from + n < x->count && n < ROWS_STEP && rows_take(&bytes, x->sizes[from + n]))
+        n++;
+    return n;
 }
 
 int targets_unsure(size_t n, struct err *err)

@@ -24,6 +24,7 @@ struct task_changed {
 struct targets { /* initialize with {0}, free with targets_done */
     struct claim_ref *refs;
     unsigned char *running; /* whether refs[i] was running */
+    size_t *sizes;          /* of its body, SIZE_MAX: not known */
     size_t count, cap;
 };
 /* Lists the tasks that match f, are in one of the allowed states (a mask of TASK_BIT), and for
@@ -33,7 +34,7 @@ int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
                  struct err *err) __attribute__((warn_unused_result));
 void targets_done(struct targets *x);
 
-/* What accompanies a change of many tasks, which goes in steps of ROWS_STEP. */
+/* What accompanies a change of many tasks, which goes in steps (targets_step). */
 struct targets_steps {
     struct event_act *act; /* recorded in the transaction of each step; NULL: not */
     /* called after each step; false: no other one. NULL: go on */
@@ -41,7 +42,13 @@ struct targets_steps {
     void *arg;
 };
 
-/* Private to src/store. Always ERR_LOST: adds to err that it is not known whether n tasks were
+/* The others are private to src/store. */
+
+/* How many targets, from there on, are changed by one statement: at most ROWS_STEP, fewer if their
+ * bodies are long (rows_take). */
+size_t targets_step(const struct targets *x, size_t from);
+
+/* Always ERR_LOST: adds to err that it is not known whether n tasks were
  * changed. */
 int targets_unsure(size_t n, struct err *err) __attribute__((warn_unused_result));
 

@@ -1,5 +1,5 @@
 /*
- * task_change.c - cancelling, retrying and rescheduling tasks, in steps of ROWS_STEP.
+ * task_change.c - cancelling, retrying and rescheduling tasks, in steps (targets_step).
  *
  * Invariant: a row is changed only while it is at the version that was listed. A step is one
  * transaction, in which the attempts of cancelled running tasks, and the event, are recorded, too.
@@ -257,7 +257,7 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     }
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
         struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
-        n = MIN(x->count - from, ROWS_STEP);
+        n = targets_step(x, from);
         rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some}, false, faults, err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;

@@ -1,5 +1,5 @@
 /*
- * task_delete.c - deleting finished tasks, in steps of ROWS_STEP.
+ * task_delete.c - deleting finished tasks, in steps (targets_step).
  *
  * Invariant: a task is deleted only while it is finished and at the version that was listed, and
  * with its attempts. A row that cannot be deleted does not keep others from it (rows.h).
@@ -8,8 +8,6 @@
 #include "store/columns.h"
 #include "store/db_latest.h"
 #include "store/sql.h"
-
-#include <sys/param.h>
 
 static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
                        struct event_act *act, size_t *ret_deleted, struct err *err)
@@ -124,7 +122,7 @@ int task_delete(struct db *db, const struct targets *x, const struct targets_ste
     int rc = 0;
 
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
-        n = MIN(x->count - from, ROWS_STEP);
+        n = targets_step(x, from);
         deleted = 0;
         rc = delete_step(db, x->refs + from, n, steps->act, &deleted, faults, err);
         so_far.changed += deleted;

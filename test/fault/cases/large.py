@@ -1,0 +1,144 @@
+"""Large bodies (scenario 46)."""
+import os
+import signal
+
+from cases import case
+from harness.mysql import numbers
+from harness.oracle import percentile
+
+GAP_MS = 50  # between the tasks of the other tag
+LATE_MS = 500
+MINUTE_MS = 60_000
+# In the short run, each row with a large body costs so much more, as on a disk.
+ROW_S = 0.12
+SLOW_ROWS = """
+CREATE TRIGGER slow_{0} BEFORE {0} ON dq_task FOR EACH ROW BEGIN
+  IF OLD.tag = 'large' THEN DO SLEEP({1}); END IF;
+END"""
+
+
+class _Others:
+    """Short tasks of another tag, and how late they start."""
+
+    def __init__(self, t, minutes):
+        t.sql(
+            "INSERT INTO dq_task (tag, message_body, expected_time, create_time)"
+            f" SELECT 'other', '', UTC_TIMESTAMP(3) + INTERVAL 2000000 + seq * {GAP_MS * 1000} MICROSECOND,"
+            f" UTC_TIMESTAMP(3) FROM {numbers(minutes * MINUTE_MS // GAP_MS)}"
+        )
+        self.t, self.worst, self.since = t, 0, t.one("SELECT UTC_TIMESTAMP(3)")
+
+    def end_phase(self, what):
+        """Notes how late those have started that have become due since the last phase. Those that were claimed by a dqd
+        that was killed are left out: they wait until their lease ends."""
+        until = self.t.one("SELECT UTC_TIMESTAMP(3)")
+        due = f"tag = 'other' AND expected_time >= '{self.since}' AND expected_time < '{until}'"
+        self.t.wait(lambda: self.t.count(f"{due} AND status <> 1") == 0, f"{what}: the others are done")
+        late = sorted(
+            int(r[0]) / 1000
+            for r in self.t.sql(
+                f"SELECT TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time) FROM dq_task WHERE {due}"
+                " AND attempt = 1"
+            )
+        )
+        if late:
+            self.t.note(
+                f"{what}: {len(late)} others start {percentile(late, 0.5):.0f} ms late (median),"
+                f" {percentile(late, 0.99):.0f} (p99), {late[-1]:.0f} (max)"
+            )
+            self.worst = max(self.worst, late[-1])
+        self.since = until
+
+
+@case("large-bodies", 46, 120, options="--innodb-buffer-pool-size=24M --max-allowed-packet=64M")
+def large_bodies(t):
+    """Tasks with large bodies are claimed, renewed, recorded, retried, cancelled, given back, taken back and deleted,
+    many at a time. Tasks of another tag start within half a second meanwhile."""
+    count, size = (60, 12 << 20) if t.full else (20, 17 << 19)
+    lease, gate = (30 if t.full else 12) * t.pace(), t.dir + "/gate"
+    os.mkfifo(gate)
+    t.configure(
+        {"read_timeout": "1m"},
+        lease=f"{lease}s",
+        slots=count + 20,
+        poll_interval="200ms",
+        steal_after="50ms",
+        drain_timeout="0s",
+    )
+    t.handlers(
+        {"large": {"run": f"': <{gate}'"}, "other": {"run": "':'"}},
+        timeout="2h",
+        max_running=count,
+        retry="[100ms, 100ms, 100ms]",
+    )
+    t.sql("DROP TRIGGER dq_audit_update")  # in it, AUTO_INCREMENT is locked until the statement ends
+    for _ in range(count):
+        t.sql(
+            "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time) VALUES"
+            f" ('large', REPEAT('x', {size}), 4, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+        )
+    if not t.full:
+        for event in ("UPDATE", "DELETE"):
+            t.sql(SLOW_ROWS.format(event, ROW_S))
+    others = _Others(t, 15)
+
+    def large(where):
+        return t.count(f"tag = 'large' AND {where}")
+
+    def retry(dqd):
+        t.dq("retry", "--tag", "large", "--status", "finished", "-y")
+        t.wait(lambda: len(dqd.handlers()) >= count and large("status = 3") == count, "all run", 300)
+        others.end_phase("retried, claimed, loaded")
+
+    def finish():
+        door = os.open(gate, os.O_WRONLY)
+        t.wait(lambda: large("status IN (0, 3)") == 0, "all are done", 300)
+        os.close(door)
+        others.end_phase("recorded")
+
+    first = t.dqd()
+    t.sleep(4)
+    others.end_phase("alone")
+    retry(first)
+    lease_end = t.one("SELECT MAX(lease_until) FROM dq_task WHERE tag = 'large'")
+    t.wait(lambda: large(f"lease_until > '{lease_end}'") == count, "all are renewed", 300)
+    others.end_phase("renewed")
+    finish()
+    retry(first)
+
+    def cancel():
+        t.dq("cancel", "--tag", "large", "-y", status=None)  # some rows may be locked, or just change
+        return large("status = 4") == count
+
+    t.wait(cancel, "all are cancelled", 300)
+    t.wait(lambda: len(first.handlers()) < 5, "their handlers are stopped", 300)
+    others.end_phase("cancelled")
+    retry(first)
+    second = t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "there are two dqds")
+    first.send("poller", signal.SIGTERM)
+    t.wait(lambda: not first.alive() and len(second.handlers()) >= count, "the other one has all", 300)
+    others.end_phase("given back, claimed, loaded")
+    third = t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 2, "there are two dqds")
+    t.faults.add("kill", who="both", dqd=second.pid, runners=[second.runner()])
+    second.send("both", signal.SIGKILL)
+    t.wait(lambda: len(third.handlers()) >= count and large("status = 3") == count, "the other one has all", 300)
+    others.end_phase("taken back, claimed, loaded")
+    finish()
+    for at in range(count):
+        t.sql(f"UPDATE dq_task SET status = 2 WHERE id = {at + 1}")
+    others.end_phase("made to look failed")
+    with open(t.ini, "r+", encoding="utf-8") as f:
+        text = f.read().replace("failed = never", "failed = 1s\ninterval = 1s")
+        f.seek(0)
+        f.write(text)
+    third.send("poller", signal.SIGHUP)
+    t.wait(lambda: large("TRUE") == 0, "all are deleted", 300)
+    others.end_phase("deleted")
+    slow = t.slowness()
+    t.sql("DELETE FROM dq_task")
+    t.expect(
+        others.worst < LATE_MS * slow,
+        f"tasks of another tag start up to {others.worst:.0f} ms late (bound {LATE_MS} ms, times {slow:.1f})",
+    )
