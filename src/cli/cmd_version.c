@@ -68,23 +68,18 @@ static const struct out_column columns[] = {
     {"dqds", false, 0, "", get_dqds},
 };
 
-static const char *version_of(const struct poller_info *p)
-{
-    return p->version ? p->version : "an unknown version";
-}
-
 /* "2 of 0.2.0, 1 of 0.1.0", in the order in which they come. */
 static void put_dqds(struct buf *b, const struct poller_info *p, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t same = 0, before = 0;
         for (size_t j = 0; p[i].alive && j < count; j++) {
-            bool is_same = p[j].alive && !strcmp(version_of(&p[i]), version_of(&p[j]));
+            bool is_same = p[j].alive && !strcmp(p[i].version, p[j].version);
             same += is_same;
             before += is_same && j < i;
         }
         if (same && !before)
-            buf_printf(b, "%s%zu of %s", b->len ? ", " : "", same, version_of(&p[i]));
+            buf_printf(b, "%s%zu of %s", b->len ? ", " : "", same, p[i].version);
     }
     if (!b->len)
         buf_str(b, "none");

@@ -85,13 +85,14 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
     struct fleet fleet;
     struct err err;
     char left[WHEN_TEXT_SIZE];
-    size_t named = 0, silent = 0;
+    size_t named = 0, silent = 0, count;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
     if (rc < 0)
         doctor_find_failed(f, &err);
     for (size_t k = 0; k < fleet.count; k++)
-        silent += fleet.dqds[k].alive && !fleet.dqds[k].handlers_known;
+        silent += fleet.dqds[k].alive && fleet.dqds[k].handlers &&
+                  !fleet_handlers(&fleet, &fleet.dqds[k], &count);
     if (rc == 0 && (!fleet.alive || silent))
         doctor_find(f, DOCTOR_UNKNOWN,
                     fleet.alive ? "not known of %zu dqds, which have not recorded it"

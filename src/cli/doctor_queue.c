@@ -167,11 +167,6 @@ static void put_last(struct doctor_finding *f, const struct poller_info *p, size
                 last->host, last->pid, when_format_rough(ago, MAX(now_at - last->last_seen_at, 0)));
 }
 
-static const char *version_of(const struct poller_info *p)
-{
-    return p->version ? p->version : "unknown";
-}
-
 void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
 {
     struct poller_info *p = NULL;
@@ -188,10 +183,10 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        bool same = strcmp(version_of(&p[i]), PACKAGE_VERSION) == 0;
+        bool same = strcmp(p[i].version, PACKAGE_VERSION) == 0;
         alive += p[i].alive;
         other += p[i].alive && !same;
-        odd = p[i].alive && !same ? version_of(&p[i]) : odd;
+        odd = p[i].alive && !same ? p[i].version : odd;
     }
     if (!alive)
         put_last(f, p, count, now_at);

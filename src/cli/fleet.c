@@ -27,7 +27,7 @@ static size_t collect_numbers(const struct fleet *f, uint64_t *numbers)
     size_t n = 0;
     for (size_t i = 0; i < f->count; i++) {
         const struct poller_info *p = &f->dqds[i];
-        bool seen = !p->alive || !p->handlers_known || p->handlers == 0;
+        bool seen = !p->alive || p->handlers == 0;
         for (size_t k = 0; !seen && k < n; k++)
             seen = numbers[k] == p->handlers;
         if (!seen)
@@ -96,7 +96,7 @@ void fleet_done(struct fleet *f)
 /* NULL: not known. */
 static const struct fleet_table *table_of(const struct fleet *f, const struct poller_info *dqd)
 {
-    for (size_t i = 0; dqd->handlers_known && i < f->table_count; i++)
+    for (size_t i = 0; i < f->table_count; i++)
         if (f->tables[i].number == dqd->handlers)
             return &f->tables[i];
     return NULL;
@@ -114,7 +114,7 @@ enum fleet_serves fleet_dqd_serves(const struct fleet *f, const struct poller_in
     const struct fleet_table *t = table_of(f, dqd);
     if (ret_row)
         *ret_row = NULL;
-    if (!dqd->alive || (dqd->handlers_known && dqd->handlers == 0) || !is_selected(dqd, tag))
+    if (!dqd->alive || dqd->handlers == 0 || !is_selected(dqd, tag))
         return FLEET_SERVES_NOT;
     if (!t)
         return FLEET_SERVES_UNKNOWN;

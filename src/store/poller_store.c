@@ -232,15 +232,14 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                 \
     X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                            \
     X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                  \
-    X(LEASE, "lease", p->lease_ms = db_i64(r, LEASE, WHEN_DAY))                                   \
+    X(LEASE, "lease", p->lease_ms = db_i64(r, LEASE, 0))                                          \
     X(AHEAD, SQL_SEEN_AHEAD, p->ahead = db_u64(r, AHEAD) == 1)                                    \
-    X(DQD_VERSION, "version", p->version = sql_dup(r, DQD_VERSION, NULL))                         \
+    X(DQD_VERSION, "version", p->version = mem_strdup(db_string(r, DQD_VERSION)))                 \
     X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1)                        \
     X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS))                            \
     X(SILENT, SILENT_MS, p->silent_ms = db_i64(r, SILENT, 0))                                     \
     X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE))              \
     X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS))                                    \
-    X(HANDLERS_KNOWN, "handlers IS NOT NULL", p->handlers_known = db_u64(r, HANDLERS_KNOWN) == 1) \
     X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL))         \
     X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
 /* clang-format on */

@@ -19,17 +19,15 @@ struct poller_info {
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
-    int64_t lease_ms;       /* of the tasks that it claims; a day, the longest, if not recorded */
-    char *version;          /* of dqd; NULL: not recorded */
+    int64_t lease_ms;       /* of the tasks that it claims */
+    char *version;          /* of dqd */
     bool alive;             /* or a pass has ended, and the next one is expected */
     int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
     int64_t silent_ms;      /* since last_seen_at; 0 if that is ahead */
     bool ahead;             /* last seen while the server's clock was ahead: not alive */
     /* of its host, before that of the server; POLLER_CLOCK_NONE: not known yet */
     int64_t clock_ahead_ms;
-    /* what it serves, see handler_store.h; 0: nothing. handlers_known false: not recorded */
-    uint64_t handlers;
-    bool handlers_known;
+    uint64_t handlers; /* what it serves, see handler_store.h; 0: nothing */
     char *handlers_file;
     char *tags; /* globs of --tag, one a line; NULL: all tags */
 };

@@ -47,7 +47,7 @@ const struct sql_explain *sql_explain_columns(const struct db *db);
  * lease that a dqd has (a day, if one does not say). */
 #define SQL_SEEN_AHEAD "last_seen > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
 #define SQL_LONGEST_LEASE                                                                          \
-    "(SELECT COALESCE(MAX(COALESCE(lease, 86400000)), 86400000) FROM dq_poller)"
+    "(SELECT COALESCE(MAX(lease), 86400000) FROM dq_poller)"
 #define SQL_LEASE_AHEAD(longest)                                                                   \
     "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " longest ") * 1000 MICROSECOND"
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */

@@ -42,9 +42,10 @@ fill()
     id=$(dq -q add known body --key k)
     sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, output)
          VALUES ($id, 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'exit', 'x');
-         INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+         INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
          VALUES
-         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
+         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0', 60000, 0)"
 }
 
 @test 'a column has the same name in a table, in TSV and in JSON' {

@@ -255,8 +255,10 @@ END
 # dqd_row TOKEN HOST PID SECONDS STALE VERSION: a dqd that was last seen SECONDS ago.
 dqd_row()
 {
-    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
-         VALUES ('$1', '$2', $3, 'resident', 1, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $4 SECOND, $5, '$6')"
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
+         VALUES ('$1', '$2', $3, 'resident', 1, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL $4 SECOND, $5, '$6',
+                 60000, 0)"
 }
 
 @test 'no live dqd is BAD, one of another version a warning' {

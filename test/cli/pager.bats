@@ -162,9 +162,10 @@ END
         hex=$(printf %s "$tag" | od -An -v -t x1 | tr -d ' \n')
         sql "INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
              VALUES ($id, 1, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'exit', REPEAT(_utf8mb4 0x$hex, 3));
-             INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
+             INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                    lease, handlers)
              VALUES (UNHEX(LEFT(SHA2($id, 256), 32)), _utf8mb4 0x$hex, 7, 'resident', 8, 3,
-                     UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000)"
+                     UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0', 60000, 0)"
     done
     for verb in list tags errors pollers "show $id"; do
         NO_COLOR=1 terminal "$DQ_BIN/dq --no-pager $verb 2>&1"

@@ -73,9 +73,11 @@ task()
 @test 'tables fit the terminal; tags and stats leave columns out and keep the tag whole' {
     tag=$(printf 'a%.0s' {1..40})
     task "$tag" 0 -10
-    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
          VALUES
-         (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0')"
+         (REPEAT('a', 16), REPEAT('h', 60), 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0',
+          60000, 0)"
     shown()
     {
         LC_ALL=C.UTF-8 NO_COLOR=1 "$DQ_TOP/test/lib/terminal" "$1" bash -c "$DQ_BIN/dq -q $2" </dev/null | tr -d '\r'
@@ -199,14 +201,15 @@ task()
 
 @test 'pollers shows host, process, mode, slots, and whether a dqd is alive' {
     [ "$(dq pollers -o json)" = '[]' ]
-    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
          VALUES
          (REPEAT('a', 16), 'h1', 7, 'resident', 8, 3,
-          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0'),
+          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '0.1.0', 60000, 0),
          (REPEAT('b', 16), 'h2', 8, 'once', 4, 0,
-          UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000, NULL)"
+          UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000, '0.0.9', 60000, 0)"
     [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*0\.1\.0\ +yes$ ]]
-    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*-\ +no$ ]]
+    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*0\.0\.9\ +no$ ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'* ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"alive":true,"next_pass":null}' ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"version":"0.1.0"'* ]]
@@ -273,13 +276,14 @@ task()
 }
 
 @test 'version -v also prints the versions of the server, the schema and the live dqds' {
-    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version)
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
          VALUES
-         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),
-         (REPEAT('b', 16), 'h', 8, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, NULL),
-         (REPEAT('c', 16), 'h', 9, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9'),
+         (REPEAT('a', 16), 'h', 7, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9', 60000, 0),
+         (REPEAT('b', 16), 'h', 8, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '4.5.6', 60000, 0),
+         (REPEAT('c', 16), 'h', 9, 'resident', 8, 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 60000, '7.8.9', 60000, 0),
          (REPEAT('d', 16), 'h', 10, 'resident', 8, 3,
-          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE, 60000, '1.2.3')"
+          UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE, 60000, '1.2.3', 60000, 0)"
     run dq version -v
     echo "$output"
     [[ $output =~ server\ +(MariaDB|MySQL)\ [1-9][0-9.]+ ]]
@@ -287,7 +291,7 @@ task()
     [[ $output =~ schema\ +$made_for$'\n' ]]
     [[ $output =~ schema_version\ +$made_for$'\n' ]]
     [[ $output =~ schema_compat\ +1$'\n' ]]
-    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of an unknown version'$ ]]
+    [[ $output =~ dqds\ +'2 of 7.8.9, 1 of 4.5.6'$ ]]
     sql "UPDATE dq_meta SET value = value + IF(name = 'schema_version', 3, 1)"
     run dq version -v
     sql "UPDATE dq_meta SET value = value - IF(name = 'schema_version', 3, 1)"

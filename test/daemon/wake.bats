@@ -171,8 +171,10 @@ END
 @test 'a woken dqd also takes tasks in the share of a host that was not woken' {
     local id
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms' 'log_level = debug'
-    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)
-         VALUES (REPEAT('a', 16), 'elsewhere', 1, 'resident', 8, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 3600000)"
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
+         VALUES (REPEAT('a', 16), 'elsewhere', 1, 'resident', 8, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 3600000,
+                 '0.1.0', 60000, 0)"
     dqd_start --resident
     wait_until counts_two "$DQD_LOG"
     for _ in 1 2 3 4 5 6; do

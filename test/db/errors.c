@@ -30,8 +30,7 @@ static void errors_have_classes_and_say_no_data(void **state)
         {"SELECT secret_column FROM dq_task", ERR_CONFIG, true},
         {"SELECT 1 FROM dq_absent", ERR_CONFIG, true},
         {"INSERT INTO dq_meta VALUES ('schema_version', 'secret')", ERR_DUPLICATE, true},
-        {"INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after)"
-         " VALUES (1, 'secret', 'secret', 1, 1, 1, 1, 1, 1)",
+        {"INSERT INTO dq_tag (tag, pause_reason, update_time) VALUES ('t', 'secret', 'secret')",
          ERR_DATA, true},
         {"INSERT INTO dq_meta VALUES (REPEAT('secret', 100), 'x')", ERR_DATA, true},
         {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,

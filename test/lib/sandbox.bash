@@ -8,8 +8,8 @@
 #   new_account NAME    makes the account NAME@localhost without any right, in place of an older one; a second word: its
 #                       password
 #   sandbox_clear       empties every table: `setup() { sandbox_clear; }`
-#   fake_dqd PATTERN... adds a live dqd to dq_poller that serves these tags and globs; without any: one that does not
-#                       say what it serves, so that no verb remarks on that
+#   fake_dqd PATTERN... adds a live dqd to dq_poller that serves these tags and globs; without any: one that has not
+#                       recorded what it serves, so that no verb remarks on that
 #   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
 #   write_handlers      stdin becomes the handlers file
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
@@ -84,18 +84,17 @@ sandbox_clear()
 
 fake_dqd()
 {
-    local pattern number=0 sql='' handlers=NULL
+    local pattern number=0 sql=''
     for pattern; do
-        handlers=1
         sql+="INSERT INTO dq_handler (handlers, pattern, is_glob, number, line, digest, batch, max_running,
               global_max_running, max_attempts, timeout)
               VALUES (1, '$pattern', '$pattern' REGEXP '[*?]', $number, $((number + 2)), 1, 1, 8, 0, 10, 60000);"
         number=$((number + 1))
     done
     sql "$sql INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after,
-         version, handlers, handlers_file)
+         lease, version, handlers, handlers_file)
          VALUES (REPEAT('f', 16), 'vm', 1, 'resident', 32, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 3600000,
-                 '0.1.0', $handlers, '/etc/dq/handlers.yaml')"
+                 60000, '0.1.0', 1, '/etc/dq/handlers.yaml')"
 }
 
 own_ini()
