@@ -194,5 +194,5 @@ print_machine()
 print_table()
 {
     print_machine
-    awk -F '\t' -v before="$against" -f "$here/table.awk" "$here/targets.tbl" "$results"
+    awk -F '\t' -v before="$against" -f "$here/median.awk" -f "$here/table.awk" "$here/targets.tbl" "$results"
 }

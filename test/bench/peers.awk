@@ -1,15 +1,4 @@
 # peers.awk - the comparison of README from results.tsv: medians. names: who, in this order.
-function median(list, n, sorted, i, j, v)
-{
-    n = split(list, sorted, " ")
-    for (i = 2; i <= n; i++) {
-        v = sorted[i] + 0
-        for (j = i - 1; j > 0 && sorted[j] + 0 > v; j--)
-            sorted[j + 1] = sorted[j]
-        sorted[j + 1] = v
-    }
-    return n % 2 ? sorted[(n + 1) / 2] + 0 : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
-}
 
 # To two digits, as the noise allows no more.
 function round(v,    unit)

@@ -1,17 +1,4 @@
 # table.awk - medians and ratios: targets.tbl, then results.tsv. before=WHO: all targets are to be as good as that one.
-function median(list, n, k, sorted, i, j, v)
-{
-    n = split(list, sorted, " ")
-    for (i = 2; i <= n; i++) {
-        v = sorted[i] + 0
-        for (j = i - 1; j > 0 && sorted[j] + 0 > v; j--)
-            sorted[j + 1] = sorted[j]
-        sorted[j + 1] = v
-    }
-    low = sorted[1] + 0
-    high = sorted[n] + 0
-    return n % 2 ? sorted[(n + 1) / 2] + 0 : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
-}
 
 function show(v) { return v >= 1000 ? sprintf("%.0f", v) : v >= 100 ? sprintf("%.1f", v) : sprintf("%.2f", v) }
 
