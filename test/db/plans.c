@@ -79,11 +79,10 @@ static void claim_check_renew_settle(void **state)
     struct claim_owner a = owner('a');
     struct claim_ask ask = {
         .tag = "tag7", .limit = N, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
-    struct task_array won = {0}, expired = {0};
+    struct task_array won = {0};
     struct claim_ref refs[N];
     struct settlement s[N];
     bool flags[N], followed[N];
-    enum lease_end ends[N] = {LEASE_TAKE_BACK};
     struct claim_seen saw;
     (void)state;
     begin("claim of 100");
@@ -110,22 +109,42 @@ static void claim_check_renew_settle(void **state)
     begin("settlement of 50 done, 25 to be retried");
     ok(settle_store_settle(db, &a, s, 75, false, false, flags, NULL, &err));
     end_within(75 * 12);
+    task_array_done(&won);
+}
+
+/* What the last test has left running. */
+static void leases_that_have_ended(void **state)
+{
+    enum { N = 25 };
+    struct task_array expired = {0};
+    bool flags[N];
+    enum lease_end ends[N] = {LEASE_TAKE_BACK};
+    (void)state;
     run(db,
         "UPDATE dq_task FORCE INDEX (due) SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE status = 3");
     begin("25 expired leases");
     ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err));
-    end_within(25 * 3);
-    assert_int_equal(expired.count, 25);
+    end_within(N * 3);
+    assert_int_equal(expired.count, N);
     begin("taking 25 back");
     ok(lease_store_take_back(db, &expired, ends, false, flags, NULL, &err));
-    end_within(25 * 8);
+    end_within(N * 8);
     begin("nothing expired");
     task_array_done(&expired);
     ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err));
     end_within(3);
-    task_array_done(&won);
-    ask = (struct claim_ask){
+    task_array_done(&expired);
+}
+
+static void claims_above_a_floor(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = {
         .tag = "tag8", .limit = 1, .shares = 1, .max_attempts = 3, .lease_ms = 60000};
+    struct task_array won = {0};
+    struct claim_seen saw;
+    int64_t now_us, next_at;
+    (void)state;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     ask.limit = 10;
     ask.floor = (struct peek_floor){won.items[0].expected_at, won.items[0].id};
@@ -151,7 +170,6 @@ static void claim_check_renew_settle(void **state)
     assert_int_equal(saw.found, 0);
     assert_true(saw.next_known && saw.next_at > ask.floor.at);
     begin("when the next one above a floor is due");
-    int64_t now_us, next_at;
     ok(peek_store_next(db, "tag8", &ask.floor, &now_us, &next_at, &err));
     end_within(4);
     task_array_done(&won);
@@ -314,6 +332,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peek),
         cmocka_unit_test(claim_check_renew_settle),
+        cmocka_unit_test(leases_that_have_ended),
+        cmocka_unit_test(claims_above_a_floor),
         cmocka_unit_test(shares_and_limits),
         cmocka_unit_test(retention),
         cmocka_unit_test(lists),
