@@ -196,8 +196,7 @@ static void suggest_tls(struct err *err)
             denied.text);
 }
 
-/* Connects to one host. database NULL: selects none. */
-static int connect_host(struct db *db, const char *host, unsigned port, const char *database,
+static int connect_once(struct db *db, const char *host, unsigned port, const char *database,
                         struct err *err)
 {
     const struct conf_mysql *c = db->conf;
@@ -234,6 +233,39 @@ out:
         db_handle_drop(db);
         rc = db_error_away(rc, err);
     }
+    return rc;
+}
+
+/* The server has refused the password. True: password_file has another one by now. */
+static bool secret_changed(struct db *db, struct err *err)
+{
+    const char *path = conf_or_null(db->conf->password_file);
+    const struct err denied = err ? *err : (struct err){0};
+    struct err why = {0};
+    char *secret = NULL;
+
+    if (!path)
+        return false;
+    if (conf_file_read_secret(path, &secret, &why) < 0) {
+        err_set(err, denied.code, "%.*s; if the password was changed, restart this program: %s",
+                (int)strcspn(denied.text, ";"), denied.text, why.text);
+        return false;
+    }
+    const bool changed = strcmp(secret, db->password) != 0;
+    conf_file_wipe_secret(changed ? db->password : secret);
+    if (changed)
+        db->password = secret;
+    return changed;
+}
+
+/* Connects to one host. database NULL: selects none. */
+static int connect_host(struct db *db, const char *host, unsigned port, const char *database,
+                        struct err *err)
+{
+    int rc = connect_once(db, host, port, database, err);
+
+    if (rc == ERR_DENIED && secret_changed(db, err))
+        rc = connect_once(db, host, port, database, err);
     return rc;
 }
 

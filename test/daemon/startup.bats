@@ -326,3 +326,32 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     [ -f "$lock" ]
     refute grep 'msg=' "$lock"
 }
+
+@test "a new password in password_file needs no restart, unless dqd can no longer read the file" {
+    file=$BATS_TEST_TMPDIR/password
+    change() # change PASSWORD MODE: on the server and in the file, and the connections break
+    {
+        sql "ALTER USER worker@localhost IDENTIFIED BY '$1'"
+        install -m "$2" /dev/stdin "$file" <<<"$1"
+        sql "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE user = 'worker'" |
+            while read -r kill; do sql "$kill" || true; done
+    }
+    logged() { grep -q "$1" "$DQD_LOG"; }
+    new_account worker
+    sql 'GRANT ALL ON dq.* TO worker@localhost'
+    change one 600
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    own_ini "s|^user *=.*|user = worker\npassword_file = $file|"
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
+    dqd_start --resident
+    change two 600
+    id=$(dq add t)
+    dq wait --timeout 1m "$id"
+    change three 644
+    wait_until logged 'if the password was changed, restart this program'
+    chmod 600 "$file"
+    id=$(dq add t)
+    dq wait --timeout 1m "$id"
+    dqd_stop
+    sql 'DROP USER worker@localhost'
+}
