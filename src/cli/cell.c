@@ -127,6 +127,7 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
         break;
     case CELL_TEXT:
     case CELL_BYTES:
+    case CELL_JSON:
         text_escape(b, cell->text, cell->len, max);
         break;
     case CELL_NUMBER:
@@ -181,6 +182,9 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
     case CELL_REAL:
         buf_printf(b, "%.3f", cell->real);
         break;
+    case CELL_JSON:
+        buf_add(b, cell->text, cell->len);
+        break;
     case CELL_TIME:
         buf_printf(b, "\"%s\"", when_format_utc(text, cell->at));
         break;
@@ -222,6 +226,7 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
         break;
     case CELL_TEXT:
     case CELL_BYTES:
+    case CELL_JSON:
         cell_put_escaped(b, cell->text, cell->len);
         break;
     case CELL_NUMBER:

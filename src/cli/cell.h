@@ -17,6 +17,7 @@ enum cell_kind {
     CELL_NUMBER,   /* number; `capped`: at least, "10000+"; `sampled`: about, "~10000" */
     CELL_BOOL,     /* number 0 or 1: "no", "yes" */
     CELL_REAL,     /* real */
+    CELL_JSON,     /* text: a JSON value; shown to others as text */
     CELL_TIME,     /* at: ms, UTC; JSON and TSV: RFC 3339 */
     CELL_DURATION, /* at: ms; JSON and TSV: the number */
     /* at: an instant; the time from now until then, or since then, as a duration; CELL_NULL if that

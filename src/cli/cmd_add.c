@@ -112,8 +112,10 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
         rc = task_check_key(ret->key, strlen(ret->key), err);
     if (rc == 0)
         rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err);
+    if (rc == 0 && v->dry_run) /* nothing is stored: the clock of this host will do */
+        c->now_at = when_host_wall();
     if (rc == 0 && !v->sql)
-        rc = cmd_open(c, CMD_DB, err);
+        rc = cmd_open(c, v->dry_run ? CMD_NOTHING : CMD_DB, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
     if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
@@ -145,6 +147,24 @@ static int report(struct cmd_context *c, const struct add_values *v, const struc
     return 0;
 }
 
+/* Says how the time was read. */
+static int report_dry_run(struct cmd_context *c, const struct add_values *v,
+                          const struct task_new *t, struct err *err)
+{
+    struct added added = {.task = {.now_at = c->now_at, .expected_at = t->expected_at},
+                          .result = "valid"};
+    if (t->expected_at == TASK_TIME_NONE)
+        added.task.expected_at = c->now_at + t->delay_ms;
+    /* there is no id */
+    int rc = out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, NULL,
+                        &added, NULL, err);
+    if (rc == 0)
+        rc = out_flush(err);
+    if (rc == 0)
+        say_when(c, v, &added.task);
+    return rc;
+}
+
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
     struct task_new t;
@@ -157,6 +177,10 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
 
     if (rc == 0 && v->sql) {
         print_sql(&t, on_conflict);
+        goto out;
+    }
+    if (rc == 0 && v->dry_run) {
+        rc = report_dry_run(c, v, &t, err);
         goto out;
     }
     if (rc < 0)
@@ -192,13 +216,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
-    bool many_only = v->skip >= 0 || v->format >= 0 || v->dry_run;
+    bool many_only = v->skip >= 0 || v->format >= 0;
     if (!v->from) {
         if (c->operand_count == 0)
             return err_set(err, ERR_USAGE,
                            "missing argument: dq add TAG [BODY], or dq add --from FILE");
         if (many_only)
-            return err_set(err, ERR_USAGE, "--skip, --format and --dry-run require --from");
+            return err_set(err, ERR_USAGE, "--skip and --format require --from");
         if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
             return err_set(err, ERR_USAGE,
                            "--sql asks no database what time it is: use --in, or --at with a date");
@@ -238,7 +262,8 @@ static const struct cmd_option options[] = {
     {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check FILE and add nothing", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; of a task, say when it would be due",
+     NULL, 0},
     {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
 };
 /* clang-format on */

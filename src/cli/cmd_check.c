@@ -7,6 +7,7 @@
 #include "cli/fleet.h"
 #include "cli/verbs.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -296,6 +297,24 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     buf_done(&line);
 }
 
+static void put_json(const struct finding *f, const struct numbers *n, const struct fleet *fleet,
+                     const char *text)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "{\"status\":\"%s\",\"text\":", status_names[f->status]);
+    json_put_string(&b, text, strlen(text));
+    if (n)
+        buf_printf(
+            &b, ",\"late\":%" PRId64 ",\"failed\":%" PRIu64 ",\"pending\":%" PRIu64 ",\"dqds\":%zu",
+            n->late_ms, n->failed, n->pending, fleet->alive);
+    if (n && n->most_running_ms >= 0)
+        buf_printf(&b, ",\"running\":%" PRId64, n->running_ms);
+    buf_str(&b, "}\n");
+    out_write(&b);
+    buf_done(&b);
+}
+
 static int count_failed(struct cmd_context *c, const struct check_values *v,
                         const struct limits *limits, uint64_t *ret, struct err *err)
 {
@@ -340,7 +359,9 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
         if (v->max_running_ms >= 0)
             rc = check_running(c, v, now_at, f, &n.running_ms, err);
     }
-    if (rc == 0)
+    if (rc == 0 && c->style.format == OUT_JSON)
+        put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
+    else if (rc == 0)
         put_line(f, limits, &n, &fleet);
     tag_store_free(tags, count);
     fleet_done(&fleet);
@@ -360,10 +381,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         struct buf line = BUF_INIT;
 
         f.status = STATUS_UNKNOWN;
-        buf_str(&line, "UNKNOWN: ");
-        put_text(&line, err->text);
-        buf_chr(&line, '\n');
-        out_write(&line);
+        if (c->style.format == OUT_JSON || c->output == OUT_JSON) {
+            put_json(&f, NULL, NULL, err->text);
+        } else {
+            buf_str(&line, "UNKNOWN: ");
+            put_text(&line, err->text);
+            buf_chr(&line, '\n');
+            out_write(&line);
+        }
         buf_done(&line);
     }
     c->exit_status = (int)f.status;
@@ -395,7 +420,7 @@ const struct cmd cmd_check = {
     .values_size = sizeof(struct check_values),
     .level = CMD_NOTHING,
     .reads_only = true,
-    .formats = OUT_BIT(OUT_TABLE),
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON),
     .examples = "dq check --max-late 1m --max-failed 10/1h\n"
                 "dq check -t \"pay.*\" --max-pending 1000\n"
                 "line=$(dq check --max-late 5m) || echo \"$line\"",

@@ -2,7 +2,9 @@
  * cmd_errors.c - dq errors: what fails, how often, since when, and how to retry it.
  */
 #include "cli/failures.h"
+#include "cli/none.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 #include "base/task.h"
 #include "base/text.h"
@@ -23,6 +25,7 @@ struct errors_values {
     const char *tag;
     struct cmd_when since, until;
     bool exact;
+    int64_t watch_ms; /* -1: not given */
 };
 
 struct found {
@@ -173,9 +176,8 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
     buf_done(&since);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int answer(struct cmd_context *c, const struct errors_values *v, struct err *err)
 {
-    const struct errors_values *v = values;
     struct found found = {.values = v};
     struct failure_filter filter = {.tag_glob = v->tag};
     struct out *out = NULL;
@@ -208,11 +210,25 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     rc = out_end(out, rc);
     if (people)
         put_retries(&found);
+    if (rc == 0 && !found.sampled && found.failures.count == 0)
+        none_note(c, "nothing failed in that time", v->tag);
     if (found.sampled)
         say_sampled(c, &found, left_at);
 done:
     failures_done(&found.failures);
     return rc;
+}
+
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct errors_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct errors_values, name)
@@ -223,6 +239,7 @@ static const struct cmd_option options[] = {
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 

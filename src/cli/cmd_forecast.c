@@ -72,12 +72,12 @@ OUT_GETTER(herd_tag)
 
 OUT_GETTER(trend)
 {
-    static struct buf line;
+    static struct buf line, list;
 
     buf_reset(&line);
     buf_str(&line, "");
     spark_bar(&line, ROW->step->tasks, ROW->most, BAR_WIDTH);
-    cell_set_text(ret, line.data);
+    spark_set(ret, &list, &line, &ROW->step->tasks, 1);
 }
 
 static const struct out_column columns[] = {

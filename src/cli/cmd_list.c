@@ -4,12 +4,12 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/fleet.h"
+#include "cli/none.h"
 #include "cli/option.h"
-#include "cli/redraw.h"
 #include "cli/select.h"
 #include "cli/task_columns.h"
-#include "cli/title.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "store/task_count.h"
 
 #include <inttypes.h>
@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 #define TERMINAL_LIMIT 50
-#define FAILED_MOST 10000 /* more are not counted */
-#define SEARCH_MOST 10000 /* tasks that do not match, before a list with a limit gives up */
-#define WATCH_LEAST_S 1
+#define FAILED_MOST 10000   /* more are not counted */
+#define SEARCH_MOST 10000   /* tasks that do not match, before a list with a limit gives up */
 #define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,took,expected,error"
 /* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in.
@@ -167,6 +166,8 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
         rows += l.rows;
     }
     rc = out_end(out, rc);
+    if (rc >= 0 && rows == 0)
+        none_note(c, "no task is pending or running", NULL);
     return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
@@ -226,6 +227,8 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     } else {
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
+    if (rc >= 0 && l.rows == 0 && !is_overview(c, v) && !search.partial)
+        none_note(c, "no task matches", v->select.tag);
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
                  how_to_list_more(v));
@@ -244,61 +247,11 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
 /* ---- again and again ---- */
 
 /* As many tasks as the screen has room for. */
-static int look(struct cmd_context *c, const struct list_values *v, struct buf *rows,
-                struct err *err)
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
 {
-    unsigned width, height;
-    redraw_size(&width, &height);
+    const struct list_values *v = values;
     size_t room = height > WATCH_OTHER_LINES ? height - WATCH_OTHER_LINES : 1;
-    c->style.width = width;
-    c->now_at = TASK_TIME_NONE;
-    c->notes = rows;
-    out_capture(rows);
-    int rc = answer(c, v, v->limit > 0 ? MIN((size_t)v->limit, room) : room, err);
-    out_capture(NULL);
-    c->notes = NULL;
-    return rc;
-}
-
-static void draw(const struct cmd_context *c, const struct buf *rows, const char *trouble)
-{
-    struct buf page = BUF_INIT, left = BUF_INIT;
-    unsigned width, height;
-    redraw_size(&width, &height);
-    buf_str(&left, trouble ? trouble : "dq list");
-    if (!trouble)
-        option_put_given(&left, c, true);
-    title_put(&page, c, left.data, width);
-    buf_str(&page, "\n\n");
-    buf_add(&page, rows->data ? rows->data : "", rows->len);
-    redraw_page(page.data);
-    buf_done(&left);
-    buf_done(&page);
-}
-
-/* While the database is away, the last list stays on the screen. */
-static int watch(struct cmd_context *c, const struct list_values *v, struct err *err)
-{
-    struct buf rows = BUF_INIT;
-    int rc = redraw_begin(err);
-    if (rc < 0)
-        return err_set(err, rc, "%s; dq list without --watch prints the tasks once", err->text);
-    do {
-        struct buf fresh = BUF_INIT;
-        rc = look(c, v, &fresh, err);
-        bool away = rc < 0 && err_may_pass(rc);
-        if (rc < 0 && !away) {
-            buf_done(&fresh);
-            break;
-        }
-        buf_done(away ? &fresh : &rows);
-        rows = away ? rows : fresh;
-        draw(c, &rows, away ? "database away, retrying" : NULL);
-        rc = 0;
-    } while (redraw_wait(MAX(v->watch_ms, WATCH_LEAST_S * WHEN_SECOND)));
-    redraw_end();
-    buf_done(&rows);
-    return rc;
+    return answer(c, v, v->limit > 0 ? MIN((size_t)v->limit, room) : room, err);
 }
 
 /* ---- the verb ---- */
@@ -316,10 +269,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
         return answer(c, v, paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
     }
-    if (c->style.format != OUT_TABLE)
-        return err_set(err, ERR_USAGE,
-                       "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
-    return watch(c, v, err);
+    return watch_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
@@ -331,9 +281,8 @@ static const struct cmd_option options[] = {
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
      "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
-    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table and tsv)", NULL, 0},
-    {"watch", 0, CMD_DURATION, FIELD(watch_ms), "D",
-     "list again every D on a screen of its own, until interrupted or q; least: " TEXT_OF(WATCH_LEAST_S) "s", NULL, 0},
+    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 
@@ -352,7 +301,7 @@ const struct cmd cmd_list = {
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
-    .formats = OUT_ANY,
+    .formats = OUT_ANY | OUT_BIT(OUT_CSV),
     .examples = "dq list -t \"mail.*\" -s failed\n"
                 "dq list -s pending --due-before \"+1h\"\n"
                 "dq list -o ndjson --since 2h\n"

@@ -14,6 +14,7 @@
 #include "cli/tag_columns.h"
 #include "cli/top_load.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -38,6 +39,7 @@ struct stats_values {
     struct cmd_when since;
     int by; /* -1: not given */
     bool exact;
+    int64_t watch_ms; /* -1: not given */
 };
 
 /* ---- a row for each tag */
@@ -127,7 +129,7 @@ OUT_GETTER(done_per_s)
 /* Its text lives until the getter is called again. */
 OUT_GETTER(trend)
 {
-    static struct buf line;
+    static struct buf line, list;
     const struct stats *s = ROW->of;
     uint64_t *done = mem_zero(s->step_count, sizeof *done);
 
@@ -135,7 +137,7 @@ OUT_GETTER(trend)
         done[i] = ROW->steps[i].done;
     buf_reset(&line);
     spark_line(&line, done, s->step_count);
-    cell_set_text(ret, line.data);
+    spark_set(ret, &list, &line, done, s->step_count);
     free(done);
 }
 
@@ -215,12 +217,12 @@ OUT_GETTER(step_per_s)
 
 OUT_GETTER(step_trend)
 {
-    static struct buf line;
+    static struct buf line, list;
 
     buf_reset(&line);
     buf_str(&line, "");
     spark_bar(&line, ROW->sum.done, STEP->most, BAR_WIDTH);
-    cell_set_text(ret, line.data);
+    spark_set(ret, &list, &line, &ROW->sum.done, 1);
 }
 
 static const struct out_column step_columns[] = {
@@ -348,9 +350,8 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int answer(struct cmd_context *c, const struct stats_values *v, struct err *err)
 {
-    const struct stats_values *v = values;
     struct stats_ask ask = {.tag_glob = v->tag};
     struct progress progress;
     struct stats s;
@@ -358,7 +359,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     if (rc < 0)
         return rc;
-    progress_init(&progress, c->quiet || !v->exact, "");
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     ask.how =
         (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
     rc = stats_read(c->db, &ask, &s, err);
@@ -381,6 +382,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return rc;
 }
 
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct stats_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+}
+
 #define FIELD(name) offsetof(struct stats_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
@@ -390,6 +403,7 @@ static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 
@@ -405,7 +419,7 @@ const struct cmd cmd_stats = {
         "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
         "sampled.",
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"by", "html", NULL},
+    .exclusive = (const char *const[]){"by", "html", "html", "watch", NULL},
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,

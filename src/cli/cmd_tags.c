@@ -2,22 +2,26 @@
  * cmd_tags.c - dq tags: the tasks of each tag, and the handler that would run them.
  */
 #include "cli/fleet.h"
+#include "cli/none.h"
 #include "cli/progress.h"
 #include "cli/tag_columns.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "store/tag_store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLE_COLUMNS "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler"
+#define TABLE_COLUMNS                                                                              \
+    "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler,pause_reason"
 
 /* Columns that a narrow terminal does not show, the least useful first. */
-#define TABLE_DROP "cancelled,next,done,pause_reason,handler,running,pending,paused_until"
+#define TABLE_DROP "pause_reason,cancelled,next,done,handler,running,pending,paused_until"
 
 struct tags_values {
     const char *tag;
     bool exact;
+    int64_t watch_ms; /* -1: not given */
 };
 
 #define TAG ((const struct tag_info *)row)
@@ -93,14 +97,6 @@ static const struct out_column columns[] = {
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
-static bool has_reason(const struct tag_info *tags, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (tags[i].pause_reason)
-            return true;
-    return false;
-}
-
 static bool any_paused(const struct tag_info *tags, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -109,9 +105,8 @@ static bool any_paused(const struct tag_info *tags, size_t count)
     return false;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int answer(struct cmd_context *c, const struct tags_values *v, struct err *err)
 {
-    const struct tags_values *v = values;
     struct tag_info *tags;
     struct fleet fleet;
     struct err denied = {0};
@@ -120,7 +115,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct progress progress;
     bool people = c->style.format == OUT_TABLE;
 
-    progress_init(&progress, c->quiet || !v->exact, "");
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     int rc = tag_store_list(
         c->db, v->tag,
         &(struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress},
@@ -128,11 +123,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     progress_clear(&progress);
     if (rc < 0)
         return rc;
-    const char *names = !people                   ? NULL
-                        : has_reason(tags, count) ? TABLE_COLUMNS ",pause_reason"
-                                                  : TABLE_COLUMNS;
     int known = fleet_load(c->db, &fleet, &denied);
-    rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, &fleet, err);
+    rc =
+        out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &fleet, err);
     if (rc == 0)
         out_may_drop(out, any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP);
     for (size_t i = 0; rc == 0 && i < count; i++)
@@ -141,6 +134,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = out_end(out, rc);
     if (rc == 0)
         rc = out_flush(err);
+    if (rc == 0 && count == 0)
+        none_note(c, "no tag matches", v->tag);
     if (rc == 0 && known < 0)
         cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)
@@ -150,10 +145,23 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return rc;
 }
 
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct tags_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+}
+
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_tags = {

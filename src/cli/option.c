@@ -24,7 +24,7 @@ const struct cmd_option option_global[] = {
     {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
      0},
     {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT",
-     "table, json, ndjson, tsv or id; stats: also prometheus", out_format_names,
+     "table, json, ndjson, tsv or id; list: also csv; stats: also prometheus", out_format_names,
      0},
     {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", "auto, always or never",
      conf_color_names, 0},

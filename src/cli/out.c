@@ -1,5 +1,5 @@
 /*
- * out.c - rows in five formats.
+ * out.c - rows in six formats.
  *
  * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is
  * well-formed and TSV has one line a row. Only the first OUT_AHEAD rows of a table are kept in
@@ -20,7 +20,8 @@
 #include <string.h>
 #include <sys/param.h>
 
-const char *const out_format_names[] = {"table", "json", "ndjson", "tsv", "id", "prometheus", NULL};
+const char *const out_format_names[] = {"table", "json", "ndjson",     "tsv",
+                                        "id",    "csv",  "prometheus", NULL};
 
 /* The widths to which texts are cut: all of them to the first before any is cut to the second. */
 static const size_t cut_least[] = {8, 5};
@@ -304,11 +305,34 @@ void out_may_drop(struct out *o, const char *names)
 
 static void tsv_put_header(struct out *o)
 {
-    if (o->style.format != OUT_TSV || o->style.no_header || o->rows)
+    const char *between = o->style.format == OUT_TSV ? "\t" : ",";
+    if ((o->style.format != OUT_TSV && o->style.format != OUT_CSV) || o->style.no_header || o->rows)
         return;
     for (size_t i = 0; i < o->count; i++)
-        buf_printf(&o->line, "%s%s", i ? "\t" : "", o->columns[i]->name);
+        buf_printf(&o->line, "%s%s", i ? between : "", o->columns[i]->name);
     buf_chr(&o->line, '\n');
+}
+
+/* Bytes as they are, for csv_field; but nothing that acts on a terminal. */
+static void csv_put(struct out *o, const struct cell *cell)
+{
+    struct buf field = BUF_INIT;
+    bool text = cell->kind == CELL_TEXT || cell->kind == CELL_BYTES;
+    if (text && !o->style.width)
+        buf_add(&field, cell->text, cell->len);
+    else
+        cell_put_tsv(&field, &o->style.cell, cell);
+    bool quotes = false;
+    for (size_t i = 0; i < field.len; i++)
+        quotes = quotes || strchr(",\"\r\n ", field.data[i]);
+    if (quotes)
+        buf_chr(&o->line, '"');
+    for (size_t i = 0; i < field.len; i++)
+        buf_add(&o->line, field.data[i] == '"' ? "\"\"" : &field.data[i],
+                field.data[i] == '"' ? 2 : 1);
+    if (quotes)
+        buf_chr(&o->line, '"');
+    buf_done(&field);
 }
 
 void out_row(struct out *o, const void *row)
@@ -330,6 +354,8 @@ void out_row(struct out *o, const void *row)
             buf_chr(&o->line, tsv ? '\t' : ',');
         if (tsv)
             cell_put_tsv(&o->line, &o->style.cell, &cell);
+        else if (o->style.format == OUT_CSV)
+            csv_put(o, &cell);
         else
             cell_put_json(&o->line, &o->style.cell, o->columns[i]->name, &cell);
     }

@@ -1,5 +1,5 @@
 /*
- * out.h - what dq prints on stdout: rows of a table of columns, in one of five formats.
+ * out.h - what dq prints on stdout: rows of a table of columns, in one of six formats.
  *
  * A verb describes its rows once, as a table of struct out_column; which column is shown and how it
  * looks follows from the format. Memory is bounded: a table looks at OUT_AHEAD rows to find its
@@ -25,11 +25,13 @@ enum out_format {
     OUT_NDJSON,
     OUT_TSV,
     OUT_ID,
+    OUT_CSV,
     OUT_PROMETHEUS,
     OUT_FORMAT_COUNT
 };
 #define OUT_BIT(format) (1u << (format))
-#define OUT_ANY (OUT_BIT(OUT_PROMETHEUS) - 1) /* but that: its verbs print it themselves */
+/* but CSV, which is for `dq add --from` and spreadsheets, and Prometheus' own */
+#define OUT_ANY (OUT_BIT(OUT_CSV) - 1)
 #define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
 extern const char *const out_format_names[]; /* index = format, NULL-terminated */
 

@@ -31,3 +31,19 @@ void spark_bar(struct buf *b, uint64_t value, uint64_t most, unsigned width)
         buf_str(b, "█");
     buf_str(b, parts[eighths % LEVELS]);
 }
+
+void spark_set(struct cell *ret, struct buf *list, const struct buf *plot, const uint64_t *values,
+               size_t count)
+{
+    buf_reset(list);
+    buf_chr(list, '[');
+    for (size_t i = 0; i < count; i++) {
+        buf_str(list, i ? "," : "");
+        buf_u64(list, values[i]);
+    }
+    buf_chr(list, ']');
+    ret->kind = CELL_JSON;
+    ret->text = list->data;
+    ret->len = list->len;
+    ret->people = plot->data;
+}

@@ -6,6 +6,8 @@
 
 #include "base/buf.h"
 
+#include "cli/cell.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,5 +16,9 @@
 void spark_line(struct buf *b, const uint64_t *values, size_t count);
 /* Appends a bar whose length is to width as value is to most, in eighths of a character. */
 void spark_bar(struct buf *b, uint64_t value, uint64_t most, unsigned width);
+/* A cell that shows people the plot, and programs the values as a list. `list` is made anew;
+ * it and `plot` live as long as the cell. */
+void spark_set(struct cell *ret, struct buf *list, const struct buf *plot, const uint64_t *values,
+               size_t count);
 
 #endif

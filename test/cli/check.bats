@@ -23,6 +23,17 @@ serve()
 }
 known() { [ "$(sql 'SELECT COUNT(*) FROM dq_handler JOIN dq_poller USING (handlers)')" -gt 0 ]; }
 
+@test 'as JSON, check has the verdict and the numbers; also what cannot be known' {
+    task mail.x 600
+    run dq check -o json
+    [ "$status" -eq 2 ]
+    [[ $output == '{"status":"CRITICAL","text":"no dqd is alive'* ]]
+    [[ $output =~ \"late\":6[0-9]{5},\"failed\":0,\"pending\":1,\"dqds\":0\}$ ]]
+    run dq check -o json --config /nonexistent
+    [ "$status" -eq 3 ]
+    [[ $output == '{"status":"UNKNOWN","text":"'*'/nonexistent'*'"}' ]]
+}
+
 # expect STATUS PATTERN ARGUMENT...
 expect()
 {

@@ -86,7 +86,7 @@ fill()
     diff documented printed
 }
 
-@test 'the output of list, in NDJSON and in TSV, can be added again' {
+@test 'the output of list, in NDJSON, TSV and CSV, can be added again' {
     head -c 300 /dev/urandom >bytes
     printf 'a\033[31m\n\t\\x\r"\303\244' | dq -q add t - --key 'k\ "1' --in 90m
     dq -q add t @bytes --at 2031-01-02T03:04:05.678Z --max-attempts 7
@@ -95,7 +95,7 @@ fill()
           ORDER BY tag, task_key"
     before=$(sql "$what")
     [ "$(wc -l <<<"$before")" -eq 3 ]
-    for format in ndjson tsv; do
+    for format in ndjson tsv csv; do
         dq list -o "$format" >rows
         sandbox_clear
         [ "$(dq add --from - <rows 2>&1)" = '3 added, 0 kept' ]

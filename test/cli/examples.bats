@@ -44,6 +44,7 @@ README: $ dq add hello                              | test/cli/readme.bats
 README: $ bin/quickstart                            | test/cli/readme.bats
 README:    +---------+                              | -- a drawing
 README: handlers:/  hello:                          | test/cli/readme.bats
+README: $ dq rehearse --tag hello                   | test/cli/readme.bats
 README: $ dq add order.cancel-unpaid                | test/cli/readme.bats
 README: $ date | dq add                             | test/cli/readme.bats
 README: $ dq list --status pending                  | test/cli/readme.bats

@@ -128,6 +128,19 @@ fill()
     left_clean 0
 }
 
+@test 'tags, stats and errors are watched in the same way' {
+    fill
+    for verb in tags stats errors; do
+        screen_start 120 30 "env LC_ALL=C.UTF-8 '$DQ_BIN/dq' $verb --watch 1s"
+        sees "^dq $verb .*--watch 1s"
+        [ "$verb" = errors ] || sees '^slow.export '
+        keys q
+        screen_end
+        run dq $verb --watch 1s
+        [ "$status" -eq 64 ]
+    done
+}
+
 @test '--watch needs a terminal, and is a table' {
     refused()
     {

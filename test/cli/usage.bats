@@ -242,6 +242,15 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'there is no migration "77"' init --print-sql 77
 }
 
+@test 'add --dry-run of one task says how its time was read, without a server' {
+    [ "$(TZ=UTC dq add t body --at '24 Dec 2031 18:00' --dry-run 2>"$BATS_TEST_TMPDIR/err" | tr -s ' ')" = \
+        $'expected 2031-12-24 18:00:00.000 +00:00\nresult valid' ]
+    [[ $(cat "$BATS_TEST_TMPDIR/err") == 'due 2031-12-24T18:00:00.000Z, in '* ]]
+    [[ $(dq add t --in 2h --dry-run 2>&1 >"$BATS_TEST_TMPDIR/out") == 'due '*', in 2h' ]]
+    refused 65 'a tag must not contain white space' add 'a b' --dry-run
+    refused 64 '@1790000000' add t --at 1790000000 --dry-run
+}
+
 @test 'add --from --dry-run checks a file without a server' {
     printf '{"tag":"a","in":"1m"}\n\n{"tag":"b","at":"tomorrow 09:00"}\n' >"$BATS_TEST_TMPDIR/x.ndjson"
     [ "$(dq add --from "$BATS_TEST_TMPDIR/x.ndjson" --dry-run)" = '2 tasks are valid' ]
