@@ -64,13 +64,14 @@ int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struc
     buf_str(&where, " AND x.trx_rows_locked > 0 AND " AGE " >= 1");
     size_t all = where.len;
     buf_printf(&where,
-               " AND x.trx_id IN (SELECT engine_transaction_id FROM performance_schema.data_locks"
+               " AND (NOT @@performance_schema"
+               " OR x.trx_id IN (SELECT engine_transaction_id FROM performance_schema.data_locks"
                " WHERE object_schema = DATABASE() AND object_name = '%s' AND lock_type = 'RECORD'"
                " AND lock_status = 'GRANTED'",
                id ? "dq_task" : "dq_tag");
     if (id)
         buf_printf(&where, " AND index_name = 'PRIMARY' AND lock_data = '%" PRIu64 "'", id);
-    buf_chr(&where, ')');
+    buf_str(&where, "))");
     if (!db_is_mariadb(db))
         rc = find(db, where.data, ret, err);
     if (rc == ERR_DENIED) {

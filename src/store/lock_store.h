@@ -4,8 +4,8 @@
  *
  * Others' transactions are shown to accounts with the right PROCESS only: ERR_DENIED. MySQL says
  * who has locked which row, to accounts that may read performance_schema.data_locks. MariaDB says
- * that only while somebody waits, and dq does not wait: there, and without that right, each
- * transaction that has locked any row may be the one.
+ * that only while somebody waits, and dq does not wait: there, without that right, and with
+ * performance_schema = OFF, each transaction that has locked any row may be the one.
  */
 #ifndef DQ_STORE_LOCK_STORE_H
 #define DQ_STORE_LOCK_STORE_H

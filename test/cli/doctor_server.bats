@@ -1,4 +1,4 @@
-# dq doctor on a server that was started with unsafe settings.
+# dq doctor on servers that were started with other settings.
 
 load ../lib/sandbox
 
@@ -26,8 +26,50 @@ says() { dq doctor -o tsv | grep -P "^[A-Za-z]*\\t$1\\t" | tee /dev/stderr | gre
     dq -q add t
 }
 
-@test 'a server that runs with innodb_force_recovery is reported' {
+# restart OPTION
+restart()
+{
     "$DQ_TOP/bin/dq-sandbox" stop 3>&-
-    "$DQ_TOP/bin/dq-sandbox" start --no-schema --options --innodb-force-recovery=1 3>&-
+    "$DQ_TOP/bin/dq-sandbox" start --no-schema --options "$1" 3>&-
+}
+
+# connections SQL: those that have locked rows and meet the condition. The times are in seconds.
+connections()
+{
+    sql "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0 AND $1" | grep .
+}
+
+@test 'of two transactions, the one that has locked a task is named if the server says that, otherwise the older one' {
+    local setting first second oldest holder
+    id=$(dq -q add t --at 2020-01-01T00:00:00Z)
+    other=$(dq -q add u)
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    own_ini 's/^user = .*/user = dq_doctor/'
+    export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
+    for setting in OFF ON; do
+        restart --performance-schema=$setting
+        sql "START TRANSACTION; SELECT id FROM dq_task WHERE id = $other FOR UPDATE; DO SLEEP(1000)" \
+            >/dev/null 2>&1 3>&- &
+        wait_until connections 'trx_started < SYSDATE() - INTERVAL 1 SECOND'
+        first=$(connections TRUE)
+        lock_task "$id"
+        second=$(connections "trx_mysql_thread_id <> $first")
+        oldest="one of 2 transactions, the oldest: connection $first"
+        wait_until says tags "another session has locked it: $oldest, root@localhost, open for "
+        if [[ $(sql 'SELECT VERSION()') != *MariaDB* ]]; then
+            sql 'GRANT SELECT ON performance_schema.data_locks TO dq_doctor@localhost'
+            holder="connection $second"
+            [ $setting = ON ] || holder=$oldest
+            wait_until says tags "another session has locked it: $holder, root@localhost, open for "
+            sql 'REVOKE SELECT ON performance_schema.data_locks FROM dq_doctor@localhost'
+        fi
+        sql "KILL $first"
+        lock_release
+    done
+}
+
+@test 'a server that runs with innodb_force_recovery is reported' {
+    restart --innodb-force-recovery=1
     says durability 'innodb_force_recovery = 1: a server that is being rescued may refuse or lose tasks'
 }
