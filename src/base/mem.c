@@ -81,3 +81,11 @@ char *mem_printf(const char *fmt, ...)
         mem_die();
     return s;
 }
+
+bool mem_has(size_t size)
+{
+    void *volatile p = malloc(size); /* volatile: a compiler may leave out both calls */
+
+    free(p);
+    return p;
+}

@@ -7,6 +7,7 @@
 #ifndef DQ_BASE_MEM_H
 #define DQ_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Like malloc, calloc, realloc, strdup, but never NULL. The caller frees with free(). */
@@ -19,5 +20,7 @@ char *mem_strdup(const char *s) __attribute__((malloc, warn_unused_result));
 void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_result));
 char *mem_printf(const char *fmt, ...)
     __attribute__((malloc, warn_unused_result, format(printf, 1, 2)));
+/* Whether the limits of this process leave so much (ulimit -v); a control group's do not count. */
+bool mem_has(size_t size);
 
 #endif

@@ -18,6 +18,10 @@
 #include <sys/param.h>
 #include <sysexits.h>
 
+/* What loading a body may need of its size: the client library has one copy, the task one, and
+ * JSON is a longer one. */
+#define BODY_COPIES 3
+
 /* No handler can be given these tasks: each has failed once more, and the tag's others go on. As
  * after an exit status, they run in smaller company next time. */
 static void fail_job(struct handover *h, struct flight_job *j, const char *why)
@@ -195,8 +199,14 @@ static bool still_ours(const struct flight_job *j)
  * duties waiting. */
 static int load_step(struct handover *h, struct flight_job *j, struct err *err)
 {
-    int rc = still_ours(j) ? body_step(h->ctx, h->flight, j, err) : 0;
+    int rc;
 
+    if (j->measured && !mem_has(j->body_bytes * BODY_COPIES)) {
+        flight_unhold_first(h->flight, JOB_LONG);
+        fail_job(h, j, "there is not enough memory (ulimit -v, LimitAS= of systemd)");
+        return 0;
+    }
+    rc = still_ours(j) ? body_step(h->ctx, h->flight, j, err) : 0;
     if (rc < 0)
         return rc;
     if (!still_ours(j)) {

@@ -495,3 +495,21 @@ END
     wait_until grep -q STOPPING=1 "$BATS_TEST_TMPDIR/said"
     kill "$listener"
 }
+
+# bats test_tags=bare
+@test 'a body for which there is not enough memory fails its own attempt' {
+    echo 'handlers: {"*": {run: "wc -c", retry: []}}' | write_handlers
+    DQ_CONFIG=$(ini)
+    dqd_start --resident
+    dq -q add short x
+    wait_until is 'status = 1' 1
+    kb=$(sed -n 's/^VmSize:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$DQD_PID/status")
+    prlimit --pid "$DQD_PID" --as=$(((kb + 20000) * 1024))
+    head -c 15000000 /dev/zero | dq -q add long -
+    dq -q add short x
+    wait_until is 'status IN (1, 2)' 3
+    [ "$(sql 'SELECT tag, status, attempt, error_stack FROM dq_task WHERE id = (SELECT MIN(id) + 1 FROM dq_task)')" = \
+        $'long\t2\t1\tthere is not enough memory (ulimit -v, LimitAS= of systemd)' ]
+    is 'status = 1' 2
+    dqd_stop
+}
