@@ -29,9 +29,11 @@
 /* Bytes of ten pages, and of an entry of the index beside its tag. */
 #define PAGES_BYTES (10 * 16384)
 #define ENTRY_BYTES 22
-/* Pieces of a range, and the estimate below which it is not halved. */
-#define PIECES 16
-#define PIECE_ENTRIES 10000
+/* Slices and pieces of a range, and the estimate below which a piece is not halved. */
+#define SLICES 16
+#define PIECES 32
+#define PIECE_ENTRIES 20000
+#define SLICED 100 /* parts that are not among the largest, and are estimated in slices */
 
 /* ---- ranges */
 
@@ -312,37 +314,56 @@ struct sum {
     uint64_t exact, estimated;
 };
 
-/* Adds up the estimates of pieces of a range that ends at last_at or before. */
-static int estimate_pieces(struct db *db, const struct range *r, int64_t first_at, int64_t last_at,
-                           struct sum *ret, struct err *err)
+/* Two copies of a range become its parts before that time and behind it. */
+static void cut(struct range *before, struct range *behind, int64_t at)
 {
-    struct range pieces[PIECES] = {*r};
-    int64_t from_at[PIECES] = {first_at}, until_at[PIECES] = {last_at};
-    size_t n = 1;
-    int rc = estimate(db, pieces, 1, err);
+    before->until_at = behind->from_at = at;
+    before->until_id = behind->from_id = 0;
+}
 
-    while (rc == 0 && n < PIECES) {
+/* Adds up the estimates of pieces of a range, from first_at to last_at: slices of time and, up to
+ * `most` pieces, halves of the largest ones. */
+static int estimate_pieces(struct db *db, const struct range *r, int64_t first_at, int64_t last_at,
+                           size_t most, struct sum *ret, struct err *err)
+{
+    struct range pieces[PIECES];
+    size_t n = (size_t)MAX(MIN(last_at - first_at, SLICES), 1);
+
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = *r;
+        if (i > 0)
+            cut(&pieces[i - 1], &pieces[i],
+                first_at + (last_at - first_at) / (int64_t)n * (int64_t)i);
+    }
+    int rc = estimate(db, pieces, n, err);
+
+    while (rc == 0 && n < most) {
         size_t at = 0;
         for (size_t i = 1; i < n; i++)
             at = pieces[i].rows > pieces[at].rows ? i : at;
-        if (pieces[at].rows < 2 * PIECE_ENTRIES || until_at[at] - from_at[at] < 2)
+        int64_t begin_at = MAX(pieces[at].from_at, first_at),
+                end_at = pieces[at].until_at == TASK_TIME_NONE ? last_at : pieces[at].until_at;
+        if (pieces[at].rows < PIECE_ENTRIES || end_at - begin_at < 2)
             break;
-        int64_t middle_at = from_at[at] + (until_at[at] - from_at[at]) / 2;
-        struct range halves[2] = {pieces[at], pieces[at]};
-
-        halves[0].until_at = halves[1].from_at = middle_at;
-        halves[0].until_id = halves[1].from_id = 0;
-        rc = estimate(db, halves, 2, err);
-        pieces[at] = halves[0];
-        pieces[n] = halves[1];
-        from_at[n] = middle_at;
-        until_at[n] = until_at[at];
-        until_at[at] = middle_at;
-        n++;
+        pieces[n] = pieces[at];
+        cut(&pieces[at], &pieces[n], begin_at + (end_at - begin_at) / 2);
+        rc = estimate(db, &pieces[at], 1, err);
+        if (rc == 0)
+            rc = estimate(db, &pieces[n++], 1, err);
     }
     for (size_t i = 0; i < n; i++)
         *(is_exact(r->part, pieces[i].rows) ? &ret->exact : &ret->estimated) += pieces[i].rows;
     return rc;
+}
+
+/* The times of the first and the last entry of the part. 1, or 0: it has none. */
+static int find_ends(struct db *db, const struct tag_count *p, struct point *first,
+                     struct point *last, struct err *err)
+{
+    struct range all = range_of(p);
+    int rc = find_point(db, &all, false, 0, first, err);
+
+    return rc == 1 ? find_point(db, &all, true, 0, last, err) : rc;
 }
 
 static int count_range(struct db *db, const struct range *r, uint64_t *ret, struct err *err)
@@ -397,20 +418,29 @@ static int estimate_rest(struct counting *w, const struct tag_count *p, const st
     struct range before = range_of(p);
     struct point first, last;
     struct sum sum = {0, 0};
-    int rc = find_point(w->db, &before, false, 0, &first, err);
+    int rc = find_ends(w->db, p, &first, &last, err);
 
-    if (rc == 1)
-        rc = find_point(w->db, &before, true, 0, &last, err);
     if (rc <= 0)
         return rc;
     before.until_at = rest->from_at;
     before.until_id = rest->from_id;
-    rc = estimate_pieces(w->db, &before, first.at, rest->from_at, &sum, err);
+    rc = estimate_pieces(w->db, &before, first.at, rest->from_at, PIECES, &sum, err);
     if (rc == 0)
-        rc = estimate_pieces(w->db, rest, rest->from_at, last.at, ret, err);
+        rc = estimate_pieces(w->db, rest, rest->from_at, last.at, PIECES, ret, err);
     if (rc == 0 && sum.estimated && sum.exact < p->tasks)
         learn(w, sum.estimated, p->tasks - sum.exact);
     return rc;
+}
+
+/* *ret: what a part has by the estimates of its slices. */
+static int estimate_slices(struct counting *w, const struct tag_count *p, struct sum *ret,
+                           struct err *err)
+{
+    struct range all = range_of(p);
+    struct point first, last;
+    int rc = find_ends(w->db, p, &first, &last, err);
+
+    return rc == 1 ? estimate_pieces(w->db, &all, first.at, last.at, 0, ret, err) : rc;
 }
 
 /* The parts that were not counted whole: the largest ones in steps, to learn from them. */
@@ -429,7 +459,11 @@ static int estimate_others(struct counting *w, size_t from, struct err *err)
     for (size_t i = from; rc == 0 && i < w->count; i++) {
         struct tag_count *p = w->order[i];
 
-        if (i < first)
+        if (i < first && i + SLICED >= first && !is_exact(p, p->tasks)) {
+            struct sum sum = {0, 0};
+            rc = estimate_slices(w, p, &sum, err);
+            p->tasks = sum.exact + likely(w, p, sum.estimated);
+        } else if (i < first)
             p->tasks = likely(w, p, p->tasks);
         else
             p->tasks += rests[i - first].exact + likely(w, p, rests[i - first].estimated);

@@ -91,11 +91,11 @@ static void large_counts_are_close(void **state)
     uint64_t n = total(NULL, &hasty, &sampled, &error);
     assert_in_range(n, all * 95 / 100, all * 105 / 100);
     assert_true(sampled);
-    assert_true(error < 15);
+    assert_true(error < 5);
     n = total("t0*", &hasty, &sampled, &error);
     assert_in_range(n, some * 95 / 100, some * 105 / 100);
     assert_true(sampled);
-    assert_true(error < 15);
+    assert_true(error < 5);
 }
 
 static void states_are_skipped(void **state)
