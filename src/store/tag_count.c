@@ -162,6 +162,12 @@ static int64_t left_ms(const struct counting *w)
     return MAX(w->until_at - when_steady(), 0);
 }
 
+/* There is less time than usual: fewer statements matter more than the last percent. */
+static bool in_a_hurry(const struct counting *w)
+{
+    return w->how->most_ms > 0 && w->how->most_ms < TAG_COUNT_MS;
+}
+
 /* Entries that can be counted in a time, at the speed so far. */
 static uint64_t entries_in(const struct counting *w, int64_t ms)
 {
@@ -418,15 +424,16 @@ static int estimate_rest(struct counting *w, const struct tag_count *p, const st
     struct range before = range_of(p);
     struct point first, last;
     struct sum sum = {0, 0};
+    size_t most = in_a_hurry(w) ? 0 : PIECES;
     int rc = find_ends(w->db, p, &first, &last, err);
 
     if (rc <= 0)
         return rc;
     before.until_at = rest->from_at;
     before.until_id = rest->from_id;
-    rc = estimate_pieces(w->db, &before, first.at, rest->from_at, PIECES, &sum, err);
+    rc = estimate_pieces(w->db, &before, first.at, rest->from_at, most, &sum, err);
     if (rc == 0)
-        rc = estimate_pieces(w->db, rest, rest->from_at, last.at, PIECES, ret, err);
+        rc = estimate_pieces(w->db, rest, rest->from_at, last.at, most, ret, err);
     if (rc == 0 && sum.estimated && sum.exact < p->tasks)
         learn(w, sum.estimated, p->tasks - sum.exact);
     return rc;
@@ -459,7 +466,7 @@ static int estimate_others(struct counting *w, size_t from, struct err *err)
     for (size_t i = from; rc == 0 && i < w->count; i++) {
         struct tag_count *p = w->order[i];
 
-        if (i < first && i + SLICED >= first && !is_exact(p, p->tasks)) {
+        if (i < first && i + SLICED >= first && !in_a_hurry(w) && !is_exact(p, p->tasks)) {
             struct sum sum = {0, 0};
             rc = estimate_slices(w, p, &sum, err);
             p->tasks = sum.exact + likely(w, p, sum.estimated);
