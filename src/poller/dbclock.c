@@ -5,6 +5,8 @@
 
 /* Two quartz clocks drift apart by at most this many microseconds per second. */
 #define DRIFT_PPM 200
+/* Less is not noticed as a clock that was set: a lease is never that short. */
+#define AHEAD_LEAST_US 500000
 
 static void widen(struct dbclock *c, int64_t now_us)
 {
@@ -29,6 +31,8 @@ void dbclock_sample_twice(struct dbclock *c, int64_t sent_us, int64_t answered_u
 
     if (c->known) {
         widen(c, answered_us);
+        if (low > c->high_us + AHEAD_LEAST_US)
+            c->ahead_us = answered_us;
         if (low < c->low_us)
             low = c->low_us;
         if (high > c->high_us)
@@ -47,6 +51,11 @@ void dbclock_sample_twice(struct dbclock *c, int64_t sent_us, int64_t answered_u
 int64_t dbclock_at(const struct dbclock *c, int64_t steady_us)
 {
     return (steady_us + c->low_us + (c->high_us - c->low_us) / 2) / 1000;
+}
+
+bool dbclock_is_before(const struct dbclock *c, int64_t at, int64_t steady_us)
+{
+    return (steady_us + c->high_us + AHEAD_LEAST_US) / 1000 < at;
 }
 
 int64_t dbclock_reached_us(const struct dbclock *c, int64_t at)

@@ -18,6 +18,7 @@ struct dbclock {
     bool known;
     int64_t low_us, high_us; /* database minus steady: bounds */
     int64_t sampled_us;
+    int64_t ahead_us; /* when it was last found to have been set ahead; 0: never */
 };
 
 /* A statement sent and answered at these steady times read the database's clock, in microseconds:
@@ -28,6 +29,8 @@ void dbclock_sample_twice(struct dbclock *c, int64_t sent_us, int64_t answered_u
                           int64_t last_us);
 /* The best guess of the database's clock (ms) at a steady time; only once known. */
 int64_t dbclock_at(const struct dbclock *c, int64_t steady_us);
+/* Whether it has certainly not reached `at` by a steady time, unless it was set since. */
+bool dbclock_is_before(const struct dbclock *c, int64_t at, int64_t steady_us);
 /* The steady time at which the database's clock has certainly reached `at`. */
 int64_t dbclock_reached_us(const struct dbclock *c, int64_t at);
 

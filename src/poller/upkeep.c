@@ -31,7 +31,7 @@
  * meanwhile: these would be repeated for nothing. */
 #define OUTAGE_LEASE_PART 3
 #define OUTAGE_REST_US INT64_C(10000000)
-/* A lease that is listed has ended, or is a minute ahead at least. */
+/* A lease that is listed has ended, or is ahead of now by the longest lease and a minute. */
 #define AHEAD_LEAST_MS INT64_C(30000)
 /* A tag without handler here is left this long to pollers that have one, but not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
@@ -56,9 +56,21 @@ void upkeep_free(struct upkeep *u)
         retention_store_done(&u->places[s]);
 }
 
+static int64_t longest_lease_ms(const struct upkeep *u)
+{
+    return u->ctx->longest_lease_ms ? u->ctx->longest_lease_ms : WHEN_DAY;
+}
+
+/* If the server's clock was set ahead, leases have ended whose owners live, until they have renewed
+ * them. A day is the longest lease there can be, and what counts for a dqd that does not say. */
 int64_t upkeep_reap_next(const struct upkeep *u)
 {
-    return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;
+    int64_t ahead_us = u->ctx->clock.ahead_us, ms = u->ctx->longest_lease_ms, reap_us = u->reap_us;
+
+    if (ahead_us)
+        reap_us = MAX(reap_us,
+                      ahead_us + MAX(ms < WHEN_DAY ? ms * 1000 : 0, context_lease_us(u->ctx)) / 2);
+    return !u->ctx->ending && u->ctx->clock.known ? reap_us : NEVER_US;
 }
 
 void upkeep_outage_over(struct upkeep *u, int64_t since_us)
@@ -69,16 +81,21 @@ void upkeep_outage_over(struct upkeep *u, int64_t since_us)
         u->reap_us = MAX(u->reap_us, now_us + MIN(OUTAGE_REST_US, lease_us / 2));
 }
 
-/* Whether we may end its lease, and how. */
-static bool judge(struct tag_set *tags, const struct task *t, int64_t now_at, enum lease_end *ret)
+/* Whether we may end its lease, and how. Not if it has ended only because the server's clock was
+ * set since we asked for it last. */
+static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, enum lease_end *ret)
 {
-    const struct handler *h = tags_handler(tags, tags_named(tags, t->tag));
+    const struct dbclock *clock = &u->ctx->clock;
+    const struct handler *h = tags_handler(u->tags, tags_named(u->tags, t->tag));
+    int64_t now_at = dbclock_at(clock, now_us);
     bool last = t->max_attempts && t->attempt >= t->max_attempts;
 
     *ret =
         last || (h && h->on_lease_expiry == HANDLER_EXPIRY_FAIL) ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
-    if (t->lease_until_at > now_at + AHEAD_LEAST_MS)
+    if (t->lease_until_at > now_at + longest_lease_ms(u) + AHEAD_LEAST_MS)
         *ret = LEASE_CUT;
+    else if (dbclock_is_before(clock, t->lease_until_at, now_us))
+        return false;
     else if (!h)
         return t->lease_until_at < now_at - UNHANDLED_GRACE_MS;
     return true;
@@ -106,7 +123,7 @@ static void look_behind(struct upkeep *u, const char *tag)
 /* Keeps those that are ours to take back; ends[] is by their new place. Those whose bodies are too
  * long for one statement with the others are taken back at once afterwards. */
 static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *ends,
-                        int64_t now_at)
+                        int64_t now_us)
 {
     const char *left = NULL;
     size_t kept = 0, ahead = 0, bytes = 0;
@@ -114,7 +131,7 @@ static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *
     for (size_t i = 0; i < l->count; i++) {
         struct task *t = &l->items[i];
 
-        if (!judge(u->tags, t, now_at, &ends[kept])) {
+        if (!judge(u, t, now_us, &ends[kept])) {
             left = t->tag;
         } else if (!rows_take(&bytes, t->body_size)) {
             u->reap_us = 0;
@@ -179,15 +196,14 @@ int upkeep_reap(struct upkeep *u, struct err *err)
     int64_t now_us = when_steady_us();
     uint64_t *aside;
     size_t aside_count = aside_ids(&u->aside, now_us, &aside);
-    int64_t longest_ms = u->ctx->longest_lease_ms ? u->ctx->longest_lease_ms : WHEN_DAY;
-    int rc = lease_store_expired(u->ctx->db, u->after, aside, aside_count, longest_ms,
+    int rc = lease_store_expired(u->ctx->db, u->after, aside, aside_count, longest_lease_ms(u),
                                  u->aside.count >= ASIDE_MANY, REAP_MOST, &expired, err);
 
     free(aside);
     if (rc < 0)
         return rc;
     plan_reap(u, now_us, when_steady_us() - now_us);
-    keep_judged(u, &expired, ends, dbclock_at(&u->ctx->clock, now_us));
+    keep_judged(u, &expired, ends, when_steady_us());
     if (expired.count) {
         rc = lease_store_take_back(u->ctx->db, &expired, ends, careful, taken, &faults, err);
         log_taken(&expired, ends, taken);

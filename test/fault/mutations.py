@@ -3,7 +3,7 @@
 # scenario, how the program behaves now, file, text, its replacement (only the first occurrence is replaced)
 MUTATIONS = [
     ("kill-dqd", "tasks of a dead dqd are never taken back", "src/poller/upkeep.c",
-     "return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;", "(void)u; return NEVER_US;"),
+     "return !u->ctx->ending && u->ctx->clock.known ? reap_us : NEVER_US;", "(void)reap_us; return NEVER_US;"),
     ("run-again", "handlers survive the death of their runner", "src/runner/child.c",
      "prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||", ""),
     ("run-again", "the runner does not notice that its poller has died", "src/runner/runner.c",
@@ -22,7 +22,7 @@ MUTATIONS = [
     ("clock-ahead-at-death", "a dqd that was seen in the future counts as alive", "src/store/poller_store.c",
      " AND NOT \" SQL_SEEN_AHEAD \")\"", ")\""),
     ("kill-everything", "tasks of a dead dqd are never taken back", "src/poller/upkeep.c",
-     "return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;", "(void)u; return NEVER_US;"),
+     "return !u->ctx->ending && u->ctx->clock.known ? reap_us : NEVER_US;", "(void)reap_us; return NEVER_US;"),
     ("cut-claim", "a claim whose answer was lost is not looked up", "src/poller/claim.c",
      "claims->recover = true;", "claims->recover = false;"),
     ("cut-add", "a statement that may still be running is not killed first", "src/store/db_connect.c",
@@ -78,7 +78,7 @@ MUTATIONS = [
     ("row-locked", "the runner does not enforce the end of a lease", "src/runner/job.c",
      "return j->deadline_at - MIN(margin, 200);", "return j->deadline_at - margin + 3600000;"),
     ("crash-poller", "tasks of a dead dqd are never taken back", "src/poller/upkeep.c",
-     "return !u->ctx->ending && u->ctx->clock.known ? u->reap_us : NEVER_US;", "(void)u; return NEVER_US;"),
+     "return !u->ctx->ending && u->ctx->clock.known ? reap_us : NEVER_US;", "(void)reap_us; return NEVER_US;"),
     ("crash-runner", "tasks of a dead runner are forgotten", "src/poller/report.c",
      "            flight_release_job(f, j, \"dqd's runner process died before the start\");", "            j->open = 0;"),
     ("crash-runner", "a start that the runner could not report is not counted", "src/poller/report.c",

@@ -87,6 +87,22 @@ static void a_clock_that_was_set_is_followed(void **state)
     assert_in_range(shown(2000200) / 1000 - 3600000 - dbclock_at(&c, 2000200) + 1, 0, 2);
 }
 
+static void only_a_clock_that_was_set_ahead_is_noted(void **state)
+{
+    const int64_t jumps[] = {-3600000000, -5000, 0, 5000, 3600000000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof jumps / sizeof *jumps; i++) {
+        struct dbclock c = {0};
+        dbclock_sample(&c, 1000000, 1000300, shown(1000100));
+        assert_true(dbclock_is_before(&c, shown(9000000) / 1000, 7000000));
+        assert_false(dbclock_is_before(&c, shown(9000000) / 1000, 8999000));
+        assert_false(dbclock_is_before(&c, INT64_MIN, 7000000));
+        dbclock_sample(&c, 2000000, 2000300, shown(2000100) + jumps[i]);
+        assert_int_equal(c.ahead_us, jumps[i] == 3600000000 ? 2000300 : 0);
+    }
+}
+
 static void drift_widens_the_bounds(void **state)
 {
     struct dbclock c = {0};
@@ -111,6 +127,7 @@ int main(void)
         cmocka_unit_test(a_reading_at_the_end_of_a_slow_statement_makes_up_for_that),
         cmocka_unit_test(of_a_clock_that_was_set_between_two_readings_the_first_counts),
         cmocka_unit_test(a_clock_that_was_set_is_followed),
+        cmocka_unit_test(only_a_clock_that_was_set_ahead_is_noted),
         cmocka_unit_test(drift_widens_the_bounds),
     };
 

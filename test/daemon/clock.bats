@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# The server's clock is set while dqd works. libfaketime moves it: $DQ_SANDBOX/server/clock has the offset.
+
+load ../lib/sandbox
+
+setup_file()
+{
+    local library program
+    library=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1)
+    DIR=$(mktemp -d /var/tmp/dq-clock.XXXXXX) # where the server's account can execute it
+    export DIR
+    program=$DIR/mariadbd
+    cat >"$program" <<END
+#!/bin/sh
+echo +0 >clock
+export FAKETIME_TIMESTAMP_FILE="\$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_RESET=1 DONT_FAKE_MONOTONIC=1
+export FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD=$library
+exec $(PATH=$PATH:/usr/sbin command -v mariadbd) "\$@"
+END
+    chmod 755 "$DIR" "$program"
+    PATH=$DIR:$PATH sandbox_start
+}
+
+teardown_file()
+{
+    sandbox_destroy
+    rm -rf "$DIR"
+}
+
+setup() { sandbox_clear; }
+
+count() { sql "SELECT COUNT(*) FROM dq_task WHERE $1"; }
+is() { [ "$(count "$1")" = "$2" ]; }
+# set_clock OFFSET: a file that is replaced is read by the server's next look at the clock.
+set_clock()
+{
+    local before clock
+    before=$(sql 'SELECT UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE') clock=$(readlink -f "$DQ_SANDBOX/server")/clock
+    echo "$1" >"$clock.new"
+    chmod 644 "$clock.new"
+    mv "$clock.new" "$clock"
+    later() { [ "$(sql "SELECT UTC_TIMESTAMP(3) > '$before'")" = 1 ]; }
+    wait_until later
+}
+
+@test "if the server's clock is set ahead, tasks are not taken from an owner that lives, but from a dead one" {
+    write_handlers <<END
+handlers:
+  t: {run: 'echo >>$BATS_TEST_TMPDIR/begun; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done'}
+  dead: {run: 'true'}
+END
+    sed "s|^\[dqd\]|&\nlease = 12s|; s|^handlers.*|handlers = $DQ_HANDLERS|" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"
+    chmod 600 "$BATS_TEST_TMPDIR/own.ini"
+    for i in 1 2 3; do dq -q add t; done
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini dqd_start --resident
+    wait_until is 'status = 3' 3
+    set_clock +3600
+    sql "INSERT INTO dq_task (tag, message_body, status, version, attempt, claim_token, lease_until, expected_time,
+         create_time) VALUES ('dead', '', 3, 1, 1, REPEAT('x', 16), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3),
+         UTC_TIMESTAMP(3))"
+    wait_until is "tag = 'dead' AND status = 1 AND attempt = 2" 1
+    is "tag = 't' AND status = 3 AND attempt = 1 AND lease_until > UTC_TIMESTAMP(3)" 3
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is "tag = 't' AND status = 1 AND attempt = 1" 3
+    dqd_stop
+    [ "$(sql "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE t.tag = 't'")" = 0 ]
+}
