@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
@@ -409,6 +410,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     int rc;
 
+    prctl(PR_SET_NAME, "dqd"); /* a restart executes /proc/self/exe */
     hold_hup();
     log_fill_descriptors();
     log_open("dqd", LOG_INFO);

@@ -19,7 +19,6 @@
 #include "wake/wake_send.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -182,9 +181,9 @@ struct ids {
 static bool add_id(struct ids *ids, const char *text)
 {
     char *end;
-    errno = 0;
     uint64_t id = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || id == 0)
+    /* the greatest number is no task's: it ends a search */
+    if (!isdigit((unsigned char)text[0]) || *end != '\0' || id == UINT64_MAX || id == 0)
         return false;
     if (ids->count == ids->cap) {
         ids->cap = ids->cap ? 2 * ids->cap : 64;

@@ -123,8 +123,14 @@ static char *read_line(char *out, int size, void *stream)
     while (stop > text && is_blank(stop[-1]))
         stop--;
     size_t len = (size_t)(stop - text);
-    if (len > 0 && (*text == ';' || *text == '#'))
+    if (len > 0 && (*text == ';' || *text == '#')) {
+        if (memchr(text, '\r', len)) { /* what follows it would be lost without a word */
+            conf_value_fail(s->r, NULL,
+                            "a carriage return in a comment; end lines with a line feed");
+            return NULL;
+        }
         len = 0;
+    }
     if (len > 0 && check_line(s, text, len, size) != 0)
         return NULL;
     memcpy(out, text, len);

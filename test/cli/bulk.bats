@@ -219,9 +219,12 @@ END
     dq -q add --from x.ndjson
     [ "$(sql 'SELECT body_size FROM dq_task')" -eq 3000000 ]
     sandbox_clear
-    try sh -c 'head -c 70000000 /dev/zero | "$DQ_BIN/dq" add --format tsv --from -'
+    try sh -c 'head -c 70000000 /dev/zero | tr "\0" x | "$DQ_BIN/dq" add --format tsv --from -'
     [ "$rc" -eq 65 ]
     [[ $err == *'standard input:1: the line is longer than 64 MiB'* ]]
+    try timeout 60 "$DQ_BIN/dq" import /dev/zero
+    [ "$rc" -eq 65 ]
+    [[ $err == *'/dev/zero:1: a long line with a NUL byte; this is not a text file'* ]]
 }
 
 @test 'an interrupted add --from reports how far it got' {

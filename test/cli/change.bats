@@ -71,8 +71,10 @@ END
         'dq: cancel: task 999998 does not exist' 'dq: cancel: task 999999 does not exist')" ]
     try dq cancel "$a" -o json
     [ "$out" = '{"matched":0,"changed":0,"lost":0,"refused":1,"dry_run":false}' ]
-    try dq cancel x7
-    [ "$rc" -eq 64 ]
+    for id in x7 18446744073709551615 18446744073709551616; do
+        try dq cancel "$id"
+        [ "$rc" -eq 64 ]
+    done
 }
 
 @test 'cancel prints how many tasks were running' {

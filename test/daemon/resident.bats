@@ -355,6 +355,7 @@ END
     wait_until is 'status = 3' 1
     pkill -9 -P "$DQD_PID" dqd-runner
     wait_until is 'status = 1' 1
+    [ "$(cat "/proc/$DQD_PID/comm")" = dqd ]
     [[ $(cat "$BATS_TEST_TMPDIR/first") == 'first: '@(|Z*) ]]
     [ "$(sql 'SELECT outcome FROM dq_attempt')" = runner-died ]
     dqd_stop
