@@ -87,13 +87,14 @@ static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
     if (!f->locked && !f->limit_locked)
         return;
     (void)!lock_store_holder(c->db, f->locked ? f->id : 0, &holder, &err);
-    char *text = lock_store_describe(&holder);
+    char *text = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
     f->holder = text;
-    f->holder_connection = holder.connection;
+    f->holder_end = end;
     why_done(w);
     why_decide(f, w);
-    f->holder = NULL;
+    f->holder = f->holder_end = NULL;
     free(text);
+    free(end);
 }
 
 static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)

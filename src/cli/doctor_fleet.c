@@ -29,14 +29,15 @@ static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struc
     if (why_store_first(d->c->db, tag, &id, &err) != 1 || why_store_locked(d->c->db, id, &err) != 1)
         return;
     int rc = lock_store_holder(d->c->db, id, &holder, &err);
-    char *who = lock_store_describe(&holder);
+    char *who = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
     doctor_find(f, DOCTOR_BAD, "task %" PRIu64 " of %s is %s late: another session has locked it",
                 id, tag, when_format_rough(late, late_ms));
     if (who)
-        buf_printf(&f->text, ": %s: KILL %" PRIu64, who, holder.connection);
+        buf_printf(&f->text, ": %s: %s", who, end);
     else if (rc == ERR_DENIED)
         buf_str(&f->text, "; an account with the privilege PROCESS sees which one");
     free(who);
+    free(end);
 }
 
 void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)

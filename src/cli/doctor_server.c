@@ -219,13 +219,19 @@ void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
         return;
     }
     when_format_rough(age, oldest.age_s * WHEN_SECOND);
-    if (oldest.connection && oldest.age_s * WHEN_SECOND >= d->old_ms)
+    const bool old = oldest.who[0] && oldest.age_s * WHEN_SECOND >= d->old_ms;
+    if (old && !oldest.connection)
+        doctor_find(
+            f, DOCTOR_WARN,
+            "a prepared XA transaction has been open for %s: its locks stay until XA COMMIT or XA ROLLBACK (XA RECOVER lists it)",
+            age);
+    else if (old)
         doctor_find(
             f, DOCTOR_WARN,
             "connection %" PRIu64
             ", %s, has had a transaction open for %s: its snapshot slows every claim; end it, or: KILL %" PRIu64,
             oldest.connection, oldest.who, age, oldest.connection);
-    if (oldest.connection)
+    if (oldest.who[0])
         doctor_find(f, DOCTOR_OK, "the oldest is open for %s", age);
     else
         doctor_find(f, DOCTOR_OK, "none is open");

@@ -409,7 +409,7 @@ void why_decide(const struct why_facts *f, struct why *ret)
               NULL)
             ->detail = mem_strdup(f->holder ? f->holder : "a transaction of an application");
         help(ret, f->holder
-                      ? mem_printf("end that transaction, or: KILL %" PRIu64, f->holder_connection)
+                      ? mem_printf("end that transaction, or: %s", f->holder_end)
                       : mem_strdup("dq why shows an account with the right PROCESS who has locked "
                                    "it; end that transaction"));
     }

@@ -50,9 +50,9 @@ struct why_facts {
     bool locked;        /* its row is locked by another session */
     bool limit_locked;  /* the row of its tag, which guards the limit over all hosts, is */
     const char *holder; /* of the lock: "connection 22, root@web1, open for 27m"; NULL: not known */
-    uint64_t holder_connection;
-    const char *last_dqd; /* that is not alive any more: "vm, 40s ago" */
-    const char *nearest;  /* the tag that may have been meant; NULL: none */
+    const char *holder_end; /* what ends that: "KILL 22" */
+    const char *last_dqd;   /* that is not alive any more: "vm, 40s ago" */
+    const char *nearest;    /* the tag that may have been meant; NULL: none */
     const struct why_dqd *dqds;
     size_t dqd_count;
 };

@@ -40,12 +40,14 @@ static int find(struct db *db, const char *where, struct lock_holder *ret, struc
     struct buf sql = BUF_INIT;
 
     *ret = (struct lock_holder){0};
-    buf_printf(&sql,
-               "SELECT %s FROM information_schema.innodb_trx x"
-               " LEFT JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id"
-               " WHERE x.trx_mysql_thread_id NOT IN (0, CONNECTION_ID())%s"
-               " ORDER BY x.trx_started LIMIT 1",
-               COLUMNS_SELECT(HOLDER_COLUMNS), where);
+    buf_printf(
+        &sql,
+        "SELECT %s FROM information_schema.innodb_trx x"
+        " LEFT JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id"
+        " WHERE x.trx_mysql_thread_id <> CONNECTION_ID()"
+        " AND (x.trx_mysql_thread_id <> 0 OR x.trx_rows_modified > 0)%s" /* or the server's */
+        " ORDER BY x.trx_started LIMIT 1",
+        COLUMNS_SELECT(HOLDER_COLUMNS), where);
     int rc = db_first(db, &sql, HOLDER_COUNT, take_holder, ret, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
@@ -86,10 +88,19 @@ char *lock_store_describe(const struct lock_holder *h)
 {
     char age[WHEN_TEXT_SIZE], many[48] = "";
 
-    if (!h->connection)
+    if (!h->who[0])
         return NULL;
     if (h->others)
         snprintf(many, sizeof many, "one of %" PRIu64 " transactions, the oldest: ", h->others + 1);
+    if (!h->connection)
+        return mem_printf("%sa prepared XA transaction, open for %s", many,
+                          when_format_rough(age, h->age_s * WHEN_SECOND));
     return mem_printf("%sconnection %" PRIu64 ", %s, open for %s", many, h->connection, h->who,
                       when_format_rough(age, h->age_s * WHEN_SECOND));
+}
+
+char *lock_store_remedy(const struct lock_holder *h)
+{
+    return h->connection ? mem_printf("KILL %" PRIu64, h->connection)
+                         : mem_strdup("XA ROLLBACK (XA RECOVER lists it)");
 }

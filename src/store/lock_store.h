@@ -1,6 +1,7 @@
 /*
  * lock_store.h - which connections of the server have a transaction open, and so may hold locks.
- * All functions block on the database and lock nothing.
+ * One of XA that is prepared needs no connection, and outlives a restart of the server. All
+ * functions block on the database and lock nothing.
  *
  * Others' transactions are shown to accounts with the right PROCESS only: ERR_DENIED. MySQL says
  * who has locked which row, to accounts that may read performance_schema.data_locks. MariaDB says
@@ -13,8 +14,8 @@
 #include "store/db.h"
 
 struct lock_holder {
-    uint64_t connection; /* for KILL; 0: there is none */
-    char who[160];       /* root@web1 */
+    uint64_t connection; /* for KILL; 0: a transaction of XA that is prepared has none */
+    char who[160];       /* root@web1; "": there is no such transaction */
     int64_t age_s;       /* of its transaction */
     uint64_t others;     /* younger ones that may be meant as well */
 };
@@ -28,5 +29,7 @@ int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struc
     __attribute__((warn_unused_result));
 /* "connection 22, root@web1, open for 27m", on the heap; NULL: there is none. */
 char *lock_store_describe(const struct lock_holder *h);
+/* "KILL 22", or how to end what has no connection; on the heap. */
+char *lock_store_remedy(const struct lock_holder *h);
 
 #endif

@@ -161,6 +161,22 @@ END
     [ "$(dq why "$id" -o json | grep -c locked)" -eq 0 ]
 }
 
+@test 'a prepared XA transaction, which has no connection, is named like one that has' {
+    id=$(dq -q add t --at 2020-01-01T00:00:00Z)
+    fake_dqd t
+    sql "XA START 'x'; UPDATE dq_task SET error_stack = 'x' WHERE id = $id; XA END 'x'; XA PREPARE 'x'"
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    export DQ_CONFIG=$(own 's/^user = .*/user = dq_doctor/')
+    wait_until found tags BAD 'late: another session has locked it: a prepared XA transaction, open for '
+    dq doctor --old-transaction 0s | tee "$BATS_TEST_TMPDIR/doctor" || true
+    wait_until eval 'dq why "$id" | tee "$BATS_TEST_TMPDIR/why" | grep "has locked its row"'
+    sql "XA ROLLBACK 'x'"
+    grep -E '^warn +transactions +a prepared XA transaction has been open for' "$BATS_TEST_TMPDIR/doctor"
+    grep -q '^  another session has locked its row  *a prepared XA transaction, open' "$BATS_TEST_TMPDIR/why"
+    grep -qF '  end that transaction, or: XA ROLLBACK (XA RECOVER lists it)' "$BATS_TEST_TMPDIR/why"
+}
+
 @test 'tables that differ are BAD, and the statements that doctor prints correct them' {
     sql 'ALTER TABLE dq_task DROP KEY due, DROP COLUMN pid, ADD UNIQUE KEY odd (create_time)'
     sql 'ALTER TABLE dq_poller MODIFY COLUMN host varchar(10) NULL'

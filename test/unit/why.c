@@ -58,7 +58,7 @@ static bool read_facts(char *text, struct why_facts *f)
         if (value_of(word, "version"))
             f->version = strtoull(value_of(word, "version"), NULL, 10);
         f->holder = value_of(word, "holder") ? value_of(word, "holder") : f->holder;
-        f->holder_connection = f->holder ? 22 : 0;
+        f->holder_end = f->holder ? "KILL 22" : NULL;
         f->nearest = value_of(word, "nearest") ? value_of(word, "nearest") : f->nearest;
         f->last_dqd = value_of(word, "last") ? value_of(word, "last") : f->last_dqd;
         f->lease_ahead |= !strcmp(word, "lease-ahead");
