@@ -30,7 +30,7 @@ enum err_code {
     ERR_BUSY = -11,   /* another one is doing this now (lock held) */
     ERR_SYSTEM = -12, /* the operating system refused something */
     ERR_FATAL = -13,  /* anything else: a bug, or an unexpected server error */
-    /* a row is locked by another session's open transaction: rolled back; that may last */
+    /* a row or a table is locked by another session: rolled back; that may last */
     ERR_LOCKED = -14,
 };
 

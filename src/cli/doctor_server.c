@@ -5,6 +5,7 @@
 
 #include "base/when.h"
 #include "store/db_connect.h"
+#include "store/db_session.h"
 #include "store/health_store.h"
 #include "store/lock_store.h"
 #include "store/poller_store.h"
@@ -36,11 +37,15 @@ void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
 {
     struct schema_range schema = {0, 0};
     struct health_clock clock = {0, 0};
+    /* A locked table costs each check that reads it this time. */
+    const struct db_session brief = {.lock_wait_s = 1, .table_wait_s = 1, .idle_s = 3600};
     struct err err, none;
 
     int rc = cmd_open(d->c, CMD_DB, &err);
-    if (rc == 0)
+    if (rc == 0) {
+        db_session_set(d->c->db, &brief);
         rc = db_connect(d->c->db, &err);
+    }
     if (rc == 0)
         rc = health_store_settings(d->c->db, doctor_setting_names, DOCTOR_SETTING_COUNT,
                                    d->settings, &err);

@@ -38,7 +38,7 @@ struct fault {
 #define NEW_PRIMARY "the group's new primary is not ready yet"
 #define READ_ONLY "the server is read-only at the moment"
 #define TRY_AGAIN "another session was changing the same rows: try again"
-#define LOCKED "a row is locked by an open transaction of another session"
+#define LOCKED "a row or the whole table is locked by another session"
 #define OFFLINE_ONLY                                                                               \
     "this server can change the table only while nobody writes to it: see doc/upgrading"
 #define BAD_DATA "the server refused a value as malformed or out of range"
