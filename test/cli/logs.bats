@@ -152,8 +152,9 @@ teardown()
 @test 'nothing is written while nobody follows, and a follower that was killed leaves nothing' {
     write_steps
     # beside a task that nobody follows
-    sql 'CREATE TABLE written (id bigint);
-         CREATE TRIGGER output_written AFTER INSERT ON dq_output FOR EACH ROW INSERT INTO written VALUES (NEW.task_id)'
+    sql 'CREATE TABLE written (id bigint, n int AUTO_INCREMENT PRIMARY KEY);
+         CREATE TRIGGER output_written AFTER INSERT ON dq_output FOR EACH ROW
+             INSERT INTO written (id) VALUES (NEW.task_id)'
     other=$(dq -q add steps) id=$(dq -q add steps)
     dqd_start --resident
     say one
