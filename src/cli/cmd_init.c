@@ -169,7 +169,7 @@ static int make_routines(struct cmd_context *c, unsigned *ret_made, struct err *
     if (lost.len)
         cmd_note(
             c,
-            "MySQL has dropped grants on procedures that were replaced; this account cannot repeat them:");
+            "MySQL has dropped grants on procedures that were replaced, and they could not be repeated:");
     for (size_t at = 0, len; at < lost.len; at += len + 1) {
         len = strcspn(lost.data + at, "\n");
         cmd_note(c, "    %.*s;", (int)len, lost.data + at);

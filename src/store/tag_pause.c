@@ -60,7 +60,13 @@ static int change_tag(struct db *db, const struct buf *sql, struct event_act *ac
     rc = db_exec(db, sql, ret_rows, err);
     if (rc == 0 && *ret_rows)
         rc = event_store_add(db, act, NULL, 0, err);
-    return db_end(db, rc, err);
+    const bool sent = rc == 0;
+    rc = db_end(db, rc, err);
+    if (sent && rc == ERR_LOST)
+        err_set(err, rc,
+                "%s; it is not known whether the tag was changed: running it again is safe",
+                err->text);
+    return rc;
 }
 
 int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
