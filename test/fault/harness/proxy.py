@@ -45,6 +45,7 @@ class Rule:
         self.statement, self.pattern = statement, re.compile(STATEMENTS.get(statement, statement).encode(), re.S)
         self.action, self.chance, self.most, self.skip = action, chance, most, skip
         self.number, self.seconds, self.lie = number, seconds, lie
+        self.refuse = 0  # cut-after: the error number that every later connection gets
         self.hits, self.stopped, self.go = 0, threading.Event(), threading.Event()
 
     def takes(self, sql, rng):
@@ -329,6 +330,7 @@ class _Session:
         if rule.action in ("cut-after", "cut-late"):
             answer = self.upstream.recv(1 << 16)  # it has been executed
             entry["answer"] = answer[4:5].hex()
+            self.proxy.refuse = rule.refuse or self.proxy.refuse
             return True
         if rule.action == "error-after":
             self.upstream.recv(1 << 16)
