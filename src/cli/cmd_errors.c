@@ -14,10 +14,6 @@
 #include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
-/* Failures that are read without --exact: the newest for some time, and the oldest. */
-#define NEWEST 200000
-#define OLDEST 1000
-#define NEWEST_MS 700
 /* A table shows this many lines to retry tasks with. */
 #define RETRY_LINES 10
 
@@ -167,12 +163,12 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
     cell_put_time(&since, &c->style.cell, left_at, false);
     if (found->failures.count)
         cmd_note(c, "only the failures since %s and the oldest %d were read; --exact reads all",
-                 since.data, OLDEST);
+                 since.data, FAILURES_OLDEST);
     else
         cmd_complain(c,
                      "none found, but only the failures since %s and the oldest %d were read; "
                      "--exact reads all",
-                     since.data, OLDEST);
+                     since.data, FAILURES_OLDEST);
     buf_done(&since);
 }
 
@@ -187,9 +183,9 @@ static int answer(struct cmd_context *c, const struct errors_values *v, struct e
     filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
     filter.before_at = WHEN_AT_MAX; /* a clock may have been set back */
     if (!v->exact) {
-        filter.newest = NEWEST;
-        filter.oldest = OLDEST;
-        filter.most_ms = NEWEST_MS;
+        filter.newest = FAILURES_NEWEST;
+        filter.oldest = FAILURES_OLDEST;
+        filter.most_ms = FAILURES_NEWEST_MS;
     }
     if (rc == 0)
         rc = cmd_resolve(c, &v->since, &filter.since_at, err);

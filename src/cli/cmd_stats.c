@@ -5,6 +5,7 @@
  * row is all tags together.
  */
 #include "cli/confirm.h"
+#include "cli/failures.h"
 #include "cli/fleet.h"
 #include "cli/progress.h"
 #include "cli/spark.h"
@@ -39,7 +40,7 @@ struct stats_values {
     struct cmd_when since;
     int by; /* -1: not given */
     bool exact;
-    int64_t watch_ms; /* -1: not given */
+    int64_t watch_ms, refresh_ms; /* -1: not given */
 };
 
 /* ---- a row for each tag */
@@ -292,18 +293,47 @@ static int put_prometheus(const struct cmd_context *c, const struct stats *s, st
     return 0;
 }
 
+static void take_failure(const struct failure *x, void *arg)
+{
+    failures_add(arg, x);
+}
+
 static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
                       struct err *err)
 {
+    const struct forecast_ask hours = {v->tag, WHEN_HOUR, STATS_HTML_AHEAD_HOURS + 1};
+    const struct failure_filter period = {.since_at = s->from_at,
+                                          .before_at = WHEN_AT_MAX,
+                                          .newest = FAILURES_NEWEST,
+                                          .oldest = FAILURES_OLDEST,
+                                          .most_ms = FAILURES_NEWEST_MS,
+                                          .tag_glob = v->tag};
     struct buf place = BUF_INIT;
-    struct top_data now;
+    struct top_data now = {.count = 0};
+    struct forecast ahead = {.count = 0};
+    struct failures errors = {0};
+    int64_t left_at = TASK_TIME_NONE;
     int rc = top_load(c, v->tag, &now, err);
 
     if (rc < 0)
         return rc;
+    rc = forecast_store_read(c->db, &hours, &ahead, err);
+    if (rc == 0)
+        rc = failure_list(c->db, &period, take_failure, &errors, &left_at, err);
+    failures_sort(&errors);
     confirm_put_place(&place, c);
-    rc = stats_html_write(&(struct stats_page){s, &now, place.data, db_server(c->db)}, v->html,
-                          &c->style.cell, err);
+    const struct stats_page page = {.stats = s,
+                                    .now = &now,
+                                    .errors = &errors,
+                                    .errors_sampled = left_at != TASK_TIME_NONE,
+                                    .ahead = &ahead,
+                                    .refresh_ms = v->refresh_ms,
+                                    .place = place.data,
+                                    .server = db_server(c->db)};
+    if (rc == 0)
+        rc = stats_html_write(&page, v->html, &c->style.cell, err);
+    failures_done(&errors);
+    forecast_store_free(&ahead);
     buf_done(&place);
     top_view_free(&now);
     return rc;
@@ -336,6 +366,8 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
 {
     if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
         return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
+    if (v->refresh_ms >= 0 && !v->html)
+        return err_set(err, ERR_USAGE, "--refresh is for the page of --html");
     int rc = period(c, v, &ask->since_ms, err);
     if (rc < 0)
         return rc;
@@ -402,6 +434,7 @@ static const struct cmd_option options[] = {
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
+    {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", "with --html: browsers load the page again every D", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
     WATCH_OPTION(FIELD(watch_ms)),
 };
@@ -412,7 +445,7 @@ const struct cmd cmd_stats = {
     .group = "look",
     .summary = "show counts by tag and state, lateness, throughput",
     .usage =
-        "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE",
+        "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE [--refresh D]",
     .details =
         "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
         "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "

@@ -11,6 +11,11 @@
 
 #include <stdint.h>
 
+/* Failures that are read without --exact: the newest for some time, and the oldest. */
+#define FAILURES_NEWEST 200000
+#define FAILURES_OLDEST 1000
+#define FAILURES_NEWEST_MS 700
+
 struct failures_group {
     char *tag;
     const char *pattern; /* a glob that matches the errors; behind the tag, in the same memory */

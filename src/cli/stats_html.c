@@ -17,6 +17,8 @@
 #include <sys/param.h>
 
 #define TAGS_MOST 100
+#define ERRORS_MOST 10
+#define REFRESHES_LATE 2           /* a page that misses two has nobody who makes it */
 #define LATE_MS (10 * WHEN_SECOND) /* a tag that is later comes before busy ones */
 
 /* Below 60rem, a row of the table is a tag with its numbers below, each with its name. */
@@ -50,7 +52,11 @@ static const char head[] =
     "svg{display:block;width:100%;height:11rem;border-bottom:1px solid var(--dim)}\n"
     "svg path{fill:var(--mark)}svg .grid{stroke:var(--line);vector-effect:non-scaling-stroke}\n"
     "polyline{fill:none;stroke:var(--mark);stroke-width:1.75;stroke-linejoin:round;vector-effect:non-scaling-stroke}\n"
-    ".max{stroke-dasharray:2 2}\n"
+    ".max{stroke-dasharray:2 2}.ahead{--mark:var(--done)}\n"
+    ".lines li::before{height:2px;width:1.25rem;border-radius:0;vertical-align:middle}"
+    ".lines .max::before{mask:repeating-linear-gradient(90deg,#000 0 4px,#0000 4px 7px)}\n"
+    ".errors li{display:grid;grid-template-columns:4.5rem 1fr;gap:0 .75rem;padding:.375rem 0;border-bottom:1px solid "
+    "var(--line)}.errors b{text-align:right;font-weight:normal}.errors small{color:var(--dim);font-size:.8125rem}\n"
     "table{width:100%;border-collapse:collapse;margin-top:.25rem}\n"
     "th,td{padding:.375rem .5rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}\n"
     "thead th{color:var(--dim);font-weight:normal;font-size:.8125rem;padding-bottom:.25rem;white-space:nowrap}\n"
@@ -73,14 +79,22 @@ static const char head[] =
 
 static void put_place(struct buf *b, const struct stats_page *p, const struct cell_style *style)
 {
+    if (p->refresh_ms >= 0)
+        buf_printf(b, "<meta http-equiv=\"refresh\" content=\"%" PRId64 "\">\n",
+                   MAX(p->refresh_ms / WHEN_SECOND, 1));
     buf_str(b, "<title>dq: ");
     html_put_text(b, p->place);
     buf_str(b, "</title>\n</head>\n<body>\n<header>\n<h1>dq: ");
     html_put_text(b, p->place);
-    buf_str(b, "</h1>\n<p>");
+    buf_str(b, "</h1>\n<p>made ");
     cell_put_time(b, style, p->stats->now_at, true);
-    buf_str(b, ", ");
+    buf_str(b, " from ");
     html_put_text(b, p->server);
+    if (p->refresh_ms >= 0) {
+        buf_str(b, "; if this is older than ");
+        html_put_duration(b, REFRESHES_LATE * p->refresh_ms);
+        buf_str(b, " its job has stopped");
+    }
     buf_str(b, "</p>\n");
     if (p->now->alive)
         buf_printf(b,
@@ -199,8 +213,7 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
     if (t->steps)
         stats_plot_trend(b, s, t);
     buf_str(b, "</td>\n");
-    put_duration_cell(b, "late", "", late_ms(s, i),
-                      !is_paused(i) && late_ms(s, i) >= LATE_MS);
+    put_duration_cell(b, "late", "", late_ms(s, i), !is_paused(i) && late_ms(s, i) >= LATE_MS);
     put_count_cell(b, "due", "", i->due, i->due_sampled);
     put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
     put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
@@ -273,6 +286,40 @@ static bool has_estimates(const struct tag_info *t)
     return some;
 }
 
+/* ---- errors */
+
+static void put_errors(struct buf *b, const struct stats_page *p, const struct cell_style *style)
+{
+    const struct failures *f = p->errors;
+
+    buf_str(b, "<section>\n<h2>Errors in the last ");
+    html_put_duration(b, period_ms(p->stats));
+    buf_str(b, "</h2>\n");
+    if (!f->count)
+        buf_str(b, "<p>Nothing failed in this time.</p>\n");
+    buf_str(b, "<ul class=\"errors\">\n");
+    for (size_t i = 0; i < MIN(f->count, (size_t)ERRORS_MOST); i++) {
+        const struct failures_group *g = &f->items[i];
+        buf_str(b, "<li><b>");
+        html_put_count(b, g->failures, false);
+        buf_str(b, p->errors_sampled ? "+</b><div>" : "</b><div>");
+        html_put_text(b, g->tag);
+        buf_str(b, ": ");
+        html_put_text(b, g->pattern);
+        buf_str(b, " <small>");
+        html_put_count(b, g->failed, false);
+        buf_str(b, " failed, ");
+        html_put_count(b, g->retrying, false);
+        buf_str(b, " run again, last ");
+        cell_put_time(b, style, g->last_at, false);
+        buf_printf(b, ", task %" PRIu64 "</small></div></li>\n", g->id);
+    }
+    buf_str(b, "</ul>\n");
+    if (f->count > ERRORS_MOST)
+        buf_printf(b, "<p>and %zu more kinds: dq errors lists all</p>\n", f->count - ERRORS_MOST);
+    buf_str(b, "</section>\n");
+}
+
 /* ---- the page */
 
 int stats_html_write(const struct stats_page *p, const char *path, const struct cell_style *style,
@@ -288,6 +335,7 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
     buf_str(&b, "<section class=\"plots\">\n");
     stats_plot_ends(&b, s, style);
     stats_plot_lateness(&b, s, style);
+    stats_plot_ahead(&b, p->ahead, WHEN_HOUR, style);
     buf_str(&b, "</section>\n<section>\n<h2>Tags</h2>\n");
     if (s->count > 1)
         put_table(&b, p);
@@ -295,7 +343,9 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
         buf_str(&b, "<p>There are no tasks.</p>\n");
     if (has_estimates(&s->tags[0].info))
         buf_str(&b, "<p>Numbers with ~ are estimates.</p>\n");
-    buf_str(&b, "</section>\n</body>\n</html>\n");
+    buf_str(&b, "</section>\n");
+    put_errors(&b, p, style);
+    buf_str(&b, "</body>\n</html>\n");
     if (strcmp(path, "-") == 0)
         out_write(&b);
     else

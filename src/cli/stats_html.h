@@ -6,15 +6,22 @@
 
 #include "base/err.h"
 #include "cli/cell.h"
+#include "cli/failures.h"
 #include "cli/stats.h"
 #include "cli/top_view.h"
+#include "store/forecast_store.h"
 
 #define STATS_HTML_STEPS 96 /* about, in a plot */
+#define STATS_HTML_AHEAD_HOURS 24
 
 struct stats_page {
     const struct stats *stats;
-    const struct top_data *now; /* which dqds are alive, and why tags wait */
-    const char *place, *server; /* what the page is about */
+    const struct top_data *now;    /* which dqds are alive, and why tags wait */
+    const struct failures *errors; /* of the period, sorted */
+    bool errors_sampled;
+    const struct forecast *ahead; /* by hour */
+    int64_t refresh_ms;           /* -1: the page is not loaded again */
+    const char *place, *server;   /* what the page is about */
 };
 /* Writes the page beside the file, then renames it; path "-": to standard output. ERR_SYSTEM. */
 int stats_html_write(const struct stats_page *p, const char *path, const struct cell_style *style,

@@ -15,17 +15,17 @@
 
 /* ---- what both plots have */
 
-static void put_drawing(struct buf *b, const struct stats *s, const char *label)
+static void put_drawing(struct buf *b, size_t steps, const char *label)
 {
     buf_printf(
         b,
         "<svg viewBox=\"0 0 %zu %.0f\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"%s\">",
-        s->step_count, HEIGHT, label);
+        steps, HEIGHT, label);
 }
 
-static void put_grid(struct buf *b, const struct stats *s, double y)
+static void put_grid(struct buf *b, size_t steps, double y)
 {
-    buf_printf(b, "<path class=\"grid\" d=\"M0 %.2fH%zu\"/>", y, s->step_count);
+    buf_printf(b, "<path class=\"grid\" d=\"M0 %.2fH%zu\"/>", y, steps);
 }
 
 /* `y` is where its line is in the drawing. */
@@ -35,11 +35,11 @@ static void begin_label(struct buf *b, double y)
 }
 
 /* Of a period of a day or less the hours are enough. */
-static void put_time_axis(struct buf *b, const struct stats *s, const struct cell_style *style)
+static void put_time_axis(struct buf *b, int64_t from_at, int64_t to_at,
+                          const struct cell_style *style)
 {
-    const int64_t at[] = {s->from_at, s->from_at + (s->now_at - s->from_at) / 2, s->now_at};
-    size_t skip =
-        stats_elapsed_ms(s) > WHEN_DAY + WHEN_HOUR ? strlen("2026-") : strlen("2026-11-22 ");
+    const int64_t at[] = {from_at, from_at + (to_at - from_at) / 2, to_at};
+    size_t skip = to_at - from_at > WHEN_DAY + WHEN_HOUR ? strlen("2026-") : strlen("2026-11-22 ");
 
     buf_str(b, "<div class=\"x\">");
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
@@ -140,6 +140,15 @@ static void put_round(struct buf *b, uint64_t n)
         html_put_count(b, n, false);
 }
 
+static void put_count_labels(struct buf *b, uint64_t top)
+{
+    for (unsigned i = 0; i <= 2; i++) {
+        begin_label(b, HEIGHT * i / 2);
+        put_round(b, top / 2 * (2 - i));
+        buf_str(b, "</span>");
+    }
+}
+
 void stats_plot_ends(struct buf *b, const struct stats *s, const struct cell_style *style)
 {
     const struct stats_tag *all = &s->tags[0];
@@ -156,26 +165,61 @@ void stats_plot_ends(struct buf *b, const struct stats *s, const struct cell_sty
         b,
         "<ul class=\"legend\"><li class=\"done\">done</li><li class=\"retried\">retried</li>"
         "<li class=\"failed\">failed</li></ul></figcaption>\n<div class=\"plot\"><div class=\"y\">");
-    for (unsigned i = 0; i <= 2; i++) {
-        begin_label(b, HEIGHT * i / 2);
-        put_round(b, top / 2 * (2 - i));
-        buf_str(b, "</span>");
-    }
+    put_count_labels(b, top);
     buf_str(b, "</div>\n");
-    put_drawing(b, s, "tasks done, retried and failed over time");
-    put_grid(b, s, 0);
-    put_grid(b, s, HEIGHT / 2);
+    put_drawing(b, s->step_count, "tasks done, retried and failed over time");
+    put_grid(b, s->step_count, 0);
+    put_grid(b, s->step_count, HEIGHT / 2);
     put_bars(b, s, all, top, style);
     buf_str(b, "</svg></div>\n");
-    put_time_axis(b, s, style);
+    put_time_axis(b, s->from_at, s->now_at, style);
     buf_str(b, "</figure>\n");
 }
 
 void stats_plot_trend(struct buf *b, const struct stats *s, const struct stats_tag *t)
 {
-    put_drawing(b, s, "over time");
+    put_drawing(b, s->step_count, "over time");
     put_bars(b, s, t, MAX(most_ends(s, t), 1), NULL);
     buf_str(b, "</svg>");
+}
+
+/* ---- bars: what becomes due */
+
+void stats_plot_ahead(struct buf *b, const struct forecast *f, int64_t step_ms,
+                      const struct cell_style *style)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < f->count; i++)
+        most = MAX(most, f->steps[i].tasks);
+    const uint64_t top = round_up(most);
+    buf_str(b, "<figure>\n<figcaption><h2>Becomes due per ");
+    html_put_duration(b, step_ms);
+    buf_str(b, ", in the next ");
+    html_put_duration(b, (int64_t)(f->count - 1) * step_ms);
+    buf_str(b, "</h2></figcaption>\n");
+    if (!most) {
+        buf_str(b, "<p>Nothing becomes due in this time.</p>\n</figure>\n");
+        return;
+    }
+    buf_str(b, "<div class=\"plot\"><div class=\"y\">");
+    put_count_labels(b, top);
+    buf_str(b, "</div>\n");
+    put_drawing(b, f->count, "tasks that become due");
+    put_grid(b, f->count, 0);
+    put_grid(b, f->count, HEIGHT / 2);
+    for (size_t i = 0; i < f->count; i++) {
+        const struct forecast_step *step = &f->steps[i];
+        double y = HEIGHT;
+        buf_str(b, "<g>");
+        put_part(b, "ahead", i, step->tasks, top, &y);
+        buf_str(b, "<title>");
+        cell_put_time(b, style, f->from_at + (int64_t)i * step_ms, false);
+        buf_printf(b, ": %s%" PRIu64 "</title></g>", step->sampled ? "~" : "", step->tasks);
+    }
+    buf_str(b, "</svg></div>\n");
+    put_time_axis(b, f->from_at, f->from_at + (int64_t)f->count * step_ms, style);
+    buf_str(b, "</figure>\n");
 }
 
 /* ---- lines: lateness */
@@ -250,7 +294,7 @@ void stats_plot_lateness(struct buf *b, const struct stats *s, const struct cell
     double top = decades(MAX((uint64_t)ticks[count - 1], all->sum.late_max_ms));
     buf_str(
         b,
-        "<ul class=\"legend\"><li class=\"p50\">median</li><li class=\"p95\">95 %</li><li class=\"max\">maximum</li></ul>"
+        "<ul class=\"legend lines\"><li class=\"p50\">median</li><li class=\"p95\">95 %</li><li class=\"max\">maximum</li></ul>"
         "</figcaption>\n<div class=\"plot\"><div class=\"y\">");
     for (size_t i = 0; i < count; i += every) {
         begin_label(b, late_y(ticks[i], top));
@@ -258,13 +302,13 @@ void stats_plot_lateness(struct buf *b, const struct stats *s, const struct cell
         buf_str(b, "</span>");
     }
     buf_str(b, "</div>\n");
-    put_drawing(b, s, "lateness over time, logarithmic");
+    put_drawing(b, s->step_count, "lateness over time, logarithmic");
     for (size_t i = every; i < count; i += every)
-        put_grid(b, s, late_y(ticks[i], top));
+        put_grid(b, s->step_count, late_y(ticks[i], top));
     put_line(b, s, "max", 100, top);
     put_line(b, s, "p95", 95, top);
     put_line(b, s, "p50", 50, top);
     buf_str(b, "</svg></div>\n");
-    put_time_axis(b, s, style);
+    put_time_axis(b, s->from_at, s->now_at, style);
     buf_str(b, "</figure>\n");
 }

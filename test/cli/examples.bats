@@ -24,6 +24,9 @@ doc/dq.1: $ dq cancel --since 10m                   | test/cli/night.bats
 doc/dq.1: $ dq list --tag                           | test/cli/night.bats
 doc/dq.1: $ dq forecast                             | test/cli/night.bats
 doc/dq.1: * * * * * dq line=$(dq check              | alarm
+doc/dq.1: * * * * * dq dq stats                     | page
+doc/dq.1: location /dq/ {                           | -- a part of the settings of nginx
+doc/dq.1: # printf                                  | -- changes files of the system
 doc/dqd.8: * * * * * dq dqd --for 55s               | cron
 doc/dqd.8: dqd --check-config && systemctl reload   | reload
 doc/dqd.8: dqd --tag                                | debug
@@ -211,6 +214,14 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
 }
 
 # ---- dqd(8)
+
+@test 'page: cron writes the page of dq(1)' {
+    line=$(example doc/dq.1 'dq stats --since 24h --html')
+    [[ $line == '* * * * * dq dq stats '* ]]
+    line=${line#'* * * * * dq '}
+    sh -c "${line/\/var\/www\/dq/.}"
+    grep -q '<meta http-equiv="refresh" content="60">' index.html
+}
 
 @test 'cron: the line for cron runs dqd, and is that of etc/cron.d' {
     write_handlers <<<'handlers: {hello: {run: "true"}}'

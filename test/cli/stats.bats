@@ -149,6 +149,32 @@ END
 }
 
 # Never the /dev/null and /dev/stdout of this machine.
+@test 'the page has the errors, what becomes due, and says when its job has stopped' {
+    dq stats --html empty.html
+    grep -q 'Nothing failed in this time' empty.html
+    grep -q 'Nothing becomes due in this time' empty.html
+    refute grep -qE 'http-equiv="refresh"|has stopped' empty.html
+    task known 0 5400
+    counted known 10 100 98 1 1
+    for id in $(seq 12); do
+        sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time)
+                 VALUES ('pay<', '', 2, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+             INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
+             VALUES (LAST_INSERT_ID(), 2, 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 'exit',
+                 REPEAT('again <b> ', 1 + MOD($id, 11)))"
+    done
+    dq stats --html page.html --refresh 60s
+    grep -q '<meta http-equiv="refresh" content="60">' page.html
+    grep -qE '<p>made 20[^<]* from [^<]*; if this is older than 2m its job has stopped</p>' page.html
+    [ "$(grep -c '^<li><b>' page.html)" -eq 10 ]
+    grep -qE '^<li><b>2</b><div>pay&lt;: (again &lt;b&gt; ?)+ <small>2 failed, 0 run again, last ' page.html
+    grep -qF '<p>and 1 more kinds: dq errors lists all</p>' page.html
+    [ "$(grep -o '<path class="ahead"' page.html | wc -l)" -eq 1 ]
+    grep -qF 'class="legend lines"' page.html
+    run dq stats --refresh 60s
+    [ "$status" -eq 64 ]
+}
+
 @test 'stats --html replaces nothing but files, which keep their mode' {
     cd "$BATS_TEST_TMPDIR"
     ends() { [ "$(tail -n 1 "$1")" = '</html>' ]; }
