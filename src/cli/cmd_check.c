@@ -30,7 +30,7 @@ static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN
 
 struct check_values {
     const char *tag, *max_failed;
-    int64_t max_late_ms, max_pending, max_running_ms;
+    int64_t max_late_ms, max_pending, max_running_ms, min_dqds;
 };
 
 struct finding {
@@ -55,6 +55,7 @@ __attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f,
 struct limits {
     int64_t late_ms, pending, failed; /* -1: none */
     int64_t failed_ms;                /* failed: in this time */
+    int64_t dqds;                     /* at least; -1: none */
 };
 
 /* "10" or "10/1h". */
@@ -77,7 +78,7 @@ static int parse_failed(const char *text, struct limits *ret, struct err *err)
 
 static int read_limits(const struct check_values *v, struct limits *ret, struct err *err)
 {
-    *ret = (struct limits){v->max_late_ms, v->max_pending, -1, WHEN_HOUR};
+    *ret = (struct limits){v->max_late_ms, v->max_pending, -1, WHEN_HOUR, v->min_dqds};
     return v->max_failed ? parse_failed(v->max_failed, ret, err) : 0;
 }
 
@@ -162,10 +163,26 @@ static void check_served(struct finding *f, const struct fleet *fleet, const str
         add_problem(f, STATUS_WARNING, "%zu more tags rest", resting - TAGS_NAMED);
 }
 
-static void check_fleet(struct finding *f, const struct fleet *fleet)
+static void put_silent(struct finding *f, const struct fleet *fleet)
+{
+    char ago[WHEN_TEXT_SIZE];
+    size_t named = 0;
+
+    for (size_t i = 0; i < fleet->count; i++)
+        if (poller_store_is_silent(&fleet->dqds[i]) && named++ < TAGS_NAMED)
+            add_problem(f, STATUS_CRITICAL, "%s/%" PRIu32 " is silent for %s", fleet->dqds[i].host,
+                        fleet->dqds[i].pid, when_format_rough(ago, fleet->dqds[i].silent_ms));
+}
+
+static void check_fleet(struct finding *f, const struct limits *limits, const struct fleet *fleet)
 {
     struct buf last = BUF_INIT;
 
+    if (fleet->alive && limits->dqds > (int64_t)fleet->alive) {
+        add_problem(f, STATUS_CRITICAL, "%zu of at least %" PRId64 " dqds %s alive", fleet->alive,
+                    limits->dqds, fleet->alive == 1 ? "is" : "are");
+        put_silent(f, fleet);
+    }
     if (fleet->alive)
         return;
     fleet_put_last(&last, fleet);
@@ -283,13 +300,18 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     else
         buf_printf(&line, "%s late at most, %" PRIu64 " pending, %zu dqd alive",
                    when_format_rough(late, n->late_ms), n->pending, fleet->alive);
+    if (!f->problems.len && fleet->between)
+        buf_printf(&line, ", %zu between passes", fleet->between);
     buf_str(&line, " | ");
     put_time(&line, "late", n->late_ms, limits->late_ms);
     buf_printf(&line, " failed=%" PRIu64, n->failed);
     put_limit(&line, limits->failed);
     buf_printf(&line, " pending=%" PRIu64, n->pending);
     put_limit(&line, limits->pending);
-    buf_printf(&line, " dqds=%zu;;;0", fleet->alive);
+    buf_printf(&line, " dqds=%zu;;", fleet->alive);
+    if (limits->dqds >= 0)
+        buf_printf(&line, "%" PRId64 ":", limits->dqds);
+    buf_str(&line, ";0");
     if (n->most_running_ms >= 0)
         put_time(&line, " running", n->running_ms, n->most_running_ms);
     buf_chr(&line, '\n');
@@ -352,7 +374,7 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
             n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];
         }
-        check_fleet(f, &fleet);
+        check_fleet(f, limits, &fleet);
         check_late(f, limits, tags, count, now_at);
         check_served(f, &fleet, tags, count);
         check_numbers(f, limits, &n);
@@ -403,6 +425,7 @@ static const struct cmd_option options[] = {
     {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
     {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
     {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
+    {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", "critical if fewer dqds are alive; default: 1", NULL, 1},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
 };
 /* clang-format on */
@@ -411,7 +434,8 @@ const struct cmd cmd_check = {
     .name = "check",
     .group = "look",
     .summary = "print one line for monitoring, with an exit status",
-    .usage = "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--max-running D] [--tag GLOB]",
+    .usage =
+        "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--min-dqds N] [--max-running D] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if it cannot be known. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started. Paused "

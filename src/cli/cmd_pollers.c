@@ -32,7 +32,8 @@ OUT_GETTER(slots)
 
 OUT_GETTER(running)
 {
-    cell_set_number(ret, (uint64_t)POLLER->running);
+    if (POLLER->alive)
+        cell_set_number(ret, (uint64_t)POLLER->running);
 }
 
 OUT_GETTER(started)
@@ -60,6 +61,8 @@ OUT_GETTER(alive)
     ret->kind = CELL_BOOL;
     ret->number = POLLER->alive;
     ret->colour = POLLER->alive ? CELL_GOOD : CELL_BAD;
+    if (poller_store_is_between(POLLER))
+        ret->people = "between passes";
 }
 
 #define TABLE_COLUMNS "host,pid,mode,slots,running,started,last_seen,version,alive"

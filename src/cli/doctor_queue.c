@@ -148,6 +148,8 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
     doctor_find(f, DOCTOR_OK, "the newest %d are as dq writes them", HEALTH_ROWS);
 }
 
+#define SILENT_NAMED 3
+
 /* The dqd that was seen last, and how long ago. */
 static void put_last(struct doctor_finding *f, const struct poller_info *p, size_t count,
                      int64_t now_at)
@@ -170,7 +172,8 @@ static void put_last(struct doctor_finding *f, const struct poller_info *p, size
 void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
 {
     struct poller_info *p = NULL;
-    size_t count = 0, alive = 0, other = 0;
+    size_t count = 0, alive = 0, between = 0, other = 0, silent = 0;
+    char ago[WHEN_TEXT_SIZE];
     const char *odd = NULL;
     struct err err;
     int64_t now_at;
@@ -185,6 +188,11 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
     for (size_t i = 0; i < count; i++) {
         bool same = strcmp(p[i].version, PACKAGE_VERSION) == 0;
         alive += p[i].alive;
+        between += poller_store_is_between(&p[i]);
+        if (poller_store_is_silent(&p[i]) && silent++ < SILENT_NAMED)
+            doctor_find(f, DOCTOR_WARN,
+                        "dqd %s/%" PRIu32 " is silent for %s: it was resident and did not end",
+                        p[i].host, p[i].pid, when_format_rough(ago, p[i].silent_ms));
         other += p[i].alive && !same;
         odd = p[i].alive && !same ? p[i].version : odd;
     }
@@ -194,6 +202,12 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_WARN,
                     "%zu of %zu are of another version (%s; this is %s): see doc/upgrading", other,
                     alive, odd, PACKAGE_VERSION);
-    doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", alive, PACKAGE_VERSION);
+    if (silent > SILENT_NAMED)
+        doctor_find(f, DOCTOR_WARN, "%zu more dqds are silent", silent - SILENT_NAMED);
+    if (between)
+        doctor_find(f, DOCTOR_OK, "%zu alive, %zu between passes, of version %s", alive, between,
+                    PACKAGE_VERSION);
+    else
+        doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", alive, PACKAGE_VERSION);
     poller_store_free(p, count);
 }

@@ -35,7 +35,7 @@ static const char head[] =
     "body{margin:0 auto;padding:1.5rem 1rem;max-width:76rem;background:var(--page);color:var(--text);"
     "font:.9375rem/1.45 system-ui,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
     "h1{font-size:1.375rem;line-height:1.3;margin:0}h2{font-size:1rem;margin:0}p{margin:.25rem 0 0;color:var(--dim)}\n"
-    "section{margin-top:1.75rem}.bad{color:var(--failed)}.zero{color:var(--dim)}\n"
+    "section{margin-top:1.75rem}.bad{color:var(--failed)}.warn{color:var(--retried)}.zero{color:var(--dim)}\n"
     ".cards{display:grid;grid-template-columns:repeat(5,1fr);gap:.625rem;margin:.5rem 0 0}\n"
     ".cards li{border:1px solid var(--line);border-radius:.5rem;padding:.5rem .75rem}\n"
     ".cards span{display:block;color:var(--dim);font-size:.8125rem}.cards b{font-size:1.25rem;font-weight:normal}\n"
@@ -102,6 +102,9 @@ static void put_place(struct buf *b, const struct stats_page *p, const struct ce
                    p->now->alive, p->now->dqds, p->now->running, p->now->slots);
     else
         buf_str(b, "<p class=\"bad\">no dqd is alive</p>\n");
+    if (p->now->alive && p->now->silent)
+        buf_printf(b, "<p class=\"warn\">%zu dqd%s silent: resident, and did not end</p>\n",
+                   p->now->silent, p->now->silent == 1 ? " is" : "s are");
     buf_str(b, "</header>\n");
 }
 

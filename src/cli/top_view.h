@@ -25,7 +25,7 @@ struct top_tag {
 };
 
 struct top_data {
-    size_t alive, dqds;
+    size_t alive, dqds, silent; /* as in struct fleet */
     uint64_t running, slots;
     double done, failed; /* a second */
     uint64_t done_steps[TOP_VIEW_STEPS], failed_steps[TOP_VIEW_STEPS];

@@ -17,9 +17,8 @@
  * reconnect. */
 #define STALE_BEATS 3
 /* The same for passes: this many intervals of their timer, which is known from the second one on.
- * The limits are for timers of seconds, and for a pass that is started by hand. */
+ * The limits are for timers of seconds, and for passes that are started by hand now and then. */
 #define STALE_PASSES 3
-#define PASS_FIRST_MS (5 * WHEN_MINUTE)
 #define PASS_MIN_MS WHEN_MINUTE
 #define PASS_MAX_MS (7 * WHEN_DAY)
 
@@ -38,7 +37,7 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
 int64_t registry_next_pass_ms(int64_t since_ms)
 {
     if (since_ms < 0)
-        return PASS_FIRST_MS;
+        return 0;
     return MIN(MAX(STALE_PASSES * MIN(since_ms, PASS_MAX_MS), PASS_MIN_MS), PASS_MAX_MS);
 }
 

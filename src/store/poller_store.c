@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define ALIVE                                                                                      \
@@ -280,6 +281,16 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     *ret = list.items;
     *ret_count = list.count;
     return 0;
+}
+
+bool poller_store_is_between(const struct poller_info *p)
+{
+    return p->alive && p->next_pass_at != TASK_TIME_NONE;
+}
+
+bool poller_store_is_silent(const struct poller_info *p)
+{
+    return !p->alive && !p->ahead && strcmp(p->mode, "resident") == 0;
 }
 
 void poller_store_free(struct poller_info *p, size_t count)

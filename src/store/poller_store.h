@@ -32,6 +32,11 @@ struct poller_info {
     char *tags; /* globs of --tag, one a line; NULL: all tags */
 };
 
+/* Whether it is a pass that has ended, and the next one is expected. */
+bool poller_store_is_between(const struct poller_info *p);
+/* Whether it was resident, has not ended, and is not heard any more. */
+bool poller_store_is_silent(const struct poller_info *p);
+
 /* What a poller says of itself. */
 struct poller_say {
     const char *mode; /* as above */

@@ -56,6 +56,22 @@ expect()
     expect 2 'CRITICAL: no dqd is alive (last: *, * ago)*'
 }
 
+@test 'check --min-dqds is critical if one of several dqds is dead, and names it' {
+    serve
+    expect 0 'OK: *' --min-dqds 1
+    sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, version,
+                                lease, handlers)
+         VALUES (REPEAT('x', 16), 'web2', 11198, 'resident', 8, 3, UTC_TIMESTAMP(3) - INTERVAL 1 DAY,
+                 UTC_TIMESTAMP(3) - INTERVAL 27 MINUTE, 15000, '0.1.0', 60000, 0)"
+    expect 0 'OK: *' # the work goes on
+    expect 2 'CRITICAL: 1 of at least 2 dqds is alive; web2/11198 is silent for 27m* | *dqds=1;;2:;0' --min-dqds 2
+    dq pollers | grep -qE '^web2 .* 8  +- .* no$'
+    dq stats --html - | grep -qF '<p class="warn">1 dqd is silent: resident, and did not end</p>'
+    dq doctor | grep -qE '^warn +dqd +dqd web2/11198 is silent for 27m[0-9s]*: it was resident and did not end'
+    run dq check --min-dqds 0
+    [ "$status" -eq 64 ]
+}
+
 @test 'check is critical if no dqd serves a tag with due tasks' {
     serve
     task nobody 30

@@ -230,7 +230,7 @@ task()
          (REPEAT('b', 16), 'h2', 8, 'once', 4, 0,
           UTC_TIMESTAMP(3) - INTERVAL 2 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 5000, '0.0.9', 60000, 0)"
     [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*0\.1\.0\ +yes$ ]]
-    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +0\ .*0\.0\.9\ +no$ ]]
+    [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +-\ .*0\.0\.9\ +no$ ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'* ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"alive":true,"next_pass":null}' ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"version":"0.1.0"'* ]]
