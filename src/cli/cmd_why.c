@@ -1,5 +1,5 @@
 /*
- * cmd_why.c - dq why: why a task does not run, what is not the reason, and what helps.
+ * cmd_why.c - dq why: why a task does not run, what was ruled out, and what helps.
  *
  * It gathers a few facts by small looks; why.c decides.
  */
@@ -67,6 +67,10 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
                           why_fleet_is_owner(&l->fleet.dqds[i], t->claim_token);
     }
+    f->longest_id = l->tag.longest_id;
+    f->longest_ms = f->longest_id ? now_at - l->tag.longest_from_at : 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        f->timeout_ms = MAX(f->timeout_ms, l->dqds[i].timeout_ms);
     f->lease_ahead = f->lease_ms > longest_ms + WHEN_MINUTE;
     if (l->fleet.count) {
         fleet_put_last(&l->last, &l->fleet);
@@ -147,7 +151,7 @@ static void put_lines(struct buf *b, const char *title, const struct why_lines *
 static void put_list(struct buf *b, const char *title, const struct why_lines *lines)
 {
     if (lines->count)
-        buf_printf(b, "%s\n  ", title);
+        buf_printf(b, "%s: ", title);
     for (size_t i = 0; i < lines->count; i++) {
         buf_str(b, i ? ", " : "");
         put_escaped(b, lines->items[i].text);
@@ -167,7 +171,7 @@ static void put_table(struct buf *b, const struct why_facts *f, const struct why
                    when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : f->late_ms));
     buf_chr(b, '\n');
     put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
-    put_list(b, "not because", &w->not_because);
+    put_list(b, "ruled out", &w->ruled_out);
     put_lines(b, "what helps", &w->remedies);
 }
 
@@ -212,7 +216,7 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
     buf_chr(b, ',');
     put_member(b, style, "status", task_status_name(f->status));
     put_texts(b, style, "causes", &w->causes);
-    put_texts(b, style, "not_because", &w->not_because);
+    put_texts(b, style, "ruled_out", &w->ruled_out);
     put_texts(b, style, "remedies", &w->remedies);
     buf_str(b, "}\n");
 }
@@ -278,7 +282,7 @@ const struct cmd cmd_why = {
     .summary = "explain why a task does not run, and what helps",
     .usage = "ID\n--tag TAG",
     .details =
-        "Prints every cause that holds, what is not a cause, and what helps, according to the "
+        "Prints every cause that holds, what was ruled out, and what helps, according to the "
         "live dqds on all hosts.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct why_values),

@@ -27,6 +27,7 @@ enum {
     CAUSE_RETRY,
     CAUSE_PAUSED,
     CAUSE_NO_DQD,
+    CAUSE_NEXT_PASS,
     CAUSE_UNSERVED,
     CAUSE_RESTS,
     CAUSE_MAX_RUNNING,
@@ -40,17 +41,32 @@ enum {
     CAUSE_COUNT
 };
 
+/* A task has run for far longer than usual. */
+#define FAR_TIMES 10
+#define FAR_MS WHEN_MINUTE
+
 const char *const why_names[] = {
-    [CAUSE_DONE] = "done",           [CAUSE_FAILED] = "failed",
-    [CAUSE_CANCELLED] = "cancelled", [CAUSE_RUNS] = "runs",
-    [CAUSE_LEASE] = "lease",         [CAUSE_NOT_DUE] = "not_due",
-    [CAUSE_RETRY] = "retry",         [CAUSE_PAUSED] = "paused",
-    [CAUSE_NO_DQD] = "no_dqd",       [CAUSE_UNSERVED] = "unserved",
-    [CAUSE_RESTS] = "rests",         [CAUSE_MAX_RUNNING] = "max_running",
-    [CAUSE_SLOTS] = "slots",         [CAUSE_GLOBAL] = "global_max_running",
-    [CAUSE_BEHIND] = "behind",       [CAUSE_LOCKED] = "locked",
-    [CAUSE_REFUSED] = "refused",     [CAUSE_UNKNOWN] = "unknown",
-    [CAUSE_NONE] = "none",           [CAUSE_COUNT] = NULL,
+    [CAUSE_DONE] = "done",
+    [CAUSE_FAILED] = "failed",
+    [CAUSE_CANCELLED] = "cancelled",
+    [CAUSE_RUNS] = "runs",
+    [CAUSE_LEASE] = "lease",
+    [CAUSE_NOT_DUE] = "not_due",
+    [CAUSE_RETRY] = "retry",
+    [CAUSE_PAUSED] = "paused",
+    [CAUSE_NO_DQD] = "no_dqd",
+    [CAUSE_NEXT_PASS] = "next_pass",
+    [CAUSE_UNSERVED] = "unserved",
+    [CAUSE_RESTS] = "rests",
+    [CAUSE_MAX_RUNNING] = "max_running",
+    [CAUSE_SLOTS] = "slots",
+    [CAUSE_GLOBAL] = "global_max_running",
+    [CAUSE_BEHIND] = "behind",
+    [CAUSE_LOCKED] = "locked",
+    [CAUSE_REFUSED] = "refused",
+    [CAUSE_UNKNOWN] = "unknown",
+    [CAUSE_NONE] = "none",
+    [CAUSE_COUNT] = NULL,
 };
 
 static struct why_line *add(struct why_lines *l, const char *name, char *text)
@@ -73,14 +89,20 @@ static void help(struct why *w, char *text)
     add(&w->remedies, NULL, text);
 }
 
-static void not_because(struct why *w, char *text)
+static void rule_out(struct why *w, char *text)
 {
-    add(&w->not_because, NULL, text);
+    add(&w->ruled_out, NULL, text);
 }
 
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
+}
+
+/* A list that is drawn each second shows no part of one. */
+static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
 }
 
 /* ---- tasks that do not wait ---- */
@@ -93,7 +115,8 @@ static void finished(const struct why_facts *f, struct why *w)
         cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)), NULL);
     if (f->error)
         l->detail = mem_strdup(f->error);
-    help(w, mem_printf("dq retry %" PRIu64, f->id));
+    if (f->status != TASK_DONE)
+        help(w, mem_printf("dq retry %" PRIu64, f->id));
 }
 
 static void refused(const struct why_facts *f, struct why *w, char *text)
@@ -109,26 +132,44 @@ static void unknown(const struct why_facts *f, struct why *w)
     help(w, why_store_mend_status(f->id));
 }
 
-/* A list that is drawn each second shows no part of one. */
-static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
+/* "25m of 1h, usually 2s". Whole seconds: it goes on. */
+static char *run_time(const struct why_facts *f, int64_t run_ms, int64_t timeout_ms)
 {
-    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
+    char run[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE], usual[WHEN_TEXT_SIZE];
+    return mem_printf("%s%s%s%s%s", put_seconds(run, run_ms), timeout_ms ? " of " : "",
+                      timeout_ms ? when_format_rough(most, timeout_ms) : "",
+                      f->usual_ms >= 0 ? ", usually " : "",
+                      f->usual_ms >= 0 ? when_format_rough(usual, f->usual_ms) : "");
+}
+
+/* Only a task that has run for far longer than its tag usually does: what runs well is let alone.
+ */
+static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, int64_t timeout_ms,
+                        struct why *w)
+{
+    if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms)
+        return;
+    char *time = run_time(f, run_ms, timeout_ms);
+    help(w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
+    free(time);
 }
 
 static void running(const struct why_facts *f, struct why *w)
 {
-    char text[WHEN_TEXT_SIZE], usual[WHEN_TEXT_SIZE];
+    char text[WHEN_TEXT_SIZE];
     struct why_line *l;
     if (f->owner_alive) {
         l = cause(w, CAUSE_RUNS,
                   mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
                              f->pid, f->attempt),
                   NULL);
-        if (f->ran_ms >= 0)
-            l->detail = mem_printf("it has run for %s%s%s", put_seconds(text, f->ran_ms),
-                                   f->usual_ms < 0 ? "" : ", usually ",
-                                   f->usual_ms < 0 ? "" : when_format_rough(usual, f->usual_ms));
-        help(w, mem_printf("dq logs -f %" PRIu64 ";  dq cancel %" PRIu64, f->id, f->id));
+        if (f->ran_ms >= 0) {
+            char *time = run_time(f, f->ran_ms, f->timeout_ms);
+            l->detail = mem_printf("it has run for %s", time);
+            free(time);
+        }
+        help(w, mem_printf("dq logs -f %" PRIu64, f->id));
+        help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
         return;
     }
     if (f->version == UINT64_MAX) {
@@ -170,7 +211,7 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     if (f->due_in_ms > 0)
         help(w, mem_printf("dq run-now %" PRIu64, f->id));
     if (!f->paused_ms) {
-        not_because(w, mem_strdup("the tag is not paused"));
+        rule_out(w, mem_strdup("a pause"));
         return;
     }
     if (f->paused_ms == INT64_MAX)
@@ -257,16 +298,6 @@ static void say_blocked(const struct why_dqd *d, struct why *w)
     }
 }
 
-static void help_full(const struct why_facts *f, const struct why_dqd *d, struct why *w)
-{
-    struct buf word = BUF_INIT;
-    text_shell_word(&word, f->tag);
-    help(w, mem_printf("max_running: %" PRIu32
-                       ", systemctl reload dqd;  or  dq cancel -t %s -s running",
-                       d->max_running * 4, word.data));
-    buf_done(&word);
-}
-
 uint32_t why_global_limit(const struct why_facts *f)
 {
     uint32_t limit = 0;
@@ -290,7 +321,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
         }
     }
     if (full)
-        help_full(f, full, w);
+        help(w,
+             mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
     uint32_t limit = why_global_limit(f);
     if (limit && f->tasks >= limit) {
         cause(w, CAUSE_GLOBAL,
@@ -301,6 +333,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
         help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
                            limit * 2));
     }
+    if (full || (limit && f->tasks >= limit))
+        help_cancel(f, f->longest_id, f->longest_ms, f->timeout_ms, w);
 }
 
 static void say_unserved(const struct why_facts *f, struct why *w)
@@ -317,19 +351,49 @@ static void say_unserved(const struct why_facts *f, struct why *w)
 static void say_alive(const struct why_facts *f, struct why *w)
 {
     int64_t free_slots = 0;
+    size_t n = 0;
+    struct buf seen = BUF_INIT;
     for (size_t i = 0; i < f->dqd_count; i++) {
         const struct why_dqd *d = &f->dqds[i];
         char text[WHEN_TEXT_SIZE];
+        if (d->between)
+            continue;
         free_slots += MAX(d->slots - d->running, 0);
-        if (i < 3)
-            not_because(w, mem_printf("dqd %s/%" PRIu32 " is alive (%s ago)", d->host, d->pid,
-                                      when_format_rough(text, d->silent_ms / 1000 * 1000)));
+        if (n++ < 3)
+            buf_printf(&seen, "%s%s/%" PRIu32 " was seen %s ago", n > 1 ? ", " : "", d->host,
+                       d->pid, put_seconds(text, d->silent_ms));
     }
-    if (f->dqd_count > 3)
-        not_because(w, mem_printf("%zu more dqds are alive", f->dqd_count - 3));
+    if (n > 3)
+        buf_printf(&seen, ", %zu more", n - 3);
+    if (n)
+        rule_out(w, mem_printf("no live dqd (%s)", seen.data));
+    buf_done(&seen);
     if (free_slots)
-        not_because(w, mem_printf("%" PRId64 " slot%s free", free_slots,
-                                  free_slots == 1 ? " is" : "s are"));
+        rule_out(w, mem_printf("no free slot (%" PRId64 " %s free)", free_slots,
+                               free_slots == 1 ? "is" : "are"));
+}
+
+/* Those that serve it are passes of timers, and none of them is going on. */
+static bool between_passes(const struct why_facts *f, struct why *w)
+{
+    char ended[WHEN_TEXT_SIZE], next[WHEN_TEXT_SIZE];
+    const struct why_dqd *last = NULL;
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        if (d->serves == WHY_SERVES && (!d->between || d->rest_error))
+            return false;
+        if (d->serves == WHY_SERVES && (!last || d->silent_ms < last->silent_ms))
+            last = d;
+    }
+    if (!last || f->due_in_ms > 0)
+        return last;
+    put_seconds(next, last->next_ms);
+    cause(w, CAUSE_NEXT_PASS,
+          mem_printf("it waits for the next pass: the last one ended %s ago",
+                     put_seconds(ended, last->silent_ms)),
+          mem_printf("next pass within %s", next))
+        ->detail = mem_printf("on %s, expected within %s", last->host, next);
+    return true;
 }
 
 static void dqds(const struct why_facts *f, struct why *w)
@@ -343,6 +407,8 @@ static void dqds(const struct why_facts *f, struct why *w)
         return;
     }
     say_alive(f, w);
+    if (between_passes(f, w))
+        return;
     if (count_serves(f, WHY_SERVES))
         blocked_dqds(f, w);
     else if (!count_serves(f, WHY_SERVES_UNKNOWN))
@@ -371,8 +437,8 @@ static void behind(const struct why_facts *f, struct why *w)
         return;
     struct why_line *l =
         cause(w, CAUSE_BEHIND,
-              mem_printf("%" PRIu64 "%s task%s of the tag %s before it", before, more ? "+" : "",
-                         plural(before), before == 1 ? "is" : "are"),
+              mem_printf("%" PRIu64 "%s task%s of its tag %s before it", before, more ? "+" : "",
+                         plural(before), before == 1 ? "comes" : "come"),
               NULL);
     if (f->mean_ms >= 0 && n)
         l->detail = mem_printf(
@@ -456,6 +522,6 @@ static void lines_done(struct why_lines *l)
 void why_done(struct why *w)
 {
     lines_done(&w->causes);
-    lines_done(&w->not_because);
+    lines_done(&w->ruled_out);
     lines_done(&w->remedies);
 }

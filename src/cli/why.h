@@ -21,6 +21,9 @@ struct why_dqd {
     const char *file; /* of the handler; NULL: not known */
     uint32_t line, batch, max_running, global_max_running;
     uint64_t tasks;         /* of the tag, that it runs or has claimed */
+    int64_t timeout_ms;     /* of its handler */
+    bool between;           /* a pass that has ended: silent_ms since then */
+    int64_t next_ms;        /* until the next pass is expected, at the latest */
     const char *rest_error; /* why the tag rests there; NULL: it does not */
     int64_t rest_ms;        /* what is left of the rest; 0 or less: until its next pass */
 };
@@ -36,17 +39,20 @@ struct why_facts {
     const char *error; /* of the last attempt; NULL: none */
     const char *host;  /* of the last owner; NULL: none */
     uint32_t pid;
-    int64_t lease_ms;  /* until the lease of a running task ends */
-    bool lease_ahead;  /* it was made while the server's clock was ahead */
-    bool owner_alive;  /* of a running task */
-    int64_t ran_ms;    /* how long a running task has run; -1: not known */
-    int64_t paused_ms; /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
+    int64_t lease_ms;   /* until the lease of a running task ends */
+    bool lease_ahead;   /* it was made while the server's clock was ahead */
+    bool owner_alive;   /* of a running task */
+    int64_t ran_ms;     /* how long a running task has run; -1: not known */
+    int64_t timeout_ms; /* of its handler; 0: not known */
+    int64_t paused_ms;  /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
     const char *paused_by, *pause_reason;
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
-    uint64_t tasks;     /* of the tag, that run or are claimed, on all hosts */
-    int64_t mean_ms;    /* of a task; -1: not known */
-    int64_t usual_ms;   /* the median of the same tasks; -1: not known */
+    uint64_t tasks;      /* of the tag, that run or are claimed, on all hosts */
+    int64_t mean_ms;     /* of a task; -1: not known */
+    int64_t usual_ms;    /* the median of the same tasks; -1: not known */
+    uint64_t longest_id; /* of the tag, that runs for the longest time; 0: not known */
+    int64_t longest_ms;
     bool locked;        /* its row is locked by another session */
     bool limit_locked;  /* the row of its tag, which guards the limit over all hosts, is */
     const char *holder; /* of the lock: "connection 22, root@web1, open for 27m"; NULL: not known */
@@ -68,9 +74,9 @@ struct why_lines {
     size_t count;
 };
 
-/* Every cause that holds, what is not one, and what helps. There is at least one cause. */
+/* Every cause that holds, those that do not, and what helps. There is at least one cause. */
 struct why {
-    struct why_lines causes, not_because, remedies;
+    struct why_lines causes, ruled_out, remedies;
 };
 /* The limit over all hosts that a live dqd has for the tag; 0: none. */
 uint32_t why_global_limit(const struct why_facts *f);

@@ -36,7 +36,10 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
                         .file = p->handlers_file};
 
     d.serves = serves[s];
+    d.between = poller_store_is_between(p);
+    d.next_ms = d.between ? MAX(p->next_pass_at - p->last_seen_at - p->silent_ms, 0) : 0;
     if (h) {
+        d.timeout_ms = h->timeout_ms;
         d.line = h->line;
         d.batch = h->batch;
         d.max_running = h->max_running;

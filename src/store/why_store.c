@@ -159,6 +159,31 @@ static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct
     return 0;
 }
 
+#define LONGEST_COLUMNS(X) X(LONGEST_ID, "id") X(LONGEST_FROM, "execution_time")
+enum { LONGEST_COLUMNS(COLUMNS_NAME) LONGEST_COUNT };
+
+static void take_longest(const struct db_rows *r, void *arg)
+{
+    struct why_tag *w = arg;
+
+    w->longest_id = db_u64(r, LONGEST_ID);
+    w->longest_from_at = db_time(r, LONGEST_FROM);
+}
+
+static int read_longest(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM (SELECT id, execution_time", COLUMNS_SELECT(LONGEST_COLUMNS));
+    put_tag_range(&sql, TASK_RUNNING, tag);
+    buf_printf(&sql,
+               " LIMIT %d) r WHERE execution_time IS NOT NULL ORDER BY execution_time LIMIT 1",
+               WHY_STORE_MOST + 1);
+    int rc = db_first(db, &sql, LONGEST_COUNT, take_longest, ret, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
     *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
@@ -167,6 +192,8 @@ int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, str
         rc = read_owners(db, t->tag, ret, err);
     if (rc == 0)
         rc = read_took(db, t->tag, ret, err);
+    if (rc == 0)
+        rc = read_longest(db, t->tag, ret, err);
     if (rc == 0)
         rc = tag_pause_read(db, t->tag, &ret->pause, err);
     return rc;

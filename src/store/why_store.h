@@ -28,6 +28,8 @@ struct why_tag {
     size_t owner_count;
     /* from start to end, of the last hundred done tasks: mean and median; -1: there are none */
     int64_t mean_ms, usual_ms;
+    uint64_t longest_id; /* of its running tasks, that began first; 0: there is none */
+    int64_t longest_from_at;
     struct tag_pause pause;
 };
 

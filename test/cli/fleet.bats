@@ -37,10 +37,21 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
     done
 }
 
-@test 'a dqd that a timer starts counts as alive between its passes' {
+@test 'a dqd that a timer starts counts as alive between its passes; one run that no other preceded is no timer' {
     write_handlers <<<'handlers: {hello: {run: "true"}}'
+    dqd --for 50ms
+    [[ $(said list) == 'no dqd is alive (last: '*' ago)' ]]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 0 ]
+    [[ $(dq pollers -o ndjson) == *'"running":null,'*'"alive":false,'* ]]
     dqd
     [ "$(said list)" = '' ]
+    [[ $(dq pollers) == *' between passes' ]]
+    [[ $(dq check) == 'OK: '*', 1 dqd alive, 1 between passes | '* ]]
+    id=$(dq -q add hello)
+    dq why "$id" >"$BATS_TEST_TMPDIR/why"
+    grep -qE '^  it waits for the next pass: the last one ended [0-9m]+s ago    on .*, expected within [0-9m]+s?$' \
+        "$BATS_TEST_TMPDIR/why"
+    refute grep -q 'live dqd\|nothing holds it back' "$BATS_TEST_TMPDIR/why"
     [[ $(said add helo) == *$'\nno dqd serves tag "helo"; did you mean "hello"?' ]]
     sql 'UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND'
     [[ $(said list) == 'no dqd is alive (last: '*' ago)' ]]

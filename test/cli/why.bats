@@ -34,13 +34,44 @@ YAML
     says "^task $id, slow, pending, .* late\$"
     says '^it waits because$'
     says '^  all 2 places of the tag on .* are taken    max_running: 2, handlers\.yaml:2$'
-    says '^  1 task of the tag is before it'
-    says '^not because$'
-    says '^  the tag is not paused, dqd .*/[0-9]+ is alive \([0-9.ms]+ ago\), [0-9]+ slots are free$'
-    says '^  max_running: 8, systemctl reload dqd;  or  dq cancel -t slow -s running$'
+    says '^  1 task of its tag comes before it'
+    says '^ruled out: a pause, no live dqd \(.*/[0-9]+ was seen [0-9.ms]+ ago\), no free slot \([0-9]+ are free\)$'
+    says '^  max_running: 8, systemctl reload dqd$'
+    refute grep cancel "$BATS_TEST_TMPDIR/why"
     causes_are 'max_running' --tag slow
     first=$(sql 'SELECT MIN(id) FROM dq_task')
     causes_are runs "$first"
+    # what it says helps: first the setting
+    sed -i 's/max_running: 2/max_running: 8/' "$DQ_SANDBOX/handlers.yaml"
+    kill -HUP "$DQD_PID"
+    wait_until causes_are runs "$id"
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until causes_are 'done' "$id"
+    why "$id"
+    refute grep -q '^what helps' "$BATS_TEST_TMPDIR/why"
+}
+
+@test 'why offers to cancel by name what runs for far longer than its tag usually does, and nothing else' {
+    serve <<YAML
+handlers: {slow: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done', max_running: 1, timeout: 1h}}
+YAML
+    long=$(dq -q add slow) id=$(dq -q add slow)
+    wait_until causes_are max_running "$id"
+    for task in "$long" "$id"; do
+        why "$task"
+        refute grep cancel "$BATS_TEST_TMPDIR/why"
+    done
+    sql "UPDATE dq_task SET execution_time = execution_time - INTERVAL 25 MINUTE WHERE id = $long;
+         INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, execution_time, finish_time)
+         VALUES ('slow', '', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 2 SECOND,
+                 UTC_TIMESTAMP(3))"
+    why "$long"
+    says '^  it runs on .*, attempt 1    it has run for 25m[0-9s]* of 1h, usually 2s$'
+    says "^  dq logs -f $long\$"
+    why "$id"
+    says "^  dq cancel $long: task $long has run for 25m[0-9s]* of 1h, usually 2s\$"
+    dq -q cancel "$long"
+    wait_until causes_are runs "$id"
     touch "$BATS_TEST_TMPDIR/go"
     wait_until causes_are 'done' "$id"
 }
@@ -162,19 +193,19 @@ YAML
     lock_release
 }
 
-@test 'why -o json has causes, not_because and remedies; everything is inert in a terminal' {
+@test 'why -o json has causes, ruled_out and remedies; everything is inert in a terminal' {
     id=$(dq -q add t --in 1h)
     sql "UPDATE dq_task SET attempt = 1, error_stack = CONCAT('a', CHAR(27), '[2J') WHERE id = $id"
     why "$id"
     says 'attempt 1: a\\x1B\[2J'
     dq why "$id" -o json | python3 -c 'import json, sys
 w = json.load(sys.stdin)
-assert list(w) == ["id", "tag", "status", "causes", "not_because", "remedies"], w
+assert list(w) == ["id", "tag", "status", "causes", "ruled_out", "remedies"], w
 assert w["tag"] == "t" and w["status"] == "pending", w
 assert [c["cause"] for c in w["causes"]] == ["retry", "no_dqd"], w
 assert all(list(c) == ["cause", "text", "detail"] for c in w["causes"]), w
 assert w["causes"][0]["detail"] == "attempt 1: a\x1b[2J", w
-assert w["not_because"] == ["the tag is not paused"] and len(w["remedies"]) == 2, w'
+assert w["ruled_out"] == ["a pause"] and len(w["remedies"]) == 2, w'
     run dq why
     [ "$status" -eq 64 ]
     run dq why 999999

@@ -52,7 +52,9 @@ static bool read_facts(char *text, struct why_facts *f)
             take_number(word, "mean", &f->mean_ms) || take_number(word, "ran", &f->ran_ms) ||
             take_number(word, "usual", &f->usual_ms) || take_number(word, "lease", &f->lease_ms) ||
             take_number(word, "attempt", &attempt) || take_number(word, "tasks", &tasks) ||
-            take_number(word, "paused", &f->paused_ms))
+            take_number(word, "paused", &f->paused_ms) ||
+            take_number(word, "timeout", &f->timeout_ms) ||
+            take_number(word, "longest", &f->longest_ms))
             continue;
         f->error = value_of(word, "error") ? value_of(word, "error") : f->error;
         if (value_of(word, "version"))
@@ -66,6 +68,7 @@ static bool read_facts(char *text, struct why_facts *f)
         f->locked |= !strcmp(word, "locked");
         f->limit_locked |= !strcmp(word, "limit-locked");
     }
+    f->longest_id = f->longest_ms ? 280502 : 0;
     f->before = (uint64_t)before;
     f->attempt = (uint32_t)attempt;
     f->tasks = (uint64_t)tasks;
@@ -82,7 +85,8 @@ static bool read_dqd(char *text, struct why_dqd *d)
         if (take_number(word, "slots", &d->slots) || take_number(word, "running", &d->running) ||
             take_number(word, "max", &max) || take_number(word, "tasks", &tasks) ||
             take_number(word, "global", &global) || take_number(word, "batch", &batch) ||
-            take_number(word, "rest", &d->rest_ms)) {
+            take_number(word, "rest", &d->rest_ms) || take_number(word, "silent", &d->silent_ms) ||
+            take_number(word, "next", &d->next_ms)) {
             d->rest_error = value_of(word, "rest") ? "no program" : d->rest_error;
             continue;
         }
@@ -90,6 +94,8 @@ static bool read_dqd(char *text, struct why_dqd *d)
             d->serves = WHY_SERVES;
         else if (!strcmp(word, "unknown"))
             d->serves = WHY_SERVES_UNKNOWN;
+        else if (!strcmp(word, "between"))
+            d->between = true;
         else if (*word && strcmp(word, "not"))
             d->host = word;
     }
@@ -105,7 +111,9 @@ static bool holds(const struct why_lines *l, const char *text)
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < l->count; i++)
         buf_printf(&b, "%s  %s\n", l->items[i].text, l->items[i].detail ? l->items[i].detail : "");
-    bool found = !strcmp(text, "-") ? l->count == 0 : b.data && strstr(b.data, text);
+    bool found = !strcmp(text, "-") ? l->count == 0
+                 : *text == '='     ? l->count == 1 && !strcmp(l->items[0].text, text + 1)
+                                    : b.data && strstr(b.data, text);
     buf_done(&b);
     return found;
 }
@@ -137,7 +145,7 @@ static bool check_row(char **cell, const char *where)
         buf_printf(&names, "%s%s", i ? " " : "", w.causes.items[i].name);
     count_names(&w);
     bool right = !strcmp(names.data, cell[2]) && (!*cell[3] || holds(&w.causes, cell[3])) &&
-                 (!*cell[4] || holds(&w.not_because, cell[4])) &&
+                 (!*cell[4] || holds(&w.ruled_out, cell[4])) &&
                  (!*cell[5] || holds(&w.remedies, cell[5]));
     char *brief = why_brief(&w);
     if (*cell[6] && strcmp(cell[6], *brief ? brief : "-") != 0) {
@@ -148,8 +156,8 @@ static bool check_row(char **cell, const char *where)
     for (size_t i = 0; !right && i < w.causes.count; i++)
         print_error("%s: %s: %s (%s)\n", where, w.causes.items[i].name, w.causes.items[i].text,
                     w.causes.items[i].detail ? w.causes.items[i].detail : "");
-    for (size_t i = 0; !right && i < w.not_because.count; i++)
-        print_error("%s: not: %s\n", where, w.not_because.items[i].text);
+    for (size_t i = 0; !right && i < w.ruled_out.count; i++)
+        print_error("%s: ruled out: %s\n", where, w.ruled_out.items[i].text);
     for (size_t i = 0; !right && i < w.remedies.count; i++)
         print_error("%s: helps: %s\n", where, w.remedies.items[i].text);
     buf_done(&names);
