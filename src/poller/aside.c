@@ -21,7 +21,7 @@
 void aside_done(struct aside *a)
 {
     free(a->rows);
-    *a = (struct aside){NULL, 0, 0, 0, 0, {0, 0, {0, ""}}};
+    *a = (struct aside){.rows = NULL};
 }
 
 static struct aside_row *find(struct aside *a, uint64_t id)
@@ -35,7 +35,7 @@ static struct aside_row *find(struct aside *a, uint64_t id)
         a->cap = a->cap ? 2 * a->cap : 8;
         a->rows = mem_resize(a->rows, a->cap, sizeof *a->rows);
     }
-    a->rows[a->count] = (struct aside_row){id, 0, 0};
+    a->rows[a->count] = (struct aside_row){.id = id};
     return &a->rows[a->count++];
 }
 
@@ -43,12 +43,15 @@ static void put(struct aside *a, const struct rows_fault *f, int64_t now_us)
 {
     int64_t most_us = f->err.code == ERR_LOCKED ? HOLD_LOCKED_US : HOLD_REFUSED_US;
 
-    if (a->count == 0)
-        a->since_us = now_us;
-    a->last = *f;
     struct aside_row *r = find(a, f->id);
+    int64_t since_us = r && r->hold_us ? r->since_us : now_us;
+    if (since_us <= a->since_us) {
+        a->last = *f;
+        a->since_us = since_us;
+    }
     if (!r)
         return;
+    r->since_us = since_us;
     r->hold_us = r->hold_us ? 2 * r->hold_us : HOLD_MIN_US;
     if (r->hold_us > most_us)
         r->hold_us = most_us;
@@ -67,6 +70,8 @@ void aside_forget(struct aside *a, uint64_t id)
 
 void aside_put(struct aside *a, const struct rows_faults *f, int64_t now_us)
 {
+    if (f->count)
+        a->since_us = INT64_MAX;
     for (size_t i = 0; i < f->count; i++)
         put(a, &f->items[i], now_us);
 }

@@ -21,13 +21,15 @@
 struct aside_row {
     uint64_t id;
     int64_t until_us, hold_us; /* not to be tried before; how long it was put aside last */
+    int64_t since_us;          /* when it was put aside first */
 };
 struct aside {
     struct aside_row *rows;
     size_t count, cap;
-    int64_t since_us; /* when the first of them was put aside; only meaningful if there are some */
-    int64_t said_us;  /* when aside_news was last true; 0: not since it was empty */
+    int64_t said_us; /* when aside_news was last true; 0: not since it was empty */
+    /* of those that were put aside last, the one that has been aside for the longest time, since */
     struct rows_fault last;
+    int64_t since_us;
 };
 void aside_done(struct aside *a);
 
@@ -40,8 +42,8 @@ void aside_forget(struct aside *a, uint64_t id);
  * (NULL: none). Rows that were not put aside again for a while after their time came are forgotten:
  * they have been changed, or are gone. */
 size_t aside_ids(struct aside *a, int64_t now_us, uint64_t **ret_ids);
-/* Whether to log them now: a refusal at once, a lock once it has lasted a second, and both again
- * every ten minutes. */
+/* Whether to log them now: a refusal at once, a lock once one row has had it for a second (the
+ * claims of other dqds lock many rows, each for a moment), and both again every ten minutes. */
 bool aside_news(struct aside *a, int64_t now_us);
 /* Whether none are left after some were logged; true once. */
 bool aside_over(struct aside *a);
