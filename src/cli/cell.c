@@ -230,8 +230,10 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
         cell_put_escaped(b, cell->text, cell->len);
         break;
     case CELL_NUMBER:
-    case CELL_BOOL:
         buf_u64(b, cell->number);
+        break;
+    case CELL_BOOL:
+        buf_str(b, cell->number ? "true" : "false");
         break;
     case CELL_REAL:
         buf_printf(b, "%.3f", cell->real);

@@ -46,7 +46,7 @@ static void test_every_kind_in_every_format(void **state)
     cell_set_number(&cell, UINT64_MAX);
     check(&cell, "18446744073709551615", "\"n\":18446744073709551615", "18446744073709551615");
     cell = (struct cell){.kind = CELL_BOOL, .number = 1};
-    check(&cell, "yes", "\"n\":true", "1");
+    check(&cell, "yes", "\"n\":true", "true");
     cell = (struct cell){.kind = CELL_REAL, .real = 2.5};
     check(&cell, "2.50", "\"n\":2.500", "2.500");
     cell_set_time(&cell, 1790000000250);
