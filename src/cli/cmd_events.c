@@ -5,6 +5,7 @@
 #include "cli/seen.h"
 #include "cli/verbs.h"
 
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -26,7 +27,8 @@
 
 struct events_values {
     struct cmd_when since, until;
-    const char *tag, *who;
+    const char *tag, *who, *event;
+    bool acts;
     int64_t limit;
     bool follow;
 };
@@ -220,6 +222,23 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
 
 /* ---- the verb ---- */
 
+static int check_events(const char *list, struct err *err)
+{
+    for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        size_t len = strcspn(p, ",");
+        if (history_knows(p, len))
+            continue;
+        char *name = mem_dup(p, len);
+        const char *near = history_nearest(name);
+        int rc = near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
+                                name, near)
+                      : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq(1)", name);
+        free(name);
+        return rc;
+    }
+    return 0;
+}
+
 static int print_one(struct cmd_context *c, const struct events_values *v, struct err *err)
 {
     uint64_t *ids = NULL;
@@ -235,6 +254,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0)
         rc = history_of(c->db, ids[0], &h, err);
+    history_keep(&h, &(struct history_ask){.events = v->event, .acts = v->acts});
     if (rc == 0)
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
     history_done(&h);
@@ -245,9 +265,12 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct events_values *v = values;
+    if (check_events(v->event, err) < 0)
+        return err->code;
     if (c->operand_count)
         return print_one(c, v, err);
-    struct history_ask ask = {.tag_glob = v->tag, .who_glob = v->who, .most = MOST};
+    struct history_ask ask = {
+        .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
     struct history h;
     if (v->follow && (v->until.text || c->style.format == OUT_JSON))
         return err_set(err, ERR_USAGE, "-f cannot be combined with %s",
@@ -288,6 +311,8 @@ static const struct cmd_option options[] = {
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
     {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
+    {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
+    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only what people and applications did", NULL, 0},
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
     {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "go on with what happens from now on, until interrupted", NULL, 0},
 };
@@ -298,12 +323,13 @@ const struct cmd cmd_events = {
     .group = "look",
     .summary = "show who changed what, failures, and what was started and done",
     .usage =
-        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [-n N]\nID\n-f [--tag GLOB] [--who GLOB]",
+        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N]\n"
+        "ID\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
-        "many attempts of each tag began and how many of its tasks were done. Oldest first. With an ID, the life of that task: its "
-        "attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
+        "many attempts began and how many tasks were done, by tag if --tag is given. Oldest first. With an ID, the life of that "
+        "task: its attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
     .examples =
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),

@@ -29,6 +29,8 @@ struct reading {
     struct failures failures; /* of one minute */
     int64_t minute_at;
     size_t calls_from; /* the first line of a call of a procedure */
+    int64_t step_at;
+    size_t counts_from; /* the first line of a count of that step */
 };
 
 static struct history_line *add_line(struct history *h)
@@ -42,17 +44,70 @@ static struct history_line *add_line(struct history *h)
     return l;
 }
 
+static void free_line(struct history_line *l)
+{
+    free(l->who);
+    free(l->event);
+    free(l->tag);
+    free(l->detail);
+}
+
 void history_done(struct history *h)
 {
-    for (size_t i = 0; i < h->count; i++) {
-        struct history_line *l = &h->lines[i];
-        free(l->who);
-        free(l->event);
-        free(l->tag);
-        free(l->detail);
-    }
+    for (size_t i = 0; i < h->count; i++)
+        free_line(&h->lines[i]);
     free(h->lines);
     *h = (struct history){0};
+}
+
+/* ---- which events ---- */
+
+/* The first ones are no acts. */
+static const char *const names[] = {
+    "started",  "done",     "failed", "added", "cancelled",  "dqd-start", "dqd-end",
+    "dqd-lost", "dqd-back", "cancel", "retry", "reschedule", "run-now",   "delete",
+    "purge",    "replace",  "import", "pause", "resume",     "init",
+};
+#define NAME_COUNT (sizeof names / sizeof names[0])
+#define FIRST_ACT 9
+
+bool history_knows(const char *event, size_t len)
+{
+    for (size_t i = 0; i < NAME_COUNT; i++)
+        if (strncmp(names[i], event, len) == 0 && names[i][len] == '\0')
+            return true;
+    return false;
+}
+
+const char *history_nearest(const char *event)
+{
+    return text_nearest(event, names, NAME_COUNT);
+}
+
+bool history_wants(const struct history_ask *ask, const char *event)
+{
+    size_t len = strlen(event);
+    for (size_t i = 0; ask->acts && i < FIRST_ACT; i++)
+        if (strcmp(names[i], event) == 0)
+            return false;
+    if (!ask->events)
+        return true;
+    for (const char *p = ask->events; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strcspn(p, ",") == len && strncmp(p, event, len) == 0)
+            return true;
+    return false;
+}
+
+void history_keep(struct history *h, const struct history_ask *ask)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        if (history_wants(ask, h->lines[i].event))
+            h->lines[kept++] = h->lines[i];
+        else
+            free_line(&h->lines[i]);
+    }
+    h->count = kept;
 }
 
 static bool is_new(const struct history_ask *ask, uint64_t key, uint64_t count, int64_t at)
@@ -154,9 +209,21 @@ static void take_failure(const struct failure *x, void *arg)
 
 /* ---- started, done ---- */
 
-static void add_count(struct history *h, const char *event, const char *tag, int64_t at,
+/* Without a filter, those of all tags are one line. */
+static void add_count(struct reading *w, const char *event, const char *tag, int64_t at,
                       uint64_t count)
 {
+    struct history *h = w->to;
+    for (size_t i = h->count; !w->ask->tag_glob && count && i > w->counts_from; i--) {
+        struct history_line *l = &h->lines[i - 1];
+        if (strcmp(l->event, event) != 0)
+            continue;
+        l->at = MIN(l->at, at);
+        l->count += count;
+        free(l->tag);
+        l->tag = NULL;
+        return;
+    }
     if (count)
         *add_line(h) = (struct history_line){
             .at = at, .event = mem_strdup(event), .tag = mem_strdup(tag), .count = count};
@@ -174,8 +241,11 @@ static void take_minute(struct reading *w, const struct minute_row *m)
     if (ask->is_new &&
         (m->at + ask->step_ms + COMPLETE_MS > ask->now_at || !ask->is_new(key, 1, m->at, ask->arg)))
         return;
-    add_count(w->to, "started", tag, m->first_at, m->counts.started);
-    add_count(w->to, "done", tag, m->first_at, m->counts.done);
+    if (m->at != w->step_at)
+        w->counts_from = w->to->count;
+    w->step_at = m->at;
+    add_count(w, "started", tag, m->first_at, m->counts.started);
+    add_count(w, "done", tag, m->first_at, m->counts.done);
 }
 
 static int read_minutes(struct db *db, struct reading *w, struct err *err)
@@ -224,11 +294,12 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     if (rc == 0)
         rc = event_store_list(db, true, ask->since_at, ask->before_at, ask->most, take_event, &w,
                               &calls_at, err);
-    if (rc == 0 && !ask->who_glob)
+    if (rc == 0 && !ask->who_glob && history_wants(ask, "failed"))
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
-    if (rc == 0 && !ask->who_glob)
+    if (rc == 0 && !ask->who_glob && (history_wants(ask, "started") || history_wants(ask, "done")))
         rc = read_minutes(db, &w, err);
+    history_keep(ret, ask);
     if (ret->count)
         qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
     if (failures_at != TASK_TIME_NONE) /* its minute is one line */

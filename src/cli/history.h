@@ -25,6 +25,8 @@ struct history_line {
 struct history_ask {
     int64_t since_at, before_at, now_at;
     const char *tag_glob, *who_glob; /* NULL: all */
+    const char *events;              /* names, separated by commas; NULL: all */
+    bool acts;                       /* only those of people and of procedures */
     int64_t step_ms;                 /* starts and done tasks are counted by it: whole minutes */
     int64_t steps_since_at;          /* and only in steps that begin then or later */
     size_t most;                     /* events, and failed attempts, that are read: the newest */
@@ -42,6 +44,14 @@ struct history {
 /* Blocks on the database. Free *ret with history_done, also after an error. */
 int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
     __attribute__((warn_unused_result));
+/* Whether an event is a known one, and one of those asked for. */
+bool history_knows(const char *event, size_t len);
+bool history_wants(const struct history_ask *ask, const char *event);
+/* Drops the lines that were not asked for. history_read has done so. */
+void history_keep(struct history *h, const struct history_ask *ask);
+/* The name that may have been meant; NULL: none is near. */
+const char *history_nearest(const char *event);
+
 /* The life of one task: when it was added, its attempts, the acts that touched it. ERR_NOT_FOUND:
  * there is no such task, and no act on one. */
 int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)

@@ -315,3 +315,29 @@ END
     [ "$(sql 'SELECT ids FROM dq_event WHERE tasks = 2')" = "$ids" ]
     [ "$(dq events "${ids%%,*}" -o tsv | sed 1d | cut -f 3 | paste -sd' ')" = 'added replace replace' ]
 }
+
+@test 'starts and ends of all tags are one line, unless a tag is asked for; --event and --acts leave the others out' {
+    done_tasks 5 a 3
+    done_tasks 7 b 3 9
+    done_tasks 1 c 3
+    event cancel 120 a 4
+    event dqd-lost 110 '' 0 dqd@vm
+    failures 2 b 'refused ' 100
+    event retry 90 b 2
+    lines --since 20m | tee "$BATS_TEST_TMPDIR/lines"
+    diff - "$BATS_TEST_TMPDIR/lines" <<'END'
+ started  15
+ done  13
+alice@db1 cancel a 4 --key k
+dqd@vm dqd-lost   --key k
+ failed b 2 refused *
+alice@db1 retry b 2 --key k
+END
+    [ "$(lines --since 20m --tag '*' --event started)" = $' started a 5\n started b 9\n started c 1' ]
+    [ "$(lines --since 20m --event cancel,failed,dqd-lost | cut -d' ' -f2 | paste -sd' ')" = 'cancel dqd-lost failed' ]
+    [ "$(lines --since 20m --acts | cut -d' ' -f2 | paste -sd' ')" = 'cancel retry' ]
+    [ "$(lines --since 20m --acts --event done,retry | cut -d' ' -f2)" = retry ]
+    try dq events --event cancel,fialed
+    [ "$rc" -eq 64 ]
+    [ "$err" = 'dq: events: --event: "fialed" is no event: did you mean "failed"?' ]
+}
