@@ -39,6 +39,7 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
 
 @test 'a dqd that a timer starts counts as alive between its passes; one run that no other preceded is no timer' {
     write_handlers <<<'handlers: {hello: {run: "true"}}'
+    dq -q add hello --in 1h
     dqd --for 50ms
     [[ $(said list) == 'no dqd is alive (last: '*' ago)' ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 0 ]

@@ -28,9 +28,9 @@ task()
     cat "$BATS_TEST_TMPDIR/out"
     names='tag pending running done failed cancelled due late sampled next paused paused_until handler handled'
     [ "$(sed -n 1p "$BATS_TEST_TMPDIR/out")" = "$names paused_by pause_reason" ]
-    grep -qxE 'known 2 1 1 0 0 1 12[0-9]{4} 0  0  known 1  ' "$BATS_TEST_TMPDIR/out"
-    grep -qxF 'mail.x 0 0 0 0 1 0  0  0  mail.* 1  ' "$BATS_TEST_TMPDIR/out"
-    grep -qxF 'nobody 0 0 0 1 0 0  0  0  none 0  ' "$BATS_TEST_TMPDIR/out"
+    grep -qxE 'known 2 1 1 0 0 1 12[0-9]{4} false  false  known true  ' "$BATS_TEST_TMPDIR/out"
+    grep -qxF 'mail.x 0 0 0 0 1 0  false  false  mail.* true  ' "$BATS_TEST_TMPDIR/out"
+    grep -qxF 'nobody 0 0 0 1 0 0  false  false  none false  ' "$BATS_TEST_TMPDIR/out"
     [ "$(dq tags --tag 'n*' -o id)" = nobody ]
     [ "$(dq tags -t nobody -t 'k*' -o id | paste -sd' ')" = 'known nobody' ]
     [ "$(dq stats -t nobody -t 'k*' -o tsv | cut -f1 | paste -sd' ')" = 'tag  known nobody' ]
@@ -41,7 +41,7 @@ task()
     [ "$(dq tags -o json -t 'zzz')" = '[]' ]
     [[ $(dq tags --tag nobody -o json) == *'"paused":false,"paused_until":null'* ]]
     sql "UPDATE dq_task SET status = 1 WHERE tag = 'known' AND status = 0 AND expected_time < UTC_TIMESTAMP(3)"
-    dq tags -t known -o tsv | tr '\t' ' ' | grep -qxE 'known 1 1 2 0 0 0  0 [0-9T:.-]+Z 0  known 1  '
+    dq tags -t known -o tsv | tr '\t' ' ' | grep -qxE 'known 1 1 2 0 0 0  false [0-9T:.-]+Z false  known true  '
 }
 
 @test 'tags colours only paused tags, late ones and missing handlers as warnings' {
@@ -163,7 +163,7 @@ task()
     dq -q pause known
     [[ $(dq tags -t known) =~ resumed\ +known\  ]]
     [[ $(dq tags -t known -o json) == *'"paused":true,"paused_until":null'* ]]
-    [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' 1  known 1 '* ]]
+    [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' true  known true '* ]]
     dq -q pause known --for 2h --reason 'provider is down'
     [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(3), paused_until) IN (119, 120), pause_reason
               FROM dq_tag WHERE tag = 'known'")" = $'1\tprovider is down' ]
