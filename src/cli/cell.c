@@ -12,6 +12,7 @@
 #include "base/when.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void cell_set_text(struct cell *cell, const char *text)
@@ -258,4 +259,16 @@ const char *cell_colour_code(enum cell_colour colour)
         [CELL_PLAIN] = "",       [CELL_GOOD] = "\033[32m",   [CELL_WARN] = "\033[33m",
         [CELL_BAD] = "\033[31m", [CELL_BUSY] = "\033[1;36m", [CELL_DIM] = "\033[2m"};
     return codes[colour];
+}
+
+void cell_put_count(struct buf *b, uint64_t count)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, count);
+
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            buf_chr(b, ',');
+        buf_chr(b, digits[i]);
+    }
 }

@@ -64,6 +64,8 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
 /* A field of TSV: \t \n \r \\, the bytes of other unsafe characters (text_char_unsafe) and those
  * that are not UTF-8 as \xHH. `dq add --from` reads it back. */
 void cell_put_escaped(struct buf *b, const char *p, size_t len);
+/* "1,234,567" */
+void cell_put_count(struct buf *b, uint64_t count);
 void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bool exact);
 /* The colour in which a table shows it: CELL_PLAIN if there is nothing to show. */
 enum cell_colour cell_colour(const struct cell_style *style, const struct cell *cell);

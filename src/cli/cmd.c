@@ -15,7 +15,6 @@
 #include "conf/conf_load.h"
 #include "store/db_connect.h"
 #include "store/schema.h"
-#include "store/task_get.h"
 #include "wake/wake_send.h"
 
 #include <ctype.h>
@@ -116,7 +115,7 @@ void cmd_wake(const struct cmd_context *c, int64_t in_ms)
 int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
 {
     if (c->now_at == TASK_TIME_NONE) {
-        int rc = task_get_now(c->db, &c->now_at, err);
+        int rc = db_now(c->db, &c->now_at, err);
         if (rc < 0)
             return rc;
     }

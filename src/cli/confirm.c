@@ -5,6 +5,7 @@
 
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "cli/cell.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -16,18 +17,6 @@
 /* An interrupt is noticed within this time. */
 #define KEY_WAIT_MS 100
 #define TAG_COLUMNS 40 /* of a question */
-
-void confirm_put_count(struct buf *b, uint64_t count)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof digits, "%" PRIu64, count);
-
-    for (int i = 0; i < len; i++) {
-        if (i && (len - i) % 3 == 0)
-            buf_chr(b, ',');
-        buf_chr(b, digits[i]);
-    }
-}
 
 void confirm_put_place(struct buf *b, const struct cmd_context *c)
 {
@@ -112,7 +101,7 @@ int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count
                        "%" PRIu64 " task%s; use -y to %s %s, or --dry-run to count them", count,
                        count == 1 ? " matches" : "s match", verb, count == 1 ? "it" : "them");
     buf_printf(&b, "%s ", verb);
-    confirm_put_count(&b, count);
+    cell_put_count(&b, count);
     buf_printf(&b, " task%s (%s) on ", count == 1 ? "" : "s", tags);
     confirm_put_place(&b, c);
     bool agreed = count > CONFIRM_TYPED ? ask_name(&b, name) : ask(&b);

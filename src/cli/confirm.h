@@ -21,7 +21,5 @@ bool confirm_tag(const struct cmd_context *c, const char *verb, const char *tag)
 char confirm_key(const char *prompt);
 /* "prod, db1/dq" */
 void confirm_put_place(struct buf *b, const struct cmd_context *c);
-/* "1,234,567" */
-void confirm_put_count(struct buf *b, uint64_t count);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "cli/confirm.h"
+#include "cli/cell.h"
 
 #include <string.h>
 
@@ -44,7 +44,7 @@ void html_put_text(struct buf *b, const char *s)
 void html_put_count(struct buf *b, uint64_t n, bool sampled)
 {
     buf_str(b, sampled ? "~" : "");
-    confirm_put_count(b, n);
+    cell_put_count(b, n);
 }
 
 void html_put_duration(struct buf *b, int64_t ms)

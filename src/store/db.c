@@ -10,6 +10,7 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "conf/conf_file.h"
+#include "store/columns.h"
 #include "store/db_connect.h"
 #include "store/db_handle.h"
 #include "store/db_session.h"
@@ -338,4 +339,19 @@ int db_max_packet(struct db *db, size_t *ret_bytes, struct err *err)
     if (rc == 0)
         *ret_bytes = MIN(db->max_packet, DB_HANDLE_PACKET_MAX);
     return rc;
+}
+
+static void take_now(const struct db_rows *r, void *arg)
+{
+    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
+}
+
+int db_now(struct db *db, int64_t *ret_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
+    int rc = db_first(db, &sql, COLUMNS_ONE, take_now, ret_at, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
 }

@@ -99,6 +99,9 @@ int64_t db_time(const struct db_rows *r, unsigned col);
  * server does, and loses nothing. */
 uint64_t db_stamp(const struct db_rows *r, unsigned col);
 
+/* Reads the server's clock. Blocks. */
+int db_now(struct db *db, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));
+
 /* Transactions of a few statements. db_begin connects if need be; while a transaction is open,
  * nothing else does: ERR_LOST instead.
  *

@@ -11,7 +11,6 @@
 #include "store/sql.h"
 #include "store/tag_count.h"
 #include "store/tag_store.h"
-#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -287,7 +286,7 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     int rc = peek_store_all(db, 0, &peek, err);
 
     if (rc == 0)
-        rc = task_get_now(db, &f.now_at, err);
+        rc = db_now(db, &f.now_at, err);
     if (rc == 0 && f.now_at <= 0)
         rc = sql_odd_row(db, err);
     if (rc < 0) {

@@ -8,7 +8,6 @@
 #include "base/when.h"
 #include "store/columns.h"
 #include "store/sql.h"
-#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +55,7 @@ int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
 {
     int64_t server_at = 0, begun_us = when_steady_us(), host_at = when_host_wall();
 
-    int rc = task_get_now(db, &server_at, err);
+    int rc = db_now(db, &server_at, err);
     if (rc == 0 && server_at <= 0)
         rc = sql_odd_row(db, err);
     if (rc < 0)

@@ -8,7 +8,6 @@
 #include "store/columns.h"
 #include "store/db_put.h"
 #include "store/sql.h"
-#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -169,7 +168,7 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     struct minute_answer a = {0};
     struct reading w = {.ask = ask, .to = &a};
     int64_t grain_ms = MAX(ask->align_ms, WHEN_MINUTE);
-    int rc = task_get_now(db, &a.now_at, err);
+    int rc = db_now(db, &a.now_at, err);
 
     if (rc == 0 && a.now_at < ask->since_ms)
         rc = sql_odd_row(db, err);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "store/columns.h"
 #include "store/sql.h"
-#include "store/task_delete.h"
+#include "store/delete_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,12 +125,13 @@ static int expire_step(struct db *db, enum task_status status, const char *tag, 
 {
     struct step s;
     size_t before = faults ? faults->count : 0;
-    bool careful = place->tag; /* its locked rows may go on */
+    struct delete_store_how how = {NULL, 1, place->tag}; /* its locked rows may go on */
+    struct delete_store_done done = {0, false};
 
-    *ret_deleted = 0;
     int rc = old_rows(db, status, tag, age_ms, &place->floor, limit, &s, err);
     if (rc == 0 && s.count)
-        rc = task_delete_refs(db, s.refs, s.count, careful, ret_deleted, faults, err);
+        rc = delete_store_refs(db, s.refs, s.count, &how, &done, faults, err);
+    *ret_deleted = rc == 0 ? done.deleted : 0;
     *ret_ended = s.count < limit && !s.cut;
     if (rc == 0 && s.count && faults && faults->count > before)
         go_behind(place, tag, &s);

@@ -6,7 +6,7 @@
 #ifndef DQ_STORE_ROUTINES_H
 #define DQ_STORE_ROUTINES_H
 
-#include "store/task_add.h"
+#include "store/task_new.h"
 
 extern const char routines_script[]; /* the file's text, for the mysql client */
 

@@ -12,6 +12,7 @@
 #include "store/columns.h"
 #include "store/db_connect.h"
 #include "store/db_put.h"
+#include "store/event_store.h"
 #include "store/schema.h"
 #include "store/sql.h"
 

@@ -8,15 +8,6 @@
 #include "store/db.h"
 #include "store/task_new.h"
 
-/* What to do if a live (pending or running) task has the same tag and key. */
-enum key_conflict {
-    KEY_KEEP,  /* the old task stays; its id is returned */
-    KEY_ERROR, /* ERR_DUPLICATE; the text names the id */
-    /* a pending task gets the new body, time and limits (same id, version + 1); if it is running,
-       ERR_DUPLICATE */
-    KEY_REPLACE,
-};
-
 struct task_added {
     uint64_t id;
     /* TASK_TIME_NONE: it is the database's now + delay_ms, and this account may not read it */

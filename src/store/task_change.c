@@ -11,7 +11,6 @@
 #include "store/db_latest.h"
 #include "store/db_put.h"
 #include "store/sql.h"
-#include "store/task_get.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -252,7 +251,7 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     int rc = 0;
 
     if (timed.over_ms && timed.expected_at == TASK_TIME_NONE) {
-        rc = task_get_now(db, &timed.expected_at, err);
+        rc = db_now(db, &timed.expected_at, err);
         timed.expected_at += timed.delay_ms;
     }
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {

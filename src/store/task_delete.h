@@ -17,11 +17,4 @@ int task_delete(struct db *db, const struct targets *x, const struct targets_ste
                 struct task_changed *ret, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Deletes those of refs (at most ROWS_STEP) that are finished and still at that version, with their
- * attempts, in one short transaction if no row fails. *ret_deleted is their number. careful,
- * faults: as rows_run. */
-int task_delete_refs(struct db *db, const struct claim_ref *refs, size_t count, bool careful,
-                     size_t *ret_deleted, struct rows_faults *faults, struct err *err)
-    __attribute__((warn_unused_result));
-
 #endif

@@ -47,16 +47,6 @@ int task_get_short(struct db *db, uint64_t id, struct task *ret, struct err *err
     return get(db, id, TASK_READ_SHORT, ret, err);
 }
 
-int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
-}
-
 #define OUTPUT_COLUMNS(X) X(OUTPUT_ID, "id") X(OUTPUT_BYTES, "output")
 enum { OUTPUT_COLUMNS(COLUMNS_NAME) OUTPUT_COUNT };
 

@@ -1,5 +1,5 @@
 /*
- * task_get.h - one task, and the time. Blocks on the database, changes nothing.
+ * task_get.h - one task. Blocks on the database, changes nothing.
  */
 #ifndef DQ_STORE_TASK_GET_H
 #define DQ_STORE_TASK_GET_H
@@ -13,10 +13,6 @@ int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
 
 /* The same without body and output, for which some accounts lack the right. */
 int task_get_short(struct db *db, uint64_t id, struct task *ret, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* Reads the database's clock. */
-int task_get_now(struct db *db, int64_t *ret_at, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Calls fn with the output of each of these tasks that has one, by id. One result, fetched row by

@@ -7,7 +7,8 @@
 #include "base/task.h"
 #include "store/db.h"
 #include "store/db_statement.h"
-#include "store/event_store.h"
+
+struct event_act; /* store/event_store.h */
 
 struct task_new {
     /* Checked by the caller (task_check_tag, task_check_key). key NULL: none */
@@ -18,6 +19,15 @@ struct task_new {
     int64_t delay_ms;            /* >= 0; stored as requested */
     uint32_t max_attempts;       /* 0: by the handler's ladder */
     const struct event_act *act; /* recorded if it replaces another task; NULL: not */
+};
+
+/* What to do if a live (pending or running) task has the same tag and key. */
+enum key_conflict {
+    KEY_KEEP,  /* the old task stays; its id is returned */
+    KEY_ERROR, /* ERR_DUPLICATE; the text names the id */
+    /* a pending task gets the new body, time and limits (same id, version + 1); if it is running,
+       ERR_DUPLICATE */
+    KEY_REPLACE,
 };
 
 /* The rest is private to src/store. */

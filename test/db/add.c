@@ -57,7 +57,7 @@ static void the_delay_counts_from_the_databases_clock(void **state)
 {
     int64_t now_at;
     (void)state;
-    ok(task_get_now(db, &now_at, &err));
+    ok(db_now(db, &now_at, &err));
     ok(add_key(NULL, "x", KEY_ERROR));
     assert_in_range(added.expected_at - now_at, 60000, 90000);
     assert_int_equal(number(db, "SELECT delay_time FROM dq_task"), 60000);

@@ -150,7 +150,7 @@ static void filters_select_what_they_say(void **state)
     (void)state;
     fill(1000);
     run(db, "UPDATE dq_task SET task_key = CONCAT('k', id %% 10)");
-    ok(task_get_now(db, &now_at, &err));
+    ok(db_now(db, &now_at, &err));
 
     f.tag_glob = "tag.3";
     assert_int_equal(list(&f), number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'tag.3'"));

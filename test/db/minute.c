@@ -11,7 +11,7 @@ static int64_t this_minute(void)
 {
     int64_t now_at;
 
-    ok(task_get_now(db, &now_at, &err));
+    ok(db_now(db, &now_at, &err));
     return now_at / WHEN_MINUTE * WHEN_MINUTE;
 }
 

@@ -222,7 +222,7 @@ static void lists(void **state)
     int64_t now_at;
     uint64_t ids[3] = {500, 100000, 150000};
     (void)state;
-    ok(task_get_now(db, &now_at, &err));
+    ok(db_now(db, &now_at, &err));
     begin("list -n 20");
     ok(task_list(db, &f, false, none, NULL, &err));
     end_within(PAIRS * 40);

@@ -324,7 +324,7 @@ MUTATIONS = [
     ("cut-acts", "a pause and its event are not one transaction", "src/store/tag_pause.c",
      "int rc = db_begin(db, err);",
      "int rc = db_connect(db, err);"),
-    ("kill-acts", "a deletion and its event are not one transaction", "src/store/task_delete.c",
+    ("kill-acts", "a deletion and its event are not one transaction", "src/store/delete_store.c",
      "int rc = db_begin(db, err);", "int rc = db_connect(db, err);"),
     ("kill-acts", "the event of an act is recorded after its last step only", "src/store/task_change.c",
      "rc = record(w, p, step.rows, err);\n    rc = db_end(w->db, rc, err);",
