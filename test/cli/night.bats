@@ -1,5 +1,5 @@
-# What an operator does at 3 a.m., by dq(1) alone: the recipes of its section TROUBLESHOOTING, on a sandbox in which
-# much is wrong (test/lib/night). A test runs the lines as they are printed there.
+# What an operator does at 3 a.m., by dq(1) and doc/operating alone: the recipes of TROUBLESHOOTING and the questions,
+# on a sandbox in which much is wrong (test/lib/night). A test runs the lines as they are printed there.
 
 load ../lib/sandbox
 
@@ -35,22 +35,33 @@ is_broken()
 
 # Without its bold headings.
 manual() { mandoc -T ascii "$DQ_TOP/doc/dq.1" | sed 's/.\x08//g'; }
-recipes() { manual | sed -n '/^TROUBLESHOOTING/,/^SEE ALSO/s/^ *\$ //p'; }
+recipes()
+{
+    manual | sed -n '/^TROUBLESHOOTING/,/^SEE ALSO/s/^ *\$ //p'
+    sed -n 's/^    .*?  *dq /dq /p' "$DQ_TOP/doc/operating"
+}
 in_manual()
 {
     echo "$1" >>"$BATS_FILE_TMPDIR/used"
-    recipes | grep -qxF -- "$1" || { echo "not in dq(1): $1"; return 1; }
+    recipes | grep -qxF -- "$1" || { echo "neither in dq(1) nor in doc/operating: $1"; return 1; }
 }
 
-# recipe LINE: is in the manual; runs it. What it prints is in $out.
+# recipe LINE [ID]: is in the manual; runs it, for this task. What it prints is in $out.
 recipe()
 {
     local rc=0
     in_manual "$1" || return
-    PATH=$BATS_FILE_TMPDIR/bin:$PATH bash -o pipefail -c "$1" </dev/null >"$out" 2>&1 3>&- || rc=$?
+    PATH=$BATS_FILE_TMPDIR/bin:$PATH bash -o pipefail -c "${1/%ID/${2:-ID}}" </dev/null >"$out" 2>&1 3>&- || rc=$?
     cat "$out"
     return "$rc"
 }
+# column NAME: of the table in $out, sorted; no column before it has blanks.
+column()
+{
+    awk -v name="$1" 'NR == 1 { for (i = 1; $i != name; i++); next } { print $i }' "$out" | sort
+}
+# same NAME SQL: the column has what the statement returns.
+same() { diff <(column "$1") <(sql "$2" | sort); }
 
 # at_terminal COLUMNS LINE <SCRIPT
 at_terminal()
@@ -64,6 +75,55 @@ rests()
 {
     dq why --tag missing.prog >"$out"
     says "cannot be started on $web1: rests for .* exec /opt/reports/bin/render: No such file or directory\$"
+}
+
+@test 'the questions of doc/operating about tasks: the answers are those of the table' {
+    recipe 'dq list --status running --columns id,tag,host,started,took'
+    same ID 'SELECT id FROM dq_task WHERE status = 3'
+    same HOST 'SELECT host FROM dq_task WHERE status = 3'
+    recipe 'dq list --status pending --due-before now --limit 1 --columns id,tag,late'
+    same ID 'SELECT id FROM dq_task WHERE status = 0 ORDER BY expected_time, id LIMIT 1'
+    recipe 'dq list --status failed --finished-since 2h'
+    same ID 'SELECT id FROM dq_task WHERE status = 2 AND finish_time > UTC_TIMESTAMP(3) - INTERVAL 2 HOUR'
+    recipe 'dq list --status failed --host web1'
+    same ID "SELECT id FROM dq_task WHERE status = 2 AND host = 'web1'"
+    recipe "dq list --error '*no such mailbox*'"
+    same ID "SELECT id FROM dq_task WHERE error_stack LIKE '%no such mailbox%'"
+    recipe 'dq list --since 10m'
+    same ID 'SELECT id FROM dq_task WHERE create_time > UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE'
+    run recipe 'dq check --max-running 10m'
+    echo "$output"
+    [[ $output != *'has run for'* ]]
+}
+
+@test 'the questions of doc/operating about one task' {
+    id=$(sql "SELECT MIN(id) FROM dq_task WHERE tag = 'slow.export' AND status = 0")
+    recipe 'dq why ID' "$id"
+    says "^  all 2 places of the tag on $web1 are taken"
+    recipe 'dq show ID' "$id"
+    says '^tag +slow.export$'
+    says "^expected +$(date -d "$(sql "SELECT expected_time FROM dq_task WHERE id = $id")Z" '+%F %T')"
+    recipe 'dq events ID' "$id"
+    says "^$(date -d "$(sql "SELECT create_time FROM dq_task WHERE id = $id")Z" '+%F %T') +- +added +slow.export "
+    id=$(sql "SELECT id FROM dq_task WHERE tag = 'import.catalog'")
+    has_written() { recipe 'dq logs ID' "$id" && says ' of 5,000 products$'; }
+    wait_until has_written
+}
+
+@test 'the questions of doc/operating about the whole' {
+    run recipe 'dq doctor'
+    echo "$output"
+    [[ $output == *'BAD  tags '*': invoice.sent;'* ]]
+    recipe 'dq pollers'
+    same PID 'SELECT pid FROM dq_poller'
+    recipe 'dq pollers -v'
+    same HANDLER "SELECT pattern FROM dq_poller JOIN dq_handler USING (handlers)"
+    says ' missing.prog +[0-9]+ .* missing.prog '
+    recipe 'dq events --since midnight'
+    says "^[0-9: -]+  $(id -un)@$(hostname) +pause +report.daily .*the warehouse is down"
+    recipe 'dq stats'
+    [ "$(awk '$1 == "pay.charge" { print $5; exit }' "$out")" = \
+        "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'pay.charge' AND status = 2")" ]
 }
 
 @test 'why the tasks of a tag do not run' {
@@ -177,6 +237,6 @@ END
     cat "$out"
 }
 
-@test 'every recipe of dq(1) was run by the tests before' {
-    diff <(recipes | sort) <(sort -u "$BATS_FILE_TMPDIR/used")
+@test 'every recipe of dq(1) and every question of doc/operating was run by the tests before' {
+    diff <(recipes | sort -u) <(sort -u "$BATS_FILE_TMPDIR/used")
 }
