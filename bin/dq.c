@@ -4,10 +4,10 @@
  * Invariant: an error is printed once, here, as one line; the exit status follows from its code
  * alone.
  */
-#include "cli/option.h"
-#include "cli/pager.h"
-#include "cli/usage.h"
-#include "cli/verbs.h"
+#include "cli/line/option.h"
+#include "cli/show/pager.h"
+#include "cli/line/usage.h"
+#include "cli/line/verbs.h"
 
 #include "base/limits.h"
 #include "base/log.h"

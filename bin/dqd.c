@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
-#include "cli/out.h"
+#include "cli/show/out.h"
 #include "conf/conf.h"
 #include "conf/conf_load.h"
 #include "conf/conf_file.h"

@@ -1,7 +1,7 @@
-# Turns sql/NNNN_name.sql into the C table of store/schema.h. Usage: awk -f embed.awk FILE...
+# Turns sql/NNNN_name.sql into the C table of store/schema/schema.h. Usage: awk -f embed.awk FILE...
 # The numbers must be 1, 2, 3, ... in the order given, and each file must have a line `-- compat: N`: a mistake is refused here,
 # not at a user's database. A file of tests is next_name.sql: its number is the next one. A file routines.sql becomes the text of
-# store/routines.h.
+# store/schema/routines.h.
 
 function fail(text)
 {
@@ -21,8 +21,8 @@ function end_file()
 
 BEGIN {
     print "/* Made by sql/embed.awk from sql/: edit the files there. */"
-    print "#include \"store/routines.h\""
-    print "#include \"store/schema.h\"\n"
+    print "#include \"store/schema/routines.h\""
+    print "#include \"store/schema/schema.h\"\n"
     print "const struct schema_migration schema_migrations[] = {"
 }
 

@@ -133,7 +133,8 @@ void task_done(struct task *t); /* frees what it points to; t itself stays the c
 
 /* From when on the start of a task is late: when it was due, created, or became pending again,
  * whichever was last. A task that is given a time in the past is not late by that. Being claimed
- * and given back, without a start, changes nothing. SQL_LATE_FROM in store/sql.h is the same. */
+ * and given back, without a start, changes nothing. SQL_LATE_FROM in store/row/sql.h is the same.
+ */
 int64_t task_late_from(const struct task *t);
 
 /* How an attempt ended, as stored in dq_attempt.outcome (these very names). */

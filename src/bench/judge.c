@@ -9,7 +9,7 @@
 #include "bench/rig.h"
 #include "bench/statement.h"
 #include "conf/handlers.h"
-#include "store/task_add.h"
+#include "store/ask/task_add.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "bench/figure.h"
 #include "conf/conf.h"
-#include "store/scratch_store.h"
+#include "store/schema/scratch_store.h"
 
 struct judge_facts {
     const struct conf *conf;

@@ -10,7 +10,7 @@
 
 #include "bench/figure.h"
 #include "bench/rig.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
     __attribute__((warn_unused_result));

@@ -4,9 +4,9 @@
 #include "bench/scratch_db.h"
 
 #include "base/mem.h"
-#include "store/db_connect.h"
-#include "store/schema_migrate.h"
-#include "store/scratch_store.h"
+#include "store/db/db_connect.h"
+#include "store/schema/schema_migrate.h"
+#include "store/schema/scratch_store.h"
 
 #include <stdlib.h>
 #include <string.h>

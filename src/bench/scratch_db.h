@@ -8,7 +8,7 @@
 #define DQ_BENCH_SCRATCH_DB_H
 
 #include "conf/conf.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 struct scratch_db;
 /* On the configured server: a new database, or the existing empty one called `given` (NULL: none).
@@ -17,7 +17,7 @@ struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *giv
 /* Connects, without a database. */
 int scratch_db_connect(struct scratch_db *s, struct err *err) __attribute__((warn_unused_result));
 /* Databases that a killed dq bench left, of those that this account sees. Free with
- * scratch_store_free_names (store/scratch_store.h). */
+ * scratch_store_free_names (store/schema/scratch_store.h). */
 int scratch_db_leftovers(struct scratch_db *s, char ***ret, size_t *ret_count, struct err *err)
     __attribute__((warn_unused_result));
 /* Drops one of these. */

@@ -8,7 +8,7 @@
 #define DQ_BENCH_STATEMENT_H
 
 #include "bench/figure.h"
-#include "store/db.h"
+#include "store/db/db.h"
 
 #define STATEMENT_CLAIM_ROWS 500 /* claimed and settled at a time */
 

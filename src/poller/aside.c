@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "poller/trouble.h"
-#include "store/rows.h"
+#include "store/row/rows.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef DQ_POLLER_ASIDE_H
 #define DQ_POLLER_ASIDE_H
 
-#include "store/rows.h"
+#include "store/row/rows.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/body_store.h"
+#include "store/work/body_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "poller/trouble.h"
-#include "store/rows.h"
+#include "store/row/rows.h"
 
 #include <inttypes.h>
 

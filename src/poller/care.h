@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "poller/tags.h"
-#include "store/rows.h"
+#include "store/row/rows.h"
 
 #include <stdint.h>
 

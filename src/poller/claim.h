@@ -13,7 +13,7 @@
 #include "poller/registry.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
-#include "store/peek_store.h"
+#include "store/work/peek_store.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "base/when.h"
-#include "store/db_connect.h"
-#include "store/schema.h"
-#include "store/settlement.h"
+#include "store/db/db_connect.h"
+#include "store/schema/schema.h"
+#include "store/row/settlement.h"
 
 #include <sys/param.h>
 

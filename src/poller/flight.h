@@ -11,7 +11,7 @@
 #include "poller/minute.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
-#include "store/task_array.h"
+#include "store/row/task_array.h"
 
 #include <stdbool.h>
 #include <stddef.h>

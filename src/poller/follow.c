@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/output_store.h"
+#include "store/fleet/output_store.h"
 
 #include <stdlib.h>
 #include <sys/param.h>

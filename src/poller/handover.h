@@ -8,7 +8,7 @@
 #include "poller/context.h"
 #include "poller/flight.h"
 #include "poller/handlers_table.h"
-#include "store/task_array.h"
+#include "store/row/task_array.h"
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #ifndef DQ_POLLER_LOOK_TAG_H
 #define DQ_POLLER_LOOK_TAG_H
 
-#include "store/peek_store.h"
+#include "store/work/peek_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/task.h"
 #include "poller/context.h"
-#include "store/minute_store.h"
+#include "store/fleet/minute_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

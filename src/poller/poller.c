@@ -16,8 +16,8 @@
 #include "poller/startup.h"
 #include "poller/status.h"
 #include "poller/watch.h"
-#include "store/db_connect.h"
-#include "store/db_session.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_session.h"
 
 #include <errno.h>
 #include <inttypes.h>

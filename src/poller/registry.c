@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/when.h"
-#include "store/event_store.h"
-#include "store/poller_store.h"
-#include "store/schema.h"
+#include "store/fleet/event_store.h"
+#include "store/fleet/poller_store.h"
+#include "store/schema/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>

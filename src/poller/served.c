@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/handler_store.h"
+#include "store/fleet/handler_store.h"
 
 #include <stdlib.h>
 #include <sys/param.h>

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "poller/trouble.h"
-#include "store/attempt_store.h"
+#include "store/fleet/attempt_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

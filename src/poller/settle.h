@@ -6,8 +6,8 @@
 
 #include "poller/context.h"
 #include "poller/minute.h"
-#include "store/rows.h"
-#include "store/settle_store.h"
+#include "store/row/rows.h"
+#include "store/work/settle_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include "poller/aside.h"
 #include "poller/handlers_table.h"
 #include "poller/look.h"
-#include "store/peek_store.h"
+#include "store/work/peek_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,11 +8,11 @@
 #include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/event_store.h"
-#include "store/lease_store.h"
-#include "store/output_store.h"
-#include "store/retention_store.h"
-#include "store/rows.h"
+#include "store/fleet/event_store.h"
+#include "store/work/lease_store.h"
+#include "store/fleet/output_store.h"
+#include "store/work/retention_store.h"
+#include "store/row/rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "poller/look.h"
 #include "poller/minute.h"
 #include "poller/tags.h"
-#include "store/retention_store.h"
+#include "store/work/retention_store.h"
 
 #include <stdint.h>
 

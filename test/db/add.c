@@ -1,6 +1,6 @@
 /* Storing tasks: any bytes, keys, bulk, limits of the server, lost answers. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

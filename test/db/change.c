@@ -1,6 +1,6 @@
 /* Operators' changes: cancel, retry, reschedule, delete, against whatever else happens. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

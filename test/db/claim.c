@@ -1,6 +1,6 @@
 /* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

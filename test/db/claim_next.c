@@ -1,7 +1,7 @@
 /* A claim also finds out when the next task is due: without another statement, and without touching
  * it. */
 #include "harness.h"
-#include "store/sql.h"
+#include "store/row/sql.h"
 
 #include <inttypes.h>
 

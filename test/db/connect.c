@@ -1,10 +1,10 @@
 /* Connections: what a session is like, whatever the settings, and which accounts and databases are
  * refused. */
 #include "harness.h"
-#include "store/db_connect.h"
-#include "store/db_latest.h"
-#include "store/db_put.h"
-#include "store/db_session.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_latest.h"
+#include "store/db/db_put.h"
+#include "store/db/db_session.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Errors of statements: their classes, and what a deadlock or a broken connection leaves behind. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
 
 #include "base/when.h"
 #include "conf/conf_load.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

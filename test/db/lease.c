@@ -1,6 +1,6 @@
 /* Leases: renewed and checked by their owner, taken back when they have ended. */
 #include "harness.h"
-#include "store/poller_store.h"
+#include "store/fleet/poller_store.h"
 
 #include <inttypes.h>
 

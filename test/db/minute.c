@@ -1,6 +1,6 @@
 /* What each dqd did, by minute and tag. */
 #include "harness.h"
-#include "store/minute_store.h"
+#include "store/fleet/minute_store.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * touched, whatever plan the optimizer has chosen.
  */
 #include "harness.h"
-#include "store/tag_lateness.h"
-#include "store/tag_store.h"
+#include "store/ask/tag_lateness.h"
+#include "store/ask/tag_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

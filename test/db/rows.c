@@ -1,9 +1,9 @@
 /* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or
  * that tell lies. */
 #include "harness.h"
-#include "store/db_connect.h"
-#include "store/db_handle.h"
-#include "store/db_session.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_handle.h"
+#include "store/db/db_session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Migrations: once, by many at a time, never backwards. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <pthread.h>
 #include <stdlib.h>

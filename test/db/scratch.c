@@ -1,7 +1,7 @@
 /* Scratch databases: what may be dropped, what is left alone, who holds one. */
 #include "harness.h"
 
-#include "store/scratch_store.h"
+#include "store/schema/scratch_store.h"
 
 #include <stdlib.h>
 

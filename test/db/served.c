@@ -1,8 +1,8 @@
 /* What the live dqds serve: rows that dqds share, rests, and what is deleted when nobody refers to
  * it any more. */
 #include "harness.h"
-#include "store/handler_store.h"
-#include "store/poller_store.h"
+#include "store/fleet/handler_store.h"
+#include "store/fleet/poller_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* How attempts end: each result is applied once and leaves its state; retention. */
 #include "harness.h"
-#include "store/db_connect.h"
+#include "store/db/db_connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* How pollers divide the tasks among them. */
 #include "harness.h"
-#include "store/event_store.h"
-#include "store/poller_store.h"
-#include "store/sql.h"
+#include "store/fleet/event_store.h"
+#include "store/fleet/poller_store.h"
+#include "store/row/sql.h"
 
 #include <inttypes.h>
 

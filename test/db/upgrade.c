@@ -1,7 +1,7 @@
 /* Migrations of a next release (test/upgrade/sql, linked before the library's): from anywhere they
  * may have broken off, beside the work on the tables, and never on tables of others. */
 #include "harness.h"
-#include "store/db_session.h"
+#include "store/db/db_session.h"
 
 #include <pthread.h>
 #include <limits.h>

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/db.h"
-#include "store/db_put.h"
+#include "store/db/db.h"
+#include "store/db/db_put.h"
 
 #include <stdint.h>
 #include <stdlib.h>

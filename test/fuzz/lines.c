@@ -2,8 +2,8 @@
  * lines.c - any bytes as the lines of dq add --from (NDJSON, TSV, CSV) and of dq import give
  * checked tasks or error messages.
  */
-#include "cli/bulk_line.h"
-#include "cli/transfer.h"
+#include "cli/many/bulk_line.h"
+#include "cli/many/transfer.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "results.h"
 
 #include "base/mem.h"
-#include "store/db_connect.h"
-#include "store/db_handle.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_handle.h"
 
 #include <errmsg.h>
 #include <stdio.h>

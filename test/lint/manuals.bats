@@ -91,21 +91,21 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         says dq.ini.5 "processes at a time, 1 to $slots"
         says dqd.8 "processes at a time, 1 to $slots"
         "$DQ_BIN/dqd" --slots 0 2>&1 | grep -q "from 1 to $slots\$" || echo 'dqd --slots 0'
-        least=$(constant LEAST_SECONDS cli/cmd_bench.c)s most=$(constant MOST_MINUTES cli/cmd_bench.c)m
-        [ "$(constant DEFAULT_MINUTES cli/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
+        least=$(constant LEAST_SECONDS cli/verb/cmd_bench.c)s most=$(constant MOST_MINUTES cli/verb/cmd_bench.c)m
+        [ "$(constant DEFAULT_MINUTES cli/verb/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
         says dq.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
-        helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/task_add.h) lines"
-        says dq.1 "The $(constant STATS_PROM_TAGS cli/stats_prom.h) tags with the most due tasks"
+        helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/ask/task_add.h) lines"
+        says dq.1 "The $(constant STATS_PROM_TAGS cli/judge/stats_prom.h) tags with the most due tasks"
         says dq.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
-        helps list "default: $(constant TERMINAL_LIMIT cli/cmd_list.c) on a terminal"
-        most=$(with_commas "$(constant SEARCH_MOST cli/cmd_list.c)")
+        helps list "default: $(constant TERMINAL_LIMIT cli/verb/cmd_list.c) on a terminal"
+        most=$(with_commas "$(constant SEARCH_MOST cli/verb/cmd_list.c)")
         says dq.1 "after $most tasks that do not match"
         says dq.1 "among the newest $most tasks only"
-        most=$(with_commas "$(constant MOST cli/cmd_events.c)")
+        most=$(with_commas "$(constant MOST cli/verb/cmd_events.c)")
         says dq.1 "At most $most acts, $most calls of procedures and $most failures are read"
-        says dq.1 "For more than $(with_commas "$(constant CONFIRM_TYPED cli/confirm.h)") tasks, type the name"
-        says dq.1 "in steps of $(constant ROWS_STEP store/rows.h), each whole or not at all"
-        grep -q 'last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY' "$DQ_TOP/src/store/poller_store.c" ||
+        says dq.1 "For more than $(with_commas "$(constant CONFIRM_TYPED cli/line/confirm.h)") tasks, type the name"
+        says dq.1 "in steps of $(constant ROWS_STEP store/row/rows.h), each whole or not at all"
+        grep -q 'last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY' "$DQ_TOP/src/store/fleet/poller_store.c" ||
             echo 'pollers: not a day'
         helps pollers 'stays in the list for a day'
         says dq.1 "$(constant TASK_TAG_MAX base/task.h) characters of UTF-8"
@@ -117,7 +117,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
 @test 'dq bench writes as much as its help says, and takes the cores for as long' {
     chunks=$(constant CHUNKS_MAX bench/statement.c) adds=$(constant ADDS_MAX bench/statement.c)
     processes=$(constant PROCESSES_MAX bench/program.c) batched=$(constant BATCHED_MAX bench/program.c)
-    rows=$((chunks * $(constant TASK_CHUNK_ROWS store/task_add.h) + adds + processes + batched))
+    rows=$((chunks * $(constant TASK_CHUNK_ROWS store/ask/task_add.h) + adds + processes + batched))
     megabytes=$("$DQ_BIN/dq" help bench | tr -s ' \n' ' ' | sed 's/.*up to about \([0-9]*\) MB.*/\1/')
     [ $((rows * 350 / 1000000)) -le "$megabytes" ]
     [ $((rows * 350 / 1000000)) -ge $((megabytes / 2)) ]

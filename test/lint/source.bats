@@ -35,15 +35,32 @@ layers()
 src/base base/
 src/conf base/ conf/
 src/wake base/ wake/
-src/store base/ conf/conf.h conf/conf_file.h store/
+src/store/db base/ conf/conf.h conf/conf_file.h store/db/
+src/store/row base/ store/db/ store/row/
+src/store/schema base/ store/db/ store/row/ store/schema/
+src/store/fleet base/ store/db/ store/row/ store/schema/ store/fleet/
+src/store/work base/ store/db/ store/row/ store/fleet/ store/work/
+src/store/ask base/ store/db/ store/row/ store/schema/ store/fleet/ store/work/ store/ask/
 src/runner base/ runner/ conf/handlers.h conf/handlers_load.h
-src/poller base/ store/ runner/input.h runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h poller/
+src/poller base/ store/db/db.h store/db/db_connect.h store/db/db_session.h store/schema/schema.h poller/
+src/poller store/row/claim_ref.h store/row/rows.h store/row/settlement.h store/row/task_array.h
+src/poller store/fleet/ store/work/
+src/poller runner/input.h runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h
 src/poller conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
-src/bench base/ conf/conf.h conf/conf_env.h conf/conf_put.h conf/handlers.h store/ bench/
-src/cli base/ store/ bench/ runner/rehearse.h wake/wake_send.h cli/ conf/conf.h conf/conf_file.h conf/conf_load.h
-src/cli conf/handlers.h conf/handlers_load.h
-bin base/ conf/conf_file.h store/ runner/check.h poller/ wake/wake_listen.h cli/
-bin conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
+src/bench base/ conf/conf.h conf/conf_env.h conf/conf_put.h conf/handlers.h store/db/db.h store/db/db_connect.h bench/
+src/bench store/row/claim_ref.h store/row/task_array.h store/schema/ store/fleet/ store/work/ store/ask/
+src/cli/show base/ store/ask/ cli/show/
+src/cli/line base/ conf/conf.h conf/conf_file.h conf/conf_load.h wake/wake_send.h cli/show/ cli/line/
+src/cli/line store/db/db.h store/db/db_connect.h store/schema/schema.h store/ask/
+src/cli/judge base/ conf/conf.h conf/conf_file.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
+src/cli/judge store/db/db.h store/db/db_connect.h store/db/db_session.h store/row/settlement.h
+src/cli/judge store/schema/ store/fleet/ store/work/ store/ask/ cli/show/ cli/line/ cli/judge/
+src/cli/many base/ store/row/rows.h store/schema/ store/fleet/ store/ask/ cli/show/ cli/line/ cli/judge/ cli/many/
+src/cli/verb base/ conf/conf.h conf/conf_file.h conf/conf_load.h conf/handlers.h conf/handlers_load.h bench/
+src/cli/verb runner/rehearse.h store/db/db_connect.h store/row/rows.h store/schema/ store/fleet/ store/ask/
+src/cli/verb cli/show/ cli/line/ cli/judge/ cli/many/ cli/verb/
+bin base/ conf/conf.h conf/conf_file.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
+bin runner/check.h poller/ wake/wake_listen.h cli/show/ cli/line/ cli/verb/
 END
 }
 
@@ -65,18 +82,18 @@ END
 }
 
 @test 'the layer table of HACKING is the one that is checked' {
-    # "src/cli base bench ...", sorted, from both tables; a row of HACKING may take several lines
+    # "src/cli/verb bench", sorted, from both tables; a row of HACKING may take several lines
     layers | awk '$1 != "bin" {
-        for (i = 2; i <= NF; i++) { sub("/.*", "", $i); if ("src/" $i != $1) print $1, $i }
+        for (i = 2; i <= NF; i++) { sub("/[^/]*$", "", $i); if ("src/" $i != $1) print $1, $i }
     }' | sort -u >"$BATS_TEST_TMPDIR/checked"
     awk '
         /may use$/ { from = index($0, "may use"); next }
         from && NF == 0 { exit }
         from {
-            if (match($0, "src/[a-z]+/")) place = substr($0, RSTART, RLENGTH - 1)
-            else if (/ bin\/ /) place = ""
+            if (match($0, "src/[a-z/]+/")) place = substr($0, RSTART, RLENGTH - 1)
+            else if (/^ *bin\/ /) place = ""
             count = split(substr($0, from), word, " ")
-            for (i = 1; place && i <= count; i++) { sub("/.*", "", word[i]); if (word[i] != "-") print place, word[i] }
+            for (i = 1; place && i <= count; i++) if (word[i] != "-") print place, word[i]
         }' HACKING | sort -u >"$BATS_TEST_TMPDIR/shown"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/shown")" -gt 15 ]
     diff "$BATS_TEST_TMPDIR/shown" "$BATS_TEST_TMPDIR/checked" | none
@@ -91,15 +108,15 @@ END
 }
 
 @test 'private headers of the database connection are included there only' {
-    grep -nE '"store/db_(error|handle|tls)\.h"' $(c_files) | grep -v '^src/store/db' | none
+    grep -nE '"store/db/db_(error|handle|tls)\.h"' $(c_files) | grep -v '^src/store/db/' | none
 }
 
 @test 'each third-party header is included in one place only' {
     grep -nE '<(mysql|mysqld_error|errmsg|ini|yaml|jansson|ncurses|curses)(\.h|/)' $(c_files) |
-        grep -vE -e '^src/store/db[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
+        grep -vE -e '^src/store/db/[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
             -e '^src/conf/conf_ini\.c:[0-9]+:#include <ini\.h>' \
             -e '^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>' \
-            -e '^src/cli/top_screen\.c:[0-9]+:#include <ncurses\.h>' \
+            -e '^src/cli/show/top_screen\.c:[0-9]+:#include <ncurses\.h>' \
             -e '^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
         none
 }
@@ -116,7 +133,7 @@ END
 }
 
 @test 'functions declared by a header of the store begin with its name' {
-    for header in src/store/*.h; do
+    for header in src/store/*/*.h; do
         name=$(basename "$header" .h)
         grep -oE '^[a-z][a-z0-9_ *]*\(' "$header" | sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' |
             grep -vE "^$name(_|\$)" | sed "s|^|$header: |" || true
@@ -124,13 +141,13 @@ END
 }
 
 @test 'the columns of a result are a list: no cell is read by number, and no columns are counted' {
-    grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*.c | none
-    grep -nE '\bdb_(each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*.c | none
-    grep -nE '\benum \{.*_COUNT\b' src/store/*.[ch] | grep -v 'COLUMNS(COLUMNS_NAME)' | none
+    grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*/*.c | none
+    grep -nE '\bdb_(each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*/*.c | none
+    grep -nE '\benum \{.*_COUNT\b' src/store/*/*.[ch] | grep -v 'COLUMNS(COLUMNS_NAME)' | none
 }
 
 @test 'results are fetched with db_each or db_first' {
-    grep -n 'db_rows_next(' src/store/*.c | grep -v '^src/store/db\.c:' | none
+    grep -n 'db_rows_next(' src/store/*/*.c | grep -v '^src/store/db/db\.c:' | none
 }
 
 @test 'each file begins with a comment and includes its own header first' {

@@ -2,11 +2,11 @@
  * cell.c - one value in each format: what people see, JSON, TSV; and that TSV is read back to the
  * same bytes.
  */
-#include "cli/cell.h"
+#include "cli/show/cell.h"
 
 #include "base/json.h"
 #include "base/task.h"
-#include "cli/bulk_line.h"
+#include "cli/many/bulk_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Errors: what is shown of their texts, names and never values; and which of those of connecting
  * may end dqd for good. */
-#include "store/db_error.h"
+#include "store/db/db_error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

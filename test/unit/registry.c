@@ -18,8 +18,12 @@ static void passes_are_expected_by_the_interval_of_the_last_two(void **state)
         int64_t since_ms, next_ms;
     } cases[] = {
         {-1, 0}, /* one that no other preceded is no timer */
-        {0, WHEN_MINUTE},           {5 * WHEN_SECOND, WHEN_MINUTE}, {WHEN_MINUTE, 3 * WHEN_MINUTE},
-        {WHEN_HOUR, 3 * WHEN_HOUR}, {3 * WHEN_DAY, 7 * WHEN_DAY},   {INT64_MAX, 7 * WHEN_DAY},
+        {0, WHEN_MINUTE},
+        {5 * WHEN_SECOND, WHEN_MINUTE},
+        {WHEN_MINUTE, 3 * WHEN_MINUTE},
+        {WHEN_HOUR, 3 * WHEN_HOUR},
+        {3 * WHEN_DAY, 7 * WHEN_DAY},
+        {INT64_MAX, 7 * WHEN_DAY},
     };
 
     (void)state;

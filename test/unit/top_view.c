@@ -1,5 +1,5 @@
 /* The lines of dq top: they fit any width, show what matters first, and hold nothing unsafe. */
-#include "cli/top_view.h"
+#include "cli/show/top_view.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -58,7 +58,9 @@ static void lines_are_as_in_the_manual(void **state)
     top_view_heading(&b, &d, 110);
     starts(&b, "TAG                RUN      DUE    LATE DONE/S FAIL/S  TOOK50  TOOK95  WHY");
     top_view_tag(&b, &d, &d.tags[0], 110);
-    starts(&b, "slow.export          4     1995  29m41s      0      0      2s    1m1s  max_running 4 is full");
+    starts(
+        &b,
+        "slow.export          4     1995  29m41s      0      0      2s    1m1s  max_running 4 is full");
     top_view_tag(&b, &d, &d.tags[1], 110);
     starts(&b, "flaky.pay            2        0       -     88    9.0       -       -  ");
     top_view_heading(&b, &d, 80);

@@ -2,8 +2,8 @@
  * verbs.c - the tables of verbs and options agree with themselves: what the parser and the help
  * texts are made from.
  */
-#include "cli/option.h"
-#include "cli/verbs.h"
+#include "cli/line/option.h"
+#include "cli/line/verbs.h"
 
 #include "base/task.h"
 

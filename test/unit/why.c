@@ -1,7 +1,7 @@
 /* Why a task does not run, decided from facts: every cause alone, together, and what is not one. */
 #include "base/buf.h"
 #include "base/task.h"
-#include "cli/why.h"
+#include "cli/judge/why.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

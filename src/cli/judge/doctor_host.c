@@ -1,0 +1,85 @@
+/*
+ * doctor_host.c - see doctor_host.h. The rules for owner and mode of a file are those of the
+ * reader, src/conf/conf_file.c.
+ */
+#include "cli/judge/doctor_host.h"
+
+#include "conf/conf_file.h"
+#include "conf/handlers_load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whoever can write to the directory of a file can replace it. */
+static void check_directory(const char *path, struct doctor_finding *f)
+{
+    char *dir = conf_file_directory(path);
+    struct stat st;
+
+    if (stat(dir, &st) == 0 && st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
+        doctor_find(f, DOCTOR_BAD,
+                    "%s: everybody can replace files in it (mode %04o); run: chmod o-w %s", dir,
+                    (unsigned)(st.st_mode & 07777), dir);
+    free(dir);
+}
+
+void doctor_host_configuration(struct doctor *d, struct doctor_finding *f)
+{
+    struct err err;
+    struct stat st;
+
+    if (cmd_open(d->c, CMD_CONF, &err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        return;
+    }
+    d->stage = DOCTOR_CONF;
+    check_directory(d->c->conf->path, f);
+    if (stat(d->c->conf->path, &st) == 0)
+        doctor_find(f, DOCTOR_OK, "%s, mode %04o", d->c->conf->path,
+                    (unsigned)(st.st_mode & 07777));
+    if (d->c->conf->variables)
+        doctor_find(f, DOCTOR_OK, "overridden by the environment: %s", d->c->conf->variables);
+}
+
+void doctor_host_password(struct doctor *d, struct doctor_finding *f)
+{
+    const char *path = d->c->conf->mysql.password_file;
+    struct stat st;
+    struct err err;
+    char *secret = NULL;
+
+    if (!*path) {
+        doctor_find(f, DOCTOR_OK, "no password_file");
+        return;
+    }
+    if (conf_file_read_secret(path, &secret, &err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    conf_file_wipe_secret(secret);
+    check_directory(path, f);
+    if (stat(path, &st) == 0)
+        doctor_find(f, DOCTOR_OK, "%s, mode %04o", path, (unsigned)(st.st_mode & 07777));
+}
+
+void doctor_host_handlers(struct doctor *d, struct doctor_finding *f)
+{
+    const char *path = d->c->conf->dqd.handlers;
+    struct handlers *h = NULL;
+    struct err err;
+
+    bool readable = access(path, R_OK) == 0;
+    if (!readable && (errno == ENOENT || errno == ENOTDIR))
+        doctor_find(f, DOCTOR_OK, "there is no %s: a host without dqd needs none", path);
+    else if (!readable)
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    "not known: %s: %s; dqd --check-config as its account says more", path,
+                    strerror(errno));
+    else if (handlers_load(path, &h, &err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    else
+        doctor_find(f, DOCTOR_OK, "%s: %zu handlers", path, h->count);
+    if (h)
+        handlers_free(h);
+}

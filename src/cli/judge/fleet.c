@@ -1,0 +1,264 @@
+/*
+ * fleet.c - see fleet.h. Invariant: "no dqd serves it" is said only if every live dqd has written
+ * down what it serves.
+ */
+#include "cli/judge/fleet.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "conf/handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The rows of one number, and the same in the form that handlers_match takes. */
+struct fleet_table {
+    uint64_t number;
+    const struct handler_row *rows;
+    struct handlers handlers;
+};
+
+/* ---- loading ---- */
+
+static size_t collect_numbers(const struct fleet *f, uint64_t *numbers)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct poller_info *p = &f->dqds[i];
+        bool seen = !p->alive || p->handlers == 0;
+        for (size_t k = 0; !seen && k < n; k++)
+            seen = numbers[k] == p->handlers;
+        if (!seen)
+            numbers[n++] = p->handlers;
+    }
+    return n;
+}
+
+/* The rows of a number come one after the other. */
+static void make_tables(struct fleet *f, size_t most)
+{
+    f->tables = mem_zero(most + 1, sizeof *f->tables);
+    for (size_t i = 0; i < f->row_count; i++) {
+        struct fleet_table *t = f->table_count ? &f->tables[f->table_count - 1] : NULL;
+        if (!t || t->number != f->rows[i].handlers) {
+            if (f->table_count == most) /* rows that nobody asked for */
+                return;
+            t = &f->tables[f->table_count++];
+            *t = (struct fleet_table){.number = f->rows[i].handlers, .rows = &f->rows[i]};
+            t->handlers.items = mem_zero(f->row_count - i, sizeof *t->handlers.items);
+        }
+        struct handler *h = &t->handlers.items[t->handlers.count++];
+        h->name = f->rows[i].pattern;
+        h->is_glob = f->rows[i].is_glob;
+    }
+}
+
+int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
+{
+    *ret = (struct fleet){.dqds = NULL};
+    int rc = poller_store_list(db, &ret->dqds, &ret->count, err);
+    for (size_t i = 0; rc == 0 && i < ret->count; i++)
+        ret->alive += ret->dqds[i].alive, ret->between += poller_store_is_between(&ret->dqds[i]),
+            ret->silent += poller_store_is_silent(&ret->dqds[i]);
+    return rc;
+}
+
+int fleet_load(struct db *db, struct fleet *ret, struct err *err)
+{
+    int rc = fleet_load_dqds(db, ret, err);
+    if (rc < 0 || ret->alive == 0)
+        return rc;
+    uint64_t *numbers = mem_zero(ret->count + 1, sizeof *numbers);
+    size_t n = collect_numbers(ret, numbers);
+    rc = handler_store_list(db, numbers, n, &ret->rows, &ret->row_count, err);
+    if (rc == 0)
+        make_tables(ret, n);
+    if (rc == 0)
+        rc = handler_store_list_rests(db, &ret->rests, &ret->rest_count, err);
+    free(numbers);
+    return rc;
+}
+
+void fleet_done(struct fleet *f)
+{
+    for (size_t i = 0; i < f->table_count; i++)
+        free(f->tables[i].handlers.items); /* the names are those of the rows */
+    free(f->tables);
+    handler_store_free(f->rows, f->row_count);
+    handler_store_free_rests(f->rests, f->rest_count);
+    poller_store_free(f->dqds, f->count);
+    *f = (struct fleet){.dqds = NULL};
+}
+
+/* ---- which dqd serves which tag ---- */
+
+/* NULL: not known. */
+static const struct fleet_table *table_of(const struct fleet *f, const struct poller_info *dqd)
+{
+    for (size_t i = 0; i < f->table_count; i++)
+        if (f->tables[i].number == dqd->handlers)
+            return &f->tables[i];
+    return NULL;
+}
+
+/* By --tag. */
+static bool is_selected(const struct poller_info *dqd, const char *tag)
+{
+    return !dqd->tags || task_tag_glob(dqd->tags, tag);
+}
+
+enum fleet_serves fleet_dqd_serves(const struct fleet *f, const struct poller_info *dqd,
+                                   const char *tag, const struct handler_row **ret_row)
+{
+    const struct fleet_table *t = table_of(f, dqd);
+    if (ret_row)
+        *ret_row = NULL;
+    if (!dqd->alive || dqd->handlers == 0 || !is_selected(dqd, tag))
+        return FLEET_SERVES_NOT;
+    if (!t)
+        return FLEET_SERVES_UNKNOWN;
+    int index = handlers_match(&t->handlers, tag);
+    if (index < 0)
+        return FLEET_SERVES_NOT;
+    if (ret_row)
+        *ret_row = &t->rows[index];
+    return FLEET_SERVES;
+}
+
+enum fleet_serves fleet_serves(const struct fleet *f, const char *tag,
+                               const struct handler_row **ret_row)
+{
+    enum fleet_serves best = f->alive ? FLEET_SERVES_NOT : FLEET_SERVES_UNKNOWN;
+    if (ret_row)
+        *ret_row = NULL;
+    for (size_t i = 0; i < f->count; i++) {
+        enum fleet_serves s = fleet_dqd_serves(f, &f->dqds[i], tag, ret_row);
+        if (s == FLEET_SERVES)
+            return s;
+        if (s == FLEET_SERVES_UNKNOWN)
+            best = s;
+    }
+    return best;
+}
+
+const struct handler_row *fleet_handlers(const struct fleet *f, const struct poller_info *dqd,
+                                         size_t *ret_count)
+{
+    const struct fleet_table *t = dqd->alive ? table_of(f, dqd) : NULL;
+    *ret_count = t ? t->handlers.count : 0;
+    return t ? t->rows : NULL;
+}
+
+const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
+                                      const char *tag)
+{
+    for (size_t i = 0; dqd->alive && i < f->rest_count; i++) {
+        const struct handler_rest *r = &f->rests[i];
+        if (memcmp(r->token, dqd->token, sizeof r->token) == 0 && strcmp(r->tag, tag) == 0 &&
+            (r->for_ms > 0 || dqd->next_pass_at != TASK_TIME_NONE))
+            return r;
+    }
+    return NULL;
+}
+
+/* ---- typing errors ---- */
+
+/* For the glob "payment.*" and the tag "paymet.x": "payment.x". NULL: the glob has another form, or
+ * the tag is not near. */
+static char *nearest_of_glob(const char *glob, const char *tag)
+{
+    size_t len = strcspn(glob, "*?");
+    if (len == 0 || glob[len] != '*' || glob[len + 1] != '\0')
+        return NULL;
+    const char *end = strchr(tag, glob[len - 1]);
+    if (!end || end[1] == '\0')
+        return NULL;
+    char *fixed = mem_dup(glob, len), *given = mem_dup(tag, (size_t)(end + 1 - tag));
+    const char *const words[] = {fixed};
+    char *ret = text_nearest(given, words, 1) ? mem_printf("%s%s", fixed, end + 1) : NULL;
+    free(fixed);
+    free(given);
+    return ret;
+}
+
+char *fleet_nearest(const struct fleet *f, const char *tag)
+{
+    const char **names = mem_zero(f->row_count + 1, sizeof *names);
+    size_t count = 0;
+    char *ret = NULL;
+    for (size_t i = 0; i < f->row_count; i++)
+        if (!f->rows[i].is_glob)
+            names[count++] = f->rows[i].pattern;
+    const char *near = text_nearest(tag, names, count);
+    if (near)
+        ret = mem_strdup(near);
+    for (size_t i = 0; !ret && i < f->row_count; i++)
+        if (f->rows[i].is_glob)
+            ret = nearest_of_glob(f->rows[i].pattern, tag);
+    free(names);
+    return ret;
+}
+
+/* ---- notes ---- */
+
+void fleet_put_last(struct buf *b, const struct fleet *f)
+{
+    const struct poller_info *last = NULL;
+    char text[WHEN_TEXT_SIZE];
+    for (size_t i = 0; i < f->count; i++)
+        if (!last || f->dqds[i].silent_ms < last->silent_ms)
+            last = &f->dqds[i];
+    if (last)
+        buf_printf(b, "%s, %s ago", last->host,
+                   when_format_rough(text, last->silent_ms / WHEN_SECOND * WHEN_SECOND));
+    else
+        buf_str(b, "none");
+}
+
+void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
+{
+    struct buf last = BUF_INIT;
+    if (f->alive)
+        return;
+    fleet_put_last(&last, f);
+    cmd_note(c, f->count ? "no dqd is alive (last: %s)" : "no dqd is alive", last.data);
+    buf_done(&last);
+}
+
+void fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag)
+{
+    if (fleet_serves(f, tag, NULL) != FLEET_SERVES_NOT)
+        return;
+    char *near = fleet_nearest(f, tag);
+    if (near)
+        cmd_note(c, "no dqd serves tag \"%s\"; did you mean \"%s\"?", tag, near);
+    else
+        cmd_note(c, "no dqd serves tag \"%s\"", tag);
+    free(near);
+}
+
+void fleet_note_dqds(struct cmd_context *c)
+{
+    struct fleet f;
+    struct err err;
+    if (c->quiet || out_flush(&err) < 0)
+        return;
+    if (fleet_load_dqds(c->db, &f, &err) == 0)
+        fleet_say_dqds(c, &f);
+    fleet_done(&f);
+}
+
+void fleet_note_tag(struct cmd_context *c, const char *tag)
+{
+    struct fleet f;
+    struct err err;
+    if (c->quiet)
+        return;
+    if (fleet_load(c->db, &f, &err) == 0) {
+        fleet_say_dqds(c, &f);
+        fleet_say_tag(c, &f, tag);
+    }
+    fleet_done(&f);
+}

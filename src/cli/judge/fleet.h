@@ -1,0 +1,67 @@
+/*
+ * fleet.h - the dqds of all hosts and what they serve, as they have written it down in the
+ * database. No verb reads a handlers file to speak about them.
+ */
+#ifndef DQ_CLI_JUDGE_FLEET_H
+#define DQ_CLI_JUDGE_FLEET_H
+
+#include "cli/line/cmd.h"
+#include "store/fleet/handler_store.h"
+#include "store/fleet/poller_store.h"
+
+struct fleet_table; /* the handlers of a file */
+struct fleet {
+    struct poller_info *dqds; /* by host and pid; also dead ones */
+    size_t count, alive;
+    size_t between; /* of the live ones: a pass that has ended, and the next one is expected */
+    size_t silent;  /* were resident, and neither end nor are heard */
+    struct handler_rest *rests;
+    size_t rest_count;
+    /* read only by fleet.c */
+    struct handler_row *rows;
+    size_t row_count;
+    struct fleet_table *tables;
+    size_t table_count;
+};
+
+/* Four statements that read small tables. Free *ret with fleet_done, also after a failure. */
+int fleet_load(struct db *db, struct fleet *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* Without what they serve: one statement. */
+int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
+    __attribute__((warn_unused_result));
+void fleet_done(struct fleet *f);
+
+/* Whether a live dqd serves a tag. UNKNOWN: the dqd is of an older release, or has just been
+ * started. */
+enum fleet_serves { FLEET_SERVES_NOT, FLEET_SERVES, FLEET_SERVES_UNKNOWN };
+/* *ret_row: the handler, if it serves the tag, else NULL; it may be NULL itself. */
+enum fleet_serves fleet_dqd_serves(const struct fleet *f, const struct poller_info *dqd,
+                                   const char *tag, const struct handler_row **ret_row);
+/* All live dqds together: whether one serves the tag; UNKNOWN also if none is alive. *ret_row: the
+ * first handler. */
+enum fleet_serves fleet_serves(const struct fleet *f, const char *tag,
+                               const struct handler_row **ret_row);
+/* The handlers of a live dqd, in the order of its file; *ret_count 0 if they are not known. */
+const struct handler_row *fleet_handlers(const struct fleet *f, const struct poller_info *dqd,
+                                         size_t *ret_count);
+/* Why a tag rests at a live dqd; NULL: it does not. A pass that has ended keeps its rests: the next
+ * one has not seen yet that the handler can be started. */
+const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
+                                      const char *tag);
+/* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
+char *fleet_nearest(const struct fleet *f, const char *tag);
+
+/* "none" or "vm, 40s ago": the dqd that was seen last. */
+void fleet_put_last(struct buf *b, const struct fleet *f);
+
+/* Notes, best effort: an account that may not read these tables gets none. Without -q only. */
+/* If no dqd is alive. Flushes stdout first, so that it follows what is shown there. */
+void fleet_note_dqds(struct cmd_context *c);
+/* If no dqd is alive, or none of them serves the tag. */
+void fleet_note_tag(struct cmd_context *c, const char *tag);
+/* The same for a fleet that was loaded. */
+void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f);
+void fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag);
+
+#endif

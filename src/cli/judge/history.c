@@ -1,0 +1,410 @@
+/*
+ * history.c - see history.h. Invariant: each source is read within a bound, newest first.
+ */
+#include "cli/judge/history.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "cli/judge/failures.h"
+#include "store/fleet/attempt_store.h"
+#include "store/fleet/event_store.h"
+#include "store/ask/failure_list.h"
+#include "store/fleet/minute_store.h"
+#include "store/ask/task_get.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+/* The counts of a minute are complete when every dqd has written its next heartbeat. */
+#define COMPLETE_MS (10 * WHEN_SECOND)
+#define RECENT_MS (5 * WHEN_MINUTE) /* those that may have become complete only now */
+
+struct reading {
+    const struct history_ask *ask;
+    struct history *to;
+    struct failures failures; /* of one minute */
+    int64_t minute_at;
+    size_t calls_from; /* the first line of a call of a procedure */
+    int64_t step_at;
+    size_t counts_from; /* the first line of a count of that step */
+};
+
+static struct history_line *add_line(struct history *h)
+{
+    if (h->count == h->cap) {
+        h->cap = h->cap ? 2 * h->cap : 64;
+        h->lines = mem_resize(h->lines, h->cap, sizeof *h->lines);
+    }
+    struct history_line *l = &h->lines[h->count++];
+    *l = (struct history_line){0};
+    return l;
+}
+
+static void free_line(struct history_line *l)
+{
+    free(l->who);
+    free(l->event);
+    free(l->tag);
+    free(l->detail);
+}
+
+void history_done(struct history *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        free_line(&h->lines[i]);
+    free(h->lines);
+    *h = (struct history){0};
+}
+
+/* ---- which events ---- */
+
+/* The first ones are no acts. */
+static const char *const names[] = {
+    "started",  "done",     "failed", "added", "cancelled",  "dqd-start", "dqd-end",
+    "dqd-lost", "dqd-back", "cancel", "retry", "reschedule", "run-now",   "delete",
+    "purge",    "replace",  "import", "pause", "resume",     "init",
+};
+#define NAME_COUNT (sizeof names / sizeof names[0])
+#define FIRST_ACT 9
+
+bool history_knows(const char *event, size_t len)
+{
+    for (size_t i = 0; i < NAME_COUNT; i++)
+        if (strncmp(names[i], event, len) == 0 && names[i][len] == '\0')
+            return true;
+    return false;
+}
+
+const char *history_nearest(const char *event)
+{
+    return text_nearest(event, names, NAME_COUNT);
+}
+
+bool history_wants(const struct history_ask *ask, const char *event)
+{
+    size_t len = strlen(event);
+    for (size_t i = 0; ask->acts && i < FIRST_ACT; i++)
+        if (strcmp(names[i], event) == 0)
+            return false;
+    if (!ask->events)
+        return true;
+    for (const char *p = ask->events; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strcspn(p, ",") == len && strncmp(p, event, len) == 0)
+            return true;
+    return false;
+}
+
+void history_keep(struct history *h, const struct history_ask *ask)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        if (history_wants(ask, h->lines[i].event))
+            h->lines[kept++] = h->lines[i];
+        else
+            free_line(&h->lines[i]);
+    }
+    h->count = kept;
+}
+
+static bool is_new(const struct history_ask *ask, uint64_t key, uint64_t count, int64_t at)
+{
+    return !ask->is_new || ask->is_new(key, count, at, ask->arg);
+}
+
+/* An act on several tags may have been on these, too. */
+static bool has_tag(const struct history_ask *ask, const char *tag)
+{
+    return !ask->tag_glob || !tag || task_tag_glob(ask->tag_glob, tag);
+}
+
+/* ---- events ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* A line of the same calls in the same minute; NULL: there is none. */
+static struct history_line *same_calls(const struct reading *w, const struct event_row *row)
+{
+    const struct event_act *a = &row->act;
+    for (size_t i = w->to->count; i > w->calls_from; i--) {
+        struct history_line *l = &w->to->lines[i - 1];
+        if (l->at / WHEN_MINUTE != row->at / WHEN_MINUTE)
+            break;
+        if (strcmp(l->who, a->actor) == 0 && strcmp(l->event, a->verb) == 0 &&
+            same_text(l->tag, a->tag))
+            return l;
+    }
+    return NULL;
+}
+
+static void add_act(struct history *h, const struct event_row *row)
+{
+    const struct event_act *a = &row->act;
+    *add_line(h) = (struct history_line){.at = row->at,
+                                         .who = mem_strdup(a->actor),
+                                         .event = mem_strdup(a->verb),
+                                         .tag = mem_strdup(a->tag),
+                                         .count = row->tasks,
+                                         .id = a->task_id,
+                                         .detail = mem_strdup(a->arguments)};
+}
+
+static void take_event(const struct event_row *row, void *arg)
+{
+    struct reading *w = arg;
+    const struct event_act *a = &row->act;
+    uint64_t key = text_hash(TEXT_HASH_INIT, a->token, sizeof a->token);
+
+    if (!has_tag(w->ask, a->tag) ||
+        (w->ask->who_glob && !task_tag_glob(w->ask->who_glob, a->actor)) ||
+        !is_new(w->ask, key, row->tasks, row->at))
+        return;
+    struct history_line *l = a->by_procedure ? same_calls(w, row) : NULL;
+    if (!l) {
+        add_act(w->to, row);
+        return;
+    }
+    l->at = row->at;
+    l->count += row->tasks;
+    l->id = 0;
+}
+
+/* ---- failures ---- */
+
+static void end_minute(struct reading *w)
+{
+    for (size_t i = 0; i < w->failures.count; i++) {
+        const struct failures_group *g = &w->failures.items[i];
+        *add_line(w->to) = (struct history_line){.at = g->first_at,
+                                                 .event = mem_strdup("failed"),
+                                                 .tag = mem_strdup(g->tag),
+                                                 .count = g->failures,
+                                                 .id = g->failures == 1 ? g->id : 0,
+                                                 .detail = mem_strdup(g->pattern)};
+    }
+    failures_done(&w->failures);
+    w->failures = (struct failures){0};
+}
+
+static void take_failure(const struct failure *x, void *arg)
+{
+    struct reading *w = arg;
+    int64_t minute_at = x->finish_at - x->finish_at % WHEN_MINUTE;
+    uint64_t key = text_hash(text_hash(TEXT_HASH_INIT, &x->id, sizeof x->id), &x->finish_at,
+                             sizeof x->finish_at);
+
+    if (!has_tag(w->ask, x->tag) || !is_new(w->ask, key, 1, x->finish_at))
+        return;
+    if (minute_at != w->minute_at)
+        end_minute(w);
+    w->minute_at = minute_at;
+    failures_add(&w->failures, x);
+}
+
+/* ---- started, done ---- */
+
+/* Without a filter, those of all tags are one line. */
+static void add_count(struct reading *w, const char *event, const char *tag, int64_t at,
+                      uint64_t count)
+{
+    struct history *h = w->to;
+    for (size_t i = h->count; !w->ask->tag_glob && count && i > w->counts_from; i--) {
+        struct history_line *l = &h->lines[i - 1];
+        if (strcmp(l->event, event) != 0)
+            continue;
+        l->at = MIN(l->at, at);
+        l->count += count;
+        free(l->tag);
+        l->tag = NULL;
+        return;
+    }
+    if (count)
+        *add_line(h) = (struct history_line){
+            .at = at, .event = mem_strdup(event), .tag = mem_strdup(tag), .count = count};
+}
+
+static void take_minute(struct reading *w, const struct minute_row *m)
+{
+    const struct history_ask *ask = w->ask;
+    const char *tag = *m->tag ? m->tag : NULL;
+    uint64_t key = text_hash(TEXT_HASH_INIT, m->tag, strlen(m->tag));
+
+    key = text_hash(key, &m->at, sizeof m->at);
+    if (m->at >= ask->before_at || m->at < ask->steps_since_at || !has_tag(ask, tag))
+        return;
+    if (ask->is_new &&
+        (m->at + ask->step_ms + COMPLETE_MS > ask->now_at || !ask->is_new(key, 1, m->at, ask->arg)))
+        return;
+    if (m->at != w->step_at)
+        w->counts_from = w->to->count;
+    w->step_at = m->at;
+    add_count(w, "started", tag, m->first_at, m->counts.started);
+    add_count(w, "done", tag, m->first_at, m->counts.done);
+}
+
+static int read_minutes(struct db *db, struct reading *w, struct err *err)
+{
+    const struct history_ask *ask = w->ask;
+    const struct minute_ask minutes = {
+        .tag_glob = ask->tag_glob,
+        .since_ms = MAX(ask->now_at - ask->since_at, ask->is_new ? RECENT_MS : 0),
+        .step_ms = ask->step_ms};
+    struct minute_answer answer = {0};
+
+    int rc = minute_store_read(db, &minutes, &answer, err);
+    for (size_t i = 0; rc == 0 && i < answer.count; i++)
+        take_minute(w, &answer.rows[i]);
+    if (rc == 0)
+        minute_store_free(answer.rows, answer.count);
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+/* Of one time, those of a tag stand together: what was added, then started, before what was done.
+ */
+static int by_time(const void *a, const void *b)
+{
+    const struct history_line *x = a, *y = b;
+    int order = (x->at > y->at) - (x->at < y->at);
+    if (order == 0)
+        order = strcmp(x->tag ? x->tag : "", y->tag ? y->tag : "");
+    if (order == 0)
+        order = (strcmp(y->event, "added") == 0) - (strcmp(x->event, "added") == 0);
+    return order ? order : strcmp(y->event, x->event);
+}
+
+int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
+{
+    struct reading w = {.ask = ask, .to = ret};
+    const struct failure_filter lately = {
+        .since_at = ask->since_at, .before_at = ask->before_at, .newest = ask->most, .oldest = 1};
+    int64_t events_at = TASK_TIME_NONE, calls_at = TASK_TIME_NONE, failures_at = TASK_TIME_NONE;
+
+    *ret = (struct history){0};
+    int rc = event_store_list(db, false, ask->since_at, ask->before_at, ask->most, take_event, &w,
+                              &events_at, err);
+    w.calls_from = ret->count;
+    if (rc == 0)
+        rc = event_store_list(db, true, ask->since_at, ask->before_at, ask->most, take_event, &w,
+                              &calls_at, err);
+    if (rc == 0 && !ask->who_glob && history_wants(ask, "failed"))
+        rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
+    end_minute(&w);
+    if (rc == 0 && !ask->who_glob && (history_wants(ask, "started") || history_wants(ask, "done")))
+        rc = read_minutes(db, &w, err);
+    history_keep(ret, ask);
+    if (ret->count)
+        qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
+    if (failures_at != TASK_TIME_NONE) /* its minute is one line */
+        failures_at += WHEN_MINUTE - 1 - failures_at % WHEN_MINUTE;
+    ret->left_at = MAX(events_at, MAX(calls_at, failures_at));
+    return rc;
+}
+
+/* ---- one task ---- */
+
+struct life {
+    struct history *to;
+    const struct task *task;
+    bool cancelled_by_act;
+};
+
+static void take_act(const struct event_row *row, void *arg)
+{
+    struct life *l = arg;
+    add_act(l->to, row);
+    l->cancelled_by_act |= l->task->status == TASK_CANCELLED &&
+                           strcmp(row->act.verb, "cancel") == 0 && row->at >= l->task->finish_at;
+}
+
+static void add_start(struct history *h, const struct task *t, int64_t at, const char *host,
+                      uint32_t pid, uint32_t attempt)
+{
+    if (at != TASK_TIME_NONE)
+        *add_line(h) = (struct history_line){
+            .at = at,
+            .who = mem_printf("dqd@%s", host ? host : "?"),
+            .event = mem_strdup("started"),
+            .tag = mem_strdup(t->tag),
+            .id = t->id,
+            .detail = mem_printf("attempt %" PRIu32 ", dqd %" PRIu32, attempt, pid)};
+}
+
+static void add_end(struct history *h, const struct task *t, int64_t at, const char *event,
+                    const char *detail)
+{
+    *add_line(h) = (struct history_line){.at = at,
+                                         .event = mem_strdup(event),
+                                         .tag = mem_strdup(t->tag),
+                                         .id = t->id,
+                                         .detail = mem_strdup(detail)};
+}
+
+/* Of attempts that were done, and of one that runs, only the row of the task may know. */
+static void add_attempts(struct history *h, const struct task *t, const struct task_attempt *a,
+                         size_t count)
+{
+    bool last = false;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = task_outcome_name(a[i].outcome);
+        bool done = a[i].outcome == OUTCOME_DONE;
+        add_start(h, t, a[i].start_at, a[i].host, a[i].pid, a[i].attempt);
+        add_end(h, t, a[i].finish_at, done ? name : "failed",
+                done         ? NULL
+                : a[i].error ? a[i].error
+                             : name);
+        last |= a[i].start_at == t->execution_at;
+    }
+    if (last || t->execution_at == TASK_TIME_NONE ||
+        !(TASK_BIT(t->status) & (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_RUNNING))))
+        return;
+    add_start(h, t, t->execution_at, t->host, t->pid, t->attempt);
+    if (t->status == TASK_DONE)
+        add_end(h, t, t->finish_at, "done", NULL);
+}
+
+static void add_task(struct history *h, const struct task *t, bool cancelled_by_act)
+{
+    char *key = t->key ? mem_printf("key %s", t->key) : NULL;
+    add_end(h, t, t->create_at, "added", key);
+    if (t->status == TASK_CANCELLED && !cancelled_by_act)
+        add_end(h, t, t->finish_at, "cancelled", "by an application");
+    free(key);
+}
+
+int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
+{
+    struct task t;
+    struct task_attempt *attempts = NULL;
+    size_t count = 0;
+    struct life life = {.to = ret, .task = &t};
+
+    *ret = (struct history){.left_at = TASK_TIME_NONE};
+    task_init(&t);
+    int found = task_get_short(db, id, &t, err), rc = found == ERR_NOT_FOUND ? 0 : found;
+    struct err missing = *err;
+    if (found == 0)
+        rc = attempt_store_list(db, id, &attempts, &count, err);
+    if (rc == 0)
+        rc = event_store_list_of(db, id, found == 0 ? t.create_at : 0, take_act, &life, err);
+    if (rc == 0 && found == 0) {
+        add_task(ret, &t, life.cancelled_by_act);
+        add_attempts(ret, &t, attempts, count);
+    }
+    if (rc == 0 && ret->count == 0) {
+        *err = missing;
+        rc = found;
+    }
+    if (ret->count)
+        qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
+    attempt_store_free(attempts, count);
+    task_done(&t);
+    return rc;
+}

@@ -1,0 +1,358 @@
+/*
+ * stats_html.c - see stats_html.h. Invariant: the page loads nothing and has no script, and data in
+ * it stays text.
+ */
+#include "cli/judge/stats_html.h"
+
+#include "base/mem.h"
+#include "base/replace.h"
+#include "base/when.h"
+#include "cli/show/html.h"
+#include "cli/show/out.h"
+#include "cli/judge/stats_plot.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TAGS_MOST 100
+#define ERRORS_MOST 10
+#define REFRESHES_LATE 2           /* a page that misses two has nobody who makes it */
+#define LATE_MS (10 * WHEN_SECOND) /* a tag that is later comes before busy ones */
+
+/* Below 60rem, a row of the table is a tag with its numbers below, each with its name. */
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    "<style>\n"
+    ":root{color-scheme:light dark;--page:#fff;--text:#1f2328;--dim:#59636e;--line:#d8dee4;--done:#4d7ea8;--retried:#b8770b;"
+    "--failed:#cf222e}\n"
+    "@media(prefers-color-scheme:dark){:root{--page:#0f1318;--text:#e6e9ed;--dim:#9aa4af;--line:#2c333b;--done:#6ea0cc;"
+    "--retried:#d99a2b;--failed:#ff6a62}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0 auto;padding:1.5rem 1rem;max-width:76rem;background:var(--page);color:var(--text);"
+    "font:.9375rem/1.45 system-ui,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
+    "h1{font-size:1.375rem;line-height:1.3;margin:0}h2{font-size:1rem;margin:0}p{margin:.25rem 0 0;color:var(--dim)}\n"
+    "section{margin-top:1.75rem}.bad{color:var(--failed)}.warn{color:var(--retried)}.zero{color:var(--dim)}\n"
+    ".cards{display:grid;grid-template-columns:repeat(5,1fr);gap:.625rem;margin:.5rem 0 0}\n"
+    ".cards li{border:1px solid var(--line);border-radius:.5rem;padding:.5rem .75rem}\n"
+    ".cards span{display:block;color:var(--dim);font-size:.8125rem}.cards b{font-size:1.25rem;font-weight:normal}\n"
+    ".plots{display:grid;grid-template-columns:1fr 1fr;gap:1.75rem 2rem}\n"
+    "figure{margin:0;min-width:0}figcaption{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}\n"
+    "ul{margin:0;padding:0;list-style:none}.legend{display:flex;flex-wrap:wrap;gap:0 1rem;color:var(--dim);font-size:.8125rem}\n"
+    ".legend li::before{content:\"\";display:inline-block;width:.625rem;height:.625rem;border-radius:2px;margin-right:.375rem;"
+    "background:var(--mark)}\n"
+    ".done,.p50{--mark:var(--done)}.retried,.p95{--mark:var(--retried)}.failed,.max{--mark:var(--failed)}\n"
+    ".plot{display:grid;grid-template-columns:auto 1fr;gap:0 .5rem;margin:.875rem 0 .25rem}\n"
+    ".y{position:relative;width:3.5rem;color:var(--dim);font-size:.75rem;line-height:1}\n"
+    ".y span{position:absolute;right:0;transform:translateY(-50%);white-space:nowrap}\n"
+    ".x{display:flex;justify-content:space-between;margin-left:4rem;color:var(--dim);font-size:.75rem}\n"
+    "svg{display:block;width:100%;height:11rem;border-bottom:1px solid var(--dim)}\n"
+    "svg path{fill:var(--mark)}svg .grid{stroke:var(--line);vector-effect:non-scaling-stroke}\n"
+    "polyline{fill:none;stroke:var(--mark);stroke-width:1.75;stroke-linejoin:round;vector-effect:non-scaling-stroke}\n"
+    ".max{stroke-dasharray:2 2}.ahead{--mark:var(--done)}\n"
+    ".lines li::before{height:2px;width:1.25rem;border-radius:0;vertical-align:middle}"
+    ".lines .max::before{mask:repeating-linear-gradient(90deg,#000 0 4px,#0000 4px 7px)}\n"
+    ".errors li{display:grid;grid-template-columns:4.5rem 1fr;gap:0 .75rem;padding:.375rem 0;border-bottom:1px solid "
+    "var(--line)}.errors b{text-align:right;font-weight:normal}.errors small{color:var(--dim);font-size:.8125rem}\n"
+    "table{width:100%;border-collapse:collapse;margin-top:.25rem}\n"
+    "th,td{padding:.375rem .5rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}\n"
+    "thead th{color:var(--dim);font-weight:normal;font-size:.8125rem;padding-bottom:.25rem;white-space:nowrap}\n"
+    "thead tr:first-child th{border-bottom:0;padding-bottom:0;text-align:center}\n"
+    "tr>:nth-child(3),tr>:nth-child(7),thead tr:first-child>:nth-child(4){border-left:1px solid var(--line)}\n"
+    "th:first-child{text-align:left;padding-left:0}tbody th{font-weight:600;width:40%}tr>:last-child{padding-right:0}\n"
+    "th small{display:block;color:var(--dim);font-size:.8125rem;font-weight:normal}\n"
+    "td{white-space:nowrap}td svg{width:8rem;height:1.375rem;border-bottom-color:var(--line)}\n"
+    "@media(max-width:60rem){.cards{grid-template-columns:1fr 1fr}.cards li:first-child{grid-column:1/-1}"
+    ".plots{grid-template-columns:1fr}thead{display:none}table,tbody{display:block}\n"
+    "tr{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:.125rem .5rem;padding:.625rem 0;"
+    "border-bottom:1px solid var(--line)}\n"
+    "tbody tr>:nth-child(n){border:0;padding:0;text-align:left;width:auto;white-space:normal}tbody th{grid-column:1/-1}\n"
+    "td:has(svg){grid-column:1/-1}td:empty{display:none}td svg{width:100%}\n"
+    "td::before{content:attr(data-name);display:block;color:var(--dim);font-size:.75rem}\n"
+    "td.lately::before{content:attr(data-name) var(--period)}td:has(svg)::before{content:none}}\n"
+    "</style>\n";
+
+/* ---- the head of the page */
+
+static void put_place(struct buf *b, const struct stats_page *p, const struct cell_style *style)
+{
+    if (p->refresh_ms >= 0)
+        buf_printf(b, "<meta http-equiv=\"refresh\" content=\"%" PRId64 "\">\n",
+                   MAX(p->refresh_ms / WHEN_SECOND, 1));
+    buf_str(b, "<title>dq: ");
+    html_put_text(b, p->place);
+    buf_str(b, "</title>\n</head>\n<body>\n<header>\n<h1>dq: ");
+    html_put_text(b, p->place);
+    buf_str(b, "</h1>\n<p>made ");
+    cell_put_time(b, style, p->stats->now_at, true);
+    buf_str(b, " from ");
+    html_put_text(b, p->server);
+    if (p->refresh_ms >= 0) {
+        buf_str(b, "; if this is older than ");
+        html_put_duration(b, REFRESHES_LATE * p->refresh_ms);
+        buf_str(b, " its job has stopped");
+    }
+    buf_str(b, "</p>\n");
+    if (p->now->alive)
+        buf_printf(b,
+                   "<p>%zu of %zu dqds are alive, %" PRIu64 " of %" PRIu64 " slots are taken</p>\n",
+                   p->now->alive, p->now->dqds, p->now->running, p->now->slots);
+    else
+        buf_str(b, "<p class=\"bad\">no dqd is alive</p>\n");
+    if (p->now->alive && p->now->silent)
+        buf_printf(b, "<p class=\"warn\">%zu dqd%s silent: resident, and did not end</p>\n",
+                   p->now->silent, p->now->silent == 1 ? " is" : "s are");
+    buf_str(b, "</header>\n");
+}
+
+/* ---- numbers */
+
+static int64_t late_ms(const struct stats *s, const struct tag_info *t)
+{
+    return t->late_from_at == TASK_TIME_NONE ? -1 : MAX(s->now_at - t->late_from_at, 0);
+}
+
+static bool is_paused(const struct tag_info *t)
+{
+    return t->paused_until_at != TASK_TIME_NONE;
+}
+
+static int64_t period_ms(const struct stats *s)
+{
+    return stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE;
+}
+
+static void begin_card(struct buf *b, const char *name, bool bad)
+{
+    buf_printf(b, "<li><span>%s</span><b%s>", name, bad ? " class=\"bad\"" : "");
+}
+
+static void put_count_card(struct buf *b, const char *name, uint64_t n, bool sampled, bool bad)
+{
+    begin_card(b, name, bad && n);
+    html_put_count(b, n, sampled);
+    buf_str(b, "</b></li>\n");
+}
+
+static void put_cards(struct buf *b, const struct stats *s)
+{
+    const struct tag_info *t = &s->tags[0].info;
+    const struct counts *sum = &s->tags[0].sum;
+    double per_second = stats_per_second(sum->done, stats_elapsed_ms(s));
+
+    buf_str(b, "<section>\n<h2>Now</h2>\n<ul class=\"cards\">\n");
+    begin_card(b, "late", late_ms(s, t) >= LATE_MS);
+    html_put_duration(b, late_ms(s, t));
+    buf_str(b, "</b></li>\n");
+    put_count_card(b, "due", t->due, t->due_sampled, false);
+    put_count_card(b, "running", t->count[TASK_RUNNING], t->sampled[TASK_RUNNING], false);
+    put_count_card(b, "pending", t->count[TASK_PENDING], t->sampled[TASK_PENDING], false);
+    put_count_card(b, "failed", t->count[TASK_FAILED], t->sampled[TASK_FAILED], true);
+    buf_str(b, "</ul>\n</section>\n<section>\n<h2>In the last ");
+    html_put_duration(b, period_ms(s));
+    buf_str(b, "</h2>\n<ul class=\"cards\">\n");
+    begin_card(b, "done per second", false);
+    if (per_second < 100)
+        buf_printf(b, "%.2f", per_second);
+    else
+        html_put_count(b, (uint64_t)(per_second + 0.5), false);
+    buf_str(b, "</b></li>\n");
+    put_count_card(b, "started", sum->started, false, false);
+    put_count_card(b, "done", sum->done, false, false);
+    put_count_card(b, "retried", sum->retried, false, false);
+    put_count_card(b, "failed", sum->failed, false, true);
+    buf_str(b, "</ul>\n</section>\n");
+}
+
+/* ---- the table of tags */
+
+/* The name is shown if the page is narrow. class: "lately", of the period; or "". */
+static void begin_cell(struct buf *b, const char *name, const char *class, const char *tone)
+{
+    buf_printf(b, "<td data-name=\"%s\" class=\"%s %s\">", name, class, tone);
+}
+
+static void put_count_cell(struct buf *b, const char *name, const char *class, uint64_t n,
+                           bool sampled)
+{
+    begin_cell(b, name, class, !n ? "zero" : !strcmp(name, "failed") ? "bad" : "some");
+    html_put_count(b, n, sampled);
+    buf_str(b, "</td>");
+}
+
+static void put_duration_cell(struct buf *b, const char *name, const char *class, int64_t ms,
+                              bool bad)
+{
+    begin_cell(b, name, class, ms < 0 ? "zero" : bad ? "bad" : "some");
+    html_put_duration(b, ms);
+    buf_str(b, "</td>");
+}
+
+static const char *why_of(const struct top_data *now, const char *tag)
+{
+    for (size_t i = 0; i < now->count; i++)
+        if (!strcmp(now->tags[i].name, tag))
+            return now->tags[i].why;
+    return "";
+}
+
+static void put_row(struct buf *b, const struct stats_page *p, const struct stats_tag *t)
+{
+    const struct stats *s = p->stats;
+    const struct tag_info *i = &t->info;
+    const char *why = why_of(p->now, i->tag);
+
+    buf_str(b, "<tr><th scope=\"row\">");
+    html_put_text(b, i->tag[0] ? i->tag : "(others)");
+    if (*why) {
+        buf_str(b, "<small>");
+        html_put_text(b, why);
+        buf_str(b, "</small>");
+    }
+    buf_str(b, "</th><td>");
+    if (t->steps)
+        stats_plot_trend(b, s, t);
+    buf_str(b, "</td>\n");
+    put_duration_cell(b, "late", "", late_ms(s, i), !is_paused(i) && late_ms(s, i) >= LATE_MS);
+    put_count_cell(b, "due", "", i->due, i->due_sampled);
+    put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
+    put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
+    put_duration_cell(b, "late 99 %", "", counts_late(&t->sum, 99), false);
+    put_duration_cell(b, "took 50 %", "", counts_took(&t->sum, 50), false);
+    put_duration_cell(b, "took 95 %", "", counts_took(&t->sum, 95), false);
+    put_count_cell(b, "done", "lately", t->sum.done, false);
+    put_count_cell(b, "retried", "lately", t->sum.retried, false);
+    put_count_cell(b, "failed", "lately", t->sum.failed, false);
+    buf_str(b, "</tr>\n");
+}
+
+static uint64_t activity(const struct stats_tag *t)
+{
+    return t->sum.done + t->sum.failed + t->sum.retried + t->info.due;
+}
+
+/* The latest first, then the busiest; paused tags below the others. */
+static int compare(const void *a, const void *b)
+{
+    const struct stats_tag *x = *(const struct stats_tag *const *)a,
+                           *y = *(const struct stats_tag *const *)b;
+    int64_t late_x = late_ms(x->of, &x->info), late_y = late_ms(y->of, &y->info);
+
+    if (is_paused(&x->info) != is_paused(&y->info))
+        return is_paused(&x->info) - is_paused(&y->info);
+    if (MAX(late_x, late_y) >= LATE_MS && late_x != late_y)
+        return late_x < late_y ? 1 : -1;
+    if (activity(x) != activity(y))
+        return activity(x) < activity(y) ? 1 : -1;
+    return strcmp(x->info.tag, y->info.tag);
+}
+
+static void put_table(struct buf *b, const struct stats_page *p)
+{
+    const struct stats *s = p->stats;
+    size_t count = s->count - 1;
+    const struct stats_tag **order = mem_alloc((count + 1) * sizeof(struct stats_tag *));
+
+    for (size_t i = 0; i < count; i++)
+        order[i] = &s->tags[i + 1];
+    if (count)
+        qsort(order, count, sizeof(struct stats_tag *), compare);
+    buf_str(b, "<table style='--period:\", ");
+    html_put_duration(b, period_ms(s));
+    buf_str(
+        b,
+        "\"'>\n<thead>\n<tr><th></th><th></th><th colspan=\"4\">now</th><th colspan=\"6\">in the last ");
+    html_put_duration(b, period_ms(s));
+    buf_str(
+        b,
+        "</th></tr>\n<tr><th>tag</th><th>ended</th><th>late</th><th>due</th><th>pending</th><th>failed</th>"
+        "<th>late 99 %</th><th>took 50 %</th><th>took 95 %</th><th>done</th><th>retried</th><th>failed</th></tr>\n"
+        "</thead>\n<tbody>\n");
+    for (size_t i = 0; i < MIN(count, (size_t)TAGS_MOST); i++)
+        put_row(b, p, order[i]);
+    buf_str(b, "</tbody>\n</table>\n");
+    if (count > TAGS_MOST)
+        buf_printf(b, "<p>and %zu tags that are not late and have less to do</p>\n",
+                   count - TAGS_MOST);
+    free(order);
+}
+
+static bool has_estimates(const struct tag_info *t)
+{
+    bool some = t->due_sampled;
+
+    for (int i = 0; i < TASK_STATUS_COUNT; i++)
+        some |= t->sampled[i];
+    return some;
+}
+
+/* ---- errors */
+
+static void put_errors(struct buf *b, const struct stats_page *p, const struct cell_style *style)
+{
+    const struct failures *f = p->errors;
+
+    buf_str(b, "<section>\n<h2>Errors in the last ");
+    html_put_duration(b, period_ms(p->stats));
+    buf_str(b, "</h2>\n");
+    if (!f->count)
+        buf_str(b, "<p>Nothing failed in this time.</p>\n");
+    buf_str(b, "<ul class=\"errors\">\n");
+    for (size_t i = 0; i < MIN(f->count, (size_t)ERRORS_MOST); i++) {
+        const struct failures_group *g = &f->items[i];
+        buf_str(b, "<li><b>");
+        html_put_count(b, g->failures, false);
+        buf_str(b, p->errors_sampled ? "+</b><div>" : "</b><div>");
+        html_put_text(b, g->tag);
+        buf_str(b, ": ");
+        html_put_text(b, g->pattern);
+        buf_str(b, " <small>");
+        html_put_count(b, g->failed, false);
+        buf_str(b, " failed, ");
+        html_put_count(b, g->retrying, false);
+        buf_str(b, " run again, last ");
+        cell_put_time(b, style, g->last_at, false);
+        buf_printf(b, ", task %" PRIu64 "</small></div></li>\n", g->id);
+    }
+    buf_str(b, "</ul>\n");
+    if (f->count > ERRORS_MOST)
+        buf_printf(b, "<p>and %zu more kinds: dq errors lists all</p>\n", f->count - ERRORS_MOST);
+    buf_str(b, "</section>\n");
+}
+
+/* ---- the page */
+
+int stats_html_write(const struct stats_page *p, const char *path, const struct cell_style *style,
+                     struct err *err)
+{
+    const struct stats *s = p->stats;
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    buf_str(&b, head);
+    put_place(&b, p, style);
+    put_cards(&b, s);
+    buf_str(&b, "<section class=\"plots\">\n");
+    stats_plot_ends(&b, s, style);
+    stats_plot_lateness(&b, s, style);
+    stats_plot_ahead(&b, p->ahead, WHEN_HOUR, style);
+    buf_str(&b, "</section>\n<section>\n<h2>Tags</h2>\n");
+    if (s->count > 1)
+        put_table(&b, p);
+    else
+        buf_str(&b, "<p>There are no tasks.</p>\n");
+    if (has_estimates(&s->tags[0].info))
+        buf_str(&b, "<p>Numbers with ~ are estimates.</p>\n");
+    buf_str(&b, "</section>\n");
+    put_errors(&b, p, style);
+    buf_str(&b, "</body>\n</html>\n");
+    if (strcmp(path, "-") == 0)
+        out_write(&b);
+    else
+        rc = replace_file(path, b.data, b.len, true, err);
+    buf_done(&b);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/*
+ * stats_prom.c - see stats_prom.h. Invariant: the number of series is bounded, and the names of
+ * metrics and labels are stable: dq(1) lists them.
+ */
+#include "cli/judge/stats_prom.h"
+
+#include "base/mem.h"
+#include "base/prom.h"
+#include "cli/show/out.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+static uint64_t all_tasks(const struct tag_info *t)
+{
+    uint64_t n = 0;
+
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        n += t->count[s];
+    return n;
+}
+
+static int compare_weight(const void *a, const void *b)
+{
+    const struct stats_tag *x = *(const struct stats_tag *const *)a,
+                           *y = *(const struct stats_tag *const *)b;
+    uint64_t m = all_tasks(&x->info), n = all_tasks(&y->info);
+
+    if (x->info.due != y->info.due)
+        return x->info.due < y->info.due ? 1 : -1;
+    return m != n ? (m < n ? 1 : -1) : strcmp(x->info.tag, y->info.tag);
+}
+
+static void add_rest(struct stats_tag *rest, const struct stats_tag *t)
+{
+    struct tag_info *to = &rest->info;
+    const struct tag_info *from = &t->info;
+
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        to->count[s] += from->count[s];
+    to->due += from->due;
+    if (from->late_from_at != TASK_TIME_NONE &&
+        (to->late_from_at == TASK_TIME_NONE || from->late_from_at < to->late_from_at))
+        to->late_from_at = from->late_from_at;
+    counts_add(&rest->sum, &t->sum);
+}
+
+static void put_tasks(struct buf *b, const struct stats *s, const struct stats_tag *const *tags,
+                      size_t count)
+{
+    prom_metric(b, "dq_tasks", "gauge", "Tasks by tag and state; large numbers are estimates.");
+    for (size_t i = 0; i < count; i++)
+        for (int status = 0; status < TASK_STATUS_COUNT; status++)
+            prom_u64(b, "dq_tasks", tags[i]->info.count[status], "tag", tags[i]->info.tag, "status",
+                     task_status_name(status), NULL);
+    prom_metric(b, "dq_due_tasks", "gauge", "Pending tasks that are due.");
+    for (size_t i = 0; i < count; i++)
+        prom_u64(b, "dq_due_tasks", tags[i]->info.due, "tag", tags[i]->info.tag, NULL);
+    prom_metric(b, "dq_late_seconds", "gauge",
+                "How late the task is that has been due longest; 0: none is due.");
+    for (size_t i = 0; i < count; i++) {
+        int64_t from_at = tags[i]->info.late_from_at;
+
+        prom_seconds(b, "dq_late_seconds",
+                     from_at == TASK_TIME_NONE ? 0 : MAX(s->now_at - from_at, 0), "tag",
+                     tags[i]->info.tag, NULL);
+    }
+    prom_metric(b, "dq_tag_paused", "gauge", "Whether the tag is paused.");
+    for (size_t i = 0; i < count; i++)
+        prom_u64(b, "dq_tag_paused", tags[i]->info.paused_until_at != TASK_TIME_NONE, "tag",
+                 tags[i]->info.tag, NULL);
+}
+
+static void put_period(struct buf *b, const struct stats *s, const struct stats_tag *const *tags,
+                       size_t count)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset;
+    } kinds[] = {
+        {"dq_period_starts", "Attempts that began in the period.",
+         offsetof(struct counts, started)},
+        {"dq_period_done", "Tasks that became done in the period.", offsetof(struct counts, done)},
+        {"dq_period_failed", "Tasks that failed for good in the period.",
+         offsetof(struct counts, failed)},
+        {"dq_period_retried", "Attempts that failed in the period, whose task runs again.",
+         offsetof(struct counts, retried)},
+    };
+    static const struct {
+        unsigned percent;
+        const char *label;
+    } ranks[] = {{50, "50"}, {95, "95"}, {99, "99"}, {100, "100"}};
+
+    prom_metric(b, "dq_period_seconds", "gauge", "Length of the period (--since).");
+    prom_seconds(b, "dq_period_seconds", stats_elapsed_ms(s), NULL);
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        prom_metric(b, kinds[k].name, "gauge", kinds[k].help);
+        for (size_t i = 0; i < count; i++)
+            prom_u64(b, kinds[k].name,
+                     *(const uint64_t *)((const char *)&tags[i]->sum + kinds[k].offset), "tag",
+                     tags[i]->info.tag, NULL);
+    }
+    prom_metric(b, "dq_period_late_seconds", "gauge",
+                "Lateness that so many percent of the starts in the period did not exceed.");
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; tags[i]->sum.started && k < sizeof ranks / sizeof ranks[0]; k++)
+            prom_seconds(b, "dq_period_late_seconds", counts_late(&tags[i]->sum, ranks[k].percent),
+                         "tag", tags[i]->info.tag, "percent", ranks[k].label, NULL);
+    prom_metric(b, "dq_period_run_seconds", "gauge",
+                "Run time that so many percent of the attempts that ended did not exceed.");
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; tags[i]->sum.ended && k < sizeof ranks / sizeof ranks[0]; k++)
+            prom_seconds(b, "dq_period_run_seconds", counts_took(&tags[i]->sum, ranks[k].percent),
+                         "tag", tags[i]->info.tag, "percent", ranks[k].label, NULL);
+}
+
+static void put_pollers(struct buf *b, const struct poller_info *pollers, size_t count)
+{
+    uint64_t alive = 0, slots = 0, running = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        alive += pollers[i].alive;
+        slots += pollers[i].alive ? (uint64_t)MAX(pollers[i].slots, 0) : 0;
+        running += pollers[i].alive ? (uint64_t)MAX(pollers[i].running, 0) : 0;
+    }
+    prom_metric(b, "dq_dqds_alive", "gauge", "Processes of dqd that are alive.");
+    prom_u64(b, "dq_dqds_alive", alive, NULL);
+    prom_metric(b, "dq_slots", "gauge", "Handler slots of the live dqds.");
+    prom_u64(b, "dq_slots", slots, NULL);
+    prom_metric(b, "dq_slots_used", "gauge", "Handlers that run on the live dqds.");
+    prom_u64(b, "dq_slots_used", running, NULL);
+}
+
+void stats_prom_put(const struct stats *s, const struct poller_info *pollers, size_t count)
+{
+    char no_tag[] = "";
+    struct stats_tag rest = {
+        .info = {.tag = no_tag, .late_from_at = TASK_TIME_NONE, .paused_until_at = TASK_TIME_NONE}};
+    size_t tags = s->count - 1, shown = MIN(tags, (size_t)STATS_PROM_TAGS);
+    const struct stats_tag **order = mem_alloc((tags + 1) * sizeof(struct stats_tag *));
+    struct buf b = BUF_INIT;
+    bool more = tags > shown;
+
+    for (size_t i = 0; i < tags; i++)
+        order[i] = &s->tags[i + 1];
+    if (tags)
+        qsort(order, tags, sizeof(struct stats_tag *), compare_weight);
+    for (size_t i = 0; i < shown; i++)
+        more |= order[i]->info.tag[0] == '\0';
+    for (size_t i = 0; i < tags; i++)
+        if (i >= shown || order[i]->info.tag[0] == '\0')
+            add_rest(&rest, order[i]);
+    for (size_t i = 0; i < shown; i++)
+        if (order[i]->info.tag[0] == '\0')
+            order[i--] = order[--shown];
+    if (more)
+        order[shown++] = &rest;
+    put_tasks(&b, s, order, shown);
+    put_period(&b, s, order, shown);
+    put_pollers(&b, pollers, count);
+    out_write(&b);
+    buf_done(&b);
+    free(order);
+}

@@ -1,0 +1,188 @@
+/*
+ * survey.c - see survey.h.
+ */
+#include "cli/judge/survey.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/show/task_columns.h"
+#include "store/ask/task_list.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TAGS_NAMED 2    /* in a sentence */
+#define TAG_WIDTH 40    /* there */
+#define TAGS_PRINTED 20 /* in a table */
+#define SAMPLE_COLUMNS "id,tag,key,status,attempt,due_in,late,expected,error"
+
+void survey_add(struct survey *s, const struct task *t)
+{
+    size_t len = strlen(t->tag), at = index_find(&s->index, t->tag, len);
+    if (at == INDEX_NONE) {
+        if (s->count == s->cap) {
+            s->cap = s->cap ? 2 * s->cap : 16;
+            s->tags = mem_resize(s->tags, s->cap, sizeof *s->tags);
+        }
+        at = s->count++;
+        s->tags[at] = (struct survey_tag){mem_strdup(t->tag), 0};
+        index_add(&s->index, s->tags[at].tag, len);
+    }
+    s->tags[at].tasks++;
+    s->tasks++;
+    s->running += t->status == TASK_RUNNING;
+    if (s->sample_count < SURVEY_SAMPLES)
+        s->samples[s->sample_count++] = t->id;
+}
+
+void survey_done(struct survey *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        free(s->tags[i].tag);
+    free(s->tags);
+    index_done(&s->index);
+}
+
+const char *survey_only_tag(const struct survey *s)
+{
+    return s->count == 1 ? s->tags[0].tag : NULL;
+}
+
+static int by_tasks(const void *a, const void *b)
+{
+    const struct survey_tag *x = a, *y = b;
+    return x->tasks != y->tasks ? (x->tasks < y->tasks) - (x->tasks > y->tasks)
+                                : strcmp(x->tag, y->tag);
+}
+
+/* Nothing is added afterwards: the index keeps the old order. */
+static void sort(struct survey *s)
+{
+    if (s->count)
+        qsort(s->tags, s->count, sizeof *s->tags, by_tasks);
+}
+
+void survey_put_tags(struct buf *b, struct survey *s)
+{
+    size_t named = s->count <= TAGS_NAMED + 1 ? s->count : TAGS_NAMED;
+
+    sort(s);
+    for (size_t i = 0; i < named; i++) {
+        buf_str(b, i ? ", " : "");
+        text_escape(b, s->tags[i].tag, strlen(s->tags[i].tag), TAG_WIDTH);
+    }
+    if (named < s->count)
+        buf_printf(b, " and %zu more tags", s->count - named);
+}
+
+/* ---- tables ---- */
+
+OUT_GETTER(tag)
+{
+    cell_set_text(ret, ((const struct survey_tag *)row)->tag);
+}
+
+OUT_GETTER(tasks)
+{
+    cell_set_number(ret, ((const struct survey_tag *)row)->tasks);
+}
+
+static const struct out_column columns[] = {
+    {"tag", false, OUT_NARROW, "", get_tag},
+    {"tasks", true, 0, "", get_tasks},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+
+static int list_samples(struct cmd_context *c, const struct survey *s,
+                        int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
+{
+    struct task_filter f = {.ids = s->samples, .id_count = s->sample_count};
+    return task_list(c->db, &f, false, each, arg, err);
+}
+
+static int print_sample(const struct task *t, void *arg)
+{
+    out_row(arg, t);
+    return 0;
+}
+
+static void print_rest(uint64_t count, const char *what)
+{
+    struct buf b = BUF_INIT;
+    if (count > 0) {
+        buf_printf(&b, "... and %" PRIu64 " more %s\n", count, what);
+        out_write(&b);
+    }
+    buf_done(&b);
+}
+
+static void print_gap(void)
+{
+    struct buf b = BUF_INIT;
+    buf_chr(&b, '\n');
+    out_write(&b);
+    buf_done(&b);
+}
+
+int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
+{
+    size_t shown = MIN(s->count, TAGS_PRINTED);
+    struct out *out;
+    if (s->tasks == 0)
+        return 0;
+    sort(s);
+    print_gap();
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < shown; i++)
+        out_row(out, &s->tags[i]);
+    rc = out_end(out, rc);
+    print_rest(s->count - shown, "tags");
+    print_gap();
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0)
+        rc = out_new(&out, &c->style, task_columns, task_column_count, SAMPLE_COLUMNS, NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = out_end(out, list_samples(c, s, print_sample, out, err));
+    print_rest(s->tasks - s->sample_count, "tasks");
+    return rc;
+}
+
+struct members {
+    struct buf *b;
+    struct cmd_context *c;
+    const char *separator;
+};
+
+static int put_sample(const struct task *t, void *arg)
+{
+    struct members *m = arg;
+    buf_printf(m->b, "%s{", m->separator);
+    out_put_members(m->b, &m->c->style.cell, task_columns, task_column_count - 1, t, NULL);
+    buf_chr(m->b, '}');
+    m->separator = ",";
+    return 0;
+}
+
+int survey_put_members(struct buf *b, struct cmd_context *c, struct survey *s, struct err *err)
+{
+    struct members m = {b, c, ""};
+    sort(s);
+    buf_str(b, ",\"tags\":[");
+    for (size_t i = 0; i < s->count; i++) {
+        buf_str(b, i ? ",{" : "{");
+        out_put_members(b, &c->style.cell, columns, COLUMN_COUNT, &s->tags[i], NULL);
+        buf_chr(b, '}');
+    }
+    buf_str(b, "],\"sample\":[");
+    int rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0 && s->sample_count)
+        rc = list_samples(c, s, put_sample, &m, err);
+    buf_chr(b, ']');
+    return rc;
+}

@@ -1,0 +1,527 @@
+/*
+ * why.c - see why.h. Invariant: a cause is named only if it alone keeps every dqd that serves the
+ * tag from starting the task, or if each of these dqds has a cause of its own.
+ */
+#include "cli/judge/why.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "conf/handlers.h"
+#include "store/ask/why_store.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+enum {
+    CAUSE_DONE,
+    CAUSE_FAILED,
+    CAUSE_CANCELLED,
+    CAUSE_RUNS,
+    CAUSE_LEASE,
+    CAUSE_NOT_DUE,
+    CAUSE_RETRY,
+    CAUSE_PAUSED,
+    CAUSE_NO_DQD,
+    CAUSE_NEXT_PASS,
+    CAUSE_UNSERVED,
+    CAUSE_RESTS,
+    CAUSE_MAX_RUNNING,
+    CAUSE_SLOTS,
+    CAUSE_GLOBAL,
+    CAUSE_BEHIND,
+    CAUSE_LOCKED,
+    CAUSE_REFUSED,
+    CAUSE_UNKNOWN,
+    CAUSE_NONE,
+    CAUSE_COUNT
+};
+
+/* A task has run for far longer than usual. */
+#define FAR_TIMES 10
+#define FAR_MS WHEN_MINUTE
+
+const char *const why_names[] = {
+    [CAUSE_DONE] = "done",
+    [CAUSE_FAILED] = "failed",
+    [CAUSE_CANCELLED] = "cancelled",
+    [CAUSE_RUNS] = "runs",
+    [CAUSE_LEASE] = "lease",
+    [CAUSE_NOT_DUE] = "not_due",
+    [CAUSE_RETRY] = "retry",
+    [CAUSE_PAUSED] = "paused",
+    [CAUSE_NO_DQD] = "no_dqd",
+    [CAUSE_NEXT_PASS] = "next_pass",
+    [CAUSE_UNSERVED] = "unserved",
+    [CAUSE_RESTS] = "rests",
+    [CAUSE_MAX_RUNNING] = "max_running",
+    [CAUSE_SLOTS] = "slots",
+    [CAUSE_GLOBAL] = "global_max_running",
+    [CAUSE_BEHIND] = "behind",
+    [CAUSE_LOCKED] = "locked",
+    [CAUSE_REFUSED] = "refused",
+    [CAUSE_UNKNOWN] = "unknown",
+    [CAUSE_NONE] = "none",
+    [CAUSE_COUNT] = NULL,
+};
+
+static struct why_line *add(struct why_lines *l, const char *name, char *text)
+{
+    l->items = mem_resize(l->items, l->count + 1, sizeof *l->items);
+    l->items[l->count] = (struct why_line){.name = name, .text = text};
+    return &l->items[l->count++];
+}
+
+/* text, brief: heap memory, which becomes w's. brief NULL: nothing to say in a list of tags. */
+static struct why_line *cause(struct why *w, int which, char *text, char *brief)
+{
+    struct why_line *l = add(&w->causes, why_names[which], text);
+    l->brief = brief;
+    return l;
+}
+
+static void help(struct why *w, char *text)
+{
+    add(&w->remedies, NULL, text);
+}
+
+static void rule_out(struct why *w, char *text)
+{
+    add(&w->ruled_out, NULL, text);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* A list that is drawn each second shows no part of one. */
+static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
+}
+
+/* ---- tasks that do not wait ---- */
+
+static void finished(const struct why_facts *f, struct why *w)
+{
+    static const int causes[TASK_STATUS_COUNT] = {
+        [TASK_DONE] = CAUSE_DONE, [TASK_FAILED] = CAUSE_FAILED, [TASK_CANCELLED] = CAUSE_CANCELLED};
+    struct why_line *l =
+        cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)), NULL);
+    if (f->error)
+        l->detail = mem_strdup(f->error);
+    if (f->status != TASK_DONE)
+        help(w, mem_printf("dq retry %" PRIu64, f->id));
+}
+
+static void refused(const struct why_facts *f, struct why *w, char *text)
+{
+    cause(w, CAUSE_REFUSED, text, mem_strdup("a task is refused: see dq why"))->detail =
+        mem_printf("version %" PRIu64 ", attempt %" PRIu32, f->version, f->attempt);
+    help(w, why_store_mend_counts(f->id));
+}
+
+static void unknown(const struct why_facts *f, struct why *w)
+{
+    cause(w, CAUSE_UNKNOWN, mem_strdup("its status is none that dq knows"), NULL);
+    help(w, why_store_mend_status(f->id));
+}
+
+/* "25m of 1h, usually 2s". Whole seconds: it goes on. */
+static char *run_time(const struct why_facts *f, int64_t run_ms, int64_t timeout_ms)
+{
+    char run[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE], usual[WHEN_TEXT_SIZE];
+    return mem_printf("%s%s%s%s%s", put_seconds(run, run_ms), timeout_ms ? " of " : "",
+                      timeout_ms ? when_format_rough(most, timeout_ms) : "",
+                      f->usual_ms >= 0 ? ", usually " : "",
+                      f->usual_ms >= 0 ? when_format_rough(usual, f->usual_ms) : "");
+}
+
+/* Only a task that has run for far longer than its tag usually does: what runs well is let alone.
+ */
+static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, int64_t timeout_ms,
+                        struct why *w)
+{
+    if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms)
+        return;
+    char *time = run_time(f, run_ms, timeout_ms);
+    help(w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
+    free(time);
+}
+
+static void running(const struct why_facts *f, struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    struct why_line *l;
+    if (f->owner_alive) {
+        l = cause(w, CAUSE_RUNS,
+                  mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
+                             f->pid, f->attempt),
+                  NULL);
+        if (f->ran_ms >= 0) {
+            char *time = run_time(f, f->ran_ms, f->timeout_ms);
+            l->detail = mem_printf("it has run for %s", time);
+            free(time);
+        }
+        help(w, mem_printf("dq logs -f %" PRIu64, f->id));
+        help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
+        return;
+    }
+    if (f->version == UINT64_MAX) {
+        refused(f, w, mem_strdup("no dqd can take it back: its version cannot grow"));
+        return;
+    }
+    l = cause(w, CAUSE_LEASE,
+              mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid),
+              NULL);
+    if (f->lease_ahead)
+        l->detail = mem_strdup(
+            "its lease was made while the server's clock was ahead: a live dqd ends it soon");
+    else
+        l->detail = f->lease_ms > 0 ? mem_printf("its lease ends in %s, then another dqd takes it",
+                                                 when_format_rough(text, f->lease_ms))
+                                    : mem_strdup("its lease has ended: the next live dqd takes it");
+    if (f->dqd_count == 0)
+        help(w, mem_strdup("systemctl start dqd"));
+}
+
+/* ---- time and pause ---- */
+
+static void time_and_pause(const struct why_facts *f, struct why *w)
+{
+    const char *reason = f->pause_reason ? f->pause_reason : "",
+               *colon = f->pause_reason ? ": " : "";
+    char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
+    struct why_line *l;
+    if (f->due_in_ms > 0 && f->attempt && f->error) {
+        cause(w, CAUSE_RETRY,
+              mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
+              mem_printf("retried in %s", put_seconds(soon, f->due_in_ms)))
+            ->detail = mem_printf("attempt %" PRIu32 ": %s", f->attempt, f->error);
+    } else if (f->due_in_ms > 0) {
+        cause(w, CAUSE_NOT_DUE,
+              mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)),
+              mem_printf("next in %s", put_seconds(soon, f->due_in_ms)));
+    }
+    if (f->due_in_ms > 0)
+        help(w, mem_printf("dq run-now %" PRIu64, f->id));
+    if (!f->paused_ms) {
+        rule_out(w, mem_strdup("a pause"));
+        return;
+    }
+    if (f->paused_ms == INT64_MAX)
+        l = cause(w, CAUSE_PAUSED, mem_strdup("the tag is paused until it is resumed"),
+                  mem_printf("paused until resumed%s%s", colon, reason));
+    else
+        l = cause(w, CAUSE_PAUSED,
+                  mem_printf("the tag is paused for %s", when_format_rough(text, f->paused_ms)),
+                  mem_printf("paused for %s%s%s", put_seconds(soon, f->paused_ms), colon, reason));
+    l->detail = mem_printf("by %s%s%s", f->paused_by ? f->paused_by : "?", colon, reason);
+    struct buf word = BUF_INIT;
+    text_shell_word(&word, f->tag);
+    help(w, mem_printf("dq resume %s", word.data));
+    buf_done(&word);
+}
+
+/* ---- the dqds ---- */
+
+static size_t count_serves(const struct why_facts *f, int serves)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        n += (int)f->dqds[i].serves == serves;
+    return n;
+}
+
+/* Processes that run its tasks: a batch is one. */
+static uint64_t processes(const struct why_dqd *d)
+{
+    uint64_t batch = MAX(d->batch, 1);
+    return (d->tasks + batch - 1) / batch;
+}
+
+static bool is_full(const struct why_dqd *d)
+{
+    return processes(d) >= d->max_running;
+}
+
+static bool has_no_slot(const struct why_dqd *d)
+{
+    int kept = d->tasks ? handlers_slots_kept((int)d->slots) : 0;
+    return d->running + kept >= d->slots && d->running > 0;
+}
+
+static bool is_blocked(const struct why_dqd *d)
+{
+    return d->serves != WHY_SERVES || d->rest_error || is_full(d) || has_no_slot(d);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "handlers file";
+}
+
+static void say_blocked(const struct why_dqd *d, struct why *w)
+{
+    char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
+    if (d->rest_error) {
+        cause(w, CAUSE_RESTS,
+              d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
+                                          d->host, when_format_rough(text, d->rest_ms))
+                             : mem_printf("its handler could not be started on %s", d->host),
+              d->rest_ms > 0
+                  ? mem_printf("cannot start: rests for %s", put_seconds(soon, d->rest_ms))
+                  : mem_strdup("cannot start"))
+            ->detail = mem_strdup(d->rest_error);
+        help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
+                           base_name(d->file), d->line));
+    } else if (is_full(d)) {
+        cause(w, CAUSE_MAX_RUNNING,
+              mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,
+                         plural(d->max_running), d->host),
+              mem_printf("max_running %" PRIu32 " is full", d->max_running))
+            ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32, d->max_running,
+                                  base_name(d->file), d->line);
+    } else {
+        cause(w, CAUSE_SLOTS,
+              mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid),
+              mem_printf("the slots of %s are taken", d->host))
+            ->detail = mem_printf("%" PRId64 " of %" PRId64 " slots run handlers%s", d->running,
+                                  d->slots, d->tasks ? ", the rest is kept for other tags" : "");
+        help(w, mem_strdup("slots in dq.ini, systemctl restart dqd"));
+    }
+}
+
+uint32_t why_global_limit(const struct why_facts *f)
+{
+    uint32_t limit = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        if (f->dqds[i].serves == WHY_SERVES)
+            limit = MAX(limit, f->dqds[i].global_max_running);
+    return limit;
+}
+
+static void blocked_dqds(const struct why_facts *f, struct why *w)
+{
+    const struct why_dqd *full = NULL;
+    bool blocked = true;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        blocked = blocked && is_blocked(&f->dqds[i]);
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        if (blocked && d->serves == WHY_SERVES) {
+            say_blocked(d, w);
+            full = !d->rest_error && is_full(d) ? d : full;
+        }
+    }
+    if (full)
+        help(w,
+             mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
+    uint32_t limit = why_global_limit(f);
+    if (limit && f->tasks >= limit) {
+        cause(w, CAUSE_GLOBAL,
+              mem_printf("all %" PRIu32 " place%s of the tag on all hosts are taken", limit,
+                         plural(limit)),
+              mem_printf("global_max_running %" PRIu32 " is full", limit))
+            ->detail = mem_printf("global_max_running: %" PRIu32, limit);
+        help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
+                           limit * 2));
+    }
+    if (full || (limit && f->tasks >= limit))
+        help_cancel(f, f->longest_id, f->longest_ms, f->timeout_ms, w);
+}
+
+static void say_unserved(const struct why_facts *f, struct why *w)
+{
+    struct why_line *l =
+        cause(w, CAUSE_UNSERVED, mem_strdup("no dqd serves it"), mem_strdup("no dqd serves it"));
+    if (f->nearest) {
+        l->detail = mem_printf("did you mean \"%s\"?", f->nearest);
+        help(w, mem_printf("dq cancel %" PRIu64 ", and add it as %s", f->id, f->nearest));
+    }
+    help(w, mem_strdup("a handler for it in handlers.yaml, systemctl reload dqd"));
+}
+
+static void say_alive(const struct why_facts *f, struct why *w)
+{
+    int64_t free_slots = 0;
+    size_t n = 0;
+    struct buf seen = BUF_INIT;
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        char text[WHEN_TEXT_SIZE];
+        if (d->between)
+            continue;
+        free_slots += MAX(d->slots - d->running, 0);
+        if (n++ < 3)
+            buf_printf(&seen, "%s%s/%" PRIu32 " was seen %s ago", n > 1 ? ", " : "", d->host,
+                       d->pid, put_seconds(text, d->silent_ms));
+    }
+    if (n > 3)
+        buf_printf(&seen, ", %zu more", n - 3);
+    if (n)
+        rule_out(w, mem_printf("no live dqd (%s)", seen.data));
+    buf_done(&seen);
+    if (free_slots)
+        rule_out(w, mem_printf("no free slot (%" PRId64 " %s free)", free_slots,
+                               free_slots == 1 ? "is" : "are"));
+}
+
+/* Those that serve it are passes of timers, and none of them is going on. */
+static bool between_passes(const struct why_facts *f, struct why *w)
+{
+    char ended[WHEN_TEXT_SIZE], next[WHEN_TEXT_SIZE];
+    const struct why_dqd *last = NULL;
+    for (size_t i = 0; i < f->dqd_count; i++) {
+        const struct why_dqd *d = &f->dqds[i];
+        if (d->serves == WHY_SERVES && (!d->between || d->rest_error))
+            return false;
+        if (d->serves == WHY_SERVES && (!last || d->silent_ms < last->silent_ms))
+            last = d;
+    }
+    if (!last || f->due_in_ms > 0)
+        return last;
+    put_seconds(next, last->next_ms);
+    cause(w, CAUSE_NEXT_PASS,
+          mem_printf("it waits for the next pass: the last one ended %s ago",
+                     put_seconds(ended, last->silent_ms)),
+          mem_printf("next pass within %s", next))
+        ->detail = mem_printf("on %s, expected within %s", last->host, next);
+    return true;
+}
+
+static void dqds(const struct why_facts *f, struct why *w)
+{
+    if (f->dqd_count == 0) {
+        cause(w, CAUSE_NO_DQD, mem_strdup("no dqd is alive"),
+              f->last_dqd ? mem_printf("no dqd is alive (last: %s)", f->last_dqd)
+                          : mem_strdup("no dqd is alive"))
+            ->detail = f->last_dqd ? mem_printf("last: %s", f->last_dqd) : NULL;
+        help(w, mem_strdup("systemctl start dqd;  why it ended: journalctl -u dqd"));
+        return;
+    }
+    say_alive(f, w);
+    if (between_passes(f, w))
+        return;
+    if (count_serves(f, WHY_SERVES))
+        blocked_dqds(f, w);
+    else if (!count_serves(f, WHY_SERVES_UNKNOWN))
+        say_unserved(f, w);
+}
+
+/* ---- its place in the queue ---- */
+
+/* Tasks of the tag that can run at a time. */
+static uint64_t places(const struct why_facts *f)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        if (f->dqds[i].serves == WHY_SERVES && !f->dqds[i].rest_error)
+            n += MIN((uint64_t)MAX(f->dqds[i].slots, 0), f->dqds[i].max_running) *
+                 MAX(f->dqds[i].batch, 1);
+    return why_global_limit(f) ? MIN(n, why_global_limit(f)) : n;
+}
+
+static void behind(const struct why_facts *f, struct why *w)
+{
+    char all[WHEN_TEXT_SIZE], one[WHEN_TEXT_SIZE];
+    uint64_t n = places(f), before = MIN(f->before, f->before_most);
+    bool more = f->before > f->before_most;
+    if (f->due_in_ms > 0 || !before)
+        return;
+    struct why_line *l =
+        cause(w, CAUSE_BEHIND,
+              mem_printf("%" PRIu64 "%s task%s of its tag %s before it", before, more ? "+" : "",
+                         plural(before), before == 1 ? "comes" : "come"),
+              NULL);
+    if (f->mean_ms >= 0 && n)
+        l->detail = mem_printf(
+            "%s %s at %s a task", more ? "more than" : "about",
+            when_format_rough(all, (int64_t)((double)before * (double)f->mean_ms / (double)n)),
+            when_format_rough(one, f->mean_ms));
+}
+
+void why_decide(const struct why_facts *f, struct why *ret)
+{
+    *ret = (struct why){.causes = {NULL, 0}};
+    if (TASK_FINISHED & TASK_BIT(f->status)) {
+        finished(f, ret);
+        return;
+    }
+    if (f->status == TASK_RUNNING) {
+        running(f, ret);
+        return;
+    }
+    if (f->status != TASK_PENDING) {
+        unknown(f, ret);
+        return;
+    }
+    if (!task_countable(f->version, f->attempt))
+        refused(f, ret, mem_strdup("no dqd claims it: its version or attempt is too large"));
+    time_and_pause(f, ret);
+    dqds(f, ret);
+    behind(f, ret);
+    if (f->locked || f->limit_locked) {
+        cause(ret, CAUSE_LOCKED,
+              mem_strdup(f->locked ? "another session has locked its row"
+                                   : "another session has locked its tag's row of dq_tag, which "
+                                     "guards global_max_running"),
+              NULL)
+            ->detail = mem_strdup(f->holder ? f->holder : "a transaction of an application");
+        help(ret, f->holder
+                      ? mem_printf("end that transaction, or: %s", f->holder_end)
+                      : mem_strdup("dq why shows an account with the right PROCESS who has locked "
+                                   "it; end that transaction"));
+    }
+    if (ret->causes.count == 0)
+        cause(ret, CAUSE_NONE,
+              mem_strdup("nothing holds it back: it starts with the next look of a dqd"), NULL);
+}
+
+static const char *brief_of(const struct why *w, int which)
+{
+    for (size_t i = 0; i < w->causes.count; i++)
+        if (w->causes.items[i].name == why_names[which])
+            return w->causes.items[i].brief;
+    return NULL;
+}
+
+char *why_brief(const struct why *w)
+{
+    /* beside these, the others do not matter yet */
+    static const int alone[] = {CAUSE_PAUSED, CAUSE_RETRY, CAUSE_NOT_DUE};
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+        if (brief_of(w, alone[i]))
+            return mem_strdup(brief_of(w, alone[i]));
+    buf_str(&b, "");
+    for (size_t i = 0; i < w->causes.count; i++) {
+        const char *brief = w->causes.items[i].brief;
+        if (brief && !strstr(b.data, brief)) /* two hosts may say the same */
+            buf_printf(&b, "%s%s", b.len ? "; " : "", brief);
+    }
+    return buf_take(&b);
+}
+
+static void lines_done(struct why_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->items[i].text);
+        free(l->items[i].detail);
+        free(l->items[i].brief);
+    }
+    free(l->items);
+}
+
+void why_done(struct why *w)
+{
+    lines_done(&w->causes);
+    lines_done(&w->ruled_out);
+    lines_done(&w->remedies);
+}

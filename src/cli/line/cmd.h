@@ -1,0 +1,142 @@
+/*
+ * cmd.h - a verb of dq: its name, arguments and action, and the context that every verb gets.
+ *
+ * Each cmd_VERB.c defines one struct cmd; the table in verbs.c lists them. Parsing, checking of
+ * values, usage and help follow from the declaration alone.
+ */
+#ifndef DQ_CLI_LINE_CMD_H
+#define DQ_CLI_LINE_CMD_H
+
+#include "base/err.h"
+#include "cli/show/out.h"
+#include "conf/conf.h"
+#include "store/db/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* the field at `offset`, and its value when the option is not given */
+enum cmd_type {
+    CMD_FLAG, /* bool; false */
+    CMD_TEXT, /* const char *; NULL */
+    CMD_BODY, /* the same, data of bodies: not everybody who reads dq_event may see it */
+    CMD_NAME, /* as TEXT: a tag or key that selects tasks */
+    /* may be repeated: const char *, heap memory of cmd_close; several are lines of it; NULL */
+    CMD_TEXTS,
+    CMD_NAMES,    /* the same, of keys */
+    CMD_TAGS,     /* of globs of tags */
+    CMD_COUNT,    /* int64_t, at least `min`; -1 */
+    CMD_DURATION, /* int64_t ms; -1 */
+    CMD_CHOICE,   /* int, index into choices; -1 */
+    CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
+    CMD_INSTANT,  /* struct cmd_when; text NULL */
+    CMD_SINCE,    /* struct cmd_when; like INSTANT, or a duration before now */
+};
+
+struct cmd_option {
+    const char *name; /* long name without dashes */
+    char letter;      /* 0: none */
+    enum cmd_type type;
+    size_t offset;
+    const char *arg; /* how usage names the argument; NULL: it takes none */
+    const char *help;
+    const char *const *choices; /* NULL-terminated */
+    int64_t min;
+};
+#define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
+
+/* A time on the command line. If its meaning depends on the current time, the database is asked for
+ * that. */
+struct cmd_when {
+    const char *option; /* for messages */
+    const char *text;
+    bool past; /* it must not be in the future */
+};
+
+/* what is set up before run is called; each level includes those before it */
+enum cmd_level {
+    CMD_NOTHING, /* run calls cmd_open itself if it needs more */
+    CMD_CONF,    /* the configuration is read */
+    CMD_DB,      /* db is there, not yet connected */
+    CMD_SCHEMA,  /* connected, and this dq works with the schema */
+};
+
+struct cmd_context;
+struct cmd {
+    const char *name, *alias; /* alias NULL: none */
+    const char *group;        /* heading in `dq help` */
+    const char *summary;      /* one line, lower case, no full stop */
+    const char *usage;        /* what follows the name; one line each way to call it */
+    const char *details;      /* paragraphs of help; NULL: none */
+    const char *examples;     /* one command a line */
+    const struct cmd_option *options;
+    size_t option_count;
+    /* pairs of options that cannot be combined, NULL-terminated; NULL: none */
+    const char *const *exclusive;
+    size_t values_size;             /* of the verb's own struct that the options fill */
+    int min_operands, max_operands; /* max -1: any number */
+    enum cmd_level level;
+    bool reads_only;  /* changes nothing in the database: a read-only server will do */
+    bool pages;       /* on a terminal its output goes through a pager */
+    unsigned formats; /* mask of OUT_BIT: what -o may ask for */
+    int (*run)(struct cmd_context *c, const void *values, struct err *err);
+};
+
+struct cmd_context {
+    const struct cmd *cmd;
+    /* global options */
+    const char *config_path;
+    int output; /* enum out_format; -1: not given */
+    int color;  /* enum conf_color; -1: not given */
+    bool no_pager, quiet, verbose, help, version;
+    /* from the command line */
+    void *values;
+    char **operands; /* into argv */
+    int operand_count;
+    /* set up by cmd_open */
+    enum cmd_level opened;
+    struct conf *conf;
+    struct db *db;
+    struct out_style style;
+    int64_t now_at;    /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    struct buf *notes; /* where notes are appended; NULL: they go to stderr */
+    /* result */
+    int exit_status; /* when run returned 0 */
+};
+/* Sets up to a level; called again with a higher one it goes on from there. Decides the output
+ * format (-o, [dq] output, table). */
+int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
+    __attribute__((warn_unused_result));
+void cmd_close(struct cmd_context *c);
+
+/* The database's clock, asked once. */
+int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)
+    __attribute__((warn_unused_result));
+/* Whether the text of a time means something else tomorrow ("09:00", "+10m", "friday"). */
+bool cmd_time_is_relative(const char *text);
+/* The instant of an option; *ret_at is untouched if the option was not given. */
+int cmd_resolve(struct cmd_context *c, const struct cmd_when *when, int64_t *ret_at,
+                struct err *err) __attribute__((warn_unused_result));
+/* Appends "2026-11-21 10:00:00.000 +01:00 = 2026-11-21T09:00:00.000Z", or only the latter if local
+ * time is UTC then. */
+void cmd_put_instant(struct buf *b, int64_t at);
+/* The operands as task ids, those on standard input for the operand "-": in their order, or
+ * ascending and each once. At least one: ERR_NOT_FOUND if standard input has none. *ret is heap
+ * memory. */
+int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *ret_count,
+            struct err *err) __attribute__((warn_unused_result));
+
+/* To be called after the commit of a task that is due in in_ms (0 or less: now, or not known).
+ * Wakes the dqd of this host, unless they poll before that anyway. Best effort. */
+void cmd_wake(const struct cmd_context *c, int64_t in_ms);
+
+/* One line on stderr, escaped. note: information, dropped by -q. complain: "dq: VERB: ..." about
+ * one of several tasks; sets exit status 1. */
+void cmd_note(const struct cmd_context *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void cmd_complain(struct cmd_context *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The error that ends the program: "dq: VERB: text", or "dq: text" if there is no verb yet. */
+void cmd_fail(const struct cmd_context *c, const struct err *err);
+#endif

@@ -1,0 +1,69 @@
+/*
+ * watch.c - see watch.h.
+ */
+#include "cli/line/watch.h"
+
+#include "base/task.h"
+#include "base/when.h"
+#include "cli/line/option.h"
+#include "cli/show/redraw.h"
+#include "cli/line/title.h"
+
+#include <sys/param.h>
+
+static void draw(const struct cmd_context *c, const struct buf *rows, const char *trouble)
+{
+    struct buf page = BUF_INIT, left = BUF_INIT;
+    unsigned width, height;
+    redraw_size(&width, &height);
+    if (trouble) {
+        buf_str(&left, trouble);
+    } else {
+        buf_printf(&left, "dq %s", c->cmd->name);
+        option_put_given(&left, c, true);
+    }
+    title_put(&page, c, left.data, width);
+    buf_str(&page, "\n\n");
+    buf_add(&page, rows->data ? rows->data : "", rows->len);
+    redraw_page(page.data);
+    buf_done(&left);
+    buf_done(&page);
+}
+
+int watch_run(struct cmd_context *c, int64_t every_ms,
+              int (*look)(struct cmd_context *c, const void *values, unsigned height,
+                          struct err *err),
+              const void *values, struct err *err)
+{
+    struct buf rows = BUF_INIT;
+    if (c->style.format != OUT_TABLE)
+        return err_set(err, ERR_USAGE,
+                       "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
+    int rc = redraw_begin(err);
+    if (rc < 0)
+        return err_set(err, rc, "%s; without --watch, dq %s prints this once", err->text,
+                       c->cmd->name);
+    do {
+        struct buf fresh = BUF_INIT;
+        unsigned height;
+        redraw_size(&c->style.width, &height);
+        c->now_at = TASK_TIME_NONE;
+        c->notes = &fresh;
+        out_capture(&fresh);
+        rc = look(c, values, height, err);
+        out_capture(NULL);
+        c->notes = NULL;
+        bool away = rc < 0 && err_may_pass(rc);
+        if (rc < 0 && !away) {
+            buf_done(&fresh);
+            break;
+        }
+        buf_done(away ? &fresh : &rows);
+        rows = away ? rows : fresh;
+        draw(c, &rows, away ? "database away, retrying" : NULL);
+        rc = 0;
+    } while (redraw_wait(MAX(every_ms, WATCH_LEAST_S * WHEN_SECOND)));
+    redraw_end();
+    buf_done(&rows);
+    return rc;
+}

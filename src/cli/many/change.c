@@ -1,0 +1,341 @@
+/*
+ * change.c - operators' changes of many tasks.
+ *
+ * Invariant: nothing is changed that was not named by id, or counted and agreed to.
+ */
+#include "cli/many/change.h"
+#include "store/row/rows.h"
+#include "store/ask/targets.h"
+#include "store/ask/task_change.h"
+#include "store/ask/task_delete.h"
+
+#include "base/interrupt.h"
+#include "base/when.h"
+#include "cli/many/act.h"
+#include "cli/line/confirm.h"
+#include "cli/show/progress.h"
+#include "cli/judge/survey.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define FAULTS_NAMED 20
+#define PROGRESS_EVERY 1000 /* tasks found */
+
+struct change {
+    struct cmd_context *c;
+    const struct change_values *values;
+    const struct change_request *request;
+    struct targets targets;
+    struct survey survey; /* of the targets */
+    struct progress progress;
+    struct task_changed done;
+    struct rows_faults faults;
+    uint64_t refused; /* ids that do not exist or are not in a state for it */
+};
+
+/* ---- which tasks ---- */
+
+struct asked { /* ids that were asked for, ascending; those before `next` have been dealt with */
+    struct change *change;
+    const uint64_t *ids;
+    size_t count, next;
+};
+
+static void refuse_missing(struct asked *a, uint64_t before)
+{
+    for (; a->next < a->count && a->ids[a->next] < before; a->next++) {
+        cmd_complain(a->change->c, "task %" PRIu64 " does not exist", a->ids[a->next]);
+        a->change->refused++;
+    }
+}
+
+static bool take_asked(const struct task *t, void *arg)
+{
+    struct asked *a = arg;
+    const struct change_request *r = a->change->request;
+    refuse_missing(a, t->id);
+    a->next++;
+    if (r->from & TASK_BIT(t->status)) {
+        survey_add(&a->change->survey, t);
+        return true;
+    }
+    struct buf states = BUF_INIT;
+    select_put_statuses(&states, r->from);
+    cmd_complain(a->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
+                 task_status_name(t->status), states.data, r->past);
+    buf_done(&states);
+    a->change->refused++;
+    return false;
+}
+
+static int find_by_ids(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
+{
+    struct asked asked = {.change = ch, .ids = ids, .count = count};
+    struct task_filter f = {.ids = ids, .id_count = count, .sort = SORT_ID};
+    int rc = targets_list(ch->c->db, &f, TASK_ANY, take_asked, &asked, &ch->targets, err);
+    if (rc == 0)
+        refuse_missing(&asked, UINT64_MAX);
+    return rc;
+}
+
+static bool take_matching(const struct task *t, void *arg)
+{
+    struct change *ch = arg;
+    survey_add(&ch->survey, t);
+    if (ch->survey.tasks % PROGRESS_EVERY == 0)
+        progress_show(&ch->progress, ch->survey.tasks, -1);
+    return true;
+}
+
+static int find_by_filter(struct change *ch, struct err *err)
+{
+    const struct change_request *r = ch->request;
+    const struct change_values *v = ch->values;
+    struct task_filter f;
+    bool unordered = false;
+    if (!select_given(&v->select) && v->select.statuses == 0)
+        return err_set(
+            err, ERR_USAGE,
+            "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
+    if (v->select.statuses & ~r->from) {
+        struct buf states = BUF_INIT;
+        select_put_statuses(&states, r->from);
+        int rc = err_set(err, ERR_USAGE, "--status: only %s tasks can be %s", states.data, r->past);
+        buf_done(&states);
+        return rc;
+    }
+    int rc = select_filter(ch->c, &v->select, r->by_default, &f, err);
+    if (rc < 0)
+        return rc;
+    f.limit = v->limit > 0 ? (size_t)v->limit : 0;
+    f.unordered = &unordered;
+    progress_init(&ch->progress, ch->c->quiet, "tasks found");
+    rc = targets_list(ch->c->db, &f, r->from, take_matching, ch, &ch->targets, err);
+    progress_clear(&ch->progress);
+    select_note_unordered(ch->c, unordered);
+    if (rc == 0 && ch->targets.count == 0)
+        rc = err_set(err, ERR_NOT_FOUND, "no task matches");
+    return rc;
+}
+
+static int agree(struct change *ch, struct err *err)
+{
+    struct buf tags = BUF_INIT;
+    bool many = ch->targets.count > 1 && ch->c->operand_count == 0;
+    if (ch->targets.count == 0 || ch->values->yes || !(many || ch->values->ask))
+        return 0;
+    survey_put_tags(&tags, &ch->survey);
+    int rc = confirm_change(ch->c, ch->request->verb, ch->targets.count, tags.data, err);
+    buf_done(&tags);
+    return rc;
+}
+
+/* ---- the change ---- */
+
+static bool step_done(const struct task_changed *so_far, void *arg)
+{
+    struct change *ch = arg;
+    uint64_t passed = so_far->changed + so_far->lost;
+    progress_show(&ch->progress, so_far->changed, (double)passed / (double)so_far->matched);
+    return !interrupt_asked();
+}
+
+static int apply(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
+{
+    const struct change_request *r = ch->request;
+    struct cmd_context *c = ch->c;
+    struct act act;
+    int rc;
+    if (ch->targets.count == 0)
+        return 0;
+    act_init(&act, c, ids, count);
+    if (ch->targets.count == 1)
+        act.event.task_id = ch->targets.refs[0].id;
+    act.event.tag = survey_only_tag(&ch->survey);
+    struct targets_steps steps = {&act.event, step_done, ch};
+    progress_init(&ch->progress, c->quiet, r->past);
+    interrupt_catch();
+    if (r->change) {
+        struct task_change change = *r->change;
+        change.over_ms = MAX(ch->values->over_ms, 0);
+        rc = task_change(c->db, &ch->targets, &change, &steps, &ch->done, &ch->faults, err);
+    } else {
+        rc = task_delete(c->db, &ch->targets, &steps, &ch->done, &ch->faults, err);
+    }
+    progress_clear(&ch->progress);
+    act_done(&act);
+    if (rc == 0 && ch->done.changed + ch->done.lost < ch->targets.count)
+        rc = err_set(err, ERR_TRANSIENT, "interrupted: %" PRIu64 " of %zu tasks were %s",
+                     ch->done.changed, ch->targets.count, r->past);
+    return rc;
+}
+
+/* Also after an error: something may have been changed before. */
+static void wake(const struct change *ch)
+{
+    const struct task_change *change = ch->request->change;
+    const struct cmd_context *c = ch->c;
+
+    if (!change || ch->done.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
+        return;
+    if (change->expected_at == TASK_TIME_NONE)
+        cmd_wake(c, change->delay_ms);
+    else
+        cmd_wake(c, c->now_at == TASK_TIME_NONE ? 0 : change->expected_at - c->now_at);
+}
+
+/* ---- the report ---- */
+
+/* The time that was asked for, as it was understood. */
+static void say_when(const struct change *ch)
+{
+    char over[WHEN_TEXT_SIZE];
+    struct buf due = BUF_INIT;
+    const struct task_change *change = ch->request->change;
+    if (change && change->expected_at != TASK_TIME_NONE) {
+        cmd_put_instant(&due, change->expected_at);
+        cmd_note(ch->c, "due %s", due.data);
+    }
+    if (ch->values->over_ms > 0)
+        cmd_note(ch->c, "spread evenly over %s", when_format_duration(over, ch->values->over_ms));
+    buf_done(&due);
+}
+
+/* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */
+static void put_running(struct buf *b, uint64_t count, uint64_t running, bool dry_run)
+{
+    const char *is = running == 1 ? dry_run ? "is" : "was" : dry_run ? "are" : "were";
+
+    if (running == 0)
+        return;
+    if (count == 1)
+        buf_printf(b, "; it %s running", is);
+    else
+        buf_printf(b, ", %" PRIu64 " of them %s running", running, is);
+    if (!dry_run)
+        buf_str(b, running == 1 ? ": its handler is killed" : ": their handlers are killed");
+}
+
+static void put_line(struct buf *b, const struct change *ch, uint64_t count, uint64_t running)
+{
+    bool dry_run = ch->values->dry_run;
+    buf_printf(b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s",
+               dry_run ? "would be " : "", ch->request->past);
+    if (!ch->c->quiet)
+        put_running(b, count, running, dry_run);
+    buf_chr(b, '\n');
+}
+
+/* What was done or, in a dry run, what would be. */
+static int report(struct change *ch, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    bool dry_run = ch->values->dry_run;
+    enum out_format format = ch->c->style.format;
+    uint64_t count = dry_run ? ch->targets.count : ch->done.changed;
+    int rc = 0;
+    if (format == OUT_JSON || format == OUT_NDJSON) {
+        buf_printf(&b,
+                   "{\"matched\":%zu,\"changed\":%" PRIu64 ",\"lost\":%" PRIu64
+                   ",\"refused\":%" PRIu64 ",\"dry_run\":%s",
+                   ch->targets.count, ch->done.changed, ch->done.lost, ch->refused,
+                   dry_run ? "true" : "false");
+        rc = dry_run ? survey_put_members(&b, ch->c, &ch->survey, err) : 0;
+        buf_str(&b, "}\n");
+    } else if (format == OUT_TSV) {
+        buf_printf(&b, "%s\n%" PRIu64 "\n", dry_run ? "matched" : "changed", count);
+    } else {
+        put_line(&b, ch, count, dry_run ? ch->survey.running : ch->done.running);
+    }
+    if (rc == 0)
+        out_write(&b);
+    buf_done(&b);
+    if (rc == 0 && dry_run && format == OUT_TABLE && !ch->c->quiet)
+        rc = survey_print(ch->c, &ch->survey, err);
+    if (rc == 0 && count > 0)
+        say_when(ch);
+    return rc;
+}
+
+/* Names the tasks that could not be changed, if there are not too many. */
+static void complain_faults(const struct change *ch)
+{
+    const struct rows_faults *f = &ch->faults;
+
+    for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
+        cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past,
+                     f->items[i].err.text);
+    if (f->count > FAULTS_NAMED)
+        cmd_complain(ch->c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED,
+                     ch->request->past);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].err.code == ERR_LOCKED)
+            ch->c->exit_status = err_exit_status(ERR_LOCKED);
+}
+
+/* Of tasks that were named, that is an error; of those that a filter found, some are always on
+ * their way. */
+static void say_lost(const struct change *ch)
+{
+    uint64_t lost = ch->done.lost - MIN(ch->done.lost, ch->faults.count);
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%" PRIu64 " of the tasks changed at the same time and were left alone", lost);
+    if (lost && ch->c->operand_count > 0)
+        cmd_complain(ch->c, "%s; see dq show", b.data);
+    else if (lost)
+        cmd_note(ch->c, "%s", b.data);
+    buf_done(&b);
+}
+
+/* Puts what was done before the fault behind its text. */
+static void put_done(const struct change *ch, struct err *err)
+{
+    uint64_t count = ch->done.changed;
+
+    err_set(err, err->code, "%s; %" PRIu64 " task%s %s before", err->text, count,
+            count == 1 ? " was" : "s were", ch->request->past);
+}
+
+static int run(struct change *ch, struct err *err)
+{
+    struct cmd_context *c = ch->c;
+    const struct change_values *v = ch->values;
+    uint64_t *ids = NULL;
+    size_t count = 0;
+    int rc = c->operand_count > 0 ? cmd_ids(c, true, &ids, &count, err) : 0;
+    if (rc == 0)
+        rc = c->operand_count > 0 ? find_by_ids(ch, ids, count, err) : find_by_filter(ch, err);
+    if (rc == 0 && !v->dry_run)
+        rc = agree(ch, err);
+    if (rc == 0 && !v->dry_run)
+        rc = apply(ch, ids, count, err);
+    free(ids);
+    return rc;
+}
+
+int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
+               struct err *err)
+{
+    struct change ch = {.c = c, .values = v, .request = r};
+    bool filter = select_given(&v->select) || v->select.statuses != 0 || v->limit >= 0;
+    if (c->operand_count > 0 && filter)
+        return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
+    int rc = run(&ch, err);
+    wake(&ch);
+    if (rc != ERR_DUPLICATE)
+        complain_faults(&ch);
+    if (rc == 0)
+        say_lost(&ch);
+    if (rc == 0)
+        rc = report(&ch, err);
+    else if (ch.done.changed > 0 && rc != ERR_TRANSIENT)
+        put_done(&ch, err);
+    rows_faults_done(&ch.faults);
+    survey_done(&ch.survey);
+    targets_done(&ch.targets);
+    return rc;
+}

@@ -1,0 +1,60 @@
+/*
+ * inert.c - see inert.h. Invariant: a character is never divided, wherever the pieces end.
+ */
+#include "cli/show/inert.h"
+
+#include "base/text.h"
+
+#include <string.h>
+#include <sys/param.h>
+
+/* How many bytes at the end of a text may be the beginning of a longer character. */
+static size_t unfinished(const char *p, size_t len)
+{
+    for (size_t n = 1; n <= 3 && n <= len; n++) {
+        unsigned char c = (unsigned char)p[len - n];
+        size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+
+        if (c >= 0xc0 || c < 0x80)
+            return whole > n ? n : 0;
+    }
+    return 0;
+}
+
+static void put_lines(struct buf *b, const char *p, size_t len)
+{
+    while (len) {
+        const char *end = memchr(p, '\n', len);
+        size_t n = end ? (size_t)(end - p) : len;
+
+        text_escape(b, p, n, 0);
+        if (end)
+            buf_chr(b, '\n');
+        n += end ? 1 : 0;
+        p += n;
+        len -= n;
+    }
+}
+
+void inert_put(struct inert *s, struct buf *b, const char *p, size_t len)
+{
+    struct buf joined = BUF_INIT;
+
+    if (s->size) {
+        buf_add(&joined, s->part, s->size);
+        buf_add(&joined, p, len);
+        p = joined.data;
+        len = joined.len;
+    }
+    s->size = unfinished(p, len);
+    put_lines(b, p, len - s->size);
+    if (s->size)
+        memcpy(s->part, p + len - s->size, s->size);
+    buf_done(&joined);
+}
+
+void inert_end(struct inert *s, struct buf *b)
+{
+    put_lines(b, s->part, s->size);
+    s->size = 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * inert.h - output of a handler on its way to a terminal, piece by piece: lines stay lines, and
+ * whatever else a terminal would act on is escaped as text_escape does.
+ */
+#ifndef DQ_CLI_SHOW_INERT_H
+#define DQ_CLI_SHOW_INERT_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+
+/* The beginning of a character whose rest comes with the next piece. All zero: none. */
+struct inert {
+    char part[4];
+    size_t size;
+};
+/* Appends the next piece to b. */
+void inert_put(struct inert *s, struct buf *b, const char *p, size_t len);
+void inert_end(struct inert *s, struct buf *b); /* what is left */
+
+#endif

@@ -1,0 +1,481 @@
+/*
+ * out.c - rows in six formats.
+ *
+ * Invariant: whatever data contains, a table holds no control character that is not ours, JSON is
+ * well-formed and TSV has one line a row. Only the first OUT_AHEAD rows of a table are kept in
+ * memory.
+ */
+#include "cli/show/out.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/show/pager.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+const char *const out_format_names[] = {"table", "json", "ndjson",     "tsv",
+                                        "id",    "csv",  "prometheus", NULL};
+
+/* The widths to which texts are cut: all of them to the first before any is cut to the second. */
+static const size_t cut_least[] = {8, 5};
+
+struct piece { /* one cell of a table that waits for its width */
+    size_t offset, len, width;
+    enum cell_colour colour;
+};
+
+struct out {
+    struct out_style style;
+    const struct out_column **columns;
+    size_t count, last; /* last: of those that are shown */
+    const void *arg;
+    struct buf line, text; /* text: the waiting cells */
+    struct piece *pieces;
+    size_t piece_count, piece_cap;
+    size_t *widths;
+    bool *dropped; /* columns for which the terminal is too narrow */
+    char *drop;    /* those that may be dropped; NULL: none */
+    uint64_t rows;
+    bool widths_known;
+};
+
+static struct cell column_get(const struct out_column *column, const void *row, const void *arg)
+{
+    struct cell cell = {.kind = CELL_NULL};
+    column->get(row, arg, &cell);
+    return cell;
+}
+
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+                     size_t count, const void *row, const void *arg)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cell cell = column_get(&table[i], row, arg);
+        if (i > 0)
+            buf_chr(b, ',');
+        cell_put_json(b, style, table[i].name, &cell);
+    }
+}
+
+/* ---- tables ---- */
+
+/* At most max columns of a cell, which holds nothing unsafe any more; returns how many. */
+static size_t table_put_cut(struct out *o, const struct piece *p, size_t max)
+{
+    const char *text = o->text.data + p->offset;
+    size_t len = 0, used = 1, step;
+    uint32_t c;
+    while ((step = text_utf8_next(text + len, p->len - len, &c)) > 0 &&
+           used + (size_t)text_char_width(c) <= max) {
+        used += (size_t)text_char_width(c);
+        len += step;
+    }
+    buf_add(&o->line, text, len);
+    buf_str(&o->line, "…");
+    return used;
+}
+
+static void table_put_line(struct out *o, const struct piece *row)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const struct piece *p = &row[i];
+        size_t fill = o->widths[i] > p->width ? o->widths[i] - p->width : 0;
+        bool last = i == o->last;
+        bool paint = o->style.colour && p->colour != CELL_PLAIN;
+        if (o->dropped[i])
+            continue;
+        if (o->columns[i]->right)
+            buf_printf(&o->line, "%*s", (int)fill, "");
+        if (paint)
+            buf_str(&o->line, cell_colour_code(p->colour));
+        if (o->style.width && o->columns[i]->max && p->width > o->widths[i])
+            fill = o->widths[i] - table_put_cut(o, p, o->widths[i]);
+        else
+            buf_add(&o->line, o->text.data + p->offset, p->len);
+        if (paint)
+            buf_str(&o->line, "\033[0m");
+        if (!last)
+            buf_printf(&o->line, "%*s  ", o->columns[i]->right ? 0 : (int)fill, "");
+    }
+    buf_chr(&o->line, '\n');
+    out_write(&o->line);
+    buf_reset(&o->line);
+}
+
+/* The width of the table, without the columns that were left out. A text counts as most columns at
+ * most, in the first column as first_most. */
+static size_t table_width(const struct out *o, size_t most, size_t first_most)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < o->count; i++) {
+        size_t limit = o->columns[i]->max == 0 ? SIZE_MAX : i == 0 ? first_most : most;
+        total += o->dropped[i] ? 0 : MIN(o->widths[i], limit) + (total ? 2 : 0);
+    }
+    return total;
+}
+
+/* Leaves columns out until the table fits the terminal, or none is left that may be. One long text
+ * takes no column away: it is cut instead, to a width at which it still says something. */
+static void table_drop(struct out *o)
+{
+    size_t width = o->style.width;
+    for (const char *s = o->drop ? o->drop : "";
+         *s && table_width(o, width / 3, width / 2) > width;) {
+        size_t len = strcspn(s, ",");
+        for (size_t i = 0; i < o->count; i++)
+            if (strlen(o->columns[i]->name) == len && memcmp(o->columns[i]->name, s, len) == 0)
+                o->dropped[i] = true;
+        s += len + (s[len] == ',');
+    }
+}
+
+/* Narrows the columns that may be cut until the table fits the terminal, the last one first; each
+ * keeps `least`. */
+static void table_shrink(struct out *o, size_t least)
+{
+    size_t total = table_width(o, SIZE_MAX, SIZE_MAX);
+    for (size_t i = o->count; i-- > 0 && total > o->style.width;) {
+        if (o->columns[i]->max == 0 || o->dropped[i] || o->widths[i] <= least)
+            continue;
+        size_t spare = o->widths[i] - least, excess = total - o->style.width;
+        o->widths[i] -= MIN(spare, excess);
+        total -= MIN(spare, excess);
+    }
+}
+
+static void table_find_widths(struct out *o)
+{
+    for (size_t i = 0; i < o->piece_count; i++) {
+        if (o->pieces[i].width >
+            o->widths[i % o->count]) /* NOLINT(clang-analyzer-core.DivideZero): there is a column */
+            o->widths[i % o->count] = o->pieces[i].width;
+    }
+    if (o->style.width) {
+        table_drop(o);
+        for (size_t i = 0; i < sizeof cut_least / sizeof cut_least[0]; i++)
+            table_shrink(o, cut_least[i]);
+    }
+    for (size_t i = 0; i < o->count; i++)
+        if (!o->dropped[i])
+            o->last = i;
+    o->widths_known = true;
+}
+
+static void table_put_pending(struct out *o)
+{
+    if (!o->widths_known)
+        table_find_widths(o);
+    for (size_t i = 0; i < o->piece_count; i += o->count)
+        table_put_line(o, &o->pieces[i]);
+    o->piece_count = 0;
+    buf_reset(&o->text);
+}
+
+static void table_add_piece(struct out *o, size_t offset, enum cell_colour colour)
+{
+    if (o->piece_count == o->piece_cap) {
+        o->piece_cap = o->piece_cap ? o->piece_cap * 2 : 64;
+        o->pieces = mem_resize(o->pieces, o->piece_cap, sizeof *o->pieces);
+    }
+    size_t len = o->text.len - offset;
+    o->pieces[o->piece_count++] =
+        (struct piece){offset, len, text_width(o->text.data + offset, len), colour};
+}
+
+static void table_add_header(struct out *o)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        size_t offset = o->text.len;
+        for (const char *s = o->columns[i]->name; *s != '\0'; s++) {
+            bool per = strncmp(s, "_per_", 5) == 0;
+            buf_chr(&o->text, per ? '/' : *s == '_' ? ' ' : (char)toupper((unsigned char)*s));
+            s += per ? 4 : 0;
+        }
+        table_add_piece(o, offset, CELL_PLAIN);
+    }
+}
+
+static void table_row(struct out *o, const void *row)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, o->arg);
+        size_t offset = o->text.len;
+        cell_put_plain(&o->text, &o->style.cell, &cell, o->columns[i]->max, false);
+        table_add_piece(o, offset, cell_colour(&o->style.cell, &cell));
+    }
+    if (o->widths_known || o->rows >= OUT_AHEAD)
+        table_put_pending(o);
+}
+
+/* ---- outputs ---- */
+
+static int columns_find(struct out *o, const struct out_column *table, size_t count,
+                        const char *name, size_t len, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
+            o->columns[o->count++] = &table[i];
+            return 0;
+        }
+    }
+    const char **words = mem_alloc(count * sizeof *words);
+    for (size_t i = 0; i < count; i++)
+        words[i] = table[i].name;
+    char *wanted = mem_dup(name, len);
+    const char *near = text_nearest(wanted, words, count);
+    int rc = near
+                 ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?",
+                           wanted, near)
+                 : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
+    free(wanted);
+    free(words);
+    return rc;
+}
+
+static int columns_choose(struct out *o, const struct out_column *table, size_t count,
+                          const char *names, struct err *err)
+{
+    size_t wanted = count;
+    if (names) {
+        wanted = 1;
+        for (const char *s = names; *s != '\0'; s++)
+            wanted += *s == ',';
+    }
+    o->columns = mem_alloc(wanted * sizeof(struct out_column *));
+    if (!names) {
+        for (; o->count < count; o->count++)
+            o->columns[o->count] = &table[o->count];
+        return 0;
+    }
+    for (const char *s = names;; s++) {
+        size_t len = strcspn(s, ",");
+        int rc = columns_find(o, table, count, s, len, err);
+        if (rc < 0)
+            return rc;
+        s += len;
+        if (*s == '\0')
+            return 0;
+    }
+}
+
+static void out_destroy(struct out *o)
+{
+    buf_done(&o->line);
+    buf_done(&o->text);
+    free(o->pieces);
+    free(o->widths);
+    free(o->dropped);
+    free(o->drop);
+    free(o->columns);
+    free(o);
+}
+
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+            size_t count, const char *names, const void *arg, struct err *err)
+{
+    struct out *o = mem_zero(1, sizeof *o);
+    o->style = *style;
+    o->arg = arg;
+    int rc = columns_choose(o, table, style->format == OUT_ID ? 1 : count,
+                            style->format == OUT_ID ? NULL : names, err);
+    if (rc < 0) {
+        out_destroy(o);
+        return rc;
+    }
+    o->widths = mem_zero(o->count, sizeof *o->widths);
+    o->dropped = mem_zero(o->count, sizeof *o->dropped);
+    if (style->format == OUT_TABLE && !style->no_header)
+        table_add_header(o);
+    *ret = o;
+    return 0;
+}
+
+void out_may_drop(struct out *o, const char *names)
+{
+    free(o->drop);
+    o->drop = mem_strdup(names);
+}
+
+static void tsv_put_header(struct out *o)
+{
+    const char *between = o->style.format == OUT_TSV ? "\t" : ",";
+    if ((o->style.format != OUT_TSV && o->style.format != OUT_CSV) || o->style.no_header || o->rows)
+        return;
+    for (size_t i = 0; i < o->count; i++)
+        buf_printf(&o->line, "%s%s", i ? between : "", o->columns[i]->name);
+    buf_chr(&o->line, '\n');
+}
+
+/* Bytes as they are, for csv_field; but nothing that acts on a terminal. */
+static void csv_put(struct out *o, const struct cell *cell)
+{
+    struct buf field = BUF_INIT;
+    bool text = cell->kind == CELL_TEXT || cell->kind == CELL_BYTES;
+    if (text && !o->style.width)
+        buf_add(&field, cell->text, cell->len);
+    else
+        cell_put_tsv(&field, &o->style.cell, cell);
+    bool quotes = false;
+    for (size_t i = 0; i < field.len; i++)
+        quotes = quotes || strchr(",\"\r\n ", field.data[i]);
+    if (quotes)
+        buf_chr(&o->line, '"');
+    for (size_t i = 0; i < field.len; i++)
+        buf_add(&o->line, field.data[i] == '"' ? "\"\"" : &field.data[i],
+                field.data[i] == '"' ? 2 : 1);
+    if (quotes)
+        buf_chr(&o->line, '"');
+    buf_done(&field);
+}
+
+void out_row(struct out *o, const void *row)
+{
+    tsv_put_header(o);
+    o->rows++;
+    if (o->style.format == OUT_TABLE) {
+        table_row(o, row);
+        return;
+    }
+    if (o->style.format == OUT_JSON)
+        buf_str(&o->line, o->rows == 1 ? "[{" : ",\n {");
+    else if (o->style.format == OUT_NDJSON)
+        buf_chr(&o->line, '{');
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, o->arg);
+        bool tsv = o->style.format == OUT_TSV || o->style.format == OUT_ID;
+        if (i > 0)
+            buf_chr(&o->line, tsv ? '\t' : ',');
+        if (tsv)
+            cell_put_tsv(&o->line, &o->style.cell, &cell);
+        else if (o->style.format == OUT_CSV)
+            csv_put(o, &cell);
+        else
+            cell_put_json(&o->line, &o->style.cell, o->columns[i]->name, &cell);
+    }
+    buf_str(&o->line, o->style.format == OUT_JSON     ? "}"
+                      : o->style.format == OUT_NDJSON ? "}\n"
+                                                      : "\n");
+    out_write(&o->line);
+    buf_reset(&o->line);
+}
+
+int out_end(struct out *o, int rc)
+{
+    if (!o)
+        return rc;
+    bool complete = rc >= 0;
+    if (complete)
+        tsv_put_header(o);
+    if (o->style.format == OUT_TABLE && (complete || o->rows))
+        table_put_pending(o);
+    if (o->style.format == OUT_JSON && complete)
+        buf_str(&o->line, o->rows == 0 ? "[]\n" : "]\n");
+    else if (o->style.format == OUT_JSON && o->rows)
+        buf_chr(&o->line, '\n');
+    out_write(&o->line);
+    out_destroy(o);
+    return rc;
+}
+
+int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+               const char *names, const void *row, const void *arg, struct err *err)
+{
+    if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
+        struct buf b = BUF_INIT;
+        buf_chr(&b, '{');
+        out_put_members(&b, &style->cell, table, count, row, arg);
+        buf_str(&b, "}\n");
+        out_write(&b);
+        buf_done(&b);
+        return 0;
+    }
+    struct out *o;
+    int rc = out_new(&o, style, table, count, names, arg, err);
+    if (rc < 0)
+        return rc;
+    if (style->format != OUT_TABLE) {
+        out_row(o, row);
+        return out_end(o, 0);
+    }
+    size_t width = 0;
+    for (size_t i = 0; i < o->count; i++)
+        width = MAX(width, strlen(o->columns[i]->name));
+    for (size_t i = 0; i < o->count; i++) {
+        struct cell cell = column_get(o->columns[i], row, arg);
+        enum cell_colour colour = cell_colour(&style->cell, &cell);
+        bool paint = style->colour && colour != CELL_PLAIN;
+        if (cell.kind == CELL_NULL)
+            continue;
+        buf_printf(&o->line, "%-*s  %s", (int)width, o->columns[i]->name,
+                   paint ? cell_colour_code(colour) : "");
+        cell_put_plain(&o->line, &style->cell, &cell, 0, true);
+        buf_str(&o->line, paint ? "\033[0m\n" : "\n");
+    }
+    out_write(&o->line);
+    out_destroy(o);
+    return 0;
+}
+
+/* ---- stdout ---- */
+
+static int write_errno; /* of the first write that failed */
+static struct buf *captured;
+
+void out_capture(struct buf *to)
+{
+    captured = to;
+}
+
+void out_write(const struct buf *b)
+{
+    if (captured) {
+        buf_add(captured, b->data ? b->data : "", b->len);
+        return;
+    }
+    if (b->len > 0)
+        pager_begin();
+    if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
+        write_errno = errno;
+}
+
+void out_printf(const char *fmt, ...)
+{
+    struct buf b = BUF_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    out_write(&b);
+    buf_done(&b);
+}
+
+bool out_failed(void)
+{
+    return write_errno != 0;
+}
+
+void out_sync(void)
+{
+    if (fflush(stdout) != 0 && write_errno == 0)
+        write_errno = errno;
+}
+
+int out_flush(struct err *err)
+{
+    out_sync();
+    if (write_errno == 0 || (write_errno == EPIPE && pager_active()))
+        return 0;
+    if (write_errno == EPIPE) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return err_set(err, ERR_SYSTEM, "cannot write to standard output: %s", strerror(write_errno));
+}

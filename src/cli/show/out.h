@@ -1,0 +1,99 @@
+/*
+ * out.h - what dq prints on stdout: rows of a table of columns, in one of six formats.
+ *
+ * A verb describes its rows once, as a table of struct out_column; which column is shown and how it
+ * looks follows from the format. Memory is bounded: a table looks at OUT_AHEAD rows to find its
+ * column widths, everything else is written row by row.
+ */
+#ifndef DQ_CLI_SHOW_OUT_H
+#define DQ_CLI_SHOW_OUT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/show/cell.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUT_AHEAD 1000
+
+enum out_format {
+    OUT_TABLE,
+    OUT_JSON,
+    OUT_NDJSON,
+    OUT_TSV,
+    OUT_ID,
+    OUT_CSV,
+    OUT_PROMETHEUS,
+    OUT_FORMAT_COUNT
+};
+#define OUT_BIT(format) (1u << (format))
+/* but CSV, which is for `dq add --from` and spreadsheets, and Prometheus' own */
+#define OUT_ANY (OUT_BIT(OUT_CSV) - 1)
+#define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
+extern const char *const out_format_names[]; /* index = format, NULL-terminated */
+
+#define OUT_NARROW UINT_MAX /* as max: cut only if the terminal is narrow */
+
+struct out_column {
+    /* in --columns, JSON and TSV. The heading of a table has it in upper case, with blanks for _
+     * and / for _per_. The table COLUMNS of dq(1) lists all names */
+    const char *name;
+    bool right; /* numbers: aligned to the right */
+    /* a table cuts it at this width, or at less if the terminal is narrow; 0: never */
+    unsigned max;
+    const char *help; /* one line */
+    void (*get)(const void *row, const void *arg, struct cell *ret);
+};
+/* Begins the definition of get_NAME, for a column that depends on `row` alone. */
+#define OUT_GETTER(name)                                                                           \
+    static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
+                           struct cell *ret)
+
+struct out_style {
+    enum out_format format;
+    bool colour; /* as --color, the setting and the terminal have it */
+    bool no_header;
+    unsigned width; /* of the terminal that stdout is; 0: none, or not known */
+    struct cell_style cell;
+};
+
+/* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes
+ * to the getters. OUT_ID prints table[0] alone. ERR_USAGE if a name is not in the table. */
+struct out;
+int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+            size_t count, const char *names, const void *arg, struct err *err)
+    __attribute__((warn_unused_result));
+/* A table that is too wide for the terminal leaves these columns out ("cancelled,done"), the first
+ * one first, before texts are cut to less than a third of the terminal, or half of it in the first
+ * column. To be called before the first row. Names that are not shown are ignored. */
+void out_may_drop(struct out *o, const char *names);
+void out_row(struct out *o, const void *row);
+/* Writes pending rows and the end of the output, and frees it; NULL is fine. Returns rc. If rc is
+ * an error, rows may be missing: then JSON is left without its end, so that no program takes it for
+ * all there is, and without a row nothing at all is written, not even a heading. */
+int out_end(struct out *o, int rc);
+
+/* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
+ * as in out_new (JSON: always all). */
+int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+               const char *names, const void *row, const void *arg, struct err *err)
+    __attribute__((warn_unused_result));
+/* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
+void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+                     size_t count, const void *row, const void *arg);
+
+/* To stdout, as it is. */
+void out_write(const struct buf *b);
+void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* From now on, what would be written to stdout is appended to a buffer; NULL: no longer. */
+void out_capture(struct buf *to);
+void out_sync(void);   /* hands stdout what was written; a failure is out_flush's to report */
+bool out_failed(void); /* stdout took no more: stop producing */
+/* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool;
+ * otherwise ERR_SYSTEM. */
+int out_flush(struct err *err) __attribute__((warn_unused_result));
+
+#endif

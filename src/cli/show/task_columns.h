@@ -1,0 +1,20 @@
+/*
+ * task_columns.h - the columns of a task: of `dq list`, `dq show`, and of their JSON.
+ */
+#ifndef DQ_CLI_SHOW_TASK_COLUMNS_H
+#define DQ_CLI_SHOW_TASK_COLUMNS_H
+
+#include "base/task.h"
+#include "cli/show/out.h"
+
+/* What the columns show beside the row; NULL: nothing. */
+struct task_columns_arg {
+    bool paused; /* the tag of the pending task is */
+};
+/* Rows are struct task. The last column is `body`: it is set only if bodies were loaded. */
+extern const struct out_column task_columns[];
+extern const size_t task_column_count;
+
+enum cell_colour task_status_colour(int status);
+
+#endif

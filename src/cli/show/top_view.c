@@ -1,0 +1,213 @@
+/*
+ * top_view.c - see top_view.h. Invariant: a line never has more columns than asked for, however
+ * narrow the terminal is and whatever the names of tags contain.
+ */
+#include "cli/show/top_view.h"
+
+#include "base/text.h"
+#include "base/when.h"
+#include "cli/show/spark.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TAG_MIN 8
+#define NUMBERS_WIDTH 38 /* of the columns between TAG and WHY, with their gaps */
+/* Of the run times, which narrower screens do not show. */
+#define TOOK_WIDTH 16
+#define TOOK_FROM 110
+
+const char *const top_view_sorts[] = {"late", "due", "run", "done", "failed", "tag"};
+
+void top_view_free(struct top_data *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        free(d->tags[i].name);
+        free(d->tags[i].why);
+    }
+    free(d->tags);
+    *d = (struct top_data){.count = 0};
+}
+
+/* ---- order */
+
+static double key_of(const struct top_tag *t, enum top_sort by)
+{
+    switch (by) {
+    case TOP_SORT_LATE:
+        return (double)t->late_ms;
+    case TOP_SORT_DUE:
+        return (double)t->due;
+    case TOP_SORT_RUN:
+        return (double)t->running;
+    case TOP_SORT_DONE:
+        return t->done;
+    case TOP_SORT_FAILED:
+        return t->failed;
+    default:
+        return 0;
+    }
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+    const struct top_tag *x = a, *y = b;
+    const enum top_sort by = *(const enum top_sort *)arg;
+    double p = key_of(x, by), q = key_of(y, by);
+
+    if (x->paused != y->paused)
+        return x->paused - y->paused;
+    if (p != q) /* NOLINT: equal or not, nothing is computed */
+        return p > q ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+void top_view_sort(struct top_data *d, enum top_sort by)
+{
+    if (d->count)
+        qsort_r(d->tags, d->count, sizeof *d->tags, compare, &by);
+}
+
+/* ---- lines */
+
+/* At most `width` columns of a text that has nothing unsafe; returns how many. */
+static unsigned put_cut(struct buf *b, const char *p, size_t len, unsigned width)
+{
+    unsigned used = 0;
+    uint32_t c;
+    size_t n;
+
+    while ((n = text_utf8_next(p, len, &c)) > 0 && used + (unsigned)text_char_width(c) <= width) {
+        buf_add(b, p, n);
+        used += (unsigned)text_char_width(c);
+        p += n;
+        len -= n;
+    }
+    return used;
+}
+
+static void put_fill(struct buf *b, unsigned columns)
+{
+    while (columns--)
+        buf_chr(b, ' ');
+}
+
+/* A text of unknown origin, filled up to the width. */
+static void put_cell(struct buf *b, const char *s, unsigned width)
+{
+    struct buf safe = BUF_INIT;
+
+    text_escape(&safe, s, strlen(s), width);
+    put_fill(b, width - put_cut(b, safe.data ? safe.data : "", safe.len, width));
+    buf_done(&safe);
+}
+
+static void put_line(struct buf *b, struct buf *line, unsigned width)
+{
+    put_cut(b, line->data ? line->data : "", line->len, width);
+    buf_done(line);
+}
+
+void top_view_title(struct buf *b, const char *left, const char *right, unsigned width)
+{
+    struct buf l = BUF_INIT, r = BUF_INIT;
+
+    text_escape(&l, left, strlen(left), 0);
+    text_escape(&r, right, strlen(right), 0);
+    unsigned of_l = (unsigned)text_width(l.data ? l.data : "", l.len),
+             of_r = (unsigned)text_width(r.data ? r.data : "", r.len);
+    if (of_l + 2 + of_r <= width) {
+        put_fill(&l, width - of_l - of_r);
+        buf_add(&l, r.data ? r.data : "", r.len);
+    }
+    buf_done(&r);
+    put_line(b, &l, width);
+}
+
+static void put_rate(char out[16], double a_second)
+{
+    snprintf(out, 16, a_second > 0 && a_second < 9.95 ? "%.1f" : "%.0f", a_second);
+}
+
+void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
+{
+    struct buf line = BUF_INIT;
+    char done[16], failed[16];
+
+    put_rate(done, d->done);
+    put_rate(failed, d->failed);
+    buf_printf(&line, "dqd %zu of %zu alive   handlers %" PRIu64 " of %" PRIu64 "   done/s %s ",
+               d->alive, d->dqds, d->running, d->slots, done);
+    spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
+    buf_printf(&line, "   failed/s %s ", failed);
+    spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);
+    put_line(b, &line, width);
+}
+
+static unsigned numbers_width(unsigned width)
+{
+    return NUMBERS_WIDTH + (width >= TOOK_FROM ? TOOK_WIDTH : 0);
+}
+
+/* Whole names if the reasons still have some room. */
+static unsigned tag_width(const struct top_data *d, unsigned width)
+{
+    struct buf safe = BUF_INIT;
+    size_t most = TAG_MIN;
+
+    for (size_t i = 0; i < d->count; i++) {
+        buf_reset(&safe);
+        text_escape(&safe, d->tags[i].name, strlen(d->tags[i].name), 0);
+        most = MAX(most, text_width(safe.data ? safe.data : "", safe.len));
+    }
+    buf_done(&safe);
+    unsigned numbers = numbers_width(width);
+    unsigned room = width > numbers + TAG_MIN ? width - numbers : TAG_MIN;
+    if (room > 60)
+        room -= 30;
+    else if (room > 2 * TAG_MIN)
+        room -= room / 2;
+    return (unsigned)MIN(most, (size_t)room);
+}
+
+void top_view_heading(struct buf *b, const struct top_data *d, unsigned width)
+{
+    struct buf line = BUF_INIT;
+
+    put_cell(&line, "TAG", tag_width(d, width));
+    buf_printf(&line, " %4s %8s %7s %6s %6s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S");
+    if (width >= TOOK_FROM)
+        buf_printf(&line, " %7s %7s", "TOOK50", "TOOK95");
+    buf_str(&line, "  WHY");
+    put_line(b, &line, width);
+}
+
+/* Long ones in whole seconds; "-" for -1. */
+static const char *put_time(char text[WHEN_TEXT_SIZE], int64_t ms)
+{
+    if (ms < 0)
+        return "-";
+    return when_format_rough(text, ms < 10 * WHEN_SECOND ? ms : ms / WHEN_SECOND * WHEN_SECOND);
+}
+
+void top_view_tag(struct buf *b, const struct top_data *d, const struct top_tag *t, unsigned width)
+{
+    struct buf line = BUF_INIT;
+    char done[16], failed[16], due[32], late[WHEN_TEXT_SIZE], p50[WHEN_TEXT_SIZE],
+        p95[WHEN_TEXT_SIZE];
+
+    put_rate(done, t->done);
+    put_rate(failed, t->failed);
+    snprintf(due, sizeof due, "%s%" PRIu64, t->due_sampled ? "~" : "", t->due);
+    put_cell(&line, t->name, tag_width(d, width));
+    buf_printf(&line, " %4" PRIu64 " %8s %7s %6s %6s", t->running, due, put_time(late, t->late_ms),
+               done, failed);
+    if (width >= TOOK_FROM)
+        buf_printf(&line, " %7s %7s", put_time(p50, t->took_p50_ms), put_time(p95, t->took_p95_ms));
+    buf_str(&line, "  ");
+    text_escape(&line, t->why, strlen(t->why), 0);
+    put_line(b, &line, width);
+}

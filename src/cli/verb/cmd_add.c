@@ -1,0 +1,296 @@
+/*
+ * cmd_add.c - dq add: one task by one statement, or a file of them.
+ *
+ * Everything about the task is checked before the connection is made.
+ */
+#include "cli/many/act.h"
+#include "cli/show/body.h"
+#include "cli/many/bulk.h"
+#include "cli/many/bulk_line.h"
+#include "cli/judge/fleet.h"
+#include "cli/line/verbs.h"
+#include "store/schema/routines.h"
+
+#include "base/text.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+struct add_values {
+    int64_t in_ms, max_attempts, skip;
+    struct cmd_when at;
+    const char *key, *from;
+    int on_conflict, format;
+    bool dry_run, sql;
+};
+
+static const char *const conflict_names[] = {
+    [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
+
+/* What was stored, and what became of the key. */
+struct added {
+    struct task_added task;
+    bool kept;
+    const char *result;
+};
+
+OUT_GETTER(id)
+{
+    cell_set_number(ret, ((const struct added *)row)->task.id);
+}
+
+OUT_GETTER(expected)
+{
+    cell_set_time(ret, ((const struct added *)row)->task.expected_at);
+}
+
+OUT_GETTER(result)
+{
+    cell_set_text(ret, ((const struct added *)row)->result);
+}
+
+static const struct out_column columns[] = {
+    {"id", true, 0, "number of the task", get_id},
+    {"expected", false, 0, "when it is due", get_expected},
+    {"result", false, 0, "added, kept or replaced", get_result},
+};
+
+/* The time until it is due. An account that may only insert does not learn the database's clock:
+ * the instant of an --in and the distance of an --at are then unknown. */
+static int64_t distance(const struct add_values *v, const struct task_added *t)
+{
+    return v->at.text && t->now_at != TASK_TIME_NONE ? t->expected_at - t->now_at : v->in_ms;
+}
+
+static void say_when(struct cmd_context *c, const struct add_values *v, const struct task_added *t)
+{
+    struct buf due = BUF_INIT;
+    char rough[WHEN_TEXT_SIZE];
+    int64_t in_ms = distance(v, t);
+    bool known = t->expected_at != TASK_TIME_NONE;
+    if (known)
+        cmd_put_instant(&due, t->expected_at);
+    if (in_ms > 0 && !(known && t->now_at == TASK_TIME_NONE))
+        buf_printf(&due, "%sin %s", known ? ", " : "", when_format_rough(rough, in_ms));
+    else if (v->at.text && in_ms < -1000)
+        buf_str(&due, ": in the past, so due at once");
+    else if (!known || t->now_at != TASK_TIME_NONE)
+        buf_str(&due, known ? ": at once" : "at once");
+    cmd_note(c, "due %s", due.data);
+    buf_done(&due);
+}
+
+static void put_behind(struct err *err, const char *hint)
+{
+
+    err_set(err, err->code, "%s; %s", err->text, hint);
+}
+
+/* For a client of another program: nothing is read but the body, and nothing is connected to. */
+static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
+{
+    struct buf b = BUF_INIT;
+    routines_put_call(&b, t, on_conflict);
+    out_write(&b);
+    buf_done(&b);
+}
+
+/* Checks the task, and reads its body into *body. A pipe may have got its data only after the
+ * connection was made: standard input is checked again then. */
+static int make_task(struct cmd_context *c, const struct add_values *v, struct buf *body,
+                     struct task_new *ret, struct err *err)
+{
+    *ret = (struct task_new){.tag = c->operands[0],
+                             .key = v->key,
+                             .expected_at = TASK_TIME_NONE,
+                             .delay_ms = v->in_ms > 0 ? v->in_ms : 0,
+                             .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0};
+    int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
+    if (rc == 0 && ret->key)
+        rc = task_check_key(ret->key, strlen(ret->key), err);
+    if (rc == 0)
+        rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err);
+    if (rc == 0 && v->dry_run) /* nothing is stored: the clock of this host will do */
+        c->now_at = when_host_wall();
+    if (rc == 0 && !v->sql)
+        rc = cmd_open(c, v->dry_run ? CMD_NOTHING : CMD_DB, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
+    if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
+        rc = body_check_input(err);
+    ret->body = body->data ? body->data : "";
+    ret->body_size = body->len;
+    return rc;
+}
+
+static int report(struct cmd_context *c, const struct add_values *v, const struct added *added,
+                  struct err *err)
+{
+    if (c->style.format == OUT_TABLE)
+        c->style.format = OUT_ID;
+    int rc =
+        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, added, NULL, err);
+    if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
+        err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
+    if (rc < 0)
+        return rc;
+    if (added->kept)
+        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
+                 added->task.id);
+    else
+        say_when(c, v, &added->task);
+    /* for people: a script that adds many tasks does not pay for it */
+    if (c->verbose || isatty(STDERR_FILENO))
+        fleet_note_tag(c, c->operands[0]);
+    return 0;
+}
+
+/* Says how the time was read. */
+static int report_dry_run(struct cmd_context *c, const struct add_values *v,
+                          const struct task_new *t, struct err *err)
+{
+    struct added added = {.task = {.now_at = c->now_at, .expected_at = t->expected_at},
+                          .result = "valid"};
+    if (t->expected_at == TASK_TIME_NONE)
+        added.task.expected_at = c->now_at + t->delay_ms;
+    /* there is no id */
+    int rc = out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, NULL,
+                        &added, NULL, err);
+    if (rc == 0)
+        rc = out_flush(err);
+    if (rc == 0)
+        say_when(c, v, &added.task);
+    return rc;
+}
+
+static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
+{
+    struct task_new t;
+    struct buf body = BUF_INIT;
+    struct added added = {.result = "added"};
+    struct act act = {.actor = NULL};
+    enum key_conflict on_conflict =
+        v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP;
+    int rc = make_task(c, v, &body, &t, err);
+
+    if (rc == 0 && v->sql) {
+        print_sql(&t, on_conflict);
+        goto out;
+    }
+    if (rc == 0 && v->dry_run) {
+        rc = report_dry_run(c, v, &t, err);
+        goto out;
+    }
+    if (rc < 0)
+        goto out;
+    if (on_conflict == KEY_REPLACE) {
+        act_init(&act, c, NULL, 0);
+        act.event.verb = "replace";
+        act.event.tag = t.tag;
+        t.act = &act.event;
+    }
+    rc = task_add(c->db, &t, on_conflict, &added.task, err);
+    if (rc == ERR_LOST)
+        put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
+    if (rc < 0)
+        goto out;
+    added.kept = rc == 0 && !added.task.replaced;
+    if (rc == 0)
+        added.result = added.kept ? "kept" : "replaced";
+    if (!added.kept)
+        cmd_wake(c, distance(v, &added.task));
+    rc = report(c, v, &added, err);
+out:
+    act_done(&act);
+    buf_done(&body);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct add_values *v = values;
+    bool one_only =
+        v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
+    if (v->sql && c->output >= 0)
+        return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
+                       out_format_names[c->output]);
+    bool many_only = v->skip >= 0 || v->format >= 0;
+    if (!v->from) {
+        if (c->operand_count == 0)
+            return err_set(err, ERR_USAGE,
+                           "missing argument: dq add TAG [BODY], or dq add --from FILE");
+        if (many_only)
+            return err_set(err, ERR_USAGE, "--skip and --format require --from");
+        if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
+            return err_set(err, ERR_USAGE,
+                           "--sql asks no database what time it is: use --in, or --at with a date");
+        return add_one(c, v, err);
+    }
+    if (one_only)
+        return err_set(
+            err, ERR_USAGE,
+            "--from cannot be combined with a tag, body, time or key: the file has them");
+    if (c->output == OUT_ID)
+        return err_set(err, ERR_USAGE, "-o id is not available with --from");
+    struct bulk_options o = {
+        .from = v->from,
+        .format = v->format,
+        .on_conflict = v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
+        .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
+        .dry_run = v->dry_run,
+        .sql = v->sql,
+    };
+    int rc = v->dry_run || v->sql ? cmd_open(c, CMD_NOTHING, err) : cmd_open(c, CMD_SCHEMA, err);
+    return rc < 0 ? rc : bulk_run(c, &o, err);
+}
+
+#define FIELD(name) offsetof(struct add_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, such as 10m, 1h30m or 2d; default: at once", NULL, 0},
+    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME",
+     "due at TIME, such as 2026-11-21T09:00:00Z, \"2026-11-21 09:00\", \"tomorrow 09:00\" or @1790000000", NULL, 0},
+    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "make the task unique: at most one pending or running task of a tag has this key",
+     NULL, 0},
+    {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
+     "if there is such a task: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
+    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
+     "fail after N attempts; default: one more than the steps in the handler's retry list", NULL, 1},
+    {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
+    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
+     bulk_line_format_names, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; of a task, say when it would be due",
+     NULL, 0},
+    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_add = {
+    .name = "add",
+    .group = "change",
+    .summary = "add a task, or every line of a file",
+    .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
+    .details =
+        "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
+        "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and data that waits at "
+        "standard input is an error.\n"
+        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
+        "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
+        "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
+            TASK_CHUNK_ROWS) " lines, each whole or not at all.",
+    CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"in", "at", "sql", "dry-run", NULL},
+    .values_size = sizeof(struct add_values),
+    .min_operands = 0,
+    .max_operands = 2,
+    .level = CMD_NOTHING,
+    .formats = OUT_ANY,
+    .examples = "dq add mail.welcome \"user 17\" --in 10m\n"
+                "dq add report.daily --at \"tomorrow 06:00\"\n"
+                "echo \"$body\" | dq add order.paid - --key order-4711\n"
+                "dq add --from orders.csv --dry-run",
+    .run = run,
+};

@@ -1,0 +1,280 @@
+/*
+ * cmd_bench.c - dq bench: how much this server and host can handle, and what limits it. src/bench
+ * measures; this file has the command line and the output.
+ */
+#include "bench/bench.h"
+#include "cli/show/progress.h"
+#include "cli/line/verbs.h"
+#include "store/schema/scratch_store.h"
+
+#include "base/interrupt.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MINUTES 1
+#define LEAST_SECONDS 2
+#define MOST_MINUTES 10
+
+struct bench_values {
+    int64_t for_ms;
+    const char *database;
+    bool clean;
+};
+
+/* ---- printing: for people a table for each kind of row, for programs one list ---- */
+
+#define ROW ((const struct judge_row *)row)
+
+/* For people: three digits that count, thousands apart, millions in words. */
+static void round_text(char *ret, size_t size, double v)
+{
+    if (v >= 1e9)
+        snprintf(ret, size, "%.*f billion", v < 1e10 ? 1 : 0, v / 1e9);
+    else if (v >= 1e6)
+        snprintf(ret, size, "%.*f million", v < 1e7 ? 1 : 0, v / 1e6);
+    else if (v >= 1000)
+        snprintf(ret, size, "%d,%03d", (int)v / 1000, (int)v % 1000);
+    else if (v == (double)(int)v)
+        snprintf(ret, size, "%d", (int)v);
+    else
+        snprintf(ret, size, "%.*f", v < 10 ? 2 : v < 100 ? 1 : 0, v);
+}
+
+static void set_value(const void *arg, struct cell *ret, double v)
+{
+    static char text[32];
+    const struct cmd_context *c = arg;
+
+    ret->kind = CELL_REAL;
+    ret->real = v;
+    if (c->style.format == OUT_TABLE) {
+        round_text(text, sizeof text, v);
+        cell_set_text(ret, text);
+    }
+}
+
+OUT_GETTER(kind)
+{
+    cell_set_text(ret, ROW->kind);
+}
+
+OUT_GETTER(name)
+{
+    cell_set_text(ret, ROW->name);
+}
+
+static void get_value(const void *row, const void *arg, struct cell *ret)
+{
+    if (ROW->known)
+        set_value(arg, ret, ROW->value);
+}
+
+static void get_p99(const void *row, const void *arg, struct cell *ret)
+{
+    if (ROW->has_p99)
+        set_value(arg, ret, ROW->p99);
+}
+
+OUT_GETTER(unit)
+{
+    cell_set_text(ret, ROW->unit);
+}
+
+OUT_GETTER(setting)
+{
+    cell_set_text(ret, ROW->setting[0] ? ROW->setting : NULL);
+}
+
+OUT_GETTER(now)
+{
+    cell_set_text(ret, ROW->now[0] ? ROW->now : NULL);
+}
+
+OUT_GETTER(about)
+{
+    cell_set_text(ret, ROW->about);
+    ret->colour = ROW->warn ? CELL_WARN : CELL_PLAIN;
+}
+
+static const struct out_column columns[] = {
+    {"kind", false, 0, "", get_kind},  {"name", false, 0, "", get_name},
+    {"value", true, 0, "", get_value}, {"p99", true, 0, "", get_p99},
+    {"unit", false, 0, "", get_unit},  {"setting", false, OUT_NARROW, "", get_setting},
+    {"now", false, 0, "", get_now},    {"about", false, OUT_NARROW, "", get_about},
+};
+
+/* kind NULL: all. */
+static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const char *kind,
+                    const char *names, struct err *err)
+{
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], names, c, err);
+
+    for (size_t i = 0; rc == 0 && i < rows->count; i++)
+        if (!kind || strcmp(rows->items[i].kind, kind) == 0)
+            out_row(out, &rows->items[i]);
+    return rc < 0 ? rc : out_end(out, rc);
+}
+
+static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading,
+                     const char *kind, const char *names, struct err *err)
+{
+    out_printf("%s\n", heading);
+    return put_rows(c, rows, kind, names, err);
+}
+
+static int put(struct cmd_context *c, const struct judge_rows *rows, const char *server,
+               struct err *err)
+{
+    char heading[256];
+
+    if (c->style.format != OUT_TABLE)
+        return put_rows(c, rows, NULL, NULL, err);
+    snprintf(heading, sizeof heading, "measured on %s and this host", server);
+    int rc = put_table(c, rows, heading, "measure", "name,value,p99,unit,about", err);
+    if (rc == 0)
+        rc = put_table(c, rows, "\nestimated capacity", "capacity", "name,value,unit,about", err);
+    if (rc == 0)
+        rc = put_table(c, rows, "\nbottlenecks", "bottleneck", "name,setting,now,about", err);
+    return rc;
+}
+
+static void put_dropped(const struct cmd_context *c, size_t dropped)
+{
+    if (c->style.format == OUT_TABLE)
+        out_printf("%zu dropped\n", dropped);
+    else if (c->style.format == OUT_TSV)
+        out_printf("dropped\n%zu\n", dropped);
+    else
+        out_printf("{\"dropped\":%zu}\n", dropped);
+}
+
+/* ---- running ---- */
+
+static int note_leftovers(struct cmd_context *c, struct scratch_db *s, struct err *err)
+{
+    char **names = NULL;
+    size_t count = 0;
+    int rc = scratch_db_leftovers(s, &names, &count, err);
+
+    for (size_t i = 0; i < count; i++)
+        cmd_note(
+            c,
+            "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it",
+            names[i]);
+    scratch_store_free_names(names, count);
+    return rc;
+}
+
+static int clean(struct cmd_context *c, struct scratch_db *s, struct err *err)
+{
+    char **names = NULL;
+    size_t count = 0, dropped = 0;
+    int rc = scratch_db_leftovers(s, &names, &count, err);
+
+    for (; rc == 0 && dropped < count; dropped++) {
+        rc = scratch_db_drop_leftover(s, names[dropped], err);
+        if (rc == 0)
+            cmd_note(c, "dropped %s", names[dropped]);
+    }
+    if (rc == 0)
+        put_dropped(c, dropped);
+    scratch_store_free_names(names, count);
+    return rc;
+}
+
+static void show_phase(void *arg, const char *what, double fraction)
+{
+    progress_phase(arg, what, fraction);
+}
+
+static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v,
+                   struct err *err)
+{
+    struct progress progress;
+    struct judge_rows rows = {NULL, 0};
+    int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MINUTES * WHEN_MINUTE;
+    char text[WHEN_TEXT_SIZE];
+
+    cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards",
+             when_format_rough(text, total_ms), scratch_db_name(s),
+             v->database ? "emptied" : "dropped");
+    progress_init(&progress, c->quiet, "");
+    int rc = bench_measure(c->conf, s, total_ms, show_phase, &progress, &rows, err);
+    progress_clear(&progress);
+    if (rc == 0)
+        rc = put(c, &rows, db_server(scratch_db_db(s)), err);
+    free(rows.items);
+    return rc;
+}
+
+static int check(const struct bench_values *v, struct err *err)
+{
+    if (v->database && *v->database == '\0')
+        return err_set(err, ERR_USAGE, "--database needs the name of an empty database");
+    if (v->for_ms >= 0 &&
+        (v->for_ms < LEAST_SECONDS * WHEN_SECOND || v->for_ms > MOST_MINUTES * WHEN_MINUTE))
+        return err_set(err, ERR_USAGE, "--for must be between %ds and %dm", LEAST_SECONDS,
+                       MOST_MINUTES);
+    return 0;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct bench_values *v = values;
+    int rc = check(v, err);
+
+    if (rc == 0)
+        rc = cmd_open(c, CMD_CONF, err);
+    if (rc < 0)
+        return rc;
+    struct scratch_db *s = scratch_db_new(&c->conf->mysql, v->database);
+    if (!v->clean)
+        interrupt_catch();
+    rc = scratch_db_connect(s, err);
+    if (rc == 0 && v->clean) {
+        rc = clean(c, s, err);
+    } else if (rc == 0) {
+        rc = note_leftovers(c, s, err);
+        if (rc == 0)
+            rc = scratch_db_make(s, err);
+        if (rc == 0)
+            rc = measure(c, s, v, err);
+    }
+    return scratch_db_end(s, rc, err);
+}
+
+#define FIELD(name) offsetof(struct bench_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D",
+     "measure for about D, " TEXT_OF(LEAST_SECONDS) "s to " TEXT_OF(MOST_MINUTES) "m; default: " TEXT_OF(DEFAULT_MINUTES) "m",
+     NULL, 0},
+    {"database", 0, CMD_TEXT, FIELD(database), "NAME", "use this database, which must be empty, instead of creating one", NULL, 0},
+    {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "measure nothing; drop databases that a killed dq bench left", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_bench = {
+    .name = "bench",
+    .group = "operate",
+    .summary = "estimate what this server and host can handle",
+    .usage = "[--for D] [--database NAME]\n--clean",
+    .details =
+        "Creates a database on the configured server, dq_bench_ and a random number, measures in it, and drops it again, also when "
+        "interrupted; no other database is touched. Meanwhile it keeps one connection busy, and the cores of this host for a third "
+        "of the time: run it at a quiet hour. What it writes, up to about 100 MB, also goes to the binary log and to replicas.\n"
+        "It adds, claims and settles tasks as dq and dqd do, starts processes, and runs the dqd beside dq or in PATH. The handlers "
+        "do nothing: the figures show what dq leaves to yours.",
+    CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"clean", "for", "clean", "database", NULL},
+    .values_size = sizeof(struct bench_values),
+    .level = CMD_NOTHING,
+    .formats = OUT_NO_ID,
+    .examples = "dq bench --for 30s",
+    .run = run,
+};

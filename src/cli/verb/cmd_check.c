@@ -1,0 +1,452 @@
+/*
+ * cmd_check.c - dq check: whether an operator has to act, for Nagios and its like.
+ *
+ * Invariant: exit status 0 is a statement: everything that was asked for could be read, and is as
+ * it should be.
+ */
+#include "cli/judge/fleet.h"
+#include "cli/line/verbs.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "base/when_parse.h"
+#include "store/fleet/minute_store.h"
+#include "store/ask/tag_store.h"
+#include "store/ask/task_list.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+enum status { STATUS_OK, STATUS_WARNING, STATUS_CRITICAL, STATUS_UNKNOWN };
+static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+
+#define TAGS_NAMED 3 /* of each kind; the others are counted */
+
+struct check_values {
+    const char *tag, *max_failed;
+    int64_t max_late_ms, max_pending, max_running_ms, min_dqds;
+};
+
+struct finding {
+    enum status status;
+    struct buf problems; /* separated by "; " */
+};
+
+__attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f, enum status status,
+                                                              const char *fmt, ...)
+{
+    va_list ap;
+
+    buf_str(&f->problems, f->problems.len ? "; " : "");
+    va_start(ap, fmt);
+    buf_vprintf(&f->problems, fmt, ap);
+    va_end(ap);
+    f->status = MAX(f->status, status);
+}
+
+/* ---- the limits */
+
+struct limits {
+    int64_t late_ms, pending, failed; /* -1: none */
+    int64_t failed_ms;                /* failed: in this time */
+    int64_t dqds;                     /* at least; -1: none */
+};
+
+/* "10" or "10/1h". */
+static int parse_failed(const char *text, struct limits *ret, struct err *err)
+{
+    char *end = NULL;
+    struct err why = {0};
+
+    errno = 0;
+    ret->failed = isdigit((unsigned char)text[0]) ? strtoll(text, &end, 10) : -1;
+    ret->failed_ms = WHEN_HOUR;
+    if (end && *end == '/' && when_parse_duration(end + 1, &ret->failed_ms, &why) < 0)
+        return err_set(err, ERR_USAGE, "--max-failed: %s", why.text);
+    if (!end || errno || (*end && *end != '/') || ret->failed_ms < WHEN_MINUTE)
+        return err_set(err, ERR_USAGE,
+                       "--max-failed %s: give a number, and a time of a minute or more: 10/1h",
+                       text);
+    return 0;
+}
+
+static int read_limits(const struct check_values *v, struct limits *ret, struct err *err)
+{
+    *ret = (struct limits){v->max_late_ms, v->max_pending, -1, WHEN_HOUR, v->min_dqds};
+    return v->max_failed ? parse_failed(v->max_failed, ret, err) : 0;
+}
+
+/* ---- what is wrong */
+
+/* The numbers that are compared with the limits, over all tags that are not paused. */
+struct numbers {
+    int64_t late_ms;
+    int64_t running_ms, most_running_ms; /* of the task that runs longest; its limit, -1: none */
+    uint64_t pending, failed;
+};
+
+static bool is_paused(const struct tag_info *t)
+{
+    return t->paused_until_at != TASK_TIME_NONE;
+}
+
+static int64_t late_of(const struct tag_info *t, int64_t now_at)
+{
+    return t->late_from_at == TASK_TIME_NONE || is_paused(t) ? 0 : MAX(now_at - t->late_from_at, 0);
+}
+
+static void check_late(struct finding *f, const struct limits *limits, const struct tag_info *tags,
+                       size_t count, int64_t now_at)
+{
+    char late[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
+    size_t named = 0;
+
+    for (size_t i = 0; limits->late_ms >= 0 && i < count; i++) {
+        int64_t late_ms = late_of(&tags[i], now_at);
+
+        if (late_ms <= limits->late_ms || named++ >= TAGS_NAMED)
+            continue;
+        add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s", tags[i].tag,
+                    when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms));
+    }
+    if (named > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
+}
+
+/* Whether it rests at every live dqd that serves it. */
+static const struct handler_rest *rests(const struct fleet *fleet, const char *tag)
+{
+    const struct handler_rest *found = NULL;
+
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct poller_info *dqd = &fleet->dqds[i];
+
+        if (!dqd->alive || fleet_dqd_serves(fleet, dqd, tag, NULL) != FLEET_SERVES)
+            continue;
+        found = fleet_rest(fleet, dqd, tag);
+        if (!found)
+            return NULL;
+    }
+    return found;
+}
+
+static void check_served(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
+                         size_t count)
+{
+    size_t unserved = 0, resting = 0;
+
+    for (size_t i = 0; fleet->alive && i < count; i++) {
+        const struct tag_info *t = &tags[i];
+        const struct handler_rest *rest;
+
+        if (!t->due || is_paused(t))
+            continue;
+        if (fleet_serves(fleet, t->tag, NULL) == FLEET_SERVES_NOT) {
+            if (unserved++ < TAGS_NAMED)
+                add_problem(f, STATUS_CRITICAL,
+                            "%s has %s%" PRIu64 " due tasks, and no dqd serves it", t->tag,
+                            t->due_sampled ? "about " : "", t->due);
+        } else if ((rest = rests(fleet, t->tag)) && resting++ < TAGS_NAMED) {
+            add_problem(f, STATUS_WARNING, "%s rests: %s", t->tag,
+                        rest->error ? rest->error : "its handler cannot be started");
+        }
+    }
+    if (unserved > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more tags are served by none", unserved - TAGS_NAMED);
+    if (resting > TAGS_NAMED)
+        add_problem(f, STATUS_WARNING, "%zu more tags rest", resting - TAGS_NAMED);
+}
+
+static void put_silent(struct finding *f, const struct fleet *fleet)
+{
+    char ago[WHEN_TEXT_SIZE];
+    size_t named = 0;
+
+    for (size_t i = 0; i < fleet->count; i++)
+        if (poller_store_is_silent(&fleet->dqds[i]) && named++ < TAGS_NAMED)
+            add_problem(f, STATUS_CRITICAL, "%s/%" PRIu32 " is silent for %s", fleet->dqds[i].host,
+                        fleet->dqds[i].pid, when_format_rough(ago, fleet->dqds[i].silent_ms));
+}
+
+static void check_fleet(struct finding *f, const struct limits *limits, const struct fleet *fleet)
+{
+    struct buf last = BUF_INIT;
+
+    if (fleet->alive && limits->dqds > (int64_t)fleet->alive) {
+        add_problem(f, STATUS_CRITICAL, "%zu of at least %" PRId64 " dqds %s alive", fleet->alive,
+                    limits->dqds, fleet->alive == 1 ? "is" : "are");
+        put_silent(f, fleet);
+    }
+    if (fleet->alive)
+        return;
+    fleet_put_last(&last, fleet);
+    add_problem(f, STATUS_CRITICAL, "no dqd is alive (last: %s)", last.data ? last.data : "none");
+    buf_done(&last);
+}
+
+/* The running tasks that have run longest. */
+struct longest {
+    int64_t now_at, most_ms;
+    size_t over; /* tasks beyond the limit */
+    struct {
+        uint64_t id;
+        char *tag;
+        int64_t ran_ms;
+    } tasks[TAGS_NAMED]; /* the longest first; tag NULL: none */
+};
+
+static int add_running(const struct task *t, void *arg)
+{
+    struct longest *l = arg;
+    int64_t ran_ms = t->execution_at == TASK_TIME_NONE ? 0 : l->now_at - t->execution_at;
+    size_t at = 0;
+
+    while (at < TAGS_NAMED && l->tasks[at].tag && l->tasks[at].ran_ms >= ran_ms)
+        at++;
+    l->over += ran_ms > l->most_ms;
+    if (at == TAGS_NAMED)
+        return 0;
+    free(l->tasks[TAGS_NAMED - 1].tag);
+    memmove(&l->tasks[at + 1], &l->tasks[at], (TAGS_NAMED - 1 - at) * sizeof l->tasks[0]);
+    l->tasks[at].id = t->id;
+    l->tasks[at].tag = mem_strdup(t->tag);
+    l->tasks[at].ran_ms = ran_ms;
+    return 0;
+}
+
+static int check_running(struct cmd_context *c, const struct check_values *v, int64_t now_at,
+                         struct finding *f, int64_t *ret_longest_ms, struct err *err)
+{
+    const struct task_filter filter = {.statuses = TASK_BIT(TASK_RUNNING), .tag_glob = v->tag};
+    struct longest l = {.now_at = now_at, .most_ms = v->max_running_ms};
+    char ran[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
+    int rc = task_list(c->db, &filter, false, add_running, &l, err);
+
+    for (size_t i = 0; rc == 0 && i < MIN(l.over, (size_t)TAGS_NAMED); i++)
+        add_problem(f, STATUS_CRITICAL, "task %" PRIu64 " of %s has run for %s, more than %s",
+                    l.tasks[i].id, l.tasks[i].tag,
+                    when_format_rough(ran, l.tasks[i].ran_ms / WHEN_SECOND * WHEN_SECOND),
+                    when_format_rough(most, l.most_ms));
+    if (rc == 0 && l.over > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more %s run for longer than that", l.over - TAGS_NAMED,
+                    l.over - TAGS_NAMED == 1 ? "task has" : "tasks have");
+    *ret_longest_ms = MAX(l.tasks[0].ran_ms, 0);
+    for (size_t i = 0; i < TAGS_NAMED; i++)
+        free(l.tasks[i].tag);
+    return rc;
+}
+
+static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    if (limits->failed >= 0 && n->failed > (uint64_t)limits->failed)
+        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks failed in %s, more than %" PRId64,
+                    n->failed, when_format_rough(text, limits->failed_ms), limits->failed);
+    if (limits->pending >= 0 && n->pending > (uint64_t)limits->pending)
+        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks are pending, more than %" PRId64,
+                    n->pending, limits->pending);
+}
+
+/* ---- the line */
+
+/* Text before the bar, which separates it from the performance data: no bar, one line. */
+static void put_text(struct buf *line, const char *text)
+{
+    struct buf inert = BUF_INIT;
+
+    text_escape(&inert, text, strlen(text), 0);
+    for (size_t i = 0; i < inert.len; i++) {
+        if (inert.data[i] == '|')
+            buf_str(line, "\\x7c");
+        else
+            buf_chr(line, inert.data[i]);
+    }
+    buf_done(&inert);
+}
+
+/* most_ms: the limit; -1: none. */
+static void put_time(struct buf *line, const char *name, int64_t ms, int64_t most_ms)
+{
+    buf_printf(line, "%s=%" PRId64 ".%03ds;;", name, ms / 1000, (int)(ms % 1000));
+    if (most_ms >= 0)
+        buf_printf(line, "%" PRId64 ".%03d", most_ms / 1000, (int)(most_ms % 1000));
+    buf_str(line, ";0");
+}
+
+static void put_limit(struct buf *line, int64_t limit)
+{
+    buf_str(line, ";;");
+    if (limit >= 0)
+        buf_printf(line, "%" PRId64, limit);
+    buf_str(line, ";0");
+}
+
+static void put_line(const struct finding *f, const struct limits *limits, const struct numbers *n,
+                     const struct fleet *fleet)
+{
+    struct buf line = BUF_INIT;
+    char late[WHEN_TEXT_SIZE];
+
+    buf_printf(&line, "%s: ", status_names[f->status]);
+    if (f->problems.len)
+        put_text(&line, f->problems.data);
+    else
+        buf_printf(&line, "%s late at most, %" PRIu64 " pending, %zu dqd alive",
+                   when_format_rough(late, n->late_ms), n->pending, fleet->alive);
+    if (!f->problems.len && fleet->between)
+        buf_printf(&line, ", %zu between passes", fleet->between);
+    buf_str(&line, " | ");
+    put_time(&line, "late", n->late_ms, limits->late_ms);
+    buf_printf(&line, " failed=%" PRIu64, n->failed);
+    put_limit(&line, limits->failed);
+    buf_printf(&line, " pending=%" PRIu64, n->pending);
+    put_limit(&line, limits->pending);
+    buf_printf(&line, " dqds=%zu;;", fleet->alive);
+    if (limits->dqds >= 0)
+        buf_printf(&line, "%" PRId64 ":", limits->dqds);
+    buf_str(&line, ";0");
+    if (n->most_running_ms >= 0)
+        put_time(&line, " running", n->running_ms, n->most_running_ms);
+    buf_chr(&line, '\n');
+    out_write(&line);
+    buf_done(&line);
+}
+
+static void put_json(const struct finding *f, const struct numbers *n, const struct fleet *fleet,
+                     const char *text)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "{\"status\":\"%s\",\"text\":", status_names[f->status]);
+    json_put_string(&b, text, strlen(text));
+    if (n)
+        buf_printf(
+            &b, ",\"late\":%" PRId64 ",\"failed\":%" PRIu64 ",\"pending\":%" PRIu64 ",\"dqds\":%zu",
+            n->late_ms, n->failed, n->pending, fleet->alive);
+    if (n && n->most_running_ms >= 0)
+        buf_printf(&b, ",\"running\":%" PRId64, n->running_ms);
+    buf_str(&b, "}\n");
+    out_write(&b);
+    buf_done(&b);
+}
+
+static int count_failed(struct cmd_context *c, const struct check_values *v,
+                        const struct limits *limits, uint64_t *ret, struct err *err)
+{
+    struct minute_answer a;
+    int rc =
+        minute_store_read(c->db, &(struct minute_ask){v->tag, limits->failed_ms, 0, 0}, &a, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < a.count; i++)
+        *ret += a.rows[i].counts.failed;
+    minute_store_free(a.rows, a.count);
+    return 0;
+}
+
+static int look(struct cmd_context *c, const struct check_values *v, const struct limits *limits,
+                struct finding *f, struct err *err)
+{
+    struct fleet fleet = {0};
+    struct tag_info *tags = NULL;
+    struct numbers n = {.most_running_ms = v->max_running_ms};
+    size_t count = 0;
+    int64_t now_at = 0;
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+
+    if (rc == 0)
+        rc = fleet_load(c->db, &fleet, err);
+    if (rc == 0)
+        rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags, &count,
+                            &now_at, err);
+    if (rc == 0)
+        rc = count_failed(c, v, limits, &n.failed, err);
+    if (rc == 0) {
+        for (size_t i = 0; i < count; i++) {
+            n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
+            n.pending += tags[i].count[TASK_PENDING];
+        }
+        check_fleet(f, limits, &fleet);
+        check_late(f, limits, tags, count, now_at);
+        check_served(f, &fleet, tags, count);
+        check_numbers(f, limits, &n);
+        if (v->max_running_ms >= 0)
+            rc = check_running(c, v, now_at, f, &n.running_ms, err);
+    }
+    if (rc == 0 && c->style.format == OUT_JSON)
+        put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
+    else if (rc == 0)
+        put_line(f, limits, &n, &fleet);
+    tag_store_free(tags, count);
+    fleet_done(&fleet);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct check_values *v = values;
+    struct finding f = {STATUS_OK, BUF_INIT};
+    struct limits limits;
+    int rc = read_limits(v, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    if (look(c, v, &limits, &f, err) < 0) {
+        struct buf line = BUF_INIT;
+
+        f.status = STATUS_UNKNOWN;
+        if (c->style.format == OUT_JSON || c->output == OUT_JSON) {
+            put_json(&f, NULL, NULL, err->text);
+        } else {
+            buf_str(&line, "UNKNOWN: ");
+            put_text(&line, err->text);
+            buf_chr(&line, '\n');
+            out_write(&line);
+        }
+        buf_done(&line);
+    }
+    c->exit_status = (int)f.status;
+    buf_done(&f.problems);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct check_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
+    {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
+    {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
+    {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
+    {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", "critical if fewer dqds are alive; default: 1", NULL, 1},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_check = {
+    .name = "check",
+    .group = "look",
+    .summary = "print one line for monitoring, with an exit status",
+    .usage =
+        "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--min-dqds N] [--max-running D] [--tag GLOB]",
+    .details =
+        "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if it cannot be known. Always critical: no dqd is "
+        "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started. Paused "
+        "tags are not late.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct check_values),
+    .level = CMD_NOTHING,
+    .reads_only = true,
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON),
+    .examples = "dq check --max-late 1m --max-failed 10/1h\n"
+                "dq check -t \"pay.*\" --max-pending 1000\n"
+                "line=$(dq check --max-late 5m) || echo \"$line\"",
+    .run = run,
+};

@@ -1,0 +1,132 @@
+/*
+ * cmd_doctor.c - dq doctor: what is wrong with this installation, and how to mend it.
+ */
+#include "cli/judge/doctor_fleet.h"
+#include "cli/judge/doctor_host.h"
+#include "cli/judge/doctor_queue.h"
+#include "cli/judge/doctor_server.h"
+#include "cli/line/verbs.h"
+
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+struct doctor_values {
+    int64_t old_ms;
+};
+
+static const struct check {
+    const char *name;
+    enum doctor_stage needs;
+    void (*run)(struct doctor *d, struct doctor_finding *f);
+} checks[] = {
+    /* clang-format off */
+    {"configuration", DOCTOR_NOTHING, doctor_host_configuration},
+    {"password", DOCTOR_CONF, doctor_host_password},
+    {"handlers", DOCTOR_CONF, doctor_host_handlers},
+    {"server", DOCTOR_CONF, doctor_server_connection},
+    {"durability", DOCTOR_SERVER, doctor_server_durability},
+    {"isolation", DOCTOR_SERVER, doctor_server_isolation},
+    {"packet", DOCTOR_SERVER, doctor_server_packet},
+    {"transactions", DOCTOR_SERVER, doctor_server_transactions},
+    {"schema", DOCTOR_SERVER, doctor_queue_schema},
+    {"clock", DOCTOR_SERVER, doctor_server_clock},
+    {"rights", DOCTOR_TABLES, doctor_server_rights},
+    {"procedures", DOCTOR_TABLES, doctor_queue_procedures},
+    {"statements", DOCTOR_TABLES, doctor_queue_plans},
+    {"tasks", DOCTOR_TABLES, doctor_queue_rows},
+    {"dqd", DOCTOR_TABLES, doctor_queue_dqds},
+    {"tags", DOCTOR_TABLES, doctor_fleet_tags},
+    {"starts", DOCTOR_TABLES, doctor_fleet_starts},
+    /* clang-format on */
+};
+
+struct row {
+    const struct check *check;
+    struct doctor_finding finding;
+};
+
+#define ROW ((const struct row *)row)
+
+OUT_GETTER(verdict)
+{
+    static const char *const names[] = {[DOCTOR_OK] = "ok",
+                                        [DOCTOR_UNKNOWN] = "unknown",
+                                        [DOCTOR_WARN] = "warn",
+                                        [DOCTOR_BAD] = "BAD"};
+    static const enum cell_colour colours[] = {[DOCTOR_OK] = CELL_GOOD,
+                                               [DOCTOR_UNKNOWN] = CELL_DIM,
+                                               [DOCTOR_WARN] = CELL_WARN,
+                                               [DOCTOR_BAD] = CELL_BAD};
+    cell_set_text(ret, names[ROW->finding.verdict]);
+    ret->people = ROW->finding.verdict == DOCTOR_UNKNOWN ? "?" : NULL;
+    ret->colour = colours[ROW->finding.verdict];
+}
+
+OUT_GETTER(check)
+{
+    cell_set_text(ret, ROW->check->name);
+}
+
+OUT_GETTER(text)
+{
+    cell_set_text(ret, ROW->finding.text.data);
+}
+
+static const struct out_column columns[] = {
+    {"verdict", false, 0, "ok, unknown, warn or BAD", get_verdict},
+    {"check", false, 0, "what was looked at", get_check},
+    {"text", false, 0, "what was found", get_text},
+};
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct doctor_values *v = values;
+    struct doctor d = {.c = c, .old_ms = v->old_ms >= 0 ? v->old_ms : WHEN_MINUTE};
+    static const int statuses[] = {[DOCTOR_WARN] = 1, [DOCTOR_BAD] = 2};
+    struct out *out;
+
+    (void)!cmd_open(c, CMD_CONF, &(struct err){0}); /* how tables look; the first check says more */
+    c->style.no_header = c->style.format == OUT_TABLE;
+    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        struct row row = {&checks[i], {DOCTOR_OK, BUF_INIT}};
+        if (d.stage < checks[i].needs)
+            continue;
+        checks[i].run(&d, &row.finding);
+        out_row(out, &row);
+        c->exit_status = MAX(c->exit_status, statuses[row.finding.verdict]);
+        buf_done(&row.finding.text);
+    }
+    rc = out_end(out, rc);
+    for (int i = 0; i < DOCTOR_SETTING_COUNT; i++)
+        free(d.settings[i]);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"old-transaction", 0, CMD_DURATION, offsetof(struct doctor_values, old_ms), "D",
+     "warn of a transaction that has been open for D; default: 1m", NULL, 0},
+};
+
+const struct cmd cmd_doctor = {
+    .name = "doctor",
+    .group = "operate",
+    .summary = "check the configuration, the server, the tables and the dqds",
+    .usage = "[--old-transaction D]",
+    .details =
+        "Prints one line for each check: ok, warn or BAD, and what to do; or ?, in other formats unknown, if it could not be "
+        "looked at. Changes nothing. A check that needs what an earlier one did not find is left out. Exit status: 2 if "
+        "something is bad, 1 with a warning, else 0.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct doctor_values),
+    .level = CMD_NOTHING,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID,
+    .examples = "dq doctor\ndq doctor -o json",
+    .run = run,
+};

@@ -1,0 +1,260 @@
+/*
+ * cmd_errors.c - dq errors: what fails, how often, since when, and how to retry it.
+ */
+#include "cli/judge/failures.h"
+#include "cli/line/none.h"
+#include "cli/line/verbs.h"
+#include "cli/line/watch.h"
+
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_WINDOW_HOURS 24
+/* A table shows this many lines to retry tasks with. */
+#define RETRY_LINES 10
+
+struct errors_values {
+    const char *tag;
+    struct cmd_when since, until;
+    bool exact;
+    int64_t watch_ms; /* -1: not given */
+};
+
+struct found {
+    struct failures failures;
+    const struct errors_values *values;
+    bool sampled;
+};
+
+#define GROUP ((const struct failures_group *)row)
+
+OUT_GETTER(tag)
+{
+    cell_set_text(ret, GROUP->tag);
+}
+
+OUT_GETTER(error)
+{
+    cell_set_text(ret, GROUP->pattern);
+}
+
+/* arg: struct found */
+static void set_count(struct cell *ret, uint64_t count, const void *arg)
+{
+    cell_set_number(ret, count);
+    ret->capped = ((const struct found *)arg)->sampled;
+}
+
+static void get_failures(const void *row, const void *arg, struct cell *ret)
+{
+    set_count(ret, GROUP->failures, arg);
+}
+
+static void get_failed(const void *row, const void *arg, struct cell *ret)
+{
+    set_count(ret, GROUP->failed, arg);
+    ret->colour = GROUP->failed ? CELL_BAD : CELL_PLAIN;
+}
+
+static void get_retrying(const void *row, const void *arg, struct cell *ret)
+{
+    set_count(ret, GROUP->retrying, arg);
+}
+
+OUT_GETTER(first)
+{
+    cell_set_time(ret, GROUP->first_at);
+    ret->brief = true;
+}
+
+OUT_GETTER(last)
+{
+    cell_set_time(ret, GROUP->last_at);
+    ret->brief = true;
+}
+
+OUT_GETTER(id)
+{
+    cell_set_number(ret, GROUP->id);
+}
+
+/* For the tasks that are counted: those that failed in the time that was asked for. */
+static void put_retry(struct buf *b, const struct failures_group *g, const struct found *f)
+{
+    const char *since = f->values->since.text, *until = f->values->until.text;
+
+    buf_str(b, "dq retry --tag ");
+    char *glob = task_tag_as_glob(g->tag);
+    text_shell_word(b, glob);
+    free(glob);
+    buf_str(b, " --error ");
+    text_shell_word(b, g->pattern);
+    buf_str(b, " --finished-since ");
+    text_shell_word(b, since ? since : TEXT_OF(DEFAULT_WINDOW_HOURS) "h");
+    if (until) {
+        buf_str(b, " --finished-before ");
+        text_shell_word(b, until);
+    }
+}
+
+static void get_retry(const void *row, const void *arg, struct cell *ret)
+{
+    static struct buf line = BUF_INIT;
+    if (GROUP->failed == 0)
+        return;
+    buf_reset(&line);
+    put_retry(&line, GROUP, arg);
+    cell_set_text(ret, line.data);
+}
+
+static void get_sampled(const void *row __attribute__((unused)), const void *arg, struct cell *ret)
+{
+    ret->kind = CELL_BOOL;
+    ret->number = ((const struct found *)arg)->sampled;
+}
+
+static const struct out_column columns[] = {
+    {"tag", false, OUT_NARROW, "", get_tag}, {"error", false, 100, "", get_error},
+    {"failures", true, 0, "", get_failures}, {"failed", true, 0, "", get_failed},
+    {"retrying", true, 0, "", get_retrying}, {"first", false, 0, "", get_first},
+    {"last", false, 0, "", get_last},        {"id", true, 0, "", get_id},
+    {"sampled", false, 0, "", get_sampled},  {"retry", false, 0, "", get_retry},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+#define TABLE_COLUMNS "tag,error,failures,failed,retrying,first,last,id"
+#define TABLE_DROP "id,retrying,last"
+
+static void take_failure(const struct failure *x, void *arg)
+{
+    failures_add(&((struct found *)arg)->failures, x);
+}
+
+/* For people: the commands, whole, below the table. */
+static void put_retries(const struct found *found)
+{
+    const struct failures *f = &found->failures;
+    struct buf b = BUF_INIT;
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->items[i].failed == 0 || ++count > RETRY_LINES)
+            continue;
+        struct buf line = BUF_INIT;
+        buf_str(&b, count == 1 ? "\nto retry the tasks that have failed:\n  " : "  ");
+        put_retry(&line, &f->items[i], found);
+        text_escape(&b, line.data, line.len, 0);
+        buf_chr(&b, '\n');
+        buf_done(&line);
+    }
+    if (count > RETRY_LINES)
+        buf_printf(&b, "  and %zu more: dq errors -o json has each\n", count - RETRY_LINES);
+    out_write(&b);
+    buf_done(&b);
+}
+
+/* Rows are marked. If there is none, only this and the exit status tell it from "nothing fails". */
+static void say_sampled(struct cmd_context *c, const struct found *found, int64_t left_at)
+{
+    struct buf since = BUF_INIT;
+
+    cell_put_time(&since, &c->style.cell, left_at, false);
+    if (found->failures.count)
+        cmd_note(c, "only the failures since %s and the oldest %d were read; --exact reads all",
+                 since.data, FAILURES_OLDEST);
+    else
+        cmd_complain(c,
+                     "none found, but only the failures since %s and the oldest %d were read; "
+                     "--exact reads all",
+                     since.data, FAILURES_OLDEST);
+    buf_done(&since);
+}
+
+static int answer(struct cmd_context *c, const struct errors_values *v, struct err *err)
+{
+    struct found found = {.values = v};
+    struct failure_filter filter = {.tag_glob = v->tag};
+    struct out *out = NULL;
+    bool people = c->style.format == OUT_TABLE;
+    int64_t left_at = TASK_TIME_NONE;
+    int rc = cmd_now(c, &c->style.cell.now_at, err);
+    filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
+    filter.before_at = WHEN_AT_MAX; /* a clock may have been set back */
+    if (!v->exact) {
+        filter.newest = FAILURES_NEWEST;
+        filter.oldest = FAILURES_OLDEST;
+        filter.most_ms = FAILURES_NEWEST_MS;
+    }
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &filter.since_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &filter.before_at, err);
+    if (rc == 0)
+        rc = failure_list(c->db, &filter, take_failure, &found, &left_at, err);
+    found.sampled = left_at != TASK_TIME_NONE;
+    if (rc == 0)
+        rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &found,
+                     err);
+    if (rc < 0)
+        goto done;
+    out_may_drop(out, TABLE_DROP);
+    failures_sort(&found.failures);
+    for (size_t i = 0; i < found.failures.count; i++)
+        out_row(out, &found.failures.items[i]);
+    rc = out_end(out, rc);
+    if (people)
+        put_retries(&found);
+    if (rc == 0 && !found.sampled && found.failures.count == 0)
+        none_note(c, "nothing failed in that time", v->tag);
+    if (found.sampled)
+        say_sampled(c, &found, left_at);
+done:
+    failures_done(&found.failures);
+    return rc;
+}
+
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct errors_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+}
+
+#define FIELD(name) offsetof(struct errors_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
+     "failures at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
+};
+/* clang-format on */
+
+const struct cmd cmd_errors = {
+    .name = "errors",
+    .group = "look",
+    .summary = "show what fails, how often, since when",
+    .usage = "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--exact]",
+    .details =
+        "Groups failed attempts by tag and error; in an error, * stands for numbers, ids and quoted words. Shows the tasks that "
+        "have failed for good and those that run again, the first and the last time, the last task, and the command to retry them.",
+    .examples = "dq errors --since 1h\n"
+                "dq errors --since yesterday --until today\n"
+                "dq errors --tag 'mail.*' -o json",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct errors_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

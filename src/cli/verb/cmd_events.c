@@ -1,0 +1,342 @@
+/*
+ * cmd_events.c - dq events: acts of operators, and what happened to tasks meanwhile.
+ */
+#include "cli/judge/history.h"
+#include "cli/judge/seen.h"
+#include "cli/line/verbs.h"
+
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "base/when_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <time.h>
+
+#define DEFAULT_WINDOW_HOURS 24
+#define MOST 5000        /* events, and failed attempts, of one look */
+#define STEPS_MOST 24    /* that count started and done tasks, for a tag */
+#define FOLLOW_EVERY_S 1 /* a look */
+#define FOLLOW_MOST 2000
+/* Nothing older is looked for again. dqd records a failure within a second, unless the database was
+ * away. */
+#define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
+
+struct events_values {
+    struct cmd_when since, until;
+    const char *tag, *who, *event;
+    bool acts;
+    int64_t limit;
+    bool follow;
+};
+
+#define LINE ((const struct history_line *)row)
+
+OUT_GETTER(time)
+{
+    cell_set_time(ret, LINE->at);
+}
+
+OUT_GETTER(who)
+{
+    cell_set_text(ret, LINE->who);
+}
+
+OUT_GETTER(event)
+{
+    cell_set_text(ret, LINE->event);
+    if (strcmp(LINE->event, "failed") == 0 || strcmp(LINE->event, "dqd-lost") == 0)
+        ret->colour = CELL_BAD;
+    else if (strcmp(LINE->event, "done") == 0)
+        ret->colour = CELL_GOOD;
+}
+
+OUT_GETTER(tag)
+{
+    cell_set_text(ret, LINE->tag);
+}
+
+OUT_GETTER(count)
+{
+    if (LINE->count > 0)
+        cell_set_number(ret, LINE->count);
+}
+
+OUT_GETTER(id)
+{
+    if (LINE->id > 0)
+        cell_set_number(ret, LINE->id);
+}
+
+/* The instant of the text is one of the database, in UTC. Returns it as people see the others,
+ * until the next call; NULL: there is none. */
+static const char *lost_for_people(const char *detail, const struct cell_style *style)
+{
+    static const char since[] = "silent since ";
+    static struct buf text = BUF_INIT;
+    const char *stamp = strstr(detail, since), *end = stamp ? strstr(stamp, " UTC") : NULL;
+    int64_t at;
+
+    buf_reset(&text);
+    if (!end)
+        return NULL;
+    stamp += strlen(since);
+    buf_add(&text, stamp, (size_t)(end - stamp));
+    if (when_parse_sql(text.data, &at, NULL) < 0)
+        return NULL;
+    buf_reset(&text);
+    buf_add(&text, detail, (size_t)(stamp - detail));
+    cell_put_time(&text, style, at, false);
+    return text.data;
+}
+
+/* arg: struct out_style */
+static void get_detail(const void *row, const void *arg, struct cell *ret)
+{
+    const struct out_style *style = arg;
+    const char *text = LINE->detail, *people = NULL;
+
+    if (text && style->format == OUT_TABLE && strcmp(LINE->event, "dqd-lost") == 0)
+        people = lost_for_people(text, &style->cell);
+    cell_set_text(ret, people ? people : text);
+}
+
+static const struct out_column columns[] = {
+    {"time", false, 0, "", get_time},       {"who", false, OUT_NARROW, "", get_who},
+    {"event", false, 0, "", get_event},     {"tag", false, OUT_NARROW, "", get_tag},
+    {"count", true, 0, "", get_count},      {"id", true, 0, "", get_id},
+    {"detail", false, 100, "", get_detail},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+
+/* most 0: all lines. */
+static size_t first_line(const struct history *h, size_t most)
+{
+    return most && h->count > most ? h->count - most : 0;
+}
+
+static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
+{
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, &c->style, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = first_line(h, most); i < h->count; i++)
+        out_row(out, &h->lines[i]);
+    return out_end(out, 0);
+}
+
+/* The least whole minutes, hours or days of which the span has not too many. */
+static int64_t step_of(int64_t span_ms)
+{
+    static const int64_t steps[] = {WHEN_MINUTE, 5 * WHEN_MINUTE, 15 * WHEN_MINUTE,
+                                    WHEN_HOUR,   6 * WHEN_HOUR,   WHEN_DAY};
+    size_t i = 0;
+    while (i + 1 < sizeof steps / sizeof steps[0] && span_ms / steps[i] > STEPS_MOST)
+        i++;
+    return steps[i];
+}
+
+/* ---- following ---- */
+
+struct following {
+    struct seen printed; /* events that were printed */
+    struct seen once;    /* events that were seen, with their count */
+    int64_t oldest_at;   /* of those that were seen and are not printed yet */
+    bool said;           /* a note that some are left out */
+};
+
+/* The count of an act of many steps grows: it is printed once it has stayed the same between two
+ * looks. */
+static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
+{
+    struct following *f = arg;
+    if (seen_has(&f->printed, key))
+        return false;
+    if (!seen_put(&f->once, text_hash(key, &count, sizeof count))) {
+        seen_put(&f->printed, key);
+        return true;
+    }
+    f->oldest_at = MIN(f->oldest_at, at);
+    return false;
+}
+
+static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
+                struct err *err)
+{
+    struct history h;
+    c->now_at = TASK_TIME_NONE;
+    int rc = cmd_now(c, &ask->now_at, err);
+    if (rc < 0)
+        return rc;
+    ask->before_at = ask->now_at + WHEN_DAY; /* clocks that were set back */
+    f->oldest_at = ask->now_at - FOLLOW_WINDOW_MS;
+    rc = history_read(c->db, ask, &h, err);
+    if (h.count) {
+        struct err none;
+        (void)!print(c, &h, 0, rc < 0 ? &none : err);
+        c->style.no_header = true;
+    }
+    bool partial = rc == 0 && h.left_at != TASK_TIME_NONE;
+    if (partial && !f->said)
+        cmd_note(c, "more than %d events or failures in %d s: some are left out", FOLLOW_MOST,
+                 (int)(FOLLOW_WINDOW_MS / WHEN_SECOND));
+    f->said |= partial;
+    if (rc == 0)
+        ask->since_at = MAX(ask->since_at, f->oldest_at);
+    history_done(&h);
+    seen_age(&f->printed, ask->now_at, 4 * FOLLOW_WINDOW_MS);
+    seen_age(&f->once, ask->now_at, 4 * FOLLOW_WINDOW_MS);
+    return rc;
+}
+
+static int follow(struct cmd_context *c, struct history_ask *ask, struct err *err)
+{
+    struct following f = {.oldest_at = 0};
+    bool away = false;
+    int rc;
+    ask->most = FOLLOW_MOST;
+    ask->step_ms = WHEN_MINUTE;
+    ask->is_new = is_new;
+    ask->arg = &f;
+    for (;;) {
+        rc = look(c, ask, &f, err);
+        if (rc < 0 && !err_may_pass(rc))
+            break;
+        if (rc < 0 && !away)
+            cmd_note(c, "%s; still following", err->text);
+        away = rc < 0;
+        if (out_flush(err) < 0) {
+            rc = ERR_SYSTEM;
+            break;
+        }
+        nanosleep(&(struct timespec){FOLLOW_EVERY_S, 0}, NULL);
+    }
+    seen_done(&f.printed);
+    seen_done(&f.once);
+    return rc;
+}
+
+/* ---- the verb ---- */
+
+static int check_events(const char *list, struct err *err)
+{
+    for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        size_t len = strcspn(p, ",");
+        if (history_knows(p, len))
+            continue;
+        char *name = mem_dup(p, len);
+        const char *near = history_nearest(name);
+        int rc = near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
+                                name, near)
+                      : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq(1)", name);
+        free(name);
+        return rc;
+    }
+    return 0;
+}
+
+static int print_one(struct cmd_context *c, const struct events_values *v, struct err *err)
+{
+    uint64_t *ids = NULL;
+    size_t count = 0;
+    struct history h = {.count = 0};
+    if (v->since.text || v->until.text || v->tag || v->who || v->follow)
+        return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
+                       v->follow ? "-f" : "the filter");
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0 && count > 1)
+        rc = err_set(err, ERR_USAGE, "give the id of one task");
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0)
+        rc = history_of(c->db, ids[0], &h, err);
+    history_keep(&h, &(struct history_ask){.events = v->event, .acts = v->acts});
+    if (rc == 0)
+        rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
+    history_done(&h);
+    free(ids);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct events_values *v = values;
+    if (check_events(v->event, err) < 0)
+        return err->code;
+    if (c->operand_count)
+        return print_one(c, v, err);
+    struct history_ask ask = {
+        .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
+    struct history h;
+    if (v->follow && (v->until.text || c->style.format == OUT_JSON))
+        return err_set(err, ERR_USAGE, "-f cannot be combined with %s",
+                       v->until.text ? "--until" : "-o json; use -o ndjson");
+    int rc = cmd_now(c, &ask.now_at, err);
+    ask.since_at = ask.now_at - (v->follow ? 0 : DEFAULT_WINDOW_HOURS * WHEN_HOUR);
+    ask.before_at = ask.now_at + WHEN_DAY;
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &ask.since_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &ask.before_at, err);
+    if (rc < 0)
+        return rc;
+    ask.steps_since_at = ask.since_at - (ask.since_at % WHEN_MINUTE);
+    if (v->follow)
+        return follow(c, &ask, err);
+    ask.step_ms = step_of(ask.now_at - ask.since_at);
+    ask.steps_since_at = ask.since_at - ask.step_ms;
+    size_t most = v->limit > 0 ? (size_t)v->limit : 0;
+    rc = history_read(c->db, &ask, &h, err);
+    if (rc == 0)
+        rc = print(c, &h, most, err);
+    /* all of the lines asked for may be later than what was left out */
+    bool whole = most && h.count >= most && h.lines[first_line(&h, most)].at > h.left_at;
+    if (rc == 0 && h.left_at != TASK_TIME_NONE && !whole)
+        cmd_note(
+            c, "only the newest %d events and failures of that time were read; give a shorter one",
+            MOST);
+    history_done(&h);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct events_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
+     "what happened at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
+    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
+    {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
+    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only what people and applications did", NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
+    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "go on with what happens from now on, until interrupted", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_events = {
+    .name = "events",
+    .group = "look",
+    .summary = "show who changed what, failures, and what was started and done",
+    .usage =
+        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N]\n"
+        "ID\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
+    .details =
+        "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
+        "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
+        "many attempts began and how many tasks were done, by tag if --tag is given. Oldest first. With an ID, the life of that "
+        "task: its attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
+    .examples =
+        "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct events_values),
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .formats = OUT_NO_ID,
+    .run = run,
+};

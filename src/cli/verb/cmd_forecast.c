@@ -1,0 +1,169 @@
+/*
+ * cmd_forecast.c - dq forecast: how much is going to be due when.
+ */
+#include "cli/show/spark.h"
+#include "cli/line/verbs.h"
+
+#include "base/task.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "store/ask/forecast_store.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+#define DEFAULT_HOURS 24
+#define STEPS_MOST 1500
+#define BAR_WIDTH 30
+
+static const char *const by_names[] = {"minute", "hour", NULL};
+static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
+
+struct forecast_values {
+    const char *tag;
+    int by; /* -1: not given */
+    int64_t for_ms;
+};
+
+struct row {
+    const struct forecast_step *step;
+    int64_t at; /* TASK_TIME_NONE: due already */
+    uint64_t most;
+};
+
+#define ROW ((const struct row *)row)
+
+OUT_GETTER(time)
+{
+    cell_set_time(ret, ROW->at);
+    if (ROW->at == TASK_TIME_NONE)
+        ret->people = "due now";
+}
+
+OUT_GETTER(tasks)
+{
+    cell_set_number(ret, ROW->step->tasks);
+    ret->sampled = ROW->step->sampled;
+}
+
+OUT_GETTER(sampled)
+{
+    ret->kind = CELL_BOOL;
+    ret->number = ROW->step->sampled;
+}
+
+OUT_GETTER(herd)
+{
+    if (ROW->step->herd)
+        cell_set_number(ret, ROW->step->herd);
+    ret->colour = CELL_WARN;
+}
+
+OUT_GETTER(herd_time)
+{
+    if (ROW->step->herd)
+        cell_set_time(ret, ROW->step->herd_at);
+}
+
+OUT_GETTER(herd_tag)
+{
+    cell_set_text(ret, ROW->step->herd_tag);
+}
+
+OUT_GETTER(trend)
+{
+    static struct buf line, list;
+
+    buf_reset(&line);
+    buf_str(&line, "");
+    spark_bar(&line, ROW->step->tasks, ROW->most, BAR_WIDTH);
+    spark_set(ret, &list, &line, &ROW->step->tasks, 1);
+}
+
+static const struct out_column columns[] = {
+    {"time", false, 0, "", get_time},
+    {"tasks", true, 0, "", get_tasks},
+    {"sampled", false, 0, "", get_sampled},
+    {"trend", false, 0, "", get_trend},
+    {"herd", true, 0, "", get_herd},
+    {"herd_time", false, 0, "", get_herd_time},
+    {"herd_tag", false, OUT_NARROW, "", get_herd_tag},
+};
+#define TABLE_COLUMNS "time,tasks,trend,herd,herd_time,herd_tag"
+
+static int put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms,
+               struct err *err)
+{
+    const struct forecast_step due = {.tasks = f->due, .sampled = f->due_sampled};
+    struct row row = {.step = &due, .at = TASK_TIME_NONE, .most = f->due};
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0],
+                     c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, NULL, err);
+
+    if (rc < 0)
+        return rc;
+    out_may_drop(out, "trend,herd_time");
+    for (size_t i = 0; i < f->count; i++)
+        row.most = MAX(row.most, f->steps[i].tasks);
+    out_row(out, &row);
+    for (size_t i = 0; i < f->count; i++) {
+        row.step = &f->steps[i];
+        row.at = f->from_at + (int64_t)i * step_ms;
+        out_row(out, &row);
+    }
+    return out_end(out, 0);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct forecast_values *v = values;
+    int64_t for_ms = v->for_ms >= 0 ? v->for_ms : DEFAULT_HOURS * WHEN_HOUR;
+    int64_t step_ms = v->by >= 0 ? by_ms[v->by] : for_ms <= 2 * WHEN_HOUR ? WHEN_MINUTE : WHEN_HOUR;
+    struct forecast f;
+    int rc;
+
+    if (v->for_ms == 0)
+        return err_set(err, ERR_USAGE, "--for must be longer than 0, such as 1h");
+    if (for_ms / step_ms > STEPS_MOST)
+        return err_set(err, ERR_USAGE,
+                       "--for is too long for steps of a %s: at most %d of them are shown",
+                       by_names[step_ms == WHEN_HOUR], STEPS_MOST);
+    rc = forecast_store_read(
+        c->db,
+        &(struct forecast_ask){v->tag, step_ms, (size_t)((for_ms + step_ms - 1) / step_ms) + 1}, &f,
+        err);
+    if (rc < 0)
+        return rc;
+    c->style.cell.now_at = f.now_at;
+    rc = put(c, &f, step_ms, err);
+    forecast_store_free(&f);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct forecast_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "a row for each minute or hour; default: hour, for 2h or less: minute", by_names, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "look this far ahead; default: " TEXT_OF(DEFAULT_HOURS) "h", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_forecast = {
+    .name = "forecast",
+    .group = "look",
+    .summary = "show how many tasks become due when",
+    .usage = "[--by minute|hour] [--tag GLOB] [--for D]",
+    .details = "A herd is " TEXT_OF(
+        FORECAST_HERD) " tasks or more of one tag at the same instant; the largest one of each step is shown. If tasks "
+                       "are many, numbers are estimates: marked with ~, in json with sampled.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct forecast_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID,
+    .examples = "dq forecast --for 1h\n"
+                "dq forecast -t \"mail.*\" -o json",
+    .run = run,
+};

@@ -1,0 +1,44 @@
+/*
+ * cmd_help.c - dq help.
+ */
+#include "cli/line/usage.h"
+#include "cli/line/verbs.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    void (*put)(struct buf *b);
+} topics[] = {{"filters", usage_put_filters}, {"options", usage_put_global}};
+
+static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
+{
+    const char *word = c->operand_count ? c->operands[0] : NULL;
+    void (*put)(struct buf * b) = word ? NULL : usage_put_all;
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; word && i < sizeof topics / sizeof topics[0]; i++)
+        if (strcmp(word, topics[i].name) == 0)
+            put = topics[i].put;
+    const struct cmd *cmd = put ? NULL : verbs_find(word, err);
+    if (put)
+        put(&b);
+    else if (cmd)
+        usage_put_verb(&b, cmd);
+    out_write(&b);
+    buf_done(&b);
+    return put || cmd ? 0 : err->code;
+}
+
+const struct cmd cmd_help = {
+    .name = "help",
+    .group = "help",
+    .summary = "explain dq, one of its commands, filters, or common options",
+    .usage = "[COMMAND | filters | options]",
+    .max_operands = 1,
+    .level = CMD_NOTHING,
+    .pages = true,
+    .formats = OUT_BIT(OUT_TABLE),
+    .examples = "dq help list\n"
+                "dq help filters",
+    .run = run,
+};

@@ -1,0 +1,371 @@
+/*
+ * cmd_import.c - dq import: what dq export wrote becomes tasks again.
+ *
+ * Invariant: a chunk, which ends with the attempts of its last task, is stored whole or not at all,
+ * and an error says which lines are in. With --complete, nothing of a file is stored before its end
+ * was seen, and of what cannot be read twice the last chunk is not.
+ */
+#include "cli/many/act.h"
+#include "cli/line/infile.h"
+#include "cli/show/progress.h"
+#include "cli/many/transfer.h"
+#include "cli/line/verbs.h"
+
+#include "base/interrupt.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <time.h>
+
+#define CHUNK_TASKS 500
+#define CHUNK_BYTES ((uint64_t)1 << 20)
+#define TRANSIENT_TRIES 5
+/* Programs that read JSON round greater numbers; the tasks added later get greater ids yet. */
+#define KEPT_ID_MOST ((UINT64_C(1) << 53) - 1)
+
+struct import_values {
+    bool keep_ids, dry_run, complete;
+    int64_t skip;
+};
+
+struct import {
+    struct cmd_context *c;
+    const struct import_values *v;
+    struct infile file;
+    struct json_reader *json;
+    struct import_item *items; /* the chunk */
+    size_t count;
+    uint64_t begun_bytes;          /* of the file, when the chunk was begun */
+    uint64_t done_line;            /* every line up to this one is stored */
+    struct transfer_end seen;      /* lines since the last end of an export */
+    bool ended;                    /* the last line was one */
+    struct err missing;            /* what shows that lines are missing; code 0: nothing so far */
+    uint64_t tasks, attempts, due; /* stored; due: pending ones that are due now */
+    int64_t now_at;
+    struct act act;
+    struct progress progress;
+};
+
+static bool is_due(const struct import *m, const struct task *t)
+{
+    return t->status == TASK_PENDING && t->expected_at <= m->now_at;
+}
+
+/* A deadlock or a lock was rolled back whole: once more. */
+static int store(struct import *m, struct err *err)
+{
+    int rc = 0;
+
+    for (int try = 1; try <= TRANSIENT_TRIES; try++) {
+        rc = import_store_add(m->c->db, m->items, m->count, m->v->keep_ids, &m->act.event, err);
+        if (rc != ERR_TRANSIENT && rc != ERR_LOCKED)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
+    }
+    return rc;
+}
+
+/* last_line: of the chunk. */
+static int flush(struct import *m, uint64_t last_line, struct err *err)
+{
+    size_t bad = SIZE_MAX;
+    uint64_t due = 0;
+
+    if (m->count == 0)
+        return 0;
+    int rc = import_store_check(m->c->db, m->items, m->count, m->v->keep_ids, &bad, err);
+    if (rc == ERR_DUPLICATE)
+        return err_prefix(err, "%s:%" PRIu64, m->file.name, m->items[bad].line);
+    if (rc == 0 && !m->v->dry_run)
+        rc = store(m, err);
+    if (rc < 0)
+        return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, m->file.name, m->done_line + 1,
+                          last_line);
+    for (size_t i = 0; i < m->count; i++) {
+        m->attempts += m->items[i].attempt_count;
+        due += is_due(m, &m->items[i].task);
+    }
+    m->tasks += m->count;
+    m->due += due;
+    m->done_line = last_line;
+    if (due && !m->v->dry_run)
+        cmd_wake(m->c, 0);
+    import_store_free(m->items, m->count);
+    m->count = 0;
+    m->begun_bytes = m->file.bytes;
+    progress_show(&m->progress, m->tasks,
+                  m->file.size ? (double)m->file.bytes / (double)m->file.size : -1);
+    return 0;
+}
+
+/* ---- whether lines are missing */
+
+/* The first sign of it: an error, or to be noted at the end. */
+static int say_missing(struct import *m, const struct err *why, struct err *err)
+{
+    if (!m->missing.code)
+        m->missing = *why;
+    if (m->v->complete)
+        *err = *why;
+    return m->v->complete ? why->code : 0;
+}
+
+/* Exports may stand one behind the other. */
+static int take_end(struct import *m, const char *line, size_t len, struct err *err)
+{
+    const struct transfer_end seen = m->seen;
+    struct transfer_end end;
+    struct err why;
+
+    int rc = transfer_read_end(m->json, line, len, &end, err);
+    if (rc < 0)
+        return err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number);
+    m->seen = (struct transfer_end){0, 0};
+    m->ended = true;
+    if (end.tasks == seen.tasks && end.attempts == seen.attempts)
+        return 0;
+    err_set(&why, ERR_DATA,
+            "%s:%" PRIu64 ": the export that ends here had %" PRIu64 " tasks and %" PRIu64
+            " attempts, the file has %" PRIu64 " and %" PRIu64,
+            m->file.name, m->file.number, end.tasks, end.attempts, seen.tasks, seen.attempts);
+    return say_missing(m, &why, err);
+}
+
+static int count_line(struct import *m, const char *line, size_t len, struct err *err)
+{
+    m->ended = false;
+    if (transfer_is_end(line, len))
+        return take_end(m, line, len, err);
+    if (transfer_is_attempt(line, len))
+        m->seen.attempts++;
+    else
+        m->seen.tasks++;
+    return 0;
+}
+
+static int check_end(struct import *m, struct err *err)
+{
+    struct err why;
+
+    if (m->ended)
+        return 0;
+    err_set(&why, ERR_DATA,
+            "%s: the line that ends an export is missing: the file may have been cut off",
+            m->file.name);
+    return say_missing(m, &why, err);
+}
+
+/* ---- lines */
+
+/* The next one that is not empty: 1, or 0 at the end. */
+static int next_line(struct import *m, const char **ret_line, size_t *ret_len, struct err *err)
+{
+    int rc;
+
+    do {
+        rc = infile_next(&m->file, ret_line, ret_len, err);
+        if (rc > 0 && *ret_len && (*ret_line)[*ret_len - 1] == '\r')
+            (*ret_len)--;
+    } while (rc > 0 && !*ret_len);
+    return rc;
+}
+
+/* Looks for the end of a file before anything is stored. */
+static int find_end(struct import *m, struct err *err)
+{
+    const char *line;
+    size_t len;
+    int rc;
+
+    while ((rc = next_line(m, &line, &len, err)) > 0 && (rc = count_line(m, line, len, err)) == 0)
+        ;
+    if (rc == 0)
+        rc = check_end(m, err);
+    m->seen = (struct transfer_end){0, 0};
+    return rc < 0 ? rc : infile_rewind(&m->file, err);
+}
+
+/* item: the last one of count. */
+static int check_attempt(const struct import_item *item, size_t count, const struct task_attempt *a,
+                         struct err *err)
+{
+    if (count == 0 || item->task.id != a->task_id)
+        return err_set(err, ERR_DATA, "an attempt of task %" PRIu64 ", which is not before it",
+                       a->task_id);
+    if (item->attempt_count && item->attempts[item->attempt_count - 1].version >= a->version)
+        return err_set(err, ERR_DATA,
+                       "an attempt of task %" PRIu64 " with version %" PRIu64
+                       ", behind one with version %" PRIu64,
+                       a->task_id, a->version, item->attempts[item->attempt_count - 1].version);
+    return 0;
+}
+
+static int take_attempt(struct import *m, const char *line, size_t len, struct err *err)
+{
+    struct import_item *item = &m->items[m->count ? m->count - 1 : 0];
+    struct task_attempt a;
+
+    int rc = transfer_read_attempt(m->json, line, len, &a, err);
+    if (rc < 0)
+        return rc;
+    rc = check_attempt(item, m->count, &a, err);
+    if (rc < 0) {
+        attempt_store_free(mem_dup(&a, sizeof a), 1);
+        return rc;
+    }
+    if (item->attempt_count == item->attempt_cap) {
+        item->attempt_cap = item->attempt_cap ? 2 * item->attempt_cap : 4;
+        item->attempts = mem_resize(item->attempts, item->attempt_cap, sizeof a);
+    }
+    item->attempts[item->attempt_count++] = a;
+    return 0;
+}
+
+static int take_task(struct import *m, const char *line, size_t len, struct err *err)
+{
+    struct import_item *item = &m->items[m->count];
+
+    *item = (struct import_item){.line = m->file.number};
+    m->count++; /* freed with the chunk, also if it is invalid */
+    int rc = transfer_read_task(m->json, line, len, &item->task, err);
+    if (rc == 0 && m->v->keep_ids && item->task.id > KEPT_ID_MOST)
+        rc = err_set(err, ERR_DATA,
+                     "\"id\" %" PRIu64 " cannot be kept: the greatest id is %" PRIu64
+                     "; without --keep-ids it gets another one",
+                     item->task.id, KEPT_ID_MOST);
+    return rc;
+}
+
+static int take_line(struct import *m, const char *line, size_t len, struct err *err)
+{
+    int rc = count_line(m, line, len, err);
+
+    if (rc < 0 || m->ended || m->file.number <= (uint64_t)MAX(m->v->skip, 0))
+        return rc;
+    rc = transfer_is_attempt(line, len) ? take_attempt(m, line, len, err)
+                                        : take_task(m, line, len, err);
+    return rc < 0 ? err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number) : 0;
+}
+
+static bool is_full(const struct import *m)
+{
+    return m->count == CHUNK_TASKS || m->file.bytes - m->begun_bytes >= CHUNK_BYTES;
+}
+
+static int read_lines(struct import *m, struct err *err)
+{
+    const char *line;
+    size_t len;
+    int rc;
+
+    while ((rc = next_line(m, &line, &len, err)) > 0) {
+        rc = 0;
+        if (m->count && is_full(m) && !transfer_is_attempt(line, len))
+            rc = flush(m, m->file.number - 1, err);
+        if (rc < 0)
+            return rc;
+        rc = take_line(m, line, len, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc == 0)
+        rc = check_end(m, err);
+    return rc < 0 ? rc : flush(m, m->file.number, err);
+}
+
+static void explain_fault(const struct import *m, struct err *err)
+{
+
+    if (m->v->dry_run || err->code == ERR_LOST)
+        return;
+    if (m->tasks == 0)
+        err_set(err, err->code, "%s; nothing was imported", err->text);
+    else
+        err_set(err, err->code, "%s; lines up to %" PRIu64 " are in: continue with --skip %" PRIu64,
+                err->text, m->done_line, m->done_line);
+}
+
+static void report(const struct import *m)
+{
+    struct buf b = BUF_INIT;
+
+    if (m->c->style.format == OUT_TABLE)
+        buf_printf(&b, "%" PRIu64 " task%s and %" PRIu64 " attempt%s %s\n", m->tasks,
+                   m->tasks == 1 ? "" : "s", m->attempts, m->attempts == 1 ? "" : "s",
+                   m->v->dry_run ? "can be imported" : "imported");
+    else
+        buf_printf(&b, "{\"tasks\":%" PRIu64 ",\"attempts\":%" PRIu64 "}\n", m->tasks, m->attempts);
+    out_write(&b);
+    buf_done(&b);
+    if (m->due)
+        cmd_note(m->c, "%" PRIu64 " of them %s pending and due: dqd runs %s now", m->due,
+                 m->due == 1 ? "is" : "are", m->due == 1 ? "it" : "them");
+    if (m->missing.code)
+        cmd_note(m->c, "%s", m->missing.text);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    struct import m = {.c = c, .v = values};
+
+    int rc = cmd_now(c, &m.now_at, err);
+    if (rc == 0)
+        rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-", TRANSFER_LINE_MAX, err);
+    if (rc < 0)
+        return rc;
+    m.done_line = (uint64_t)MAX(m.v->skip, 0);
+    m.items = mem_zero(CHUNK_TASKS, sizeof *m.items);
+    m.json = json_reader_new();
+    act_init(&m.act, c, NULL, 0);
+    progress_init(&m.progress, c->quiet, "tasks");
+    interrupt_catch();
+    if (m.v->complete && m.file.size)
+        rc = find_end(&m, err);
+    if (rc == 0)
+        rc = read_lines(&m, err);
+    progress_clear(&m.progress);
+    if (rc < 0)
+        explain_fault(&m, err);
+    else
+        report(&m);
+    import_store_free(m.items, m.count);
+    free(m.items);
+    json_reader_free(m.json);
+    act_done(&m.act);
+    infile_done(&m.file);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct import_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"keep-ids", 0, CMD_FLAG, FIELD(keep_ids), NULL, "keep the ids; without it, each task gets a new one", NULL, 0},
+    {"complete", 0, CMD_FLAG, FIELD(complete), NULL, "import nothing if the file does not end as an export does", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the file and the conflicts, and import nothing", NULL, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_import = {
+    .name = "import",
+    .group = "operate",
+    .summary = "store the tasks that dq export wrote",
+    .usage = "[FILE | -] [--keep-ids] [--complete] [--skip N] [--dry-run]",
+    .details =
+        "Without FILE, reads standard input. Tasks keep their states, times, counts and attempts. They are stored in chunks, each "
+        "whole or not at all. An id that exists, with --keep-ids, or a key that a pending or running task of the tag has, is an "
+        "error with the line. If lines are missing at the end, a note says so; with --complete that is an error: nothing of a file "
+        "is stored then, and of other input only the chunks before the end. Pending tasks that are due run at once: pause their "
+        "tags first if they must not.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct import_values),
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
+    .examples = "dq import --dry-run tasks.ndjson\n"
+                "dq import --keep-ids tasks.ndjson",
+    .run = run,
+};

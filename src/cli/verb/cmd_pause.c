@@ -1,0 +1,117 @@
+/*
+ * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
+ */
+#include "cli/many/act.h"
+#include "cli/judge/fleet.h"
+#include "cli/line/verbs.h"
+#include "store/fleet/tag_pause.h"
+#include "store/ask/tag_store.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pause_values {
+    int64_t for_ms;
+    struct cmd_when until;
+    const char *reason;
+};
+
+/* Accepts a tag that dq add would accept, or one that tasks of an application have. In other names
+ * a * is a glob and a blank a typing error, and the pause would have no effect. */
+static int check(struct cmd_context *c, const char *tag, struct err *err)
+{
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+    bool known = false;
+    if (task_check_tag(tag, strlen(tag), err) == 0)
+        return 0;
+    int rc = tag_store_list(c->db, tag, &(struct tag_count_how){.exact = false}, &tags, &count,
+                            &now_at, NULL);
+    if (rc < 0)
+        return ERR_DATA;
+    for (size_t i = 0; i < count; i++)
+        known = known || strcmp(tags[i].tag, tag) == 0;
+    tag_store_free(tags, count);
+    if (!known && strpbrk(tag, "*?"))
+        return err_set(
+            err, ERR_USAGE,
+            "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
+            tag);
+    return known ? 0 : ERR_DATA;
+}
+
+/* Until when, for people: " until 2026-11-21 09:00:00.000 +01:00", " for 1h" or nothing. */
+static void put_end(struct buf *b, const struct pause_values *v, int64_t until_at)
+{
+    char text[WHEN_TEXT_SIZE];
+    if (v->until.text)
+        buf_printf(b, " until %s", when_format_local(text, until_at));
+    else if (v->for_ms >= 0)
+        buf_printf(b, " for %s", when_format_duration(text, v->for_ms));
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct pause_values *v = values;
+    const char *tag = c->operands[0];
+    int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
+    int64_t now_at;
+    struct buf end = BUF_INIT, word = BUF_INIT;
+    struct act act;
+    size_t chars;
+    if (v->for_ms == 0)
+        return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
+    if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
+        return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
+    int rc = check(c, tag, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->until, &until_at, err);
+    if (rc == 0 && v->until.text)
+        rc = cmd_now(c, &now_at, err);
+    if (rc != 0)
+        return rc;
+    if (v->until.text && until_at <= now_at)
+        return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
+    act_init(&act, c, NULL, 0);
+    act.event.tag = tag;
+    rc = tag_pause_begin(c->db, &act.event, until_at, v->for_ms, v->reason, err);
+    act_done(&act);
+    if (rc < 0)
+        return rc;
+    put_end(&end, v, until_at);
+    text_shell_word(&word, tag);
+    cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag,
+             end.len ? end.data : "", word.data);
+    buf_done(&word);
+    buf_done(&end);
+    fleet_note_tag(c, tag);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct pause_values, name)
+static const struct cmd_option options[] = {
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "pause for D; default: until resumed", NULL, 0},
+    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "pause until TIME", NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "reason, shown by dq tags and dq show", NULL, 0},
+};
+
+const struct cmd cmd_pause = {
+    .name = "pause",
+    .group = "change",
+    .summary = "stop starting tasks of a tag",
+    .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
+    CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"for", "until", NULL},
+    .values_size = sizeof(struct pause_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .examples = "dq pause mail.welcome --for 2h --reason \"the mail server is down\"",
+    .run = run,
+};

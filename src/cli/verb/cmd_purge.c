@@ -1,0 +1,139 @@
+/*
+ * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
+ */
+#include "cli/many/act.h"
+#include "cli/show/progress.h"
+#include "cli/line/select.h"
+#include "cli/line/verbs.h"
+
+#include "base/interrupt.h"
+#include "store/row/rows.h"
+#include "store/ask/targets.h"
+#include "store/ask/task_delete.h"
+
+#include <inttypes.h>
+
+struct purge_values {
+    const char *tag;
+    unsigned statuses;
+    int64_t older_than_ms;
+    bool dry_run;
+};
+
+struct purge {
+    struct progress progress;
+    struct act act;
+    uint64_t deleted;  /* by the steps before */
+    int64_t before_at; /* when tasks of the present status must have finished */
+    struct rows_faults faults;
+};
+
+static bool is_old(const struct task *t, void *arg)
+{
+    const struct purge *p = arg;
+    return t->finish_at < p->before_at; /* one without a time, of an application, is */
+}
+
+static bool step_done(const struct task_changed *so_far, void *arg)
+{
+    struct purge *p = arg;
+    progress_show(&p->progress, p->deleted + so_far->changed, -1);
+    return !interrupt_asked();
+}
+
+/* How old a task of this status may get; 0: any age. */
+static int64_t retention_of(const struct conf_retention *r, int status)
+{
+    return status == TASK_DONE     ? r->done_ms
+           : status == TASK_FAILED ? r->failed_ms
+                                   : r->cancelled_ms;
+}
+
+static int purge_status(struct cmd_context *c, const struct purge_values *v, int status,
+                        struct purge *p, struct err *err)
+{
+    struct task_filter f = {.tag_glob = v->tag, .statuses = TASK_BIT(status)};
+    const struct targets_steps steps = {&p->act.event, step_done, p};
+    struct targets old = {0};
+    struct task_changed changed = {0};
+    int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms
+                                           : retention_of(&c->conf->retention, status),
+            now_at;
+    if (v->older_than_ms < 0 && age_ms == 0)
+        return 0;
+    int rc = cmd_now(c, &now_at, err);
+    p->before_at = now_at - age_ms;
+    if (rc == 0)
+        rc = targets_list(c->db, &f, TASK_FINISHED, is_old, p, &old, err);
+    if (rc == 0 && !v->dry_run)
+        rc = task_delete(c->db, &old, &steps, &changed, &p->faults, err);
+    p->deleted += v->dry_run ? old.count : changed.changed;
+    targets_done(&old);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct purge_values *v = values;
+    unsigned statuses = v->statuses ? v->statuses : TASK_FINISHED;
+    struct purge p = {.deleted = 0};
+    int rc = 0;
+    if (statuses & TASK_LIVE)
+        return err_set(err, ERR_USAGE,
+                       "--status: only done, failed or cancelled tasks can be purged");
+    act_init(&p.act, c, NULL, 0);
+    progress_init(&p.progress, c->quiet, "deleted");
+    if (!v->dry_run)
+        interrupt_catch();
+    for (int s = 0; rc == 0 && !interrupt_asked() && s < TASK_STATUS_COUNT; s++) {
+        if (statuses & TASK_BIT(s))
+            rc = purge_status(c, v, s, &p, err);
+    }
+    if (rc == 0 && interrupt_asked())
+        rc = err_set(err, ERR_TRANSIENT, "interrupted");
+    progress_clear(&p.progress);
+    act_done(&p.act);
+    if (p.faults.count)
+        cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s",
+                     p.faults.count, p.faults.items[0].id, p.faults.items[0].err.text);
+    rows_faults_done(&p.faults);
+    if (rc < 0)
+        return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
+    enum out_format format = c->style.format;
+    if (format == OUT_JSON || format == OUT_NDJSON)
+        out_printf("{\"deleted\":%" PRIu64 ",\"dry_run\":%s}\n", p.deleted,
+                   v->dry_run ? "true" : "false");
+    else if (format == OUT_TSV)
+        out_printf("deleted\n%" PRIu64 "\n", p.deleted);
+    else
+        out_printf("%" PRIu64 " task%s %sdeleted\n", p.deleted, p.deleted == 1 ? "" : "s",
+                   v->dry_run ? "would be " : "");
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct purge_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
+     "delete tasks that finished more than D ago; default: as set in [retention] for each state", NULL, 0},
+    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only tasks in these states: done, failed, cancelled", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks and change nothing", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_purge = {
+    .name = "purge",
+    .group = "operate",
+    .summary = "delete old finished tasks",
+    .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
+    .details =
+        "Does not ask for confirmation, so that timers can run it. dqd does the same on its own, as set in [retention] of dq.ini.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct purge_values),
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .examples = "dq purge --older-than 2d --dry-run\n"
+                "dq purge -s done",
+    .run = run,
+};

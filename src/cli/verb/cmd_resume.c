@@ -1,0 +1,169 @@
+/*
+ * cmd_resume.c - dq resume: the end of dq pause, of all tasks that have waited at once or little by
+ * little.
+ */
+#include "cli/many/act.h"
+#include "cli/line/confirm.h"
+#include "cli/show/progress.h"
+#include "cli/line/verbs.h"
+#include "store/row/rows.h"
+#include "store/fleet/tag_pause.h"
+#include "store/ask/targets.h"
+#include "store/ask/task_change.h"
+
+#include "base/interrupt.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct resume_values {
+    int64_t over_ms;
+    bool dry_run, yes;
+};
+
+/* A tag may have a * in its name, and be a glob that matches others. */
+static bool is_tag(const struct task *t, void *arg)
+{
+    const char *tag = arg;
+    return strcmp(t->tag, tag) == 0;
+}
+
+static bool step_done(const struct task_changed *so_far, void *arg)
+{
+    progress_show(arg, so_far->changed, (double)so_far->changed / (double)so_far->matched);
+    return !interrupt_asked();
+}
+
+static int list_due(struct cmd_context *c, const char *tag, struct targets *ret, struct err *err)
+{
+    char *glob = task_tag_as_glob(tag);
+    struct task_filter f = {.tag_glob = glob};
+
+    f.before[TASK_FILTER_DUE].set = true;
+    int rc = cmd_now(c, &f.before[TASK_FILTER_DUE].at, err);
+    if (rc == 0)
+        rc = targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_tag, (void *)(uintptr_t)tag, ret,
+                          err);
+    free(glob);
+    return rc;
+}
+
+static int agree(struct cmd_context *c, const char *tag, size_t count, struct err *err)
+{
+    struct buf name = BUF_INIT;
+
+    text_escape(&name, tag, strlen(tag), 0);
+    int rc = confirm_change(c, "spread", count, name.data, err);
+    buf_done(&name);
+    return rc;
+}
+
+/* Gives these tasks, which are due, new times. */
+static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
+                  const struct targets *due, struct err *err)
+{
+    const struct task_change change = {
+        .event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE, .over_ms = over_ms};
+    struct progress progress;
+    struct targets_steps steps = {act, step_done, &progress};
+    struct task_changed done = {0};
+    struct rows_faults faults = {0};
+    char text[WHEN_TEXT_SIZE];
+
+    progress_init(&progress, c->quiet, "tasks moved");
+    interrupt_catch();
+    int rc = task_change(c->db, due, &change, &steps, &done, &faults, err);
+    progress_clear(&progress);
+    if (rc == 0 && interrupt_asked())
+        rc =
+            err_set(err, ERR_TRANSIENT,
+                    "interrupted: %" PRIu64 " of %zu due tasks were moved; the tag is still paused",
+                    done.changed, due->count);
+    if (faults.count)
+        cmd_complain(c, "%zu tasks were not moved, task %" PRIu64 " among them: %s", faults.count,
+                     faults.items[0].id, faults.items[0].err.text);
+    if (rc == 0)
+        cmd_note(c, "%" PRIu64 " due tasks are spread evenly over %s", done.changed,
+                 when_format_duration(text, over_ms));
+    rows_faults_done(&faults);
+    return rc;
+}
+
+static int print_count(size_t count)
+{
+    out_printf("%zu task%s would be spread\n", count, count == 1 ? "" : "s");
+    return 0;
+}
+
+/* 1: the tag was paused, 0: it was not. */
+static int resume(struct cmd_context *c, const struct resume_values *v, const struct targets *due,
+                  struct err *err)
+{
+    const char *tag = c->operands[0];
+    struct act act;
+    int rc = due->count > 1 && !v->yes ? agree(c, tag, due->count, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    act_init(&act, c, NULL, 0);
+    act.event.tag = tag;
+    if (v->over_ms > 0)
+        rc = spread(c, &act.event, v->over_ms, due, err);
+    if (rc == 0)
+        rc = tag_pause_end(c->db, &act.event, err);
+    act_done(&act);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct resume_values *v = values;
+    const char *tag = c->operands[0];
+    struct targets due = {0};
+
+    if (v->dry_run && v->over_ms < 0)
+        return err_set(err, ERR_USAGE, "--dry-run is for --over: without it, no task is changed");
+    int rc = task_check_wanted(tag, err);
+    if (rc == 0 && v->over_ms > 0)
+        rc = list_due(c, tag, &due, err);
+    if (rc == 0)
+        rc = v->dry_run ? print_count(due.count) : resume(c, v, &due, err);
+    targets_done(&due);
+    if (rc < 0 || v->dry_run)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_NOT_FOUND, "tag \"%s\" is not paused", tag);
+    cmd_wake(c, 0);
+    cmd_note(c, "%s is resumed", tag);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct resume_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks that are due evenly over D", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks that --over would spread, and change nothing", NULL, 0},
+    {"yes", 'y', CMD_FLAG, FIELD(yes), NULL, "do not ask for confirmation", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_resume = {
+    .name = "resume",
+    .group = "change",
+    .summary = "start tasks of a paused tag again",
+    .usage = "TAG [--over D [--dry-run] [-y]]",
+    .details =
+        "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct resume_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .examples = "dq resume mail.welcome\n"
+                "dq resume mail.welcome --over 30m --dry-run",
+    .run = run,
+};

@@ -1,0 +1,35 @@
+/*
+ * cmd_run_now.c - dq run-now: pending tasks become due at once.
+ */
+#include "cli/many/change.h"
+#include "cli/line/verbs.h"
+#include "store/ask/task_change.h"
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct task_change change = {.event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE};
+    const unsigned from = task_transition(TASK_RESCHEDULE)->from;
+    const struct change_request request = {&change, from, from, "run", "made due now"};
+    return change_run(c, values, &request, err);
+}
+
+static const struct cmd_option options[] = {
+    CHANGE_OVER(struct change_values, ),
+    CHANGE_OPTIONS(struct change_values, ),
+};
+
+const struct cmd cmd_run_now = {
+    .name = "run-now",
+    .group = "change",
+    .summary = "make pending tasks due at once",
+    .usage = "ID... [--over D]\n[FILTER]... [--over D] [--dry-run] [-y]",
+    .details = "To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct change_values),
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_NO_ID,
+    .examples = "dq run-now 17\n"
+                "dq run-now -t report.daily",
+    .run = run,
+};

@@ -1,0 +1,408 @@
+/*
+ * cmd_show.c - dq show: everything about a task.
+ *
+ * In JSON it is exact, bytes included; for people bodies and output are escaped line by line and
+ * cut.
+ */
+#include "cli/judge/fleet.h"
+#include "cli/show/task_columns.h"
+#include "cli/line/verbs.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "store/fleet/attempt_store.h"
+#include "store/fleet/event_store.h"
+#include "store/fleet/tag_pause.h"
+#include "store/ask/task_get.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN_BYTES 4000
+
+struct show_values {
+    bool full;
+};
+
+struct shown { /* one task and what belongs to it */
+    struct task task;
+    struct task_attempt *attempts;
+    size_t attempt_count;
+    char *handler; /* of a pending task; NULL: none, or not known */
+    enum fleet_serves serves;
+    int64_t paused_until_at; /* as in struct tag_pause */
+    char *pause_text;        /* NULL: not paused */
+    /* of a cancelled task; NULL: an application did it, or that is not known any more */
+    char *cancelled_by, *cancelled_with;
+};
+
+/* ---- the columns of an attempt ---- */
+
+#define ATTEMPT ((const struct task_attempt *)row)
+
+OUT_GETTER(attempt)
+{
+    cell_set_number(ret, ATTEMPT->attempt);
+}
+
+OUT_GETTER(start)
+{
+    cell_set_time(ret, ATTEMPT->start_at);
+}
+
+OUT_GETTER(finish)
+{
+    cell_set_time(ret, ATTEMPT->finish_at);
+}
+
+OUT_GETTER(took)
+{
+    if (ATTEMPT->start_at != TASK_TIME_NONE && ATTEMPT->finish_at != TASK_TIME_NONE) {
+        cell_set_duration(ret, ATTEMPT->finish_at - ATTEMPT->start_at);
+    }
+}
+
+OUT_GETTER(outcome)
+{
+    cell_set_text(ret, task_outcome_name(ATTEMPT->outcome));
+    ret->colour = ATTEMPT->outcome == OUTCOME_DONE ? CELL_GOOD : CELL_BAD;
+}
+
+OUT_GETTER(exit)
+{
+    if (ATTEMPT->exit_code >= 0)
+        cell_set_number(ret, (uint64_t)ATTEMPT->exit_code);
+}
+
+OUT_GETTER(signal)
+{
+    if (ATTEMPT->signal > 0)
+        cell_set_number(ret, (uint64_t)ATTEMPT->signal);
+}
+
+OUT_GETTER(host)
+{
+    cell_set_text(ret, ATTEMPT->host);
+}
+
+OUT_GETTER(pid)
+{
+    if (ATTEMPT->host)
+        cell_set_number(ret, ATTEMPT->pid);
+}
+
+OUT_GETTER(error)
+{
+    cell_set_text(ret, ATTEMPT->error);
+}
+
+OUT_GETTER(output)
+{
+    cell_set_bytes(ret, ATTEMPT->output, ATTEMPT->output_size);
+}
+
+static const struct out_column attempt_columns[] = {
+    {"attempt", true, 0, "number", get_attempt},
+    {"started", false, 0, "when its handler was started", get_start},
+    {"finished", false, 0, "when the handler ended", get_finish},
+    {"took", true, 0, "how long it took", get_took},
+    {"outcome", false, 0, "how it ended", get_outcome},
+    {"exit", true, 0, "exit status", get_exit},
+    {"signal", true, 0, "signal that ended it", get_signal},
+    {"host", false, 0, "where it ran", get_host},
+    {"pid", true, 0, "process id of dqd there", get_pid},
+    {"error", false, 60, "why it failed", get_error},
+    {"output", false, 0, "end of its output", get_output},
+};
+#define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
+
+/* ---- gathering ---- */
+
+static void shown_done(struct shown *s)
+{
+    task_done(&s->task);
+    attempt_store_free(s->attempts, s->attempt_count);
+    free(s->pause_text);
+    free(s->handler);
+    free(s->cancelled_by);
+    free(s->cancelled_with);
+}
+
+static void take_cancel(const struct event_row *row, void *arg)
+{
+    struct shown *s = arg;
+    const char *arguments = row->act.arguments ? row->act.arguments : "";
+    if (s->cancelled_by || strcmp(row->act.verb, "cancel") != 0)
+        return;
+    s->cancelled_by = mem_strdup(row->act.actor);
+    s->cancelled_with = mem_printf(row->act.by_procedure ? "%s" : "dq cancel %s", arguments);
+}
+
+/* Whether an operator holds its tag back. */
+static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
+{
+    struct tag_pause p;
+    int rc = tag_pause_read(c->db, s->task.tag, &p, err);
+
+    s->paused_until_at = p.until_at;
+    if (p.until_at != TASK_TIME_NONE) {
+        struct buf b = BUF_INIT;
+        buf_str(&b, "tag paused until ");
+        if (p.until_at == INT64_MAX)
+            buf_str(&b, "resumed");
+        else
+            cell_put_time(&b, &c->style.cell, p.until_at, false);
+        buf_printf(&b, " by %s%s%s", p.by ? p.by : "?", p.reason ? ": " : "",
+                   p.reason ? p.reason : "");
+        s->pause_text = buf_take(&b);
+    }
+    tag_pause_done(&p);
+    return rc;
+}
+
+/* The output of an attempt that was cancelled or taken back is in its own row alone. Rows of
+ * attempts that came before the last one say nothing about that. */
+static void take_last_output(struct shown *s)
+{
+    struct task *t = &s->task;
+    const struct task_attempt *last = s->attempt_count ? &s->attempts[s->attempt_count - 1] : NULL;
+    if (!last || t->output || !last->output || last->start_at < t->execution_at)
+        return;
+    t->output = mem_dup(last->output, last->output_size);
+    t->output_size = last->output_size;
+}
+
+static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t id,
+                      struct shown *s, struct err *err)
+{
+    int rc = task_get(c->db, id, &s->task, err);
+    if (rc == 0)
+        rc = attempt_store_list(c->db, id, &s->attempts, &s->attempt_count, err);
+    if (rc < 0)
+        return rc;
+    take_last_output(s);
+    if (s->task.status == TASK_CANCELLED)
+        return event_store_list_of(c->db, id, s->task.finish_at, take_cancel, s, err);
+    if (s->task.status != TASK_PENDING)
+        return 0;
+    const struct handler_row *h;
+    s->serves = fleet_serves(fleet, s->task.tag, &h);
+    s->handler = h ? mem_strdup(h->pattern) : NULL;
+    return load_pause(c, s, err);
+}
+
+/* ---- printing ---- */
+
+/* One JSON object. A pending task also says what may hold it back. */
+static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b)
+{
+    struct cell output = {.kind = CELL_NULL}, until = {.kind = CELL_NULL};
+    const struct cell_style *style = &c->style.cell;
+    buf_chr(b, '{');
+    out_put_members(b, style, task_columns, task_column_count, &s->task, NULL);
+    cell_set_bytes(&output, s->task.output, s->task.output_size);
+    buf_chr(b, ',');
+    cell_put_json(b, style, "output", &output);
+    if (s->task.status == TASK_PENDING) {
+        struct cell handler = {.kind = CELL_NULL};
+        cell_set_text(&handler, s->handler);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "handler", &handler);
+        if (s->paused_until_at != INT64_MAX)
+            cell_set_time(&until, s->paused_until_at);
+        buf_printf(b, ",\"paused\":%s,", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
+        cell_put_json(b, style, "paused_until", &until);
+    }
+    if (s->task.status == TASK_CANCELLED) {
+        struct cell by = {.kind = CELL_NULL}, with = {.kind = CELL_NULL};
+        cell_set_text(&by, s->cancelled_by);
+        cell_set_text(&with, s->cancelled_with);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "cancelled_by", &by);
+        buf_chr(b, ',');
+        cell_put_json(b, style, "cancelled_with", &with);
+    }
+    buf_str(b, ",\"attempts\":[");
+    for (size_t i = 0; i < s->attempt_count; i++) {
+        buf_str(b, i ? ",{" : "{");
+        out_put_members(b, style, attempt_columns, ATTEMPT_COLUMNS, &s->attempts[i], NULL);
+        buf_chr(b, '}');
+    }
+    buf_str(b, "]}");
+}
+
+/* Text of unknown origin, each line escaped and indented. */
+static void put_block(const char *title, const char *p, size_t len, bool full)
+{
+    struct buf b = BUF_INIT;
+    size_t shown = full || len <= SHOWN_BYTES ? len : SHOWN_BYTES;
+    buf_printf(&b, "%s (%zu byte%s)%s\n", title, len, len == 1 ? "" : "s", len == 0 ? "" : ":");
+    for (size_t i = 0; i < shown;) {
+        const char *end = memchr(p + i, '\n', shown - i);
+        size_t size = end ? (size_t)(end - p) - i : shown - i;
+        buf_str(&b, "  ");
+        text_escape(&b, p + i, size, 0);
+        buf_chr(&b, '\n');
+        i += size + 1;
+    }
+    if (shown < len)
+        buf_printf(&b, "  ... %zu more bytes; --full prints all\n", len - shown);
+    out_write(&b);
+    buf_done(&b);
+}
+
+static void put_line(const char *prefix, const char *text)
+{
+    struct buf b = BUF_INIT;
+    buf_str(&b, prefix);
+    text_escape(&b, text, strlen(text), 0);
+    buf_chr(&b, '\n');
+    out_write(&b);
+    buf_done(&b);
+}
+
+static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+{
+    struct out *out;
+    char title[64];
+    put_line("", "attempts:");
+    int rc = out_new(&out, &c->style, attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < s->attempt_count; i++)
+        out_row(out, &s->attempts[i]);
+    rc = out_end(out, rc);
+    for (size_t i = 0; full && i < s->attempt_count; i++) {
+        const struct task_attempt *a = &s->attempts[i];
+        snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
+        if (a->output_size > 0)
+            put_block(title, a->output, a->output_size, full);
+    }
+    return rc;
+}
+
+/* Without an act it was an application, as long as acts of that time are kept. */
+static void put_cancelled(const struct cmd_context *c, const struct shown *s)
+{
+    int64_t kept_ms = c->conf->retention.events_ms;
+    if (s->cancelled_by) {
+        char *text = mem_printf("by %s: %s", s->cancelled_by, s->cancelled_with);
+        put_line("cancelled     ", text);
+        free(text);
+    } else if (s->task.status == TASK_CANCELLED &&
+               (kept_ms == 0 || s->task.finish_at > c->style.cell.now_at - kept_ms)) {
+        put_line("cancelled     ", "by an application");
+    }
+}
+
+static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+{
+    const struct task *t = &s->task;
+    int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
+    if (rc < 0)
+        return rc;
+    if (t->status == TASK_PENDING && s->serves == FLEET_SERVES_NOT)
+        put_line("waits         ", "no dqd serves its tag; it stays pending until one does");
+    if (s->pause_text)
+        put_line("waits         ", s->pause_text);
+    put_cancelled(c, s);
+    put_block("body", t->body, t->body_size, full);
+    if (t->output_size > 0)
+        put_block("output of the last attempt", t->output, t->output_size, full);
+    return s->attempt_count > 0 ? put_attempts(c, s, full, err) : 0;
+}
+
+static int show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full,
+                    struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = 0;
+    switch (c->style.format) {
+    case OUT_TABLE:
+        if (index > 0)
+            put_line("", "");
+        return put_table(c, s, full, err);
+    case OUT_TSV:
+        c->style.no_header = index > 0;
+        return out_record(&c->style, task_columns, task_column_count, NULL, &s->task, NULL, err);
+    case OUT_JSON:
+        if (c->operand_count > 1)
+            buf_str(&b, index ? ",\n " : "[");
+        put_json(c, s, &b);
+        break;
+    case OUT_NDJSON:
+        put_json(c, s, &b);
+        buf_chr(&b, '\n');
+        break;
+    default:
+        buf_printf(&b, "%" PRIu64 "\n", s->task.id);
+    }
+    out_write(&b);
+    buf_done(&b);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct show_values *v = values;
+    uint64_t *ids = NULL;
+    size_t count = 0, shown = 0;
+    struct fleet fleet = {.dqds = NULL};
+    struct err denied = {0};
+    bool pending = false;
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
+        cmd_note(c, "the handlers are not known: %s", denied.text);
+    for (size_t i = 0; rc == 0 && i < count && !out_failed(); i++) {
+        struct shown s = {.paused_until_at = TASK_TIME_NONE};
+        task_init(&s.task);
+        rc = shown_load(c, &fleet, ids[i], &s, err);
+        pending |= s.task.status == TASK_PENDING;
+        if (rc == 0)
+            rc = show_one(c, &s, shown++, v->full, err);
+        shown_done(&s);
+        if (rc == ERR_NOT_FOUND && count > 1) {
+            cmd_complain(c, "%s", err->text);
+            rc = 0;
+        }
+    }
+    if (rc == 0 && c->style.format == OUT_JSON)
+        out_printf("%s\n", count == 1 ? "" : shown ? "]" : "[]");
+    if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
+        fleet_say_dqds(c, &fleet);
+    fleet_done(&fleet);
+    free(ids);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL,
+     "print whole bodies and outputs, including those of earlier attempts", NULL, 0},
+};
+
+const struct cmd cmd_show = {
+    .name = "show",
+    .group = "look",
+    .summary = "show a task's state, body, attempts and output",
+    .usage = "ID... [--full]",
+    .details =
+        "For a pending task, also shows what holds it back: a tag that is paused, or that no dqd "
+        "serves. In json, bytes are exact; in a table they are escaped.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct show_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_ANY,
+    .examples = "dq show 17\n"
+                "dq show 17 --full\n"
+                "dq show 17 -o json",
+    .run = run,
+};

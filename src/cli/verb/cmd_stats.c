@@ -1,0 +1,465 @@
+/*
+ * cmd_stats.c - dq stats: how much there is, how late things start, how fast they are done.
+ *
+ * Each tag is one row that joins the counts of tasks with what dqd counted in the period; the first
+ * row is all tags together.
+ */
+#include "cli/line/confirm.h"
+#include "cli/judge/failures.h"
+#include "cli/judge/fleet.h"
+#include "cli/show/progress.h"
+#include "cli/show/spark.h"
+#include "cli/judge/stats.h"
+#include "cli/judge/stats_html.h"
+#include "cli/judge/stats_prom.h"
+#include "cli/show/tag_columns.h"
+#include "cli/judge/top_load.h"
+#include "cli/line/verbs.h"
+#include "cli/line/watch.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define DEFAULT_PERIOD_HOURS 1
+#define TREND_STEPS 24
+#define BAR_WIDTH 24
+/* A row for each step is kept in memory, for each tag. */
+#define STEPS_MOST 50000
+
+enum by { BY_MINUTE, BY_HOUR };
+static const char *const by_names[] = {"minute", "hour", NULL};
+static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
+
+struct stats_values {
+    const char *tag, *html;
+    struct cmd_when since;
+    int by; /* -1: not given */
+    bool exact;
+    int64_t watch_ms, refresh_ms; /* -1: not given */
+};
+
+/* ---- a row for each tag */
+
+#define ROW ((const struct stats_tag *)row)
+
+OUT_GETTER(tag)
+{
+    const char *tag = ROW->info.tag;
+
+    cell_set_text(ret, tag);
+    if (!tag)
+        ret->people = "(all)";
+    else if (!strcmp(tag, MINUTE_OTHER_TAGS))
+        ret->people = "(others)";
+}
+
+OUT_GETTER(starts)
+{
+    cell_set_number(ret, ROW->sum.started);
+}
+
+static void set_late(struct cell *ret, const struct counts *c, unsigned percent)
+{
+    if (c->started)
+        cell_set_duration(ret, counts_late(c, percent));
+}
+
+OUT_GETTER(p50)
+{
+    set_late(ret, &ROW->sum, 50);
+}
+
+OUT_GETTER(p95)
+{
+    set_late(ret, &ROW->sum, 95);
+}
+
+OUT_GETTER(p99)
+{
+    set_late(ret, &ROW->sum, 99);
+}
+
+OUT_GETTER(max)
+{
+    set_late(ret, &ROW->sum, 100);
+}
+
+static void set_took(struct cell *ret, const struct counts *c, unsigned percent)
+{
+    if (c->ended)
+        cell_set_duration(ret, counts_took(c, percent));
+}
+
+OUT_GETTER(took_p50)
+{
+    set_took(ret, &ROW->sum, 50);
+}
+
+OUT_GETTER(took_p95)
+{
+    set_took(ret, &ROW->sum, 95);
+}
+
+OUT_GETTER(ended_done)
+{
+    cell_set_number(ret, ROW->sum.done);
+}
+
+OUT_GETTER(ended_failed)
+{
+    cell_set_number(ret, ROW->sum.failed);
+    ret->colour = ROW->sum.failed ? CELL_BAD : CELL_PLAIN;
+}
+
+OUT_GETTER(retried)
+{
+    cell_set_number(ret, ROW->sum.retried);
+}
+
+OUT_GETTER(done_per_s)
+{
+    ret->kind = CELL_REAL;
+    ret->real = stats_per_second(ROW->sum.done, stats_elapsed_ms(ROW->of));
+}
+
+/* Its text lives until the getter is called again. */
+OUT_GETTER(trend)
+{
+    static struct buf line, list;
+    const struct stats *s = ROW->of;
+    uint64_t *done = mem_zero(s->step_count, sizeof *done);
+
+    for (size_t i = 0; ROW->steps && i < s->step_count; i++)
+        done[i] = ROW->steps[i].done;
+    buf_reset(&line);
+    spark_line(&line, done, s->step_count);
+    spark_set(ret, &list, &line, done, s->step_count);
+    free(done);
+}
+
+static const struct out_column columns[] = {
+    {"tag", false, OUT_NARROW, "", get_tag},     TAG_COUNT_COLUMNS,
+    {"sampled", false, 0, "", tag_get_sampled},  {"starts", true, 0, "", get_starts},
+    {"late_p50", true, 0, "", get_p50},          {"late_p95", true, 0, "", get_p95},
+    {"late_p99", true, 0, "", get_p99},          {"late_max", true, 0, "", get_max},
+    {"took_p50", true, 0, "", get_took_p50},     {"took_p95", true, 0, "", get_took_p95},
+    {"ended_done", true, 0, "", get_ended_done}, {"ended_failed", true, 0, "", get_ended_failed},
+    {"retried", true, 0, "", get_retried},       {"done_per_s", true, 0, "", get_done_per_s},
+    {"trend", false, 0, "", get_trend},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+/* Columns that a narrow terminal does not show, the least useful first. */
+#define TASK_DROP "cancelled,done,running,pending"
+#define PERIOD_DROP "late_p95,trend,took_p50,retried,late_p50,starts,late_max,took_p95,late_p99"
+#define TASK_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
+#define PERIOD_COLUMNS                                                                             \
+    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,done_per_s,trend"
+
+/* Of MINUTE_OTHER_TAGS nothing but counts is known. */
+static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, bool active)
+{
+    return active ? !!t->steps : t->info.tag[0] || c->style.format != OUT_TABLE;
+}
+
+/* active: only the first row and those of tags that started or ended something. */
+static int put_tags(const struct cmd_context *c, const struct stats *s, const char *names,
+                    bool active, struct err *err)
+{
+    struct out *out;
+    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
+
+    if (rc < 0)
+        return rc;
+    out_may_drop(out, active ? PERIOD_DROP : TASK_DROP);
+    for (size_t i = 0; i < s->count; i++)
+        if (i == 0 || is_shown(c, &s->tags[i], active))
+            out_row(out, &s->tags[i]);
+    return out_end(out, 0);
+}
+
+/* For people two tables, as one would be too wide. */
+static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
+{
+    char text[WHEN_TEXT_SIZE];
+    int rc = put_tags(c, s, TASK_COLUMNS, false, err);
+
+    if (rc < 0)
+        return rc;
+    out_printf("\nwhat began and ended in the last %s, counted by dqd\n",
+               when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
+    return put_tags(c, s, PERIOD_COLUMNS, true, err);
+}
+
+/* ---- a row for each step of time */
+
+/* Begins with what the row of a tag has, for its getters: info.tag, and the sum of this step. */
+struct step_row {
+    struct stats_tag tag;
+    size_t step;
+    uint64_t most; /* done in any step */
+};
+#define STEP ((const struct step_row *)row)
+
+OUT_GETTER(time)
+{
+    cell_set_time(ret, stats_step_at(ROW->of, STEP->step));
+}
+
+OUT_GETTER(step_per_s)
+{
+    ret->kind = CELL_REAL;
+    ret->real = stats_per_second(ROW->sum.done, stats_step_elapsed_ms(ROW->of, STEP->step));
+}
+
+OUT_GETTER(step_trend)
+{
+    static struct buf line, list;
+
+    buf_reset(&line);
+    buf_str(&line, "");
+    spark_bar(&line, ROW->sum.done, STEP->most, BAR_WIDTH);
+    spark_set(ret, &list, &line, &ROW->sum.done, 1);
+}
+
+static const struct out_column step_columns[] = {
+    {"time", false, 0, "", get_time},
+    {"tag", false, OUT_NARROW, "", get_tag},
+    {"starts", true, 0, "", get_starts},
+    {"ended_done", true, 0, "", get_ended_done},
+    {"ended_failed", true, 0, "", get_ended_failed},
+    {"retried", true, 0, "", get_retried},
+    {"done_per_s", true, 0, "", get_step_per_s},
+    {"late_p50", true, 0, "", get_p50},
+    {"late_p95", true, 0, "", get_p95},
+    {"late_p99", true, 0, "", get_p99},
+    {"late_max", true, 0, "", get_max},
+    {"took_p50", true, 0, "", get_took_p50},
+    {"took_p95", true, 0, "", get_took_p95},
+    {"trend", false, 0, "", get_step_trend},
+};
+#define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
+#define STEP_TABLE                                                                                 \
+    "time,starts,ended_done,ended_failed,retried,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend"
+
+/* Programs also get each tag's steps in which something happened. */
+static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
+{
+    struct step_row row = {.tag = {.of = s}, .step = step};
+
+    for (size_t i = 0; s->tags[0].steps && i < s->step_count; i++)
+        row.most = MAX(row.most, s->tags[0].steps[i].done);
+    for (size_t i = 0; i < (each_tag ? s->count : 1); i++) {
+        const struct counts *c = s->tags[i].steps ? &s->tags[i].steps[step] : NULL;
+
+        if (i > 0 && (!c || !(c->started || c->done || c->failed || c->retried)))
+            continue;
+        row.tag.info.tag = s->tags[i].info.tag;
+        row.tag.sum = c ? *c : (struct counts){0};
+        out_row(out, &row);
+    }
+}
+
+static int put_steps(const struct cmd_context *c, const struct stats *s, struct err *err)
+{
+    bool people = c->style.format == OUT_TABLE;
+    struct out *out;
+    int rc = out_new(&out, &c->style, step_columns, STEP_COLUMN_COUNT, people ? STEP_TABLE : NULL,
+                     c, err);
+
+    if (rc < 0)
+        return rc;
+    out_may_drop(out,
+                 "late_p95,took_p50,late_p50,late_p99,retried,starts,took_p95,trend,done_per_s");
+    for (size_t i = 0; i < s->step_count; i++)
+        put_step(out, s, i, !people);
+    return out_end(out, 0);
+}
+
+static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
+{
+    struct poller_info *pollers;
+    size_t count;
+    int rc = poller_store_list(c->db, &pollers, &count, err);
+
+    if (rc < 0)
+        return rc;
+    stats_prom_put(s, pollers, count);
+    poller_store_free(pollers, count);
+    return 0;
+}
+
+static void take_failure(const struct failure *x, void *arg)
+{
+    failures_add(arg, x);
+}
+
+static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
+                      struct err *err)
+{
+    const struct forecast_ask hours = {v->tag, WHEN_HOUR, STATS_HTML_AHEAD_HOURS + 1};
+    const struct failure_filter period = {.since_at = s->from_at,
+                                          .before_at = WHEN_AT_MAX,
+                                          .newest = FAILURES_NEWEST,
+                                          .oldest = FAILURES_OLDEST,
+                                          .most_ms = FAILURES_NEWEST_MS,
+                                          .tag_glob = v->tag};
+    struct buf place = BUF_INIT;
+    struct top_data now = {.count = 0};
+    struct forecast ahead = {.count = 0};
+    struct failures errors = {0};
+    int64_t left_at = TASK_TIME_NONE;
+    int rc = top_load(c, v->tag, &now, err);
+
+    if (rc < 0)
+        return rc;
+    rc = forecast_store_read(c->db, &hours, &ahead, err);
+    if (rc == 0)
+        rc = failure_list(c->db, &period, take_failure, &errors, &left_at, err);
+    failures_sort(&errors);
+    confirm_put_place(&place, c);
+    const struct stats_page page = {.stats = s,
+                                    .now = &now,
+                                    .errors = &errors,
+                                    .errors_sampled = left_at != TASK_TIME_NONE,
+                                    .ahead = &ahead,
+                                    .refresh_ms = v->refresh_ms,
+                                    .place = place.data,
+                                    .server = db_server(c->db)};
+    if (rc == 0)
+        rc = stats_html_write(&page, v->html, &c->style.cell, err);
+    failures_done(&errors);
+    forecast_store_free(&ahead);
+    buf_done(&place);
+    top_view_free(&now);
+    return rc;
+}
+
+/* ---- the verb */
+
+/* The length of the period. */
+static int period(struct cmd_context *c, const struct stats_values *v, int64_t *ret_ms,
+                  struct err *err)
+{
+    int64_t now_at = 0, since_at = 0;
+    int rc = 0;
+
+    *ret_ms = DEFAULT_PERIOD_HOURS * WHEN_HOUR;
+    if (!v->since.text)
+        return 0;
+    rc = cmd_now(c, &now_at, err);
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &since_at, err);
+    if (rc == 0 && since_at == now_at)
+        rc = err_set(err, ERR_USAGE, "--since must be before now, such as 1h");
+    if (rc == 0)
+        *ret_ms = now_at - since_at;
+    return rc;
+}
+
+static int check(struct cmd_context *c, const struct stats_values *v, struct stats_ask *ask,
+                 struct err *err)
+{
+    if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
+        return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
+    if (v->refresh_ms >= 0 && !v->html)
+        return err_set(err, ERR_USAGE, "--refresh is for the page of --html");
+    int rc = period(c, v, &ask->since_ms, err);
+    if (rc < 0)
+        return rc;
+    ask->step_ms = v->by >= 0
+                       ? by_ms[v->by]
+                       : stats_step_ms(ask->since_ms, v->html ? STATS_HTML_STEPS : TREND_STEPS);
+    ask->align_ms = v->by >= 0 ? ask->step_ms : 0;
+    if (ask->since_ms / ask->step_ms > STEPS_MOST)
+        return err_set(err, ERR_USAGE, "--since is too long for --by %s: give %s, or less than %d",
+                       by_names[v->by], v->by == BY_MINUTE ? "--by hour" : "a shorter time",
+                       STEPS_MOST);
+    return 0;
+}
+
+static int answer(struct cmd_context *c, const struct stats_values *v, struct err *err)
+{
+    struct stats_ask ask = {.tag_glob = v->tag};
+    struct progress progress;
+    struct stats s;
+    int rc = check(c, v, &ask, err);
+
+    if (rc < 0)
+        return rc;
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
+    ask.how =
+        (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
+    rc = stats_read(c->db, &ask, &s, err);
+    progress_clear(&progress);
+    if (rc < 0)
+        return rc;
+    c->style.cell.now_at = s.now_at;
+    if (v->html)
+        rc = write_page(c, v, &s, err);
+    else if (c->style.format == OUT_PROMETHEUS)
+        rc = put_prometheus(c, &s, err);
+    else if (v->by >= 0)
+        rc = put_steps(c, &s, err);
+    else
+        rc = c->style.format == OUT_TABLE ? put_tables(c, &s, err)
+                                          : put_tags(c, &s, NULL, false, err);
+    stats_done(&s);
+    if (rc == 0 && c->style.format != OUT_PROMETHEUS)
+        fleet_note_dqds(c);
+    return rc;
+}
+
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct stats_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+}
+
+#define FIELD(name) offsetof(struct stats_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
+     "report what began and ended since TIME, or in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
+    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
+    {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", "with --html: browsers load the page again every D", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
+};
+/* clang-format on */
+
+const struct cmd cmd_stats = {
+    .name = "stats",
+    .group = "look",
+    .summary = "show counts by tag and state, lateness, throughput",
+    .usage =
+        "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE [--refresh D]",
+    .details =
+        "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
+        "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
+        "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
+        "sampled.",
+    CMD_OPTIONS(options),
+    .exclusive = (const char *const[]){"by", "html", "html", "watch", NULL},
+    .values_size = sizeof(struct stats_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),
+    .examples = "dq stats --since 1h\n"
+                "dq stats --since 24h --by hour -t \"mail.*\"\n"
+                "dq stats --since 24h --html report.html",
+    .run = run,
+};

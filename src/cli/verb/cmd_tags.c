@@ -1,0 +1,184 @@
+/*
+ * cmd_tags.c - dq tags: the tasks of each tag, and the handler that would run them.
+ */
+#include "cli/judge/fleet.h"
+#include "cli/line/none.h"
+#include "cli/show/progress.h"
+#include "cli/show/tag_columns.h"
+#include "cli/line/verbs.h"
+#include "cli/line/watch.h"
+#include "store/ask/tag_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE_COLUMNS                                                                              \
+    "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler,pause_reason"
+
+/* Columns that a narrow terminal does not show, the least useful first. */
+#define TABLE_DROP "pause_reason,cancelled,next,done,handler,running,pending,paused_until"
+
+struct tags_values {
+    const char *tag;
+    bool exact;
+    int64_t watch_ms; /* -1: not given */
+};
+
+#define TAG ((const struct tag_info *)row)
+
+OUT_GETTER(tag)
+{
+    cell_set_text(ret, TAG->tag);
+}
+
+OUT_GETTER(next)
+{
+    if (TAG->late_from_at == TASK_TIME_NONE)
+        cell_set_time(ret, TAG->next_at);
+}
+
+OUT_GETTER(paused)
+{
+    ret->kind = CELL_BOOL;
+    ret->number = TAG->paused_until_at != TASK_TIME_NONE;
+}
+
+OUT_GETTER(paused_until)
+{
+    if (TAG->paused_until_at != TASK_TIME_NONE)
+        ret->colour = CELL_WARN;
+    if (TAG->paused_until_at == INT64_MAX)
+        ret->people = "resumed";
+    else
+        cell_set_time(ret, TAG->paused_until_at);
+}
+
+OUT_GETTER(paused_by)
+{
+    cell_set_text(ret, TAG->paused_by);
+}
+
+OUT_GETTER(reason)
+{
+    cell_set_text(ret, TAG->pause_reason);
+}
+
+/* arg, here and below: the fleet. */
+static void get_handler(const void *row, const void *arg, struct cell *ret)
+{
+    const struct handler_row *h;
+    enum fleet_serves serves = fleet_serves(arg, TAG->tag, &h);
+    if (serves == FLEET_SERVES_NOT)
+        ret->colour = CELL_WARN;
+    if (serves != FLEET_SERVES_UNKNOWN)
+        cell_set_text(ret, h ? h->pattern : "none");
+}
+
+static void get_handled(const void *row, const void *arg, struct cell *ret)
+{
+    enum fleet_serves serves = fleet_serves(arg, TAG->tag, NULL);
+    if (serves != FLEET_SERVES_UNKNOWN) {
+        ret->kind = CELL_BOOL;
+        ret->number = serves == FLEET_SERVES;
+    }
+}
+
+static const struct out_column columns[] = {
+    {"tag", false, OUT_NARROW, "", get_tag},
+    TAG_COUNT_COLUMNS,
+    {"sampled", false, 0, "", tag_get_sampled},
+    {"next", false, 0, "", get_next},
+    {"paused", false, 0, "", get_paused},
+    {"paused_until", false, 0, "", get_paused_until},
+    {"handler", false, OUT_NARROW, "", get_handler},
+    {"handled", false, 0, "", get_handled},
+    {"paused_by", false, 0, "", get_paused_by},
+    {"pause_reason", false, 60, "", get_reason},
+};
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+
+static bool any_paused(const struct tag_info *tags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tags[i].paused_until_at != TASK_TIME_NONE)
+            return true;
+    return false;
+}
+
+static int answer(struct cmd_context *c, const struct tags_values *v, struct err *err)
+{
+    struct tag_info *tags;
+    struct fleet fleet;
+    struct err denied = {0};
+    struct out *out;
+    size_t count;
+    struct progress progress;
+    bool people = c->style.format == OUT_TABLE;
+
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
+    int rc = tag_store_list(
+        c->db, v->tag,
+        &(struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress},
+        &tags, &count, &c->style.cell.now_at, err);
+    progress_clear(&progress);
+    if (rc < 0)
+        return rc;
+    int known = fleet_load(c->db, &fleet, &denied);
+    rc =
+        out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &fleet, err);
+    if (rc == 0)
+        out_may_drop(out, any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        out_row(out, &tags[i]);
+    if (rc == 0)
+        rc = out_end(out, rc);
+    if (rc == 0)
+        rc = out_flush(err);
+    if (rc == 0 && count == 0)
+        none_note(c, "no tag matches", v->tag);
+    if (rc == 0 && known < 0)
+        cmd_note(c, "the handlers are not known: %s", denied.text);
+    else if (rc == 0)
+        fleet_say_dqds(c, &fleet);
+    fleet_done(&fleet);
+    tag_store_free(tags, count);
+    return rc;
+}
+
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    (void)height;
+    return answer(c, values, err);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct tags_values *v = values;
+    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+}
+
+#define FIELD(name) offsetof(struct tags_values, name)
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    WATCH_OPTION(FIELD(watch_ms)),
+};
+
+const struct cmd cmd_tags = {
+    .name = "tags",
+    .group = "look",
+    .summary = "list tags: tasks by state, what is due, the handler",
+    .usage = "[--tag GLOB] [--exact]",
+    .details =
+        "The handler is that of the live dqds, on whatever host. If it is \"none\", no dqd serves the "
+        "tag, and its tasks stay pending.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct tags_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_ANY,
+    .examples = "dq tags\n"
+                "dq tags -t \"mail.*\" -o tsv",
+    .run = run,
+};

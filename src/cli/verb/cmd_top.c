@@ -1,0 +1,305 @@
+/*
+ * cmd_top.c - dq top: the tags that wait, run and fail, on a full screen.
+ *
+ * Invariant: it only looks. An act is the command of that name, run on the same terminal, which
+ * asks and records as it always does; the terminal is left as it was, however dq top ends.
+ */
+#include "cli/line/confirm.h"
+#include "cli/line/title.h"
+#include "cli/judge/top_load.h"
+#include "cli/show/top_screen.h"
+#include "cli/line/verbs.h"
+
+#include "base/interrupt.h"
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/when.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVERY_MS 1000 /* at most so often */
+/* An interrupt is noticed within this time. */
+#define KEY_WAIT_MS 100
+#define HEAD_LINES 3 /* title, summary, heading */
+#define KEYS "s sort  / filter  p pause  r resume  c cancel  t retry  enter list  q quit"
+
+struct top_values {
+    const char *tag;
+    int64_t every_ms;
+};
+
+struct top {
+    struct cmd_context *c;
+    struct top_data data;
+    char *filter; /* NULL: all tags */
+    enum top_sort sort;
+    size_t chosen, first; /* tag; the first one that is on the screen */
+    struct err trouble;   /* why there is nothing new; "": there is */
+    bool quit;
+};
+
+/* ---- the screen */
+
+static void put(unsigned y, struct buf *b, enum top_look look)
+{
+    top_screen_line(y, b->data ? b->data : "", look);
+    buf_reset(b);
+}
+
+static void put_title(const struct top *t, struct buf *b, unsigned width)
+{
+    struct buf left = BUF_INIT;
+
+    buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
+               t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
+    for (char *c = left.data; (c = strchr(c, '\n'));)
+        *c = ' '; /* between globs */
+    title_put(b, t->c, left.data, width);
+    buf_done(&left);
+}
+
+static void draw(struct top *t)
+{
+    unsigned width, height, y = 0;
+    struct buf b = BUF_INIT;
+
+    top_screen_size(&width, &height);
+    unsigned room = height > HEAD_LINES + 1 ? height - HEAD_LINES - 1 : 0;
+    t->chosen = MIN(t->chosen, t->data.count ? t->data.count - 1 : 0);
+    if (t->chosen < t->first)
+        t->first = t->chosen;
+    if (room && t->chosen >= t->first + room)
+        t->first = t->chosen - room + 1;
+    put_title(t, &b, width);
+    put(y++, &b, t->trouble.code ? TOP_CHOSEN : TOP_PLAIN);
+    top_view_summary(&b, &t->data, width);
+    put(y++, &b, TOP_PLAIN);
+    top_view_heading(&b, &t->data, width);
+    put(y++, &b, TOP_BOLD);
+    for (size_t i = t->first; i < t->data.count && y < HEAD_LINES + room; i++) {
+        top_view_tag(&b, &t->data, &t->data.tags[i], width);
+        put(y++, &b, i == t->chosen ? TOP_CHOSEN : TOP_PLAIN);
+    }
+    for (; y + 1 < height; y++)
+        top_screen_line(y, "", TOP_PLAIN);
+    top_view_title(&b, KEYS, "", width);
+    put(height ? height - 1 : 0, &b, TOP_PLAIN);
+    top_screen_show(height);
+    buf_done(&b);
+}
+
+/* ---- what is shown */
+
+static void load(struct top *t)
+{
+    struct top_data fresh;
+    struct err err = {0};
+    char *chosen = t->data.count ? mem_strdup(t->data.tags[t->chosen].name) : NULL;
+
+    if (top_load(t->c, t->filter, &fresh, &err) < 0) {
+        bool away = err.code == ERR_LOST || err.code == ERR_UNAVAILABLE;
+        t->trouble = err;
+        if (away)
+            err_set(&t->trouble, err.code, "database away, retrying");
+    } else {
+        t->trouble = (struct err){.code = 0};
+        top_view_free(&t->data);
+        t->data = fresh;
+        top_view_sort(&t->data, t->sort);
+    }
+    for (size_t i = 0; chosen && i < t->data.count; i++)
+        if (strcmp(t->data.tags[i].name, chosen) == 0)
+            t->chosen = i;
+    free(chosen);
+}
+
+/* ---- questions and acts */
+
+/* A line that is typed at the bottom, behind a question that is inert. False: given up. */
+static bool ask(const char *question, char *answer, size_t size)
+{
+    struct buf b = BUF_INIT;
+    unsigned width, height;
+    size_t len = 0;
+
+    for (*answer = '\0';;) {
+        top_screen_size(&width, &height);
+        buf_printf(&b, "%s", question);
+        top_view_title(&b, answer, "", width > b.len ? width - (unsigned)b.len : 0);
+        put(height - 1, &b, TOP_BOLD);
+        top_screen_show(height);
+        int key = top_screen_key(KEY_WAIT_MS);
+        if (key == 27 || interrupt_asked())
+            break;
+        if (key == '\n' || key == '\r') {
+            buf_done(&b);
+            return true;
+        }
+        if ((key == '\b' || key == 127) && len)
+            answer[--len] = '\0';
+        else if (key >= ' ' && key != 127 && len + 1 < size)
+            answer[len++] = (char)key, answer[len] = '\0';
+    }
+    buf_done(&b);
+    return false;
+}
+
+/* Runs `dq WORDS...` on this terminal. An interrupt is meant for that alone, as in a shell. */
+static void run_verb(const struct top *t, const char *const *words)
+{
+    const char *argv[12] = {"dq"};
+    int n = 1, status;
+
+    if (t->c->config_path) {
+        argv[n++] = "--config";
+        argv[n++] = t->c->config_path;
+    }
+    while (*words)
+        argv[n++] = *words++;
+    signal(SIGINT, SIG_IGN);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGINT, SIG_DFL);
+        execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    interrupt_catch();
+    (void)confirm_key("-- any key: back to dq top ");
+}
+
+static void act(struct top *t, int key)
+{
+    const char *tag = t->data.count ? t->data.tags[t->chosen].name : NULL;
+    struct err err = {0};
+
+    if (!tag)
+        return;
+    char *glob = task_tag_as_glob(tag);
+    top_screen_end();
+    if (key == 'c')
+        run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", glob, NULL});
+    else if (key == 't')
+        run_verb(t, (const char *const[]){"retry", "--ask", "--tag", glob, NULL});
+    else if (key != 'p' && key != 'r')
+        run_verb(t, (const char *const[]){"list", "--tag", glob, NULL});
+    else if (confirm_tag(t->c, key == 'p' ? "pause" : "resume", tag)) /* these do not ask */
+        run_verb(t, (const char *const[]){key == 'p' ? "pause" : "resume", "--", tag, NULL});
+    free(glob);
+    if (top_screen_begin(&err) < 0)
+        t->quit = true;
+}
+
+static void filter(struct top *t)
+{
+    char answer[TASK_TAG_MAX * 4 + 1];
+
+    if (!ask("tags (a glob; empty: all): ", answer, sizeof answer))
+        return;
+    free(t->filter);
+    t->filter = *answer ? mem_strdup(answer) : NULL;
+    t->chosen = t->first = 0;
+}
+
+/* True: what is shown has to be loaded again. */
+static bool handle(struct top *t, int key)
+{
+    switch (key) {
+    case 'q':
+        t->quit = true;
+        return false;
+    case 's':
+        t->sort = (enum top_sort)((t->sort + 1) % TOP_SORT_COUNT);
+        top_view_sort(&t->data, t->sort);
+        return false;
+    case TOP_KEY_UP:
+    case 'k':
+        t->chosen -= t->chosen > 0;
+        return false;
+    case TOP_KEY_DOWN:
+    case 'j':
+        t->chosen++;
+        return false;
+    case '/':
+        filter(t);
+        return true;
+    case 'p':
+    case 'r':
+    case 'c':
+    case 't':
+    case '\n':
+    case '\r':
+        act(t, key);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct top_values *v = values;
+    struct top t = {.c = c, .filter = mem_strdup(v->tag)};
+    int64_t every_ms = MAX(v->every_ms, EVERY_MS), next_at = 0;
+    int rc = top_load(c, t.filter, &t.data, err);
+
+    if (rc == 0)
+        rc = top_screen_begin(err);
+    if (rc == 0) {
+        interrupt_catch();
+        top_view_sort(&t.data, t.sort);
+        next_at = when_steady() + every_ms;
+    }
+    /* a terminal that is gone gives no keys, at once and for ever */
+    while (rc == 0 && !t.quit && !interrupt_asked() && isatty(STDIN_FILENO)) {
+        if (when_steady() >= next_at) {
+            load(&t);
+            next_at = when_steady() + every_ms;
+        }
+        draw(&t);
+        if (handle(&t, top_screen_key(KEY_WAIT_MS)))
+            next_at = 0;
+    }
+    top_screen_end();
+    top_view_free(&t.data);
+    free(t.filter);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct top_values, name)
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only these tags", NULL, 0},
+    {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "look again after D; default and least: 1s",
+     NULL, 0},
+};
+
+const struct cmd cmd_top = {
+    .name = "top",
+    .group = "look",
+    .summary = "watch tags on a full screen, and act on them",
+    .usage = "[--tag GLOB] [--every D]",
+    .details =
+        "For each tag: running tasks, those that are due, how late the latest is, how many are done "
+        "and how many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
+        "tag; s sorts by another column; / shows other tags; p pauses, r resumes, c cancels, t "
+        "retries, and enter lists the tasks of the tag; q quits. Each act is the command of that "
+        "name, and asks before it changes anything.\n"
+        "A number with ~ is an estimate. If the database goes away, dq top shows the last numbers "
+        "and waits for it.",
+    .examples = "dq top\n"
+                "dq top --tag 'mail.*' --every 5s",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct top_values),
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .formats = OUT_BIT(OUT_TABLE),
+    .run = run,
+};

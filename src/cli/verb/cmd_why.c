@@ -1,0 +1,296 @@
+/*
+ * cmd_why.c - dq why: why a task does not run, what was ruled out, and what helps.
+ *
+ * It gathers a few facts by small looks; why.c decides.
+ */
+#include "cli/judge/fleet.h"
+#include "cli/line/verbs.h"
+#include "cli/judge/why_fleet.h"
+#include "store/ask/lock_store.h"
+#include "store/ask/task_get.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+/* A row is looked at for a lock only if its task is later than this for no other reason: by then a
+ * claim has had its chance, and the look does not get in its way. */
+#define LATE_MS (2 * WHEN_SECOND)
+
+struct why_values {
+    const char *tag;
+};
+
+struct looked {
+    struct task task;
+    struct fleet fleet;
+    struct why_tag tag;
+    struct why_dqd *dqds;
+    struct buf last;
+    char *nearest;
+};
+
+/* ---- facts ---- */
+
+static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
+{
+    const struct task *t = &l->task;
+    *f = (struct why_facts){
+        .id = t->id,
+        .tag = t->tag,
+        .status = t->status,
+        .due_in_ms = t->expected_at - now_at,
+        .late_ms = MAX(now_at - task_late_from(t), 0),
+        .version = t->version,
+        .attempt = t->attempt,
+        .error = t->error,
+        .host = t->host,
+        .pid = t->pid,
+        .lease_ms = why_fleet_left_ms(t->lease_until_at, now_at),
+        .paused_ms = why_fleet_left_ms(l->tag.pause.until_at, now_at),
+        .paused_by = l->tag.pause.by,
+        .pause_reason = l->tag.pause.reason,
+        .before = l->tag.before,
+        .before_most = WHY_STORE_MOST,
+        .ran_ms = t->execution_at == TASK_TIME_NONE ? -1 : MAX(now_at - t->execution_at, 0),
+        .mean_ms = l->tag.mean_ms,
+        .usual_ms = l->tag.usual_ms};
+    l->dqds = why_fleet_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
+    int64_t longest_ms = l->fleet.count ? 0 : WHEN_DAY; /* as SQL_LONGEST_LEASE has it */
+    for (size_t i = 0; i < l->fleet.count; i++) {
+        longest_ms = MAX(longest_ms, l->fleet.dqds[i].lease_ms);
+        f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
+                          why_fleet_is_owner(&l->fleet.dqds[i], t->claim_token);
+    }
+    f->longest_id = l->tag.longest_id;
+    f->longest_ms = f->longest_id ? now_at - l->tag.longest_from_at : 0;
+    for (size_t i = 0; i < f->dqd_count; i++)
+        f->timeout_ms = MAX(f->timeout_ms, l->dqds[i].timeout_ms);
+    f->lease_ahead = f->lease_ms > longest_ms + WHEN_MINUTE;
+    if (l->fleet.count) {
+        fleet_put_last(&l->last, &l->fleet);
+        f->last_dqd = l->last.data;
+    }
+    f->nearest = l->nearest = fleet_nearest(&l->fleet, t->tag);
+}
+
+/* Only if nothing else explains why it waits. */
+static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
+{
+    struct lock_holder holder = {0};
+    struct err err;
+    if (strcmp(w->causes.items[0].name, "none") != 0 || f->late_ms < LATE_MS)
+        return;
+    f->locked = why_store_locked(c->db, f->id, &err) == 1;
+    f->limit_locked = why_global_limit(f) && why_store_limit_locked(c->db, f->tag, &err) == 1;
+    if (!f->locked && !f->limit_locked)
+        return;
+    (void)!lock_store_holder(c->db, f->locked ? f->id : 0, &holder, &err);
+    char *text = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
+    f->holder = text;
+    f->holder_end = end;
+    why_done(w);
+    why_decide(f, w);
+    f->holder = f->holder_end = NULL;
+    free(text);
+    free(end);
+}
+
+static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)
+{
+    int rc = task_get_short(c->db, id, &l->task, err);
+    if (rc == 0)
+        rc = fleet_load(c->db, &l->fleet, err);
+    if (rc == 0)
+        rc = why_store_read(c->db, &l->task, &l->tag, err);
+    return rc;
+}
+
+static void looked_done(struct looked *l)
+{
+    task_done(&l->task);
+    fleet_done(&l->fleet);
+    why_store_done(&l->tag);
+    buf_done(&l->last);
+    free(l->dqds);
+    free(l->nearest);
+}
+
+/* ---- printing ---- */
+
+static void put_escaped(struct buf *b, const char *text)
+{
+    text_escape(b, text, strlen(text), 0);
+}
+
+static void put_lines(struct buf *b, const char *title, const struct why_lines *lines)
+{
+    size_t width = 0;
+    if (lines->count)
+        buf_printf(b, "%s\n", title);
+    for (size_t i = 0; i < lines->count; i++)
+        width = MAX(width, text_width(lines->items[i].text, strlen(lines->items[i].text)));
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct why_line *l = &lines->items[i];
+        buf_str(b, "  ");
+        put_escaped(b, l->text);
+        if (l->detail) {
+            buf_printf(b, "%*s", (int)(width - text_width(l->text, strlen(l->text)) + 4), "");
+            put_escaped(b, l->detail);
+        }
+        buf_chr(b, '\n');
+    }
+}
+
+/* In one line, separated by commas. */
+static void put_list(struct buf *b, const char *title, const struct why_lines *lines)
+{
+    if (lines->count)
+        buf_printf(b, "%s: ", title);
+    for (size_t i = 0; i < lines->count; i++) {
+        buf_str(b, i ? ", " : "");
+        put_escaped(b, lines->items[i].text);
+    }
+    buf_str(b, lines->count ? "\n" : "");
+}
+
+static void put_table(struct buf *b, const struct why_facts *f, const struct why *w)
+{
+    char text[WHEN_TEXT_SIZE];
+    bool waits = f->status == TASK_PENDING;
+    buf_printf(b, "task %" PRIu64 ", ", f->id);
+    put_escaped(b, f->tag);
+    buf_printf(b, ", %s", task_status_name(f->status));
+    if (waits)
+        buf_printf(b, f->due_in_ms > 0 ? ", due in %s" : ", %s late",
+                   when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : f->late_ms));
+    buf_chr(b, '\n');
+    put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
+    put_list(b, "ruled out", &w->ruled_out);
+    put_lines(b, "what helps", &w->remedies);
+}
+
+static void put_member(struct buf *b, const struct cell_style *style, const char *name,
+                       const char *text)
+{
+    struct cell cell = {.kind = CELL_NULL};
+    cell_set_text(&cell, text);
+    cell_put_json(b, style, name, &cell);
+}
+
+static void put_texts(struct buf *b, const struct cell_style *style, const char *name,
+                      const struct why_lines *lines)
+{
+    buf_printf(b, ",\"%s\":[", name);
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct why_line *l = &lines->items[i];
+        struct buf member = BUF_INIT;
+        buf_str(b, i ? "," : "");
+        if (l->name) {
+            buf_chr(b, '{');
+            put_member(b, style, "cause", l->name);
+            buf_chr(b, ',');
+            put_member(b, style, "text", l->text);
+            buf_chr(b, ',');
+            put_member(b, style, "detail", l->detail);
+            buf_chr(b, '}');
+        } else {
+            put_member(&member, style, "", l->text);
+            buf_str(b, member.data + strlen("\"\":"));
+        }
+        buf_done(&member);
+    }
+    buf_chr(b, ']');
+}
+
+static void put_json(struct buf *b, const struct cell_style *style, const struct why_facts *f,
+                     const struct why *w)
+{
+    buf_printf(b, "{\"id\":%" PRIu64 ",", f->id);
+    put_member(b, style, "tag", f->tag);
+    buf_chr(b, ',');
+    put_member(b, style, "status", task_status_name(f->status));
+    put_texts(b, style, "causes", &w->causes);
+    put_texts(b, style, "ruled_out", &w->ruled_out);
+    put_texts(b, style, "remedies", &w->remedies);
+    buf_str(b, "}\n");
+}
+
+/* ---- the verb ---- */
+
+static int explain(struct cmd_context *c, uint64_t id, struct err *err)
+{
+    struct looked l = {.last = BUF_INIT};
+    struct buf b = BUF_INIT;
+    struct why_facts f;
+    struct why w;
+    task_init(&l.task);
+    int rc = look(c, id, &l, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0) {
+        see_facts(&l, c->style.cell.now_at, &f);
+        why_decide(&f, &w);
+        see_lock(c, &f, &w);
+        if (c->style.format == OUT_TABLE)
+            put_table(&b, &f, &w);
+        else
+            put_json(&b, &c->style.cell, &f, &w);
+        out_write(&b);
+        why_done(&w);
+    }
+    buf_done(&b);
+    looked_done(&l);
+    return rc;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct why_values *v = values;
+    uint64_t *ids = NULL, id = 0;
+    size_t count = 0;
+    if (!v->tag == !c->operand_count)
+        return err_set(err, ERR_USAGE, "give the id of a task, or --tag with a tag");
+    if (v->tag) {
+        int rc = why_store_first(c->db, v->tag, &id, err);
+        if (rc == 0) {
+            fleet_note_tag(c, v->tag);
+            return err_set(err, ERR_NOT_FOUND, "no task of tag \"%s\" is pending", v->tag);
+        }
+        return rc < 0 ? rc : explain(c, id, err);
+    }
+    int rc = cmd_ids(c, false, &ids, &count, err);
+    if (rc == 0)
+        rc = explain(c, ids[0], err);
+    free(ids);
+    return rc;
+}
+
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG",
+     "explain the pending task of TAG that is due first", NULL, 0},
+};
+
+const struct cmd cmd_why = {
+    .name = "why",
+    .group = "look",
+    .summary = "explain why a task does not run, and what helps",
+    .usage = "ID\n--tag TAG",
+    .details =
+        "Prints every cause that holds, what was ruled out, and what helps, according to the "
+        "live dqds on all hosts.",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct why_values),
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
+    .examples = "dq why 124700\n"
+                "dq why -t slow.export -o json",
+    .run = run,
+};

@@ -1,0 +1,66 @@
+/*
+ * complete_store.c - see complete_store.h. Invariant: no statement reads more rows than the inner
+ * LIMIT of its table, or entries than there are tags.
+ */
+#include "store/ask/complete_store.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+
+/* clang-format off */
+#define WORD_COLUMNS(X)     \
+    X(WORD_TEXT, "word")    \
+    X(WORD_HELP, "help")
+/* clang-format on */
+enum { WORD_COLUMNS(COLUMNS_NAME) WORD_COUNT };
+
+/* Tables of word and help. The minimum makes the server skip from tag to tag. */
+static const char tags[] = "SELECT tag AS word, NULL AS help FROM (SELECT tag, MIN(expected_time)"
+                           " FROM dq_task WHERE status BETWEEN 0 AND 4 GROUP BY status, tag"
+                           " LIMIT 2000) t"
+                           " UNION SELECT pattern, NULL FROM dq_handler WHERE is_glob = 0";
+static const char ids[] = "SELECT id AS word, tag AS help FROM (SELECT id, tag FROM dq_task"
+                          " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT 1000) t";
+
+static void put_keys(struct buf *sql, const char *from)
+{
+    buf_printf(sql,
+               "SELECT task_key AS word, tag AS help FROM (SELECT task_key, tag, live FROM dq_task"
+               " FORCE INDEX (live_key) WHERE task_key >= %s ORDER BY task_key LIMIT 1000) t"
+               " WHERE live = 1",
+               from);
+}
+
+struct reading {
+    void (*each)(const char *word, const char *help, void *arg);
+    void *arg;
+};
+
+static int take_word(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+
+    (void)err;
+    w->each(db_string(r, WORD_TEXT), db_text(r, WORD_HELP, NULL), w->arg);
+    return 0;
+}
+
+int complete_store_list(struct db *db, enum complete_store_kind kind, const char *prefix,
+                        void (*each)(const char *word, const char *help, void *arg), void *arg,
+                        struct err *err)
+{
+    struct reading w = {each, arg};
+    struct buf sql = BUF_INIT, value = BUF_INIT;
+
+    db_put_text(&value, prefix);
+    buf_printf(&sql, "SELECT %s FROM (", COLUMNS_SELECT(WORD_COLUMNS));
+    if (kind == COMPLETE_STORE_KEYS)
+        put_keys(&sql, value.data);
+    else
+        buf_str(&sql, kind == COMPLETE_STORE_TAGS ? tags : ids);
+    buf_printf(&sql, ") w WHERE LEFT(word, CHAR_LENGTH(%s)) = %s ORDER BY %s LIMIT 200", value.data,
+               value.data, kind == COMPLETE_STORE_IDS ? "word DESC" : "word");
+    int rc = db_each(db, &sql, WORD_COUNT, take_word, &w, err);
+    buf_done(&sql);
+    buf_done(&value);
+    return rc;
+}

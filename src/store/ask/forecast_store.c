@@ -1,0 +1,320 @@
+/*
+ * forecast_store.c - see forecast_store.h. Invariant: tags whose tasks are counted and tags whose
+ * tasks are estimated do not overlap, so a step is the sum of both.
+ */
+#include "store/ask/forecast_store.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/work/peek_store.h"
+#include "store/row/sql.h"
+#include "store/ask/tag_count.h"
+#include "store/ask/tag_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TAGS_AT_ONCE 100
+/* The tasks of this many are read; more are estimated. */
+#define READ_MOST 100000
+/* Estimates of a step of a tag. Beyond that number, the tasks of a tag are spread evenly. */
+#define PARTS_MOST 2000
+#define HERDS_LISTED 1000
+/* The steps of a tag with the most tasks are searched for a herd. */
+#define SEARCHES 5
+
+struct reading {
+    struct db *db;
+    struct forecast *to;
+    int64_t step_ms;
+};
+
+static struct forecast_step *step_at(const struct reading *w, int64_t at)
+{
+    int64_t step = (at - w->to->from_at) / w->step_ms;
+
+    return at >= w->to->from_at && (size_t)step < w->to->count ? &w->to->steps[step] : NULL;
+}
+
+static int64_t end_of(const struct reading *w)
+{
+    return w->to->from_at + (int64_t)w->to->count * w->step_ms;
+}
+
+static void add_herd(struct forecast_step *s, const char *tag, int64_t at, uint64_t tasks)
+{
+    if (tasks < FORECAST_HERD || tasks <= s->herd)
+        return;
+    free(s->herd_tag);
+    s->herd_tag = mem_strdup(tag);
+    s->herd = tasks;
+    s->herd_at = at;
+}
+
+/* ---- tags with few tasks, or all tags: all of their tasks are read */
+
+#define STEP_COLUMNS(X) X(STEP_FIRST, "MIN(expected_time)") X(STEP_TASKS, "COUNT(*)")
+enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
+#define HERD_COLUMNS(X) X(HERD_TAG, "tag") X(HERD_AT, "expected_time") X(HERD_TASKS, "COUNT(*)")
+enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
+
+static int take_step(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct forecast_step *s = step_at(arg, sql_due(r, STEP_FIRST));
+
+    (void)err;
+    if (s)
+        s->tasks += db_u64(r, STEP_TASKS);
+    return 0;
+}
+
+static int take_herd(const struct db_rows *r, void *arg, struct err *err)
+{
+    int64_t at = sql_due(r, HERD_AT);
+    struct forecast_step *s = step_at(arg, at);
+    char *tag = sql_dup_tag(r, HERD_TAG);
+
+    (void)err;
+    if (s)
+        add_herd(s, tag, at, db_u64(r, HERD_TASKS));
+    free(tag);
+    return 0;
+}
+
+/* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong.
+ * count 0: of all tags. */
+static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count *const *parts,
+                      size_t count)
+{
+    buf_printf(sql,
+               " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status = %d",
+               TASK_PENDING);
+    for (size_t i = 0; i < count; i++) {
+        buf_str(sql, i ? ", " : " AND tag IN (");
+        sql_put_tag(sql, parts[i]->tag);
+    }
+    buf_str(sql, count ? ") AND expected_time > " : " AND expected_time > ");
+    db_put_time(sql, w->to->now_at);
+    buf_str(sql, " AND expected_time < ");
+    db_put_time(sql, end_of(w));
+    if (count)
+        buf_printf(sql, " LIMIT %d", 4 * READ_MOST);
+    buf_str(sql, ") x");
+}
+
+static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t count,
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(STEP_COLUMNS));
+    put_tasks(w, &sql, parts, count);
+    buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
+    db_put_time(&sql, w->to->from_at);
+    buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
+    int rc = db_each(w->db, &sql, STEP_COUNT, take_step, w, err);
+    buf_reset(&sql);
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
+    put_tasks(w, &sql, parts, count);
+    buf_printf(&sql,
+               " GROUP BY tag, expected_time HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
+               " %d",
+               FORECAST_HERD, HERDS_LISTED);
+    if (rc == 0)
+        rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static int read_few(struct reading *w, struct tag_count *const *parts, size_t count,
+                    struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0, n; rc == 0 && i < count; i += n) {
+        n = MIN(count - i, (size_t)TAGS_AT_ONCE);
+        rc = read_tasks(w, parts + i, n, err);
+    }
+    return rc;
+}
+
+/* ---- tags with many tasks: estimates of each step */
+
+/* Halves a range of time until only the instant with the most tasks is left, always going on with
+ * the half that has more of them: near the end the estimates are exact. */
+static int search_herd(struct reading *w, struct tag_count part, struct err *err)
+{
+    static const struct tag_count_how how = {.exact = false};
+    struct forecast_step *s = step_at(w, part.from_at);
+    int rc = 0;
+
+    while (rc == 0 && part.until_at - part.from_at > 1) {
+        int64_t middle_at = part.from_at + (part.until_at - part.from_at) / 2;
+        struct tag_count halves[2] = {part, part};
+
+        halves[0].until_at = halves[1].from_at = middle_at;
+        rc = tag_count_estimate(w->db, halves, 2, err);
+        part = halves[halves[1].tasks > halves[0].tasks];
+        if (part.tasks < FORECAST_HERD / 2)
+            return rc;
+    }
+    if (rc == 0)
+        rc = tag_count_all(w->db, &how, &part, 1, err);
+    if (rc == 0 && s)
+        add_herd(s, part.tag, part.from_at, part.tasks);
+    return rc;
+}
+
+/* Each step of these tags. */
+static size_t make_parts(const struct reading *w, struct tag_count *const *tags, size_t count,
+                         struct tag_count *parts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < w->to->count; k++) {
+            int64_t at = w->to->from_at + (int64_t)k * w->step_ms;
+
+            parts[n++] = (struct tag_count){.tag = tags[i]->tag,
+                                            .status = TASK_PENDING,
+                                            .from_at = MAX(at, w->to->now_at + 1),
+                                            .until_at = at + w->step_ms};
+        }
+    }
+    return n;
+}
+
+static void spread(const struct reading *w, const struct tag_count *tag)
+{
+    for (size_t k = 0; k < w->to->count; k++) {
+        w->to->steps[k].tasks += tag->tasks / w->to->count;
+        w->to->steps[k].sampled = true;
+    }
+}
+
+static int read_many(struct reading *w, struct tag_count *const *tags, size_t count,
+                     struct err *err)
+{
+    size_t apart = MIN(count, MAX(PARTS_MOST / w->to->count, 1)), n;
+    struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts), **order;
+    int rc;
+
+    for (size_t i = 0; i < count - apart; i++)
+        spread(w, tags[i]);
+    n = make_parts(w, tags + (count - apart), apart, parts);
+    order = mem_alloc((n + 1) * sizeof(struct tag_count *));
+    rc = tag_count_estimate(w->db, parts, n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct forecast_step *s = step_at(w, parts[i].from_at);
+
+        order[i] = &parts[i];
+        if (s) {
+            s->tasks += parts[i].tasks;
+            s->sampled |= parts[i].tasks > 0;
+        }
+    }
+    if (rc == 0)
+        tag_count_sort(order, n);
+    for (size_t i = 0; rc == 0 && i < MIN(n, (size_t)SEARCHES); i++)
+        if (order[n - 1 - i]->tasks >= FORECAST_HERD)
+            rc = search_herd(w, *order[n - 1 - i], err);
+    free(order);
+    free(parts);
+    return rc;
+}
+
+/* ---- all */
+
+static int read_due(struct reading *w, const char *tag_glob, struct err *err)
+{
+    static const struct tag_count_how how = {.skip = ~0U};
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+    int rc = tag_store_list(w->db, tag_glob, &how, &tags, &count, &now_at, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        w->to->due += tags[i].due;
+        w->to->due_sampled |= tags[i].due_sampled;
+    }
+    tag_store_free(tags, count);
+    return 0;
+}
+
+static int read_steps(struct reading *w, struct tag_count *parts, size_t count, bool whole,
+                      struct err *err)
+{
+    int rc = whole ? tag_store_is_small(w->db, count, err) : 0;
+
+    if (rc)
+        return rc < 0 ? rc : read_tasks(w, NULL, 0, err);
+    struct tag_count **order = mem_alloc((count + 1) * sizeof(struct tag_count *));
+    uint64_t entries = 0;
+    size_t few = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        order[i] = &parts[i];
+        parts[i].from_at = w->to->now_at + 1;
+        parts[i].until_at = end_of(w);
+    }
+    rc = tag_count_estimate(w->db, parts, count, err);
+    if (rc == 0)
+        tag_count_sort(order, count);
+    while (few < count && entries + order[few]->tasks <= READ_MOST / 2)
+        entries += order[few++]->tasks;
+    if (rc == 0)
+        rc = read_few(w, order, few, err);
+    if (rc == 0)
+        rc = read_many(w, order + few, count - few, err);
+    free(order);
+    return rc;
+}
+
+int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct forecast *ret,
+                        struct err *err)
+{
+    struct peek peek = {0};
+    struct forecast f = {.count = ask->steps};
+    struct reading w = {.db = db, .to = &f, .step_ms = ask->step_ms};
+    struct tag_count *parts = NULL;
+    size_t count = 0;
+    int rc = peek_store_all(db, 0, &peek, err);
+
+    if (rc == 0)
+        rc = db_now(db, &f.now_at, err);
+    if (rc == 0 && f.now_at <= 0)
+        rc = sql_odd_row(db, err);
+    if (rc < 0) {
+        peek_store_done(&peek);
+        return rc;
+    }
+    f.from_at = f.now_at / w.step_ms * w.step_ms;
+    f.steps = mem_zero(f.count + 1, sizeof *f.steps);
+    parts = mem_zero(peek.count + 1, sizeof *parts);
+    for (size_t i = 0; i < peek.count; i++)
+        if (!ask->tag_glob || task_tag_glob(ask->tag_glob, peek.tags[i].tag))
+            parts[count++] = (struct tag_count){.tag = peek.tags[i].tag, .status = TASK_PENDING};
+    rc = read_due(&w, ask->tag_glob, err);
+    if (rc == 0)
+        rc = read_steps(&w, parts, count, !ask->tag_glob, err);
+    free(parts);
+    peek_store_done(&peek);
+    if (rc < 0)
+        forecast_store_free(&f);
+    else
+        *ret = f;
+    return rc;
+}
+
+void forecast_store_free(struct forecast *f)
+{
+    for (size_t i = 0; f->steps && i < f->count; i++)
+        free(f->steps[i].herd_tag);
+    free(f->steps);
+    *f = (struct forecast){0};
+}

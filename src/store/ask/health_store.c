@@ -1,0 +1,140 @@
+/*
+ * health_store.c - see health_store.h. Invariant: nothing here locks a row or reads more than
+ * HEALTH_ROWS of them.
+ */
+#include "store/ask/health_store.h"
+#include "base/mem.h"
+#include "base/task.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- settings */
+
+struct wanted {
+    const char *const *names;
+    size_t count;
+    char **values;
+};
+
+static int take_setting(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct wanted *w = arg;
+
+    (void)err;
+    for (size_t i = 0; i < w->count; i++)
+        if (!w->values[i] && !strcmp(w->names[i], db_string(r, COLUMNS_SHOW_NAME)))
+            w->values[i] = mem_strdup(db_string(r, COLUMNS_SHOW_VALUE));
+    return 0;
+}
+
+int health_store_settings(struct db *db, const char *const *names, size_t count, char **ret_values,
+                          struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct wanted wanted = {names, count, ret_values};
+
+    buf_str(&sql, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('");
+    for (size_t i = 0; i < count; i++) {
+        ret_values[i] = NULL;
+        buf_printf(&sql, "%s%s", i ? "', '" : "", names[i]);
+    }
+    buf_str(&sql, "')");
+    int rc = db_each(db, &sql, COLUMNS_SHOW, take_setting, &wanted, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- clock */
+
+int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
+{
+    int64_t server_at = 0, begun_us = when_steady_us(), host_at = when_host_wall();
+
+    int rc = db_now(db, &server_at, err);
+    if (rc == 0 && server_at <= 0)
+        rc = sql_odd_row(db, err);
+    if (rc < 0)
+        return rc;
+    ret->trip_us = when_steady_us() - begun_us;
+    ret->ahead_ms = server_at - host_at - ret->trip_us / 2000;
+    return 0;
+}
+
+/* ---- plans */
+
+struct planning {
+    const struct sql_explain *at;
+    struct health_plan *plan;
+    bool begun;
+};
+
+static int take_plan(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct planning *w = arg;
+    const char *extra = db_string(r, w->at->extra);
+
+    (void)err;
+    w->plan->sorts = w->plan->sorts || strstr(extra, "filesort") || strstr(extra, "temporary");
+    if (w->begun)
+        return 0;
+    w->begun = true;
+    snprintf(w->plan->key, sizeof w->plan->key, "%s", db_string(r, w->at->key));
+    snprintf(w->plan->type, sizeof w->plan->type, "%s", db_string(r, w->at->type));
+    w->plan->rows = db_u64(r, w->at->rows);
+    w->plan->loose = strstr(extra, "group-by");
+    return 0;
+}
+
+int health_store_plan(struct db *db, const struct buf *statement, struct health_plan *ret,
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct planning w = {sql_explain_columns(db), ret, false};
+
+    *ret = (struct health_plan){.rows = 0};
+    buf_str(&sql, SQL_EXPLAIN);
+    buf_add(&sql, statement->data, statement->len);
+    int rc = db_each(db, &sql, w.at->count, take_plan, &w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- rows */
+
+#define UNKEYED "status IN (0,3) AND task_key IS NOT NULL AND COALESCE(live, 0) <> 1"
+#define UNKNOWN "status >= 5"
+#define DATELESS "status = 0 AND expected_time < '1000-01-01'"
+/* clang-format off */
+#define ODD_COLUMNS(X)                                  \
+    X(ODD_UNKEYED, "COALESCE(SUM(" UNKEYED "), 0)")     \
+    X(ODD_UNKNOWN, "COALESCE(SUM(" UNKNOWN "), 0)")     \
+    X(ODD_DATELESS, "COALESCE(SUM(" DATELESS "), 0)")   \
+    X(ODD_EXAMPLE, "MIN(CASE WHEN " UNKEYED " OR " UNKNOWN " OR " DATELESS " THEN id END)")
+/* clang-format on */
+enum { ODD_COLUMNS(COLUMNS_NAME) ODD_COUNT };
+_Static_assert(TASK_STATUS_COUNT == 5 && TASK_RUNNING == 3, "the numbers in the statements above");
+
+static void take_odd(const struct db_rows *r, void *arg)
+{
+    *(struct health_rows *)arg =
+        (struct health_rows){db_u64(r, ODD_UNKEYED), db_u64(r, ODD_UNKNOWN),
+                             db_u64(r, ODD_DATELESS), db_u64(r, ODD_EXAMPLE)};
+}
+
+int health_store_rows(struct db *db, struct health_rows *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM (SELECT id, status, task_key, live, expected_time FROM dq_task"
+               " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT %d) n",
+               COLUMNS_SELECT(ODD_COLUMNS), HEALTH_ROWS);
+    int rc = db_first(db, &sql, ODD_COUNT, take_odd, ret, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,351 @@
+/*
+ * import_store.c - see import_store.h.
+ *
+ * Invariant: a chunk is stored whole or not at all, also if an answer was lost: its first row
+ * carries a token by which it is looked up.
+ */
+#include "store/ask/import_store.h"
+#include "store/row/add_token.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/db/db_statement.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STATEMENT_BYTES ((size_t)512 << 10) /* then it is sent */
+
+void import_store_free(struct import_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        task_done(&items[i].task);
+        attempt_store_free(items[i].attempts, items[i].attempt_count);
+        items[i] = (struct import_item){.attempts = NULL};
+    }
+}
+
+/* ---- conflicts */
+
+static bool holds_key(const struct task *t)
+{
+    return t->key && TASK_LIVE & TASK_BIT(t->status);
+}
+
+static bool same_key(const struct task *a, const struct task *b)
+{
+    return holds_key(a) && holds_key(b) && task_same_name(a->key, b->key) &&
+           task_same_name(a->tag, b->tag);
+}
+
+static int check_twins(const struct import_item *items, size_t n, bool keep_ids, size_t *ret_bad,
+                       struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        *ret_bad = i;
+        for (size_t j = 0; j < i; j++) {
+            if (keep_ids && items[i].task.id == items[j].task.id)
+                return err_set(err, ERR_DUPLICATE, "task %" PRIu64 " is there twice",
+                               items[i].task.id);
+            if (same_key(&items[i].task, &items[j].task))
+                return err_set(err, ERR_DUPLICATE, "tag %s, key %s: two unfinished tasks have it",
+                               items[i].task.tag, items[i].task.key);
+        }
+    }
+    return 0;
+}
+
+/* clang-format off */
+#define TAKEN_COLUMNS(X)            \
+    X(TAKEN_ID, "id")               \
+    X(TAKEN_TAG, "tag")             \
+    X(TAKEN_KEY, "task_key")        \
+    X(TAKEN_STATUS, "status")
+/* clang-format on */
+enum { TAKEN_COLUMNS(COLUMNS_NAME) TAKEN_COUNT };
+
+static void take_taken(const struct db_rows *r, void *arg)
+{
+    struct task *t = arg;
+
+    t->id = db_u64(r, TAKEN_ID);
+    t->tag = sql_dup_tag(r, TAKEN_TAG);
+    t->key = sql_dup(r, TAKEN_KEY, NULL);
+    t->status = sql_status(r, TAKEN_STATUS);
+}
+
+/* Appends the condition for tasks of the table that have the id of one of these. */
+static bool put_same_ids(struct buf *sql, const struct import_item *items, size_t n)
+{
+    buf_str(sql, "FORCE INDEX (PRIMARY) WHERE id IN (");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(sql, "%s%" PRIu64, i ? "," : "", items[i].task.id);
+    buf_str(sql, ") ORDER BY id LIMIT 1");
+    return true;
+}
+
+/* The same for keys. False: none has one. */
+static bool put_same_keys(struct buf *sql, const struct import_item *items, size_t n)
+{
+    bool any = false;
+
+    buf_str(sql, "FORCE INDEX (live_key) WHERE ");
+    for (size_t i = 0; i < n; i++) {
+        if (!holds_key(&items[i].task))
+            continue;
+        buf_str(sql, any ? " OR (task_key = " : "(task_key = ");
+        db_put_text(sql, items[i].task.key);
+        buf_str(sql, " AND tag = ");
+        db_put_text(sql, items[i].task.tag);
+        buf_str(sql, " AND live = 1)");
+        any = true;
+    }
+    buf_str(sql, " LIMIT 1");
+    return any;
+}
+
+static int check_table(struct db *db, const struct import_item *items, size_t n, bool by_id,
+                       size_t *ret_bad, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct task taken;
+    int rc = 0;
+
+    task_init(&taken);
+    buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(TAKEN_COLUMNS));
+    if (by_id ? put_same_ids(&sql, items, n) : put_same_keys(&sql, items, n))
+        rc = db_first(db, &sql, TAKEN_COUNT, take_taken, &taken, err);
+    buf_done(&sql);
+    for (size_t i = 0; rc == 1 && i < n; i++) {
+        const struct task *t = &items[i].task;
+        *ret_bad = i;
+        if (by_id && t->id == taken.id)
+            rc = err_set(err, ERR_DUPLICATE,
+                         "task %" PRIu64 " exists already; without --keep-ids it gets another id",
+                         t->id);
+        else if (!by_id && same_key(t, &taken))
+            rc = err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has it and is %s",
+                         t->tag, t->key, taken.id, task_status_name(taken.status));
+    }
+    task_done(&taken);
+    return rc < 0 ? rc : 0;
+}
+
+int import_store_check(struct db *db, const struct import_item *items, size_t n, bool keep_ids,
+                       size_t *ret_bad, struct err *err)
+{
+    int rc = check_twins(items, n, keep_ids, ret_bad, err);
+
+    if (rc == 0 && keep_ids)
+        rc = check_table(db, items, n, true, ret_bad, err);
+    if (rc == 0)
+        rc = check_table(db, items, n, false, ret_bad, err);
+    return rc;
+}
+
+/* ---- rows as SQL */
+
+#define TASK_COLUMNS                                                                               \
+    "tag, task_key, live, message_body, body_size, status, version, attempt, max_attempts, "       \
+    "add_token, claim_token, host, pid, delay_time, expected_time, execution_time, finish_time, "  \
+    "exit_code, `signal`, error_stack, output, create_time, update_time"
+#define ATTEMPT_COLUMNS                                                                            \
+    "task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, "          \
+    "`signal`, error_stack, output"
+
+static void put_text(struct buf *b, const char *s)
+{
+    db_put_text(b, s);
+    buf_chr(b, ',');
+}
+
+static void put_time(struct buf *b, int64_t at)
+{
+    db_put_time(b, at);
+    buf_chr(b, ',');
+}
+
+/* `none` stands for NULL. */
+static void put_number(struct buf *b, int64_t n, int64_t none)
+{
+    if (n == none)
+        buf_str(b, "NULL,");
+    else
+        buf_printf(b, "%" PRId64 ",", n);
+}
+
+static void put_token(struct buf *b, const unsigned char *token)
+{
+    if (token)
+        sql_put_token(b, token);
+    else
+        buf_str(b, "NULL");
+    buf_chr(b, ',');
+}
+
+static void put_task(struct db_statement *st, const struct task *t, bool keep_id,
+                     const unsigned char *token)
+{
+    struct buf *b = &st->sql;
+
+    buf_chr(b, '(');
+    if (keep_id)
+        buf_printf(b, "%" PRIu64 ",", t->id);
+    put_text(b, t->tag);
+    put_text(b, t->key);
+    buf_str(b, holds_key(t) ? "1," : "NULL,");
+    db_statement_put(st, t->body, t->body_size);
+    buf_printf(b, ",%zu,%d,%" PRIu64 ",%" PRIu32 ",", t->body_size, t->status, t->version,
+               t->attempt);
+    put_number(b, t->max_attempts, 0);
+    put_token(b, token);
+    put_token(b, t->claimed ? t->claim_token : NULL);
+    put_text(b, t->host);
+    put_number(b, t->host ? (int64_t)t->pid : -1, -1);
+    put_number(b, t->delay_ms, -1);
+    put_time(b, t->expected_at);
+    put_time(b, t->execution_at);
+    put_time(b, t->finish_at);
+    put_number(b, t->exit_code, -1);
+    put_number(b, t->signal, 0);
+    put_text(b, t->error);
+    db_statement_put(st, t->output, t->output_size);
+    buf_chr(b, ',');
+    put_time(b, t->create_at);
+    db_put_time(b, t->update_at);
+    buf_chr(b, ')');
+}
+
+static void put_attempt(struct db_statement *st, uint64_t task, const struct task_attempt *a)
+{
+    struct buf *b = &st->sql;
+
+    buf_printf(b, "(%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",", task, a->version, a->attempt);
+    put_text(b, a->host);
+    put_number(b, a->host ? (int64_t)a->pid : -1, -1);
+    put_time(b, a->start_at);
+    put_time(b, a->finish_at);
+    put_text(b, task_outcome_name(a->outcome));
+    put_number(b, a->exit_code, -1);
+    put_number(b, a->signal, 0);
+    put_text(b, a->error);
+    db_statement_put(st, a->output, a->output_size);
+    buf_chr(b, ')');
+}
+
+/* ---- sending */
+
+struct sending {
+    struct db *db;
+    const char *head; /* INSERT INTO ... VALUES */
+    struct db_statement st;
+    size_t rows, most; /* most: bytes of a packet */
+};
+
+static int send_rows(struct sending *s, struct err *err)
+{
+    int rc = 0;
+
+    if (s->rows && db_statement_packet(&s->st) > s->most)
+        rc = err_set(err, ERR_DATA,
+                     "a task with its output is larger than the server's max_allowed_packet (%zu)",
+                     s->most);
+    else if (s->rows)
+        rc = db_statement_exec(s->db, &s->st, NULL, err);
+    db_statement_cut(&s->st, 0, 0);
+    s->rows = 0;
+    return rc;
+}
+
+/* To be called before a row is put: sends what is there if that is enough, and begins or goes on.
+ */
+static int next_row(struct sending *s, struct err *err)
+{
+    int rc = s->rows && s->st.sql.len + 16 >= STATEMENT_BYTES ? send_rows(s, err) : 0;
+
+    if (rc == 0 && s->rows && db_statement_packet(&s->st) >= STATEMENT_BYTES)
+        rc = send_rows(s, err);
+    buf_str(&s->st.sql, s->rows++ ? "," : s->head);
+    return rc;
+}
+
+static int send_attempts(struct sending *s, const struct import_item *items, size_t n,
+                         struct err *err)
+{
+    int rc = 0;
+
+    s->head = "REPLACE INTO dq_attempt (" ATTEMPT_COLUMNS ") VALUES ";
+    for (size_t i = 0; i < n; i++) {
+        for (size_t a = 0; a < items[i].attempt_count && rc == 0; a++) {
+            rc = next_row(s, err);
+            put_attempt(&s->st, items[i].task.id, &items[i].attempts[a]);
+        }
+    }
+    return rc < 0 ? rc : send_rows(s, err);
+}
+
+/* A task that gets a new id and has attempts is sent alone: they need the id. */
+static int send_tasks(struct sending *s, struct import_item *items, size_t n, bool keep_ids,
+                      const unsigned char *token, struct err *err)
+{
+    int rc = 0;
+
+    s->head = keep_ids ? "INSERT INTO dq_task (id, " TASK_COLUMNS ") VALUES "
+                       : "INSERT INTO dq_task (" TASK_COLUMNS ") VALUES ";
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        bool alone = !keep_ids && items[i].attempt_count;
+        rc = alone ? send_rows(s, err) : 0;
+        if (rc == 0)
+            rc = next_row(s, err);
+        put_task(&s->st, &items[i].task, keep_ids, i == 0 ? token : NULL);
+        if (rc == 0 && alone)
+            rc = send_rows(s, err);
+        if (rc == 0 && alone)
+            items[i].task.id = db_insert_id(s->db);
+    }
+    return rc < 0 ? rc : send_rows(s, err);
+}
+
+static int add_once(struct db *db, struct import_item *items, size_t n, bool keep_ids,
+                    const unsigned char *token, struct event_act *act, struct err *err)
+{
+    struct sending s = {.db = db, .st = DB_STATEMENT_INIT};
+
+    int rc = db_max_packet(db, &s.most, err);
+    if (rc == 0)
+        rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    rc = send_tasks(&s, items, n, keep_ids, token, err);
+    if (rc == 0)
+        rc = send_attempts(&s, items, n, err);
+    if (rc == 0)
+        rc = event_store_add(db, act, NULL, n, err);
+    db_statement_done(&s.st);
+    return db_end(db, rc, err);
+}
+
+int import_store_add(struct db *db, struct import_item *items, size_t n, bool keep_ids,
+                     struct event_act *act, struct err *err)
+{
+    struct add_token token;
+    int rc = 0;
+
+    add_token_init(&token);
+    if (keep_ids)
+        token.first_id = items[0].task.id;
+    else
+        rc = add_token_lower(db, &token, err);
+    if (rc == 0)
+        rc = add_once(db, items, n, keep_ids, token.bytes, act, err);
+    if (rc != ERR_LOST)
+        return rc;
+    struct err why = {0};
+    int stored = add_token_find(db, &token, "id", COLUMNS_ONE, NULL, NULL, &why);
+    if (stored < 0)
+        return err_set(
+            err, ERR_LOST,
+            "the connection broke, and it cannot be looked up whether these are stored: %s",
+            why.text);
+    return stored ? 0 : err_set(err, ERR_TRANSIENT, "the connection broke, and nothing was stored");
+}

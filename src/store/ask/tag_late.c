@@ -1,0 +1,189 @@
+/*
+ * tag_late.c - see tag_late.h.
+ *
+ * Tasks that come later in the index are late from their expected time or later: if the last one
+ * that was read was due no earlier than the minimum, it is the minimum of all.
+ */
+#include "store/ask/tag_late.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TAGS_AT_ONCE 100 /* in one statement */
+/* Tasks that are read if the first one of a tag was given a time in the past: of a tag, and of all
+ * tags together. */
+#define TAG_MOST 2000
+#define ALL_MOST 100000
+/* To look at one tag costs the server as much as reading about this many tasks. */
+#define TASKS_A_LOOK 4
+
+struct reading {
+    struct db *db;
+    struct tag_info *infos; /* sorted */
+    size_t count;
+    uint64_t limit; /* tasks of a tag */
+};
+
+/* ---- the first due tasks of each tag */
+
+/* With a placeholder of printf. */
+/* clang-format off */
+#define FIRST_COLUMNS(X)                \
+    X(FIRST_TAG, "%zu")                 \
+    X(FIRST_FROM, "MIN(late_from)")     \
+    X(FIRST_LAST, "MAX(expected_time)") \
+    X(FIRST_REFUSED, "MAX(refused)")    \
+    X(FIRST_TASKS, "COUNT(*)")
+/* clang-format on */
+enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
+
+static int take_first(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    uint64_t at = db_u64(r, FIRST_TAG);
+    int64_t from_at = sql_due(r, FIRST_FROM);
+
+    if (at >= w->count)
+        return sql_odd_row(w->db, err);
+    if (db_is_null(r, FIRST_FROM))
+        return 0;
+    w->infos[at].late_from_at = from_at;
+    w->infos[at].refused = db_u64(r, FIRST_REFUSED);
+    w->infos[at].late_sampled =
+        db_u64(r, FIRST_TASKS) >= w->limit && sql_due(r, FIRST_LAST) < from_at;
+    return 0;
+}
+
+static void put_first(struct buf *sql, const struct reading *w, size_t i)
+{
+    buf_str(sql, "SELECT ");
+    buf_printf(sql, COLUMNS_SELECT(FIRST_COLUMNS), i);
+    buf_printf(sql,
+               " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
+               " AS refused FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_PENDING);
+    sql_put_tag(sql, w->infos[i].tag);
+    buf_printf(sql,
+               " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY expected_time, id LIMIT %" PRIu64
+               ") x",
+               w->limit);
+}
+
+static int run_first(struct reading *w, struct buf *sql, struct err *err)
+{
+    int rc = db_each(w->db, sql, FIRST_COUNT, take_first, w, err);
+
+    buf_reset(sql);
+    return rc;
+}
+
+static bool has_late(const struct tag_info *t)
+{
+    return t->late_from_at != TASK_TIME_NONE;
+}
+
+static bool is_unclear(const struct tag_info *t)
+{
+    return t->late_sampled;
+}
+
+static size_t count_tags(const struct reading *w, bool (*is_wanted)(const struct tag_info *))
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->count; i++)
+        n += is_wanted(&w->infos[i]);
+    return n;
+}
+
+/* Reads the first `limit` tasks of each of these tags. */
+static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const struct tag_info *),
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t parts = 0;
+    int rc = 0;
+
+    w->limit = limit;
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        if (!is_wanted(&w->infos[i]))
+            continue;
+        buf_str(&sql, parts ? " UNION ALL " : "");
+        put_first(&sql, w, i);
+        if (++parts == TAGS_AT_ONCE) {
+            rc = run_first(w, &sql, err);
+            parts = 0;
+        }
+    }
+    if (rc == 0 && parts)
+        rc = run_first(w, &sql, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- all due tasks in one statement */
+
+/* clang-format off */
+#define ALL_COLUMNS(X)     \
+    X(ALL_TAG, "tag")      \
+    X(ALL_FROM, "MIN(" SQL_LATE_FROM ")") \
+    X(ALL_REFUSED, "MAX" SQL_REFUSED)
+/* clang-format on */
+enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
+
+static int compare_tag(const void *key, const void *element)
+{
+    return strcmp(key, ((const struct tag_info *)element)->tag);
+}
+
+static int take_all(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    char *tag = sql_dup_tag(r, ALL_TAG);
+    struct tag_info *t = bsearch(tag, w->infos, w->count, sizeof *t, compare_tag);
+
+    (void)err;
+    if (t) {
+        t->late_from_at = sql_due(r, ALL_FROM);
+        t->refused = db_u64(r, ALL_REFUSED);
+    }
+    free(tag);
+    return 0;
+}
+
+/* Tags added since are left out. */
+static int read_all(struct reading *w, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d"
+               " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
+               COLUMNS_SELECT(ALL_COLUMNS), TASK_PENDING);
+    int rc = db_each(w->db, &sql, ALL_COUNT, take_all, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, struct err *err)
+{
+    struct reading w = {.db = db, .infos = infos, .count = count};
+    size_t late = count_tags(&w, has_late);
+    uint64_t due = 0;
+
+    for (size_t i = 0; i < count; i++)
+        due += infos[i].due;
+    if (!late)
+        return 0;
+    if (whole && due <= late * TASKS_A_LOOK)
+        return read_all(&w, err);
+
+    int rc = read_first(&w, 1, has_late, err);
+    uint64_t limit = MIN(TAG_MOST, ALL_MOST / MAX(count_tags(&w, is_unclear), 1));
+    return rc == 0 && limit > 1 ? read_first(&w, limit, is_unclear, err) : rc;
+}

@@ -1,0 +1,319 @@
+/*
+ * tag_store.c - tags as operators see them: how many tasks, how late, whether they are paused.
+ *
+ * Invariant: without `exact`, the work is bounded by a time and the number of tags, however many
+ * tasks there are.
+ */
+#include "store/ask/tag_store.h"
+#include "base/index.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+#include "store/ask/tag_late.h"
+#include "store/fleet/tag_pause.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A count costs the server as much as reading this many entries of the index in a row. */
+#define ENTRIES_A_COUNT 300
+#define ENTRIES_MOST 3000000
+#define MANY_PARTS 200 /* for fewer, tag_store_is_small does not ask */
+
+struct infos {
+    struct tag_info *items;
+    size_t count, cap;
+    struct index index; /* by tag */
+};
+
+/* NULL if it is not in the list. */
+static struct tag_info *infos_find(const struct infos *t, const char *tag)
+{
+    size_t at = index_find(&t->index, tag, strlen(tag));
+
+    return at == INDEX_NONE ? NULL : &t->items[at];
+}
+
+/* The entry of a tag, added if it is new. */
+static struct tag_info *infos_get(struct infos *t, const char *tag)
+{
+    struct tag_info *found = infos_find(t, tag);
+
+    if (found)
+        return found;
+    if (!t->items || t->count == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 32;
+        t->items = mem_resize(t->items, t->cap, sizeof *t->items);
+    }
+    t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag),
+                                           .late_from_at = TASK_TIME_NONE,
+                                           .next_at = TASK_TIME_NONE,
+                                           .paused_until_at = TASK_TIME_NONE};
+    index_add(&t->index, t->items[t->count].tag, strlen(tag));
+    return &t->items[t->count++];
+}
+
+static int compare_infos(const void *a, const void *b)
+{
+    const struct tag_info *x = a, *y = b;
+    return strcmp(x->tag, y->tag);
+}
+
+struct reading {
+    struct db *db;
+    struct infos *to;
+    const char *glob; /* NULL: all tags */
+    int64_t now_at;
+    const struct tag_count_how *how;
+};
+
+static bool is_wanted(const struct reading *w, const char *tag)
+{
+    return !w->glob || task_tag_glob(w->glob, tag);
+}
+
+/* clang-format off */
+#define PAUSE_COLUMNS(X)             \
+    X(PAUSE_NOW, "UTC_TIMESTAMP(3)") \
+    X(PAUSE_TAG, "g.tag")            \
+    TAG_PAUSE_COLUMNS(X, "g.")
+/* clang-format on */
+enum { PAUSE_COLUMNS(COLUMNS_NAME) PAUSE_COUNT };
+
+static int take_pause(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct reading *w = arg;
+    char *tag = db_is_null(r, PAUSE_TAG) ? NULL : sql_dup_tag(r, PAUSE_TAG);
+
+    (void)err;
+    w->now_at = db_time(r, PAUSE_NOW);
+    if (tag && is_wanted(w, tag)) {
+        struct tag_info *i = infos_get(w->to, tag);
+        struct tag_pause p;
+        tag_pause_take(r, TAG_PAUSE_UNTIL, &p);
+        free(i->paused_by);
+        free(i->pause_reason);
+        i->paused_until_at = p.until_at;
+        i->paused_by = p.by;
+        i->pause_reason = p.reason;
+    }
+    free(tag);
+    return 0;
+}
+
+/* Returns at least one row, which has the clock, even if no tag is paused. */
+static int read_pauses(struct reading *w, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(
+        &sql,
+        "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)",
+        COLUMNS_SELECT(PAUSE_COLUMNS));
+    int rc = db_each(w->db, &sql, PAUSE_COUNT, take_pause, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* clang-format off */
+#define PAIR_COLUMNS(X)      \
+    X(PAIR_STATUS, "status") \
+    X(PAIR_TAG, "tag")       \
+    X(PAIR_FIRST, "MIN(expected_time)")
+/* clang-format on */
+enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
+
+static int take_pair(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    int status = sql_status(r, PAIR_STATUS);
+    char *tag = sql_dup_tag(r, PAIR_TAG);
+
+    (void)err;
+    if (status != TASK_STATUS_UNKNOWN && is_wanted(w, tag)) {
+        struct tag_info *i = infos_get(w->to, tag);
+        i->count[status] = 1;
+        if (status == TASK_PENDING) {
+            i->next_at = sql_due(r, PAIR_FIRST);
+            if (i->next_at <= w->now_at)
+                i->late_from_at = i->next_at;
+        }
+    }
+    free(tag);
+    return 0;
+}
+
+/* Finds the pairs (status, tag) by a loose index scan, and the earliest time of each tag's pending
+ * tasks. Sets count to 1 for each pair. */
+static int read_pairs(struct reading *w, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+               COLUMNS_SELECT(PAIR_COLUMNS));
+    int rc = db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
+{
+    return t->count[status] && !(skip & TASK_BIT(status));
+}
+
+static size_t count_parts(const struct infos *t, unsigned skip)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->count; i++) {
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+            n += is_part(&t->items[i], s, skip);
+        n += t->items[i].late_from_at != TASK_TIME_NONE;
+    }
+    return n;
+}
+
+int tag_store_is_small(struct db *db, size_t parts, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
+
+    if (parts < MANY_PARTS)
+        return 0;
+    buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : rc == 0;
+}
+
+/* clang-format off */
+#define ALL_COLUMNS(X)       \
+    X(ALL_STATUS, "status")  \
+    X(ALL_TAG, "tag")        \
+    X(ALL_TASKS, "COUNT(*)") \
+    X(ALL_DUE, "SUM(expected_time <= UTC_TIMESTAMP(3))")
+/* clang-format on */
+enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
+
+static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct reading *w = arg;
+    int status = sql_status(r, ALL_STATUS);
+    char *tag = sql_dup_tag(r, ALL_TAG);
+    struct tag_info *i = infos_find(w->to, tag);
+
+    (void)err;
+    if (i && status != TASK_STATUS_UNKNOWN)
+        i->count[status] = db_u64(r, ALL_TASKS);
+    if (i && status == TASK_PENDING)
+        i->due = db_u64(r, ALL_DUE);
+    free(tag);
+    return 0;
+}
+
+/* Reads the whole index for all counts in one statement. Tags added since are left out. */
+static int read_all_counts(struct reading *w, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = 0; i < w->to->count; i++)
+        memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+               COLUMNS_SELECT(ALL_COLUMNS));
+    int rc = db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* The states of each tag that has tasks in them, and its due tasks, each a part. */
+static size_t make_parts(const struct reading *w, struct tag_count *parts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->to->count; i++) {
+        const struct tag_info *t = &w->to->items[i];
+
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+            if (is_part(t, s, w->how->skip))
+                parts[n++] = (struct tag_count){.tag = t->tag,
+                                                .status = s,
+                                                .from_at = TASK_TIME_NONE,
+                                                .until_at = TASK_TIME_NONE};
+        if (t->late_from_at != TASK_TIME_NONE)
+            parts[n++] = (struct tag_count){.tag = t->tag,
+                                            .status = TASK_PENDING,
+                                            .from_at = TASK_TIME_NONE,
+                                            .until_at = w->now_at + 1};
+    }
+    return n;
+}
+
+/* In the order of make_parts. */
+static void take_parts(struct infos *t, unsigned skip, const struct tag_count *parts)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct tag_info *info = &t->items[i];
+
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
+            if (!is_part(info, s, skip))
+                continue;
+            info->count[s] = parts->tasks;
+            info->sampled[s] = parts++->sampled;
+        }
+        if (info->late_from_at != TASK_TIME_NONE) {
+            info->due = parts->tasks;
+            info->due_sampled = parts++->sampled;
+        }
+    }
+}
+
+static int read_counts(struct reading *w, struct err *err)
+{
+    struct tag_count *parts = mem_alloc((count_parts(w->to, w->how->skip) + 1) * sizeof *parts);
+    int rc = tag_count_all(w->db, w->how, parts, make_parts(w, parts), err);
+
+    if (rc == 0)
+        take_parts(w->to, w->how->skip, parts);
+    free(parts);
+    return rc;
+}
+
+int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_how *how,
+                   struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
+{
+    struct infos t = {0};
+    struct reading w = {db, &t, tag_glob, 0, how};
+
+    int rc = read_pauses(&w, err);
+    if (rc == 0)
+        rc = read_pairs(&w, err);
+    if (rc == 0)
+        rc = tag_store_is_small(db, count_parts(&t, how->skip), err);
+    if (rc >= 0)
+        rc = rc == 1 ? read_all_counts(&w, err) : read_counts(&w, err);
+    index_done(&t.index);
+    if (t.count)
+        qsort(t.items, t.count, sizeof *t.items, compare_infos);
+    if (rc == 0)
+        rc = tag_late_read(db, t.items, t.count, !tag_glob, err);
+    if (rc < 0) {
+        tag_store_free(t.items, t.count);
+        return rc;
+    }
+    *ret = t.items;
+    *ret_count = t.count;
+    *ret_now_at = w.now_at;
+    return 0;
+}
+
+void tag_store_free(struct tag_info *t, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(t[i].tag);
+        free(t[i].paused_by);
+        free(t[i].pause_reason);
+    }
+    free(t);
+}

@@ -1,0 +1,410 @@
+/*
+ * task_add.c - storing new tasks.
+ *
+ * Invariant: success is reported only for what the server has committed, and a statement whose
+ * answer was lost is looked up by its add_token before it is tried again, so that no task is stored
+ * twice.
+ */
+#include "store/ask/task_add.h"
+#include "base/mem.h"
+#include "store/row/add_token.h"
+#include "store/row/claim_ref.h"
+#include "store/db/columns.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_put.h"
+#include "store/fleet/event_store.h"
+#include "store/schema/schema.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+#define STATEMENT_ROWS 2000
+#define ADD_TRIES 3
+
+/* not id = id: MySQL 9.7 has error 1869 for that */
+#define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live"
+
+struct live {
+    struct claim_ref ref;
+    int status;
+    int64_t expected_at;
+};
+
+/* clang-format off */
+#define LIVE_COLUMNS(X)        \
+    X(LIVE_ID, "id")           \
+    X(LIVE_VERSION, "version") \
+    X(LIVE_STATUS, "status")   \
+    X(LIVE_EXPECTED, "expected_time")
+/* clang-format on */
+enum { LIVE_COLUMNS(COLUMNS_NAME) LIVE_COUNT };
+
+static void take_live(const struct db_rows *r, void *arg)
+{
+    *(struct live *)arg = (struct live){{db_u64(r, LIVE_ID), db_u64(r, LIVE_VERSION)},
+                                        sql_status(r, LIVE_STATUS),
+                                        sql_due(r, LIVE_EXPECTED)};
+}
+
+/* Finds the live task with that tag and key. 1, or 0 if there is none (any more). */
+static int find_live(struct db *db, const struct task_new *t, struct live *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task WHERE task_key = ", COLUMNS_SELECT(LIVE_COLUMNS));
+    db_put_text(&sql, t->key);
+    buf_str(&sql, " AND tag = ");
+    db_put_text(&sql, t->tag);
+    buf_str(&sql, " AND live = 1");
+    int rc = db_first(db, &sql, LIVE_COUNT, take_live, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* clang-format off */
+#define ADDED_COLUMNS(X)               \
+    X(ADDED_ID, "id")                  \
+    X(ADDED_EXPECTED, "expected_time") \
+    X(ADDED_NOW, "UTC_TIMESTAMP(3)")
+/* clang-format on */
+enum { ADDED_COLUMNS(COLUMNS_NAME) ADDED_COUNT };
+
+static void take_added(const struct db_rows *r, void *arg)
+{
+    struct task_added *ret = arg;
+
+    ret->id = db_u64(r, ADDED_ID);
+    ret->expected_at = sql_due(r, ADDED_EXPECTED);
+    ret->now_at = db_time(r, ADDED_NOW);
+}
+
+/* Runs sql, which returns ADDED_COLUMNS. 1, or 0 without a row. */
+static int query_added(struct db *db, const struct buf *sql, struct task_added *ret,
+                       struct err *err)
+{
+    return db_first(db, sql, ADDED_COUNT, take_added, ret, err);
+}
+
+static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task WHERE id = %" PRIu64, COLUMNS_SELECT(ADDED_COLUMNS),
+               id);
+    int rc = query_added(db, &sql, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Runs an INSERT that returns only an id, and reads the rest. 1, or 0 if it stored no row. An
+ * account that may not read gets only the id. */
+static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t,
+                       struct task_added *ret, struct err *err)
+{
+    uint64_t rows = 0;
+
+    int rc = db_statement_exec(db, st, &rows, err);
+    if (rc < 0 || rows == 0)
+        return rc;
+    *ret = (struct task_added){
+        .id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
+    rc = read_added(db, ret->id, ret, err);
+    return rc < 0 && rc != ERR_DENIED ? rc : 1;
+}
+
+/* No row was stored: this dq does not work with the schema. */
+static int refuse_schema(struct db *db, struct err *err)
+{
+    int rc = schema_check(db, err);
+    return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
+}
+
+/* 1: added; ERR_DUPLICATE. One statement that stores only if this dq works with the schema, and
+ * returns what it stored if the server can. For an account that may only insert, one without
+ * either. */
+static int insert_one(struct db *db, const struct task_new *t,
+                      const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
+                      struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    unsigned has = task_new_columns(t, 1);
+
+    int rc = db_connect(db, err); /* to learn which server this is */
+    if (rc < 0)
+        return rc;
+    task_new_put_insert(&st.sql, has);
+    buf_str(&st.sql, "SELECT ");
+    task_new_put_values(&st, t, has, token);
+    schema_put_from(&st.sql);
+    bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
+    if (returning)
+        buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
+    rc = task_new_check_packet(db, &st, t, err);
+    if (rc < 0)
+        goto out;
+    rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
+    if (rc == ERR_DENIED) {
+        db_statement_cut(&st, 0, 0);
+        task_new_put_insert(&st.sql, has);
+        buf_str(&st.sql, "VALUES ");
+        task_new_put_many(&st, t, 1, has, token, 0);
+        rc = exec_insert(db, &st, t, ret, err);
+    }
+    if (rc == 0)
+        rc = refuse_schema(db, err);
+out:
+    db_statement_done(&st);
+    return rc;
+}
+
+/* 1: replaced, 0: it has changed since, or is gone. */
+static int replace_row(struct db *db, const struct task_new *t, const struct claim_ref *old,
+                       struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    struct buf *sql = &st.sql;
+    uint64_t rows = 0;
+
+    buf_str(sql, "UPDATE dq_task SET ");
+    sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
+    buf_str(sql, ", attempt = 0, message_body = ");
+    db_statement_put(&st, t->body ? t->body : "", t->body_size);
+    buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
+               t->delay_ms);
+    task_new_put_max_attempts(sql, t);
+    buf_str(sql, ", expected_time = ");
+    task_new_put_expected(sql, t);
+    buf_str(sql, " WHERE ");
+    sql_put_from(sql, "", TASK_RESCHEDULE);
+    buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
+    int rc = task_new_check_packet(db, &st, t, err);
+    if (rc == 0)
+        rc = db_statement_exec(db, &st, &rows, err);
+    db_statement_done(&st);
+    return rc < 0 ? rc : rows > 0;
+}
+
+/* The same, with the record of the act. */
+static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
+                   struct err *err)
+{
+    struct event_act act = *t->act;
+    int rc = db_begin(db, err);
+    bool replaced = rc == 0 && (rc = replace_row(db, t, old, err)) == 1;
+
+    act.task_id = old->id;
+    if (replaced)
+        rc = event_store_add(db, &act, NULL, 1, err);
+    rc = db_end(db, rc, err);
+    return rc < 0 ? rc : replaced;
+}
+
+/* 1: added, 0: kept or replaced. alone: in no transaction. Other sessions may add, claim or finish
+ * a task with that key between our statements; after a few rounds it is an error. */
+static int add_once(struct db *db, const struct task_new *t,
+                    const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                    bool alone, struct task_added *ret, struct err *err)
+{
+    struct live old = {{0, 0}, 0, 0};
+
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
+        int rc = insert_one(db, t, token, ret, err);
+        if (rc != ERR_DUPLICATE)
+            return rc;
+        rc = find_live(db, t, &old, err);
+        if (rc == ERR_DENIED)
+            return err_prefix(
+                err,
+                "tag %s, key %s: a live task has that key; this account may not read which one",
+                t->tag, t->key);
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            continue;
+        *ret = (struct task_added){
+            .id = old.ref.id, .expected_at = old.expected_at, .now_at = TASK_TIME_NONE};
+        if (on_conflict == KEY_KEEP)
+            return 0;
+        if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
+            return err_set(err, ERR_DUPLICATE,
+                           "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag,
+                           t->key, old.ref.id, task_status_name(old.status));
+        rc = alone && t->act ? replace(db, t, &old.ref, err) : replace_row(db, t, &old.ref, err);
+        if (rc == 1) {
+            ret->replaced = true;
+            rc = read_added(db, old.ref.id, ret, err);
+            return rc < 0 ? rc : 0;
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return err_set(err, ERR_TRANSIENT,
+                   "tag %s, key %s: other sessions keep changing the task with that key: try again",
+                   t->tag, t->key);
+}
+
+/* 1 if a row with the token was stored, 0 if not. */
+static int find_added(struct db *db, const struct add_token *token, struct task_added *ret,
+                      struct err *err)
+{
+    struct err why = {0};
+
+    int rc = add_token_find(db, token, COLUMNS_SELECT(ADDED_COLUMNS), ADDED_COUNT, take_added, ret,
+                            &why);
+    if (rc < 0)
+        return err_set(
+            err, ERR_LOST,
+            "the connection broke while storing; it is not known whether that was stored, because it cannot be"
+            " looked up: %s",
+            why.text);
+    return rc;
+}
+
+/* A replacement carries no token. */
+static int give_up(enum key_conflict on_conflict, struct err *err)
+{
+    if (on_conflict == KEY_REPLACE)
+        return err_set(
+            err, ERR_LOST,
+            "the connection broke at every try; it is not known whether a task was replaced");
+    return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
+}
+
+int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
+             struct task_added *ret, struct err *err)
+{
+    struct add_token token;
+    struct task_added added = {0};
+
+    add_token_init(&token);
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
+        int rc = add_token_lower(db, &token, err);
+        if (rc == 0)
+            rc = add_once(db, t, token.bytes, on_conflict, true, &added, err);
+        bool lost = rc == ERR_LOST;
+        if (lost)
+            rc = find_added(db, &token, &added, err);
+        if (rc < 0)
+            return rc;
+        if (rc > 0 || !lost) {
+            *ret = added;
+            return rc;
+        }
+    }
+    return give_up(on_conflict, err);
+}
+
+/* Adds row by row after a statement for all of them was refused, to find the row at fault; or
+ * replaces one, and appends it to *replaced. */
+static int blame(struct db *db, const struct task_new *t, size_t n,
+                 const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                 struct claim_ref **replaced, size_t *ret_bad, struct err *err)
+{
+    struct task_added added;
+
+    for (size_t i = 0; i < n; i++) {
+        int rc = add_once(db, &t[i], token, on_conflict, false, &added, err);
+        if (rc < 0) {
+            *ret_bad = i;
+            return rc;
+        }
+        if (rc == 0 && added.replaced && replaced)
+            *(*replaced)++ = (struct claim_ref){.id = added.id};
+    }
+    return 0;
+}
+
+/* Adds the first rows of t[0..n-1] in one statement; *ret_rows is their number. */
+static int insert_some(struct db *db, const struct task_new *t, size_t n,
+                       const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                       size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
+                       struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    size_t try = MIN(n, STATEMENT_ROWS);
+    unsigned has = task_new_columns(t, try);
+
+    task_new_put_insert(&st.sql, has);
+    buf_str(&st.sql, "VALUES ");
+    size_t rows = task_new_put_many(&st, t, try, has, token, most);
+    /* The server does not report Duplicates for a single row, and without a key there are none; so
+     * the statement does not need the UPDATE privilege. */
+    bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_NEW_KEY;
+    if (counted)
+        buf_str(&st.sql, KEEP_TAIL);
+    *ret_bad = 0;
+    int rc = task_new_check_packet(db, &st, t, err);
+    if (rc < 0)
+        goto out;
+    rc = db_statement_exec(db, &st, NULL, err);
+    if (rc == 0 && counted)
+        *ret_kept += db_duplicates(db);
+    if (rc == ERR_DUPLICATE && on_conflict == KEY_KEEP) {
+        *ret_kept += 1;
+        rc = 0;
+    } else if (rows > 1 && (rc == ERR_DUPLICATE || rc == ERR_DATA)) {
+        rc = blame(db, t, rows, token, on_conflict, NULL, ret_bad, err);
+    } else if (rc == ERR_DUPLICATE) {
+        err_set(err, rc, "tag %s, key %s: a live task has that key", t->tag, t->key);
+    }
+out:
+    *ret_rows = rows;
+    db_statement_done(&st);
+    return rc;
+}
+
+static int add_all(struct db *db, const struct task_new *t, size_t n,
+                   const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
+                   size_t *ret_kept, size_t *ret_bad, struct err *err)
+{
+    size_t at = 0, rows = 0, bad = 0, most = 0;
+    struct claim_ref *replaced = on_conflict == KEY_REPLACE ? mem_zero(n, sizeof *replaced) : NULL,
+                     *end = replaced;
+
+    *ret_kept = 0;
+    *ret_bad = SIZE_MAX;
+    int rc = db_max_packet(db, &most, err);
+    if (rc == 0)
+        rc = db_begin(db, err);
+    if (rc < 0)
+        goto out;
+    most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
+    for (; rc == 0 && at < n; at += rows) {
+        rows = on_conflict == KEY_REPLACE ? 1 : 0;
+        rc = rows ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
+                  : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad,
+                                err);
+        if (rc == ERR_DUPLICATE || rc == ERR_DATA)
+            *ret_bad = at + bad;
+    }
+    if (rc == 0 && end > replaced)
+        rc = event_store_add(db, t->act, replaced, (uint64_t)(end - replaced), err);
+    rc = db_end(db, rc, err);
+out:
+    free(replaced);
+    return rc;
+}
+
+int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
+                  size_t *ret_kept, size_t *ret_bad, struct err *err)
+{
+    struct add_token token;
+    struct task_added any;
+
+    *ret_kept = 0;
+    *ret_bad = SIZE_MAX;
+    add_token_init(&token);
+    for (int tries = 0; tries < ADD_TRIES; tries++) {
+        int rc = add_token_lower(db, &token, err);
+        if (rc == 0)
+            rc = add_all(db, t, n, token.bytes, on_conflict, ret_kept, ret_bad, err);
+        if (rc != ERR_LOST)
+            return rc;
+        rc = find_added(db, &token, &any, err);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+    }
+    return give_up(on_conflict, err);
+}

@@ -1,0 +1,40 @@
+/*
+ * task_add.h - storing new tasks. All functions block on the database.
+ */
+#ifndef DQ_STORE_ASK_TASK_ADD_H
+#define DQ_STORE_ASK_TASK_ADD_H
+
+#include "base/task.h"
+#include "store/db/db.h"
+#include "store/row/task_new.h"
+
+struct task_added {
+    uint64_t id;
+    /* TASK_TIME_NONE: it is the database's now + delay_ms, and this account may not read it */
+    int64_t expected_at;
+    /* the database's clock; TASK_TIME_NONE: the task was kept, or this account may not read */
+    int64_t now_at;
+    bool replaced;
+};
+
+/* Adds one task. 1: added, 0: kept or replaced. Takes one statement (two on a server without INSERT
+ * ... RETURNING, to learn the time; three for an account that may INSERT but not SELECT).
+ *
+ * ERR_CONFIG, and nothing stored, if this dq does not work with the schema (not checked for an
+ * account that may not read dq_meta). ERR_DATA, before anything is sent, if the statement would
+ * exceed the server's packet limit. If the connection breaks, the row is looked up by its add_token
+ * on a new connection and, if it was not stored, added again, three times in all. ERR_LOST: it
+ * could not be looked up; the task may be stored or not. *ret is untouched on failure. */
+int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
+             struct task_added *ret, struct err *err) __attribute__((warn_unused_result));
+
+#define TASK_CHUNK_ROWS 4000 /* how many tasks a bulk add puts into one transaction */
+/* Adds n tasks in one transaction: all or none. *ret_kept is the number of those not added because
+ * a live task has their key (KEY_KEEP). If a single row causes an error, *ret_bad is its index,
+ * else SIZE_MAX. ERR_LOST: as above, for all of them. KEY_REPLACE works row by row inside the
+ * transaction. Statements have at most about 1 MB. */
+int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
+                  size_t *ret_kept, size_t *ret_bad, struct err *err)
+    __attribute__((warn_unused_result));
+
+#endif

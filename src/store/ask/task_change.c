@@ -1,0 +1,269 @@
+/*
+ * task_change.c - cancelling, retrying and rescheduling tasks, in steps (targets_step).
+ *
+ * Invariant: a row is changed only while it is at the version that was listed. A step is one
+ * transaction, in which the attempts of cancelled running tasks, and the event, are recorded, too.
+ * A row that cannot be changed does not keep others from it (rows.h).
+ */
+#include "store/ask/task_change.h"
+#include "store/fleet/attempt_store.h"
+#include "store/db/columns.h"
+#include "store/db/db_latest.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+/* Tasks that one statement changes. */
+struct part {
+    struct claim_ref refs[ROWS_STEP];
+    unsigned char running[ROWS_STEP];
+    size_t place[ROWS_STEP]; /* among all targets */
+    size_t count;
+};
+
+/* The effect of a step. */
+struct step {
+    uint64_t rows, running; /* changed; of these, running before */
+};
+
+struct changing {
+    struct db *db;
+    const struct task_change *change;
+    struct event_act *act;
+    const struct targets *x;
+    size_t from; /* the first target of this step */
+    struct step sum;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Each task's own time, found by its id; `version` holds its place meanwhile. */
+static void put_spread(struct buf *sql, const struct changing *w, const struct part *p)
+{
+    struct claim_ref sorted[ROWS_STEP];
+    const struct task_change *c = w->change;
+
+    for (size_t i = 0; i < p->count; i++)
+        sorted[i] = (struct claim_ref){p->refs[i].id, p->place[i]};
+    qsort(sorted, p->count, sizeof *sorted, by_id);
+    buf_str(sql, "ELT(INTERVAL(id");
+    for (size_t i = 0; i < p->count; i++) {
+        buf_chr(sql, ',');
+        buf_u64(sql, sorted[i].id);
+    }
+    buf_chr(sql, ')');
+    for (size_t i = 0; i < p->count; i++) {
+        buf_chr(sql, ',');
+        db_put_time(sql, c->expected_at +
+                             c->over_ms * (int64_t)sorted[i].version / (int64_t)w->x->count);
+    }
+    buf_chr(sql, ')');
+}
+
+static int change_rows(const struct changing *w, const struct part *p, uint64_t *ret_rows,
+                       struct err *err)
+{
+    const struct task_change *change = w->change;
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", change->event, NULL);
+    if (task_transition(change->event)->due == DUE_GIVEN) {
+        buf_str(&sql, ", expected_time = ");
+        if (change->over_ms)
+            put_spread(&sql, w, p);
+        else if (change->expected_at == TASK_TIME_NONE)
+            sql_put_from_now(&sql, change->delay_ms);
+        else
+            db_put_time(&sql, change->expected_at);
+    }
+    buf_str(&sql, " WHERE ");
+    sql_put_from(&sql, "", change->event);
+    buf_str(&sql, " AND ");
+    claim_ref_put(&sql, "", p->refs, p->count);
+    int rc = db_exec(w->db, &sql, ret_rows, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Locks those of refs that are running, and records the attempts that end here. */
+static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, bool drop_stale,
+                        uint64_t *ret_running, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t locked = 0;
+
+    if (count == 0)
+        return 0;
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), TASK_RUNNING);
+    claim_ref_put(&sql, "", refs, count);
+    buf_str(&sql, " FOR UPDATE");
+    int rc = claim_ref_read(db, &sql, refs, count, &locked, err);
+    if (rc == 0 && locked && drop_stale)
+        rc = attempt_store_drop_stale(db, refs, locked, err);
+    if (rc == 0 && locked)
+        rc = attempt_store_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
+    buf_done(&sql);
+    *ret_running = locked;
+    return rc;
+}
+
+/* Reads the refs of those of x that are in the state in which the change leaves them. */
+static int read_changed(struct db *db, enum task_event event, const struct part *x,
+                        struct claim_ref *ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = 0; i < x->count; i++)
+        ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
+    claim_ref_put(&sql, "", ret, x->count);
+    int rc = claim_ref_read(db, &sql, ret, x->count, ret_count, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* If another session was quicker with some tasks, those that were changed have to be read. */
+static int record(const struct changing *w, const struct part *p, uint64_t rows, struct err *err)
+{
+    struct claim_ref changed[ROWS_STEP];
+    size_t count = p->count;
+
+    int rc =
+        w->act && rows < count ? read_changed(w->db, w->change->event, p, changed, &count, err) : 0;
+    return rc < 0 ? rc
+                  : event_store_add(w->db, w->act, rows < p->count ? changed : p->refs,
+                                    MIN(rows, count), err);
+}
+
+static int change_together(const struct changing *w, const struct part *p, bool drop_stale,
+                           struct step *ret, struct err *err)
+{
+    struct claim_ref running[ROWS_STEP];
+    struct step step = {0, 0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        if (p->running[i])
+            running[count++] = p->refs[i];
+    int rc = db_begin(w->db, err);
+    if (rc < 0)
+        return rc;
+    rc = end_attempts(w->db, running, count, drop_stale, &step.running, err);
+    if (rc == 0)
+        rc = change_rows(w, p, &step.rows, err);
+    if (rc == 0 && step.rows)
+        rc = record(w, p, step.rows, err);
+    rc = db_end(w->db, rc, err);
+    if (rc == 0)
+        *ret = step;
+    if (rc == ERR_DUPLICATE && count && !drop_stale)
+        return change_together(w, p, true, ret, err);
+    return rc;
+}
+
+/* After a lost answer: counts those that are in the state in which the change leaves them. */
+static int count_changed(struct db *db, enum task_event event, const struct part *x,
+                         struct step *ret, struct err *err)
+{
+    struct claim_ref next[ROWS_STEP];
+    size_t count = 0;
+
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = read_changed(db, event, x, next, &count, err);
+    db_latest_end(db);
+    *ret = (struct step){.rows = count};
+    for (size_t i = 0; i < x->count; i++)
+        for (size_t k = 0; x->running[i] && k < count; k++)
+            ret->running += next[k].id == x->refs[i].id;
+    return rc;
+}
+
+static uint64_t changing_id(const void *arg, size_t i)
+{
+    const struct changing *w = arg;
+    return w->x->refs[w->from + i].id;
+}
+
+static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct changing *w = arg;
+    struct part part = {.count = n};
+    struct step step = {0, 0};
+    bool lost = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        part.place[i] = w->from + at[i];
+        part.refs[i] = w->x->refs[part.place[i]];
+        part.running[i] = w->x->running[part.place[i]];
+    }
+    for (int tries = 0; tries < TARGETS_TRIES; tries++) {
+        rc = change_together(w, &part, false, &step, err);
+        lost |= rc == ERR_LOST;
+        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
+            break;
+    }
+    if (rc == 0 && lost)
+        rc = count_changed(w->db, w->change->event, &part, &step, err);
+    if (rc == 0) {
+        w->sum.rows += step.rows;
+        w->sum.running += step.running;
+    }
+    return rc < 0 && lost && !rows_at_fault(w->db, rc) ? targets_unsure(n, err) : rc;
+}
+
+/* Whether any fault from `from` on is a tag and key that a live task has; *ret is set to the last
+ * one's text. */
+static bool has_duplicates(const struct rows_faults *f, size_t from, struct err *ret)
+{
+    bool any = false;
+
+    for (size_t i = from; i < f->count; i++) {
+        if (f->items[i].err.code != ERR_DUPLICATE)
+            continue;
+        err_set(&f->items[i].err, ERR_DUPLICATE,
+                "another task with its tag and key is pending or running");
+        err_set(ret, ERR_DUPLICATE, "task %" PRIu64 ": %s", f->items[i].id, f->items[i].err.text);
+        any = true;
+    }
+    return any;
+}
+
+int task_change(struct db *db, const struct targets *x, const struct task_change *change,
+                const struct targets_steps *steps, struct task_changed *ret,
+                struct rows_faults *faults, struct err *err)
+{
+    struct task_changed so_far = {.matched = x->count};
+    struct task_change timed = *change;
+    size_t n, before = faults->count;
+    bool go_on = true;
+    int rc = 0;
+
+    if (timed.over_ms && timed.expected_at == TASK_TIME_NONE) {
+        rc = db_now(db, &timed.expected_at, err);
+        timed.expected_at += timed.delay_ms;
+    }
+    for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
+        struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
+        n = targets_step(x, from);
+        rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some}, false, faults, err);
+        so_far.changed += w.sum.rows;
+        so_far.running += w.sum.running;
+        so_far.lost += n - w.sum.rows;
+        go_on = rc < 0 || !steps->go_on || steps->go_on(&so_far, steps->arg);
+    }
+    if (rc == 0 || so_far.changed)
+        *ret = so_far;
+    return rc == 0 && has_duplicates(faults, before, err) && !so_far.changed ? ERR_DUPLICATE : rc;
+}

@@ -1,0 +1,83 @@
+/*
+ * task_get.c - one task.
+ *
+ * Invariant: reads only.
+ */
+#include "store/ask/task_get.h"
+#include "store/db/columns.h"
+#include "store/row/sql.h"
+#include "store/row/task_read.h"
+
+#include <inttypes.h>
+
+struct reading {
+    unsigned columns;
+    struct task *to;
+};
+
+static void take_task(const struct db_rows *r, void *arg)
+{
+    const struct reading *w = arg;
+
+    task_read(r, w->columns, w->to);
+}
+
+static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct reading reading = {columns, ret};
+
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", columns);
+    buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
+    int rc = db_first(db, &sql, task_read_count(columns), take_task, &reading, err);
+    if (rc == 0)
+        rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+int task_get(struct db *db, uint64_t id, struct task *ret, struct err *err)
+{
+    return get(db, id, TASK_READ_ALL, ret, err);
+}
+
+int task_get_short(struct db *db, uint64_t id, struct task *ret, struct err *err)
+{
+    return get(db, id, TASK_READ_SHORT, ret, err);
+}
+
+#define OUTPUT_COLUMNS(X) X(OUTPUT_ID, "id") X(OUTPUT_BYTES, "output")
+enum { OUTPUT_COLUMNS(COLUMNS_NAME) OUTPUT_COUNT };
+
+struct calling {
+    void (*fn)(uint64_t id, const void *output, size_t size, void *arg);
+    void *arg;
+};
+
+static int call(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct calling *c = arg;
+    size_t size;
+    const char *output = db_text(r, OUTPUT_BYTES, &size);
+
+    (void)err;
+    c->fn(db_u64(r, OUTPUT_ID), output ? output : "", output ? size : 0, c->arg);
+    return 0;
+}
+
+int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
+                     void (*fn)(uint64_t id, const void *output, size_t size, void *arg), void *arg,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct calling calling = {fn, arg};
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(OUTPUT_COLUMNS));
+    sql_put_ids(&sql, "id", ids, n);
+    buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
+    int rc = db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
+    buf_done(&sql);
+    return rc;
+}

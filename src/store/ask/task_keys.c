@@ -1,0 +1,502 @@
+/*
+ * task_keys.c - see task_keys.h.
+ *
+ * The keys are a merge of cursors, each a sorted sequence of (expected time, id) that is read from
+ * the database page by page: either one cursor per (status, tag), which is a range of the index
+ * `due`; or one that walks the primary key; or one whose keys are loaded and sorted at once (by id,
+ * by key, since, or of very many tags).
+ *
+ * Invariant: keys come out strictly ascending in the chosen order, so no task is shown twice, even
+ * if other sessions change tasks meanwhile.
+ */
+#include "store/ask/task_keys.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+#include "store/ask/tag_store.h"
+#include "store/ask/task_floor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+#define PAGE_MIN 16
+#define PAGE_MAX 500
+#define PAGES_KEYS 200000 /* keys in memory, over all cursors */
+#define FILL_CURSORS 100  /* in one statement */
+#define IDS 500           /* in one statement */
+/* Opening so many cursors costs the server as much as one count of tag_store_is_small. */
+#define CURSORS_A_COUNT 8
+
+struct key {
+    uint64_t expected; /* db_stamp: invalid times, too, have a place in the server's order */
+    uint64_t id;
+};
+
+struct cursor {
+    int status;
+    char *tag; /* NULL: walks the primary key, any status */
+    struct key *keys;
+    size_t count, cap, next; /* keys[next] is the head */
+    struct key last;         /* read last */
+    bool begun, end;         /* last is set; nothing follows keys[count - 1] */
+};
+
+struct task_keys {
+    struct db *db;
+    const struct task_filter *f;
+    unsigned statuses;
+    struct cursor *cursors; /* a heap by head, once filled */
+    size_t count, cap;
+    size_t page;     /* 0: everything in one page */
+    struct key last; /* returned last; id 0: none was */
+};
+
+/* ---- order */
+
+static bool by_id(const struct task_filter *f)
+{
+    return f->sort == SORT_ID || f->sort == SORT_ID_DESC;
+}
+
+static bool descending(const struct task_filter *f)
+{
+    return f->sort == SORT_EXPECTED_DESC || f->sort == SORT_ID_DESC;
+}
+
+static int compare_keys(const struct task_filter *f, const struct key *a, const struct key *b)
+{
+    int c = 0;
+    if (!by_id(f))
+        c = a->expected < b->expected ? -1 : a->expected > b->expected;
+    if (!c)
+        c = a->id < b->id ? -1 : a->id > b->id;
+    return descending(f) ? -c : c;
+}
+
+static int compare_keys_r(const void *a, const void *b, void *f)
+{
+    return compare_keys(f, a, b);
+}
+
+static void sift_down(struct task_keys *k, size_t i)
+{
+    for (;;) {
+        size_t child = 2 * i + 1, least = i;
+        for (size_t c = child; c < child + 2 && c < k->count; c++) {
+            const struct cursor *x = &k->cursors[c], *y = &k->cursors[least];
+            if (compare_keys(k->f, &x->keys[x->next], &y->keys[y->next]) < 0)
+                least = c;
+        }
+        if (least == i)
+            return;
+        struct cursor swap = k->cursors[i];
+        k->cursors[i] = k->cursors[least];
+        k->cursors[least] = swap;
+        i = least;
+    }
+}
+
+/* ---- cursors */
+
+static struct cursor *cursor_add(struct task_keys *k, int status, const char *tag)
+{
+    if (k->count == k->cap) {
+        k->cap = k->cap ? 2 * k->cap : 16;
+        k->cursors = mem_resize(k->cursors, k->cap, sizeof *k->cursors);
+    }
+    struct cursor *c = &k->cursors[k->count++];
+    *c = (struct cursor){.status = status, .tag = mem_strdup(tag)};
+    return c;
+}
+
+static void cursor_done(struct cursor *c)
+{
+    free(c->tag);
+    free(c->keys);
+}
+
+static void cursor_push(struct cursor *c, struct key key)
+{
+    if (c->count == c->cap) {
+        c->cap = c->cap ? 2 * c->cap : PAGE_MIN;
+        c->keys = mem_resize(c->keys, c->cap, sizeof *c->keys);
+    }
+    c->keys[c->count++] = c->last = key;
+    c->begun = true;
+}
+
+/* With a placeholder of printf. */
+#define KEY_COLUMNS(X) X(KEY_CURSOR, "%zu") X(KEY_ID, "id") X(KEY_EXPECTED, "expected_time")
+enum { KEY_COLUMNS(COLUMNS_NAME) KEY_COUNT };
+
+/* Appends `(SELECT number, id, expected_time ... LIMIT page)`: the page behind c->last. */
+static void put_page(struct buf *sql, const struct task_keys *k, size_t number,
+                     const struct cursor *c)
+{
+    const bool desc = descending(k->f), id_order = by_id(k->f);
+
+    buf_str(sql, "(SELECT ");
+    buf_printf(sql, COLUMNS_SELECT(KEY_COLUMNS), number);
+    buf_printf(sql, " FROM dq_task FORCE INDEX (%s) WHERE ", c->tag ? "due" : "PRIMARY");
+    if (c->tag) {
+        buf_printf(sql, "status = %d AND tag = ", c->status);
+        sql_put_tag(sql, c->tag);
+    } else {
+        buf_str(sql, "1");
+    }
+    task_filter_put_time(sql, k->f, TASK_FILTER_DUE);
+    if (!k->f->search) /* else what does not match has to be counted */
+        task_filter_put_row(sql, k->f);
+    if (c->begun && !id_order) { /* two ranges of the index, whose entries end with the id */
+        buf_printf(sql, " AND (expected_time %c ", desc ? '<' : '>');
+        db_put_stamp(sql, c->last.expected);
+        buf_str(sql, " OR expected_time = ");
+        db_put_stamp(sql, c->last.expected);
+        buf_printf(sql, " AND id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
+    } else if (c->begun) {
+        buf_printf(sql, " AND id %c %" PRIu64, desc ? '<' : '>', c->last.id);
+    }
+    buf_str(sql, " ORDER BY ");
+    if (!id_order)
+        buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
+    buf_printf(sql, "id%s", desc ? " DESC" : "");
+    buf_printf(sql, " LIMIT %" PRIu64 ")",
+               /* within a UNION, ORDER BY needs a LIMIT to have an effect */
+               k->page ? (uint64_t)k->page : (uint64_t)INT64_MAX);
+}
+
+struct filling {
+    struct task_keys *k;
+    size_t from, to;
+};
+
+static int take_key(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct filling *w = arg;
+    const struct task_keys *k = w->k;
+    uint64_t number = db_u64(r, KEY_CURSOR);
+
+    if (number < w->from || number >= w->to || (k->page && k->cursors[number].count >= k->page))
+        return sql_odd_row(k->db, err);
+    cursor_push(&k->cursors[number], (struct key){db_stamp(r, KEY_EXPECTED), db_u64(r, KEY_ID)});
+    return 0;
+}
+
+/* Reads the next pages of cursors[from .. to-1], which are used up. */
+static int fill(struct task_keys *k, size_t from, size_t to, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = from; i < to; i++) {
+        if (i > from)
+            buf_str(&sql, " UNION ALL ");
+        put_page(&sql, k, i, &k->cursors[i]);
+        k->cursors[i].count = k->cursors[i].next = 0;
+    }
+    int rc =
+        db_each_streamed(k->db, &sql, KEY_COUNT, take_key, &(struct filling){k, from, to}, err);
+    buf_done(&sql);
+    for (size_t i = from; i < to; i++)
+        k->cursors[i].end = !k->page || k->cursors[i].count < k->page;
+    return rc;
+}
+
+/* ---- which cursors a filter needs */
+
+#define MATCH_COLUMNS(X) X(MATCH_ID, "id") X(MATCH_EXPECTED, "expected_time") X(MATCH_TAG, "tag")
+enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
+
+static int take_match(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct task_keys *k = arg;
+    char *tag = k->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
+
+    (void)err;
+    if (!tag || task_tag_glob(k->f->tag_glob, tag))
+        cursor_push(&k->cursors[0], (struct key){db_stamp(r, MATCH_EXPECTED), db_u64(r, MATCH_ID)});
+    free(tag);
+    return 0;
+}
+
+static void sort_keys(const struct task_keys *k, struct cursor *c)
+{
+    if (c->count)
+        qsort_r(c->keys, c->count, sizeof *c->keys, compare_keys_r, (void *)(uintptr_t)k->f);
+}
+
+static int load_where(struct task_keys *k, const struct buf *where, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(MATCH_COLUMNS));
+    buf_add(&sql, where->data, where->len);
+    task_filter_put(&sql, k->f, k->statuses);
+    int rc = db_each_streamed(k->db, &sql, MATCH_COUNT, take_match, k, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Raises *floor so far that about search->most tasks are left. */
+static int raise_floor(struct task_keys *k, uint64_t *floor, struct err *err)
+{
+    struct task_filter_search *search = k->f->search;
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
+               " ORDER BY id DESC LIMIT %zu, 1",
+               *floor, search->most);
+    int rc = db_first(k->db, &sql, COLUMNS_ONE, sql_take_u64, floor, err);
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    search->partial = rc == 1;
+    *floor += search->partial;
+    return 0;
+}
+
+/* Tasks with ids from about the first one that was created since then. */
+static int load_since(struct task_keys *k, struct err *err)
+{
+    const struct task_filter *f = k->f;
+    struct buf where = BUF_INIT;
+    uint64_t floor;
+    bool ordered;
+
+    int rc = task_floor_id(k->db, f->since[TASK_FILTER_CREATED].at, &floor, &ordered, err);
+    if (rc == 0 && f->unordered)
+        *f->unordered = !ordered && !f->search;
+    if (rc == 0 && f->search)
+        rc = raise_floor(k, &floor, err);
+    if (rc == 0) {
+        buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
+        rc = load_where(k, &where, err);
+    }
+    buf_done(&where);
+    return rc;
+}
+
+/* By ids, by key, or since: few enough to load all keys at once. */
+static int load(struct task_keys *k, struct err *err)
+{
+    const struct task_filter *f = k->f;
+    struct cursor *c = cursor_add(k, 0, NULL);
+    struct buf where = BUF_INIT;
+    int rc = 0;
+
+    c->end = true;
+    for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += IDS) {
+        buf_reset(&where);
+        buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
+        sql_put_ids(&where, "id", f->ids + i, MIN(f->id_count - i, IDS));
+        rc = load_where(k, &where, err);
+    }
+    if (!f->ids && f->key) {
+        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* task_filter_put adds the key */
+        rc = load_where(k, &where, err);
+    } else if (!f->ids) {
+        rc = load_since(k, err);
+    }
+    buf_done(&where);
+    sort_keys(k, c);
+    return rc;
+}
+
+/* Appends the condition of f->pause. */
+static void put_pause(struct buf *sql, const struct task_keys *k, const char *tag)
+{
+    if (k->f->pause == TASK_FILTER_ALL_TAGS)
+        return;
+    buf_printf(sql,
+               " AND %sEXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = %s AND g.paused_until > "
+               "UTC_TIMESTAMP(3))",
+               k->f->pause == TASK_FILTER_PAUSED ? "" : "NOT ", tag);
+}
+
+#define RANGE_COLUMNS(X) X(RANGE_STATUS, "status") X(RANGE_TAG, "tag")
+enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
+
+static int take_range(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct task_keys *k = arg;
+    const char *glob = k->f->tag_glob;
+    char *tag = sql_dup_tag(r, RANGE_TAG);
+
+    (void)err;
+    if (k->statuses & TASK_BIT(sql_status(r, RANGE_STATUS)) && (!glob || task_tag_glob(glob, tag)))
+        cursor_add(k, db_int(r, RANGE_STATUS, 0), tag);
+    free(tag);
+    return 0;
+}
+
+static int add_ranges(struct task_keys *k, struct err *err)
+{
+    const char *glob = k->f->tag_glob;
+    struct buf sql = BUF_INIT;
+
+    const bool one = glob && !task_filter_has_wildcard(glob);
+    for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
+        if (k->statuses & TASK_BIT(s))
+            cursor_add(k, s, glob);
+    if (one && !(k->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
+        return 0;
+    buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)",
+               COLUMNS_SELECT(RANGE_COLUMNS));
+    if (one)
+        buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
+    buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
+    put_pause(&sql, k, "r.tag");
+    int rc = db_each_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static void drop_cursors(struct task_keys *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        cursor_done(&k->cursors[i]);
+    k->count = 0;
+}
+
+/* Instead of a cursor for each range: all keys of these states at once. */
+static int load_ranges(struct task_keys *k, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    drop_cursors(k);
+    struct cursor *c = cursor_add(k, 0, NULL);
+    c->end = true;
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE ",
+               COLUMNS_SELECT(MATCH_COLUMNS));
+    sql_put_statuses(&sql, "", k->statuses);
+    task_filter_put_time(&sql, k->f, TASK_FILTER_DUE);
+    if (!k->f->search) /* as put_page */
+        task_filter_put_row(&sql, k->f);
+    put_pause(&sql, k, "dq_task.tag");
+    int rc = db_each_streamed(k->db, &sql, MATCH_COUNT, take_match, k, err);
+    buf_done(&sql);
+    sort_keys(k, c);
+    return rc;
+}
+
+/* Sorted by id, a range of `due` must be read to its end for each page, so one page has to hold all
+ * that is wanted. */
+static size_t page_size(const struct task_keys *k, bool ranges)
+{
+    const struct task_filter *f = k->f;
+    size_t cursors = MAX(k->count, 1), page = PAGES_KEYS / cursors;
+    bool all_match = !task_filter_needs_row(f);
+
+    if (ranges && by_id(f))
+        return all_match ? f->limit : 0;
+    if (all_match && f->limit && f->limit < PAGE_MAX && 2 * f->limit / cursors < page)
+        page = ranges ? 2 * f->limit / cursors : f->limit;
+    return MIN(MAX(page, PAGE_MIN), PAGE_MAX);
+}
+
+/* Reads the first page of each cursor; or everything, if the table is small for so many of them. */
+static int fill_all(struct task_keys *k, bool ranges, struct err *err)
+{
+    int rc = ranges ? tag_store_is_small(k->db, k->count / CURSORS_A_COUNT, err) : 0;
+
+    if (rc == 1)
+        return load_ranges(k, err);
+    k->page = page_size(k, ranges);
+    for (size_t i = 0; rc == 0 && i < k->count; i += FILL_CURSORS)
+        rc = fill(k, i, MIN(i + FILL_CURSORS, k->count), err);
+    return rc;
+}
+
+/* Opens the cursors, and makes them a heap. */
+static int open_cursors(struct task_keys *k, struct err *err)
+{
+    const struct task_filter *f = k->f;
+    int rc = 0;
+
+    if (f->ids || f->key || f->since[TASK_FILTER_CREATED].set) {
+        rc = load(k, err);
+    } else {
+        bool walk = by_id(f) && k->statuses == TASK_ANY && !f->tag_glob &&
+                    !f->since[TASK_FILTER_DUE].set && !f->before[TASK_FILTER_DUE].set;
+        if (walk)
+            cursor_add(k, 0, NULL);
+        else
+            rc = add_ranges(k, err);
+        if (rc == 0)
+            rc = fill_all(k, !walk, err);
+    }
+    if (rc < 0)
+        return rc;
+    for (size_t i = k->count; i-- > 0;) {
+        if (k->cursors[i].count == 0) {
+            cursor_done(&k->cursors[i]);
+            k->cursors[i] = k->cursors[--k->count];
+        }
+    }
+    for (size_t i = k->count / 2; i-- > 0;)
+        sift_down(k, i);
+    return 0;
+}
+
+int task_keys_new(struct task_keys **ret, struct db *db, const struct task_filter *f,
+                  unsigned statuses, struct err *err)
+{
+    struct task_keys *k = mem_zero(1, sizeof *k);
+
+    k->db = db;
+    k->f = f;
+    k->statuses = statuses;
+    int rc = open_cursors(k, err);
+    if (rc < 0)
+        task_keys_free(k);
+    else
+        *ret = k;
+    return rc;
+}
+
+void task_keys_free(struct task_keys *k)
+{
+    if (!k)
+        return;
+    drop_cursors(k);
+    free(k->cursors);
+    free(k);
+}
+
+/* Takes the least key of all cursors. 1, or 0 at the end. */
+static int take_least(struct task_keys *k, struct key *ret, struct err *err)
+{
+    if (!k->count)
+        return 0;
+    struct cursor *top = &k->cursors[0];
+    *ret = top->keys[top->next++];
+    if (top->next == top->count && !top->end) {
+        int rc = fill(k, 0, 1, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (top->next == top->count) {
+        cursor_done(top);
+        *top = k->cursors[--k->count];
+    }
+    sift_down(k, 0);
+    return 1;
+}
+
+int task_keys_next(struct task_keys *k, uint64_t *ret_id, struct err *err)
+{
+    struct key key;
+    int rc;
+
+    do
+        rc = take_least(k, &key, err);
+    while (rc == 1 && k->last.id &&
+           compare_keys(k->f, &key, &k->last) <= 0); /* it moved to another range meanwhile */
+    if (rc != 1)
+        return rc;
+    k->last = key;
+    *ret_id = key.id;
+    return 1;
+}

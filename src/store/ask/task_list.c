@@ -1,0 +1,128 @@
+/*
+ * task_list.c - see task_list.h. Invariant: a row is shown only if it matches when it is read.
+ */
+#include "store/ask/task_list.h"
+#include "base/mem.h"
+#include "store/row/sql.h"
+#include "store/ask/task_keys.h"
+#include "store/row/task_read.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+#define ROWS 500 /* read at once; fewer with bodies */
+#define ROWS_WITH_BODIES 20
+
+struct list {
+    struct db *db;
+    const struct task_filter *f;
+    unsigned statuses;
+    struct task_keys *keys;
+};
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct task *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+struct reading {
+    struct task *items;
+    size_t count, most;
+    unsigned columns;
+};
+
+static int take_task(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct reading *w = arg;
+
+    (void)err;
+    if (w->count == w->most)
+        return 1;
+    task_read(r, w->columns, &w->items[w->count++]);
+    return 0;
+}
+
+/* Reads those of the tasks ids[0..n-1] that still match, sorted by id; *ret_count is their number.
+ */
+static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool bodies,
+                      struct task *ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct reading read = {ret, 0, n,
+                           TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
+
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", read.columns);
+    buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
+    sql_put_ids(&sql, "id", ids, n);
+    task_filter_put(&sql, l->f, l->statuses);
+    int rc = db_each(l->db, &sql, task_read_count(read.columns), take_task, &read, err);
+    buf_done(&sql);
+    qsort(ret, read.count, sizeof *ret, compare_tasks);
+    *ret_count = read.count;
+    return rc;
+}
+
+struct handled {
+    size_t keys; /* taken; 0: the end */
+    size_t rows; /* of these, those that match, for which `each` was called */
+};
+
+/* Handles at most `most` tasks of the list, and calls `each` for at most `left`. */
+static int handle_some(const struct list *l, size_t most, size_t left, bool bodies,
+                       int (*each)(const struct task *t, void *arg), void *arg, struct handled *ret,
+                       struct err *err)
+{
+    uint64_t ids[ROWS];
+    struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
+    size_t n = 0, count = 0;
+    int rc = 1;
+
+    ret->rows = 0;
+    while (n < most && (rc = task_keys_next(l->keys, &ids[n], err)) == 1)
+        n++;
+    if (rc >= 0 && n)
+        rc = read_tasks(l, ids, n, bodies, tasks, &count, err);
+    for (size_t i = 0; rc >= 0 && i < n && ret->rows < left; i++) {
+        const struct task *t =
+            bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
+        if (!t)
+            continue;
+        ret->rows++;
+        rc = each(t, arg);
+        if (rc)
+            break;
+        rc = 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        task_done(&tasks[i]);
+    free(tasks);
+    ret->keys = n;
+    return rc;
+}
+
+int task_list(struct db *db, const struct task_filter *f, bool bodies,
+              int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
+{
+    struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
+    struct handled done = {1, 0};
+    size_t left = f->limit ? f->limit : SIZE_MAX, missed = 0;
+
+    int rc = task_keys_new(&l.keys, db, f, l.statuses, err);
+    while (rc == 0 && left && done.keys) {
+        /* the more did not match, the more are looked at together */
+        size_t most = MIN(left < ROWS ? left + 2 * missed : ROWS, bodies ? ROWS_WITH_BODIES : ROWS);
+        if (f->search && missed >= f->search->most) {
+            f->search->partial = true;
+            break;
+        }
+        rc = handle_some(&l, most, left, bodies, each, arg, &done, err);
+        left -= done.rows;
+        missed += done.keys - done.rows;
+    }
+    if (f->search && !left && f->sort == SORT_ID_DESC)
+        f->search->partial = false; /* none of the older ones belongs before these */
+    task_keys_free(l.keys);
+    return rc;
+}

@@ -1,0 +1,252 @@
+/*
+ * why_store.c - see why_store.h. Invariant: no statement reads more than WHY_STORE_MOST + 1 rows or
+ * index entries, however large the table is.
+ */
+#include "store/ask/why_store.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define TOOK_OF 100
+
+static void put_tag_range(struct buf *sql, enum task_status status, const char *tag)
+{
+    buf_printf(sql, " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
+    sql_put_tag(sql, tag);
+}
+
+static int count_before(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1");
+    put_tag_range(&sql, TASK_PENDING, t->tag);
+    buf_str(&sql, " AND expected_time <= ");
+    db_put_time(&sql, t->expected_at);
+    buf_str(&sql, " AND NOT (expected_time = ");
+    db_put_time(&sql, t->expected_at);
+    buf_printf(&sql, " AND id >= %" PRIu64 ") LIMIT %d) b", t->id, WHY_STORE_MOST + 1);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+#define OWNER_COLUMNS(X) X(OWNER_TOKEN, "claim_token") X(OWNER_TASKS, "COUNT(*)")
+enum { OWNER_COLUMNS(COLUMNS_NAME) OWNER_COUNT };
+
+static int add_owner(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct why_tag *w = arg;
+
+    (void)err;
+    w->owners = mem_resize(w->owners, w->owner_count + 1, sizeof *w->owners);
+    struct why_owner *o = &w->owners[w->owner_count++];
+    *o = (struct why_owner){.tasks = db_u64(r, OWNER_TASKS)};
+    sql_read_token(r, OWNER_TOKEN, o->token);
+    return 0;
+}
+
+static int read_owners(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM (SELECT claim_token", COLUMNS_SELECT(OWNER_COLUMNS));
+    put_tag_range(&sql, TASK_RUNNING, tag);
+    buf_printf(&sql, " LIMIT %d) o GROUP BY claim_token", WHY_STORE_MOST + 1);
+    int rc = db_each(db, &sql, OWNER_COUNT, add_owner, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+#define RUNNING_COLUMNS(X)                                                                         \
+    X(RUNNING_TAG, "tag") X(RUNNING_TOKEN, "claim_token") X(RUNNING_TASKS, "COUNT(*)")
+enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
+
+struct runnings {
+    struct why_running *items;
+    size_t count;
+};
+
+static int add_running(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct runnings *list = arg;
+
+    (void)err;
+    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
+    struct why_running *x = &list->items[list->count++];
+    *x = (struct why_running){.tag = sql_dup_tag(r, RUNNING_TAG),
+                              .owner = {.tasks = db_u64(r, RUNNING_TASKS)}};
+    sql_read_token(r, RUNNING_TOKEN, x->owner.token);
+    return 0;
+}
+
+static int compare_running(const void *a, const void *b)
+{
+    return strcmp(((const struct why_running *)a)->tag, ((const struct why_running *)b)->tag);
+}
+
+int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
+{
+    struct runnings list = {0};
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
+               " WHERE status = %d LIMIT %d) r GROUP BY tag, claim_token",
+               COLUMNS_SELECT(RUNNING_COLUMNS), TASK_RUNNING, WHY_STORE_MOST + 1);
+    int rc = db_each(db, &sql, RUNNING_COUNT, add_running, &list, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        why_store_running_free(list.items, list.count);
+        return rc;
+    }
+    if (list.count)
+        qsort(list.items, list.count, sizeof *list.items, compare_running);
+    *ret = list.items;
+    *ret_count = list.count;
+    return 0;
+}
+
+void why_store_running_free(struct why_running *r, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(r[i].tag);
+    free(r);
+}
+
+struct tooks {
+    int64_t us[TOOK_OF], sum;
+    size_t count;
+};
+
+static int add_took(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct tooks *w = arg;
+
+    (void)err;
+    if (w->count < TOOK_OF && !db_is_null(r, COLUMNS_ONLY))
+        w->sum += w->us[w->count++] = MAX(db_i64(r, COLUMNS_ONLY, 0), 0);
+    return 0;
+}
+
+static int compare_tooks(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct tooks w = {.count = 0};
+
+    buf_str(&sql, "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)");
+    put_tag_range(&sql, TASK_DONE, tag);
+    buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d", TOOK_OF);
+    int rc = db_each(db, &sql, COLUMNS_ONE, add_took, &w, err);
+    buf_done(&sql);
+    if (rc < 0 || !w.count)
+        return rc;
+    qsort(w.us, w.count, sizeof *w.us, compare_tooks);
+    ret->mean_ms = w.sum / (int64_t)w.count / 1000;
+    ret->usual_ms = w.us[w.count / 2] / 1000;
+    return 0;
+}
+
+#define LONGEST_COLUMNS(X) X(LONGEST_ID, "id") X(LONGEST_FROM, "execution_time")
+enum { LONGEST_COLUMNS(COLUMNS_NAME) LONGEST_COUNT };
+
+static void take_longest(const struct db_rows *r, void *arg)
+{
+    struct why_tag *w = arg;
+
+    w->longest_id = db_u64(r, LONGEST_ID);
+    w->longest_from_at = db_time(r, LONGEST_FROM);
+}
+
+static int read_longest(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM (SELECT id, execution_time", COLUMNS_SELECT(LONGEST_COLUMNS));
+    put_tag_range(&sql, TASK_RUNNING, tag);
+    buf_printf(&sql,
+               " LIMIT %d) r WHERE execution_time IS NOT NULL ORDER BY execution_time LIMIT 1",
+               WHY_STORE_MOST + 1);
+    int rc = db_first(db, &sql, LONGEST_COUNT, take_longest, ret, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
+{
+    *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
+    int rc = count_before(db, t, ret, err);
+    if (rc == 0)
+        rc = read_owners(db, t->tag, ret, err);
+    if (rc == 0)
+        rc = read_took(db, t->tag, ret, err);
+    if (rc == 0)
+        rc = read_longest(db, t->tag, ret, err);
+    if (rc == 0)
+        rc = tag_pause_read(db, t->tag, &ret->pause, err);
+    return rc;
+}
+
+void why_store_done(struct why_tag *w)
+{
+    free(w->owners);
+    tag_pause_done(&w->pause);
+}
+
+int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT id");
+    put_tag_range(&sql, TASK_PENDING, tag);
+    buf_str(&sql, " ORDER BY expected_time, id LIMIT 1");
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int why_store_locked(struct db *db, uint64_t id, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64 " FOR UPDATE %s",
+               id, db_skips_locked(db) ? "SKIP LOCKED" : "NOWAIT");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
+}
+
+int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+    sql_put_tag(&sql, tag);
+    buf_str(&sql, " FOR UPDATE NOWAIT");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : 0;
+}
+
+char *why_store_mend_counts(uint64_t id)
+{
+    return mem_printf("UPDATE dq_task SET version = 0, attempt = 0 WHERE id = %" PRIu64, id);
+}
+
+char *why_store_mend_status(uint64_t id)
+{
+    return mem_printf("UPDATE dq_task SET status = %d WHERE id = %" PRIu64, TASK_PENDING, id);
+}

@@ -1,0 +1,40 @@
+/*
+ * db_connect.h - making the connection.
+ *
+ * The hosts of [mysql] are tried in order. If an earlier connection of this handle broke under a
+ * statement, that statement is killed first on the server, so that its outcome can be looked up
+ * and does not change afterwards. Connections have no LOCAL INFILE, no automatic reconnect and no
+ * multi-statements, and count matched rows, not changed ones (CLIENT_FOUND_ROWS).
+ */
+#ifndef DQ_STORE_DB_DB_CONNECT_H
+#define DQ_STORE_DB_DB_CONNECT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+struct db;
+
+/* Does nothing if the handle is connected, else connects. Blocks per host for up to connect_timeout
+ * until it accepts, again until it greets, and then up to read_timeout for each step of the login.
+ * With several hosts, a read-only one is skipped, and one on which the last statement timed out is
+ * used only if no other can be. ERR_UNAVAILABLE, ERR_DENIED, ERR_CONFIG (unknown database, TLS);
+ * ERR_LOST if a transaction was open when the connection broke: its rest must not run on a new
+ * one. */
+int db_connect(struct db *db, struct err *err) __attribute__((warn_unused_result));
+
+/* The same for dq init: creates the database (utf8mb4) if it does not exist. */
+int db_connect_create(struct db *db, struct err *err) __attribute__((warn_unused_result));
+
+/* Reads password_file now; otherwise the first connect does. The password is kept until db_free, so
+ * a process can give up its privileges after this. */
+int db_connect_load_secret(struct db *db, struct err *err) __attribute__((warn_unused_result));
+
+/* Call before connecting: the caller only reads, and accepts a read-only server if no other can be
+ * used. */
+void db_connect_for_reading(struct db *db);
+/* Whether the server in use is read-only; always false without several hosts and
+ * db_connect_for_reading. */
+bool db_connect_is_read_only(const struct db *db);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * db_session.c - the settings of every session, whatever the server's configuration, its
+ * init_connect and the operator's init_command set.
+ *
+ * Invariant: a new session has each of the settings below, and no transaction open. Setting them
+ * takes one statement.
+ */
+#include "store/db/db_session.h"
+#include "base/buf.h"
+#include "base/when.h"
+#include "store/db/db_error.h"
+#include "store/db/db_handle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
+
+static unsigned lock_wait(const struct db *db)
+{
+    unsigned s = db->lock_wait_s;
+    return s || db->mariadb ? s : 1; /* MySQL's minimum */
+}
+
+static unsigned table_wait(const struct db *db)
+{
+    return db->table_wait_s ? db->table_wait_s : 1;
+}
+
+static unsigned idle(const struct db *db)
+{
+    return db->idle_s;
+}
+
+static unsigned idle_within(const struct db *db)
+{
+    return db->idle_s < 30 ? db->idle_s : 30;
+}
+
+#define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
+#define ER_NO_RIGHT 1227
+#define NO_LIMIT "18446744073709551615"
+
+/* Settings that a server's configuration, init_connect or init_command may change, and that could
+ * make a statement of the store fail, return something else, or not be committed. DEFAULT would
+ * mean the server's own value, except for timestamp. */
+static const struct setting {
+    enum servers servers;
+    const char *name, *value;
+    unsigned (*seconds)(const struct db *db); /* instead of value */
+} settings[] = {
+    /* clang-format off */
+    {ALL, "sql_mode", "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", NULL},
+    {ALL, "autocommit", "1", NULL},
+    {ALL, "completion_type", "0", NULL}, /* CHAIN begins a transaction at every COMMIT */
+    {OLD_NAMES, "tx_isolation", "'READ-COMMITTED'", NULL},
+    {NEW_NAMES, "transaction_isolation", "'READ-COMMITTED'", NULL},
+    {OLD_NAMES, "tx_read_only", "0", NULL},
+    {NEW_NAMES, "transaction_read_only", "0", NULL},
+    {ALL, "unique_checks", "1", NULL},
+    {ALL, "sql_safe_updates", "0", NULL},
+    {ALL, "sql_auto_is_null", "0", NULL}, /* id IS NULL would find the last row that was added */
+    {ALL, "sql_select_limit", NO_LIMIT, NULL},
+    {ALL, "max_join_size", NO_LIMIT, NULL}, /* and with it sql_big_selects */
+    {ALL, "group_concat_max_len", "1048576", NULL},
+    {ALL, "lc_messages", "'en_US'", NULL},         /* db_duplicates reads a message */
+    {ALL, "timestamp", "DEFAULT", NULL},           /* lets the clock run; secure_timestamp allows this value */
+    {ON_MARIADB, "max_statement_time", "0", NULL}, /* read_timeout is the limit */
+    {ON_MYSQL, "max_execution_time", "0", NULL},
+    {ALL, "innodb_lock_wait_timeout", NULL, lock_wait},
+    {ALL, "lock_wait_timeout", NULL, table_wait},
+    {ALL, "wait_timeout", NULL, idle},
+    {ALL, "net_write_timeout", NULL, idle},
+    {ALL, "net_read_timeout", NULL, idle_within},
+    {ON_MARIADB, "idle_transaction_timeout", NULL, idle_within},
+    /* clang-format on */
+};
+
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
+static bool has(const struct db *db, const struct setting *s)
+{
+    bool new_names = db->version >= (db->mariadb ? 110101u : 80000u);
+
+    switch (s->servers) {
+    case ALL:
+        return true;
+    case ON_MARIADB:
+        return db->mariadb;
+    case ON_MYSQL:
+        return !db->mariadb;
+    case OLD_NAMES:
+        return !new_names;
+    case NEW_NAMES:
+        return new_names;
+    }
+    return false;
+}
+
+static void put_setting(struct buf *sql, const struct db *db, const struct setting *s)
+{
+    buf_printf(sql, "%s = ", s->name);
+    if (s->value)
+        buf_str(sql, s->value);
+    else
+        buf_u64(sql, s->seconds(db));
+}
+
+/* Sends all of them in one statement. Returns whether that worked. */
+static bool set_all(struct db *db)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, NAMES);
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        if (has(db, &settings[i])) {
+            buf_str(&sql, ", SESSION ");
+            put_setting(&sql, db, &settings[i]);
+        }
+    }
+    db->sent_at = when_steady();
+    int failed = mysql_real_query(db->my, sql.data, sql.len);
+    buf_done(&sql);
+    return !failed;
+}
+
+/* The error of a statement of set_singly: of the connection, or of a setting, which it names. */
+static int refused(struct db *db, const char *setting, struct err *err)
+{
+    unsigned number = mysql_errno(db->my);
+    char text[256];
+
+    snprintf(text, sizeof text, "%s", mysql_error(db->my));
+    int rc = db_handle_fail(db, err);
+    if (number != ER_NO_RIGHT && rc != ERR_FATAL)
+        return rc;
+    return err_set(err, db_error_of_statement(number) ? ERR_CONFIG : rc,
+                   "%s: the server refuses the session setting %s, which dq needs: %s (error %u)",
+                   db->at, setting, text, number);
+}
+
+/* Sends them one by one, to find the one that the server refuses. */
+static int set_singly(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int rc = mysql_query(db->my, NAMES) ? refused(db, &NAMES[strlen("SET ")], err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++) {
+        if (!has(db, &settings[i]))
+            continue;
+        buf_reset(&sql);
+        buf_str(&sql, "SET SESSION ");
+        size_t name = sql.len;
+        put_setting(&sql, db, &settings[i]);
+        if (mysql_query(db->my, sql.data))
+            rc = refused(db, sql.data + name, err);
+    }
+    buf_done(&sql);
+    return rc;
+}
+
+void db_session_set(struct db *db, const struct db_session *session)
+{
+    db->lock_wait_s = session->lock_wait_s;
+    db->table_wait_s = session->table_wait_s;
+    db->idle_s = session->idle_s;
+}
+
+static int set_lock_wait(struct db *db, unsigned s, struct err *err)
+{
+    char sql[64];
+
+    if (!db->my || !db->mariadb || !db->lock_wait_s) /* a new connection waits */
+        return 0;
+    snprintf(sql, sizeof sql, "SET SESSION innodb_lock_wait_timeout = %u", s);
+    return db_handle_run(db, sql, err);
+}
+
+int db_session_wait_not(struct db *db, struct err *err)
+{
+    return set_lock_wait(db, 0, err);
+}
+
+void db_session_wait(struct db *db)
+{
+    if (set_lock_wait(db, db->lock_wait_s, NULL) < 0)
+        db_handle_drop(db);
+}
+
+int db_session_set_up(struct db *db, struct err *err)
+{
+    int rc = set_all(db) ? 0 : set_singly(db, err);
+
+    /* A flag of the last answer: init_connect or init_command may have begun a transaction. */
+    if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)
+        rc = db_handle_run(db, "COMMIT", err);
+    return rc;
+}

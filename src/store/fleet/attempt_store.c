@@ -1,0 +1,178 @@
+/*
+ * attempt_store.c - the recorded attempts of tasks. Invariant: the key of a row is the task and the
+ * version of its claim.
+ */
+#include "store/fleet/attempt_store.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_statement.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define OUTPUT_FIXED 4096 /* of a statement with an output, all but that */
+
+/* Every column of dq_attempt that struct task_attempt has, and how its cell becomes a field. */
+/* clang-format off */
+#define ATTEMPT_COLUMNS(X)                                                        \
+    X(TASK_ID, "task_id", a->task_id = db_u64(r, TASK_ID))                        \
+    X(CLAIM_VERSION, "version", a->version = db_u64(r, CLAIM_VERSION))            \
+    X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \
+    X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                             \
+    X(PID, "pid", a->pid = db_u32(r, PID))                                        \
+    X(START, "start_time", a->start_at = db_time(r, START))                       \
+    X(FINISH, "finish_time", a->finish_at = db_time(r, FINISH))                   \
+    X(OUTCOME, "outcome", a->outcome = task_outcome_parse(db_string(r, OUTCOME))) \
+    X(EXIT_CODE, "exit_code", a->exit_code = db_int(r, EXIT_CODE, -1))            \
+    X(SIGNAL, "`signal`", a->signal = db_int(r, SIGNAL, 0))                       \
+    X(ERROR, "error_stack", a->error = sql_dup(r, ERROR, NULL))                   \
+    X(OUTPUT, "output", a->output = sql_dup(r, OUTPUT, &a->output_size))
+/* clang-format on */
+enum { ATTEMPT_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
+
+static void read_attempt(const struct db_rows *r, struct task_attempt *a)
+{
+    *a = (struct task_attempt){0};
+#define READ(name, text, statement) statement;
+    ATTEMPT_COLUMNS(READ)
+#undef READ
+}
+
+struct attempts {
+    struct task_attempt *items;
+    size_t count, cap;
+};
+
+static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct attempts *list = arg;
+
+    (void)err;
+    if (list->count == list->cap) {
+        list->cap = list->cap ? 2 * list->cap : 16;
+        list->items = mem_resize(list->items, list->cap, sizeof *list->items);
+    }
+    read_attempt(r, &list->items[list->count++]);
+    return 0;
+}
+
+int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
+                       struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct attempts list = {0};
+
+    buf_printf(&sql, "SELECT %s FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
+               COLUMNS_SELECT(ATTEMPT_COLUMNS), id);
+    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, add_attempt, &list, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        attempt_store_free(list.items, list.count);
+        return rc;
+    }
+    *ret = list.items;
+    *ret_count = list.count;
+    return 0;
+}
+
+static void done(struct task_attempt *a)
+{
+    free(a->host);
+    free(a->error);
+    free(a->output);
+}
+
+struct calling {
+    void (*fn)(const struct task_attempt *a, void *arg);
+    void *arg;
+};
+
+static int call(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct calling *c = arg;
+    struct task_attempt a;
+
+    (void)err;
+    read_attempt(r, &a);
+    c->fn(&a, c->arg);
+    done(&a);
+    return 0;
+}
+
+int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
+                       void (*fn)(const struct task_attempt *a, void *arg), void *arg,
+                       struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct calling calling = {fn, arg};
+
+    buf_printf(&sql, "SELECT %s FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(ATTEMPT_COLUMNS));
+    sql_put_ids(&sql, "task_id", ids, n);
+    buf_str(&sql, " ORDER BY task_id, version");
+    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, call, &calling, err);
+    buf_done(&sql);
+    return rc;
+}
+
+void attempt_store_free(struct task_attempt *a, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        done(&a[i]);
+    free(a);
+}
+
+int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
+                              enum task_outcome outcome, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(
+        &sql,
+        "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)"
+        " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
+        " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
+        task_outcome_name((int)outcome), TASK_RUNNING);
+    claim_ref_put(&sql, "", refs, count);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
+                             size_t size, struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    size_t packet, most;
+
+    int rc = db_max_packet(db, &packet, err);
+    if (rc < 0)
+        return rc;
+    most = packet - OUTPUT_FIXED;
+    if (size > most) {
+        output = (const char *)output + (size - most);
+        size = most;
+    }
+    buf_str(&st.sql, "UPDATE dq_attempt SET output = ");
+    db_statement_put(&st, output, size);
+    buf_printf(&st.sql, " WHERE task_id = %" PRIu64 " AND version = %" PRIu64 " AND output IS NULL",
+               ref->id, ref->version);
+    rc = db_statement_exec(db, &st, NULL, err);
+    db_statement_done(&st);
+    return rc;
+}
+
+int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
+                             struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "DELETE FROM dq_attempt WHERE");
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "",
+                   refs[i].id, refs[i].version);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}

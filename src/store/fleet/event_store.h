@@ -1,0 +1,74 @@
+/*
+ * event_store.h - what operators did, and when a dqd began and ended: dq_event. All functions block
+ * on the database.
+ */
+#ifndef DQ_STORE_FLEET_EVENT_STORE_H
+#define DQ_STORE_FLEET_EVENT_STORE_H
+
+#include "base/task.h"
+#include "store/row/claim_ref.h"
+#include "store/db/db.h"
+
+#include <stdbool.h>
+
+#define EVENT_STORE_ARGUMENTS_MAX 1000 /* characters */
+
+/* One act. Each of its transactions that changes something writes a row. */
+struct event_act {
+    unsigned char token[TASK_TOKEN_SIZE]; /* random: of all its rows */
+    const char *actor;                    /* "alice@db1" */
+    const char *verb;                     /* "cancel" */
+    const char *arguments;                /* as on the command line; NULL: none */
+    const char *tag;                      /* NULL: none, or several */
+    uint64_t task_id;                     /* 0: none, or several */
+    bool by_procedure;                    /* an application called a procedure; only read */
+};
+
+/* Adds a row of an act, in whose transaction `tasks` were changed: refs, unless that is NULL or the
+ * act is about one. Call it in that transaction. NULL does nothing. */
+int event_store_add(struct db *db, const struct event_act *act, const struct claim_ref *refs,
+                    uint64_t tasks, struct err *err) __attribute__((warn_unused_result));
+
+#define EVENT_STORE_DIGEST_SIZE 17
+/* Stores the first 16 hex digits of the SHA-256 of a text, which the server computes. */
+int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIGEST_SIZE],
+                       struct err *err) __attribute__((warn_unused_result));
+
+/* Adds a row of a dqd about itself, "dqd-start", "dqd-end" or "dqd-back", once for each value of
+ * which. */
+int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
+                        int64_t which, const char *arguments, struct err *err)
+    __attribute__((warn_unused_result));
+/* Adds a row "dqd-lost" for each dqd that has fallen silent, unless there is one of that silence.
+ * Another dqd, the owner, calls it: they cannot. Its own row may be old if it is locked, or if the
+ * process was stopped for a while: that is no loss. *ret_count: how many were added. */
+int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
+                         struct err *err) __attribute__((warn_unused_result));
+
+/* An act as it is read. Texts are valid during the call. */
+struct event_row {
+    struct event_act act;
+    int64_t at;     /* of its first change */
+    uint64_t tasks; /* changed so far */
+};
+/* Calls fn for the acts of people and dqds, or those of procedures, of a time, since_at <= time <
+ * before_at, newest first, `most` at most. *ret_left_at: when the newest of those that are left out
+ * was; TASK_TIME_NONE: none is. */
+int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t before_at,
+                     size_t most, void (*fn)(const struct event_row *row, void *arg), void *arg,
+                     int64_t *ret_left_at, struct err *err) __attribute__((warn_unused_result));
+/* The same for the acts on a task at since_at or later, oldest first; `at` is when this task was
+ * changed. */
+int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at,
+                        void (*fn)(const struct event_row *row, void *arg), void *arg,
+                        struct err *err) __attribute__((warn_unused_result));
+
+/* Whether an act with this verb began at since_at or later: 1 or 0. */
+int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* Deletes up to `limit` rows that are older than age_ms. */
+int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t limit,
+                       size_t *ret_deleted, struct err *err) __attribute__((warn_unused_result));
+
+#endif

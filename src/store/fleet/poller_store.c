@@ -1,0 +1,301 @@
+/*
+ * poller_store.c - the pollers that are alive.
+ *
+ * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
+ */
+#include "store/fleet/poller_store.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/schema/schema.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define ALIVE                                                                                      \
+    "(last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"                    \
+    " AND NOT " SQL_SEEN_AHEAD ")"
+/* a pass that has ended, and is to be followed by another one */
+#define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
+#define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
+
+static void put_clock(struct buf *sql, int64_t ahead_ms)
+{
+    if (ahead_ms == POLLER_CLOCK_NONE)
+        buf_str(sql, "NULL");
+    else
+        buf_printf(sql, "%" PRId64, ahead_ms);
+}
+
+static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                     struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, tags,"
+        " handlers, handlers_file, clock_ahead) VALUES (");
+    sql_put_token(&sql, owner->token);
+    buf_chr(&sql, ',');
+    db_put_text(&sql, owner->host);
+    buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
+    db_put_text(&sql, say->mode);
+    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",%" PRId64 ",",
+               say->slots, say->running, say->stale_after_ms, say->lease_ms);
+    db_put_text(&sql, PACKAGE_VERSION);
+    buf_chr(&sql, ',');
+    db_put_text(&sql, say->tags);
+    buf_printf(&sql, ",%" PRIu64 ",", say->handlers);
+    db_put_text(&sql, say->handlers_file);
+    buf_chr(&sql, ',');
+    put_clock(&sql, say->clock_ahead_ms);
+    buf_printf(
+        &sql,
+        ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64
+        ", handlers = %" PRIu64 ", clock_ahead = ",
+        say->slots, say->running, say->stale_after_ms, say->handlers);
+    put_clock(&sql, say->clock_ahead_ms);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ERR_LOCKED, without waiting, if another session has locked our row. */
+static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, " FOR UPDATE NOWAIT");
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+/* The last two get appended: when the last pass began, and our token. */
+/* clang-format off */
+#define SHARE_COLUMNS(X)                 \
+    SQL_NOW(X, SHARE_NOW)                \
+    X(SHARE_COMPAT, SCHEMA_COMPAT_VALUE) \
+    X(SHARE_AHEAD, SQL_SEEN_AHEAD)       \
+    X(SHARE_LONGEST, SQL_LONGEST_LEASE)  \
+    X(SHARE_PASS, "%s")                  \
+    X(SHARE_BEFORE, "token < ")
+/* clang-format on */
+enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
+
+struct counting {
+    struct poller_share share;
+    bool ahead; /* one was last seen while the clock was ahead */
+};
+
+static int count_poller(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct counting *w = arg;
+    struct poller_share *found = &w->share;
+
+    (void)err;
+    found->now_us = sql_now_us(r, SHARE_NOW);
+    found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
+    found->schema_compat = db_int(r, SHARE_COMPAT, 0);
+    found->longest_lease_ms = db_i64(r, SHARE_LONGEST, WHEN_DAY);
+    if (db_u64(r, SHARE_AHEAD) == 1) {
+        w->ahead = true;
+        return 0;
+    }
+    found->share += db_u64(r, SHARE_BEFORE) == 1;
+    found->shares++;
+    return 0;
+}
+
+/* The columns of a poller's share, all of which every live poller's row has. */
+static void put_share_columns(struct buf *sql, const struct claim_owner *owner, bool passes)
+{
+    struct buf pass = BUF_INIT;
+
+    buf_str(&pass, passes ? "" : "NULL");
+    if (passes) {
+        buf_str(&pass,
+                "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
+                " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ");
+        db_put_text(&pass, owner->host);
+        buf_chr(&pass, ')');
+    }
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data);
+    sql_put_token(sql, owner->token);
+    buf_done(&pass);
+}
+
+/* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */
+static int correct(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_poller SET start_time = LEAST(start_time, UTC_TIMESTAMP(3)), next_pass = UTC_TIMESTAMP(3)"
+        " + INTERVAL TIMESTAMPDIFF(MICROSECOND, last_seen, next_pass) MICROSECOND,"
+        " last_seen = UTC_TIMESTAMP(3) WHERE " SQL_SEEN_AHEAD);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc == ERR_LOCKED ? 0 : rc; /* with the next heartbeat */
+}
+
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                      struct poller_share *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct counting found = {.share = {.since_pass_ms = -1}};
+
+    int rc = say->careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
+    if (rc == 0)
+        rc = say_alive(db, owner, say, err);
+    if (rc == ERR_LOCKED) {
+        found.share.unheard = true;
+        rc = 0;
+    }
+    buf_str(&sql, "SELECT ");
+    put_share_columns(&sql, owner, say->passes);
+    /* our own row, too, if it could not be written: we are alive */
+    buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ");
+    sql_put_token(&sql, owner->token);
+    if (rc == 0)
+        rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
+    buf_done(&sql);
+    if (rc == 0 && found.ahead)
+        rc = correct(db, err);
+    found.share.shares = MAX(found.share.shares, 1); /* our own row may be locked, and ahead */
+    if (rc == 0)
+        *ret = found.share;
+    return rc;
+}
+
+int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "DELETE FROM dq_poller WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_reset(&sql);
+    buf_str(&sql, "DELETE FROM dq_poller WHERE " LONG_GONE);
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* With stale_after 0 it has no share any more, for any dqd. */
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
+                            int64_t clock_ahead_ms, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3), next_pass = ");
+    sql_put_from_now(&sql, next_ms);
+    buf_str(&sql, ", clock_ahead = ");
+    put_clock(&sql, clock_ahead_ms);
+    buf_str(&sql, " WHERE token = ");
+    sql_put_token(&sql, owner->token);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_reset(&sql);
+    buf_str(&sql,
+            "DELETE FROM dq_poller WHERE " LONG_GONE " OR (next_pass IS NOT NULL AND host = ");
+    db_put_text(&sql, owner->host);
+    buf_str(&sql, " AND token <> ");
+    sql_put_token(&sql, owner->token);
+    buf_chr(&sql, ')');
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+#define SILENT_MS "GREATEST(TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)), 0) DIV 1000"
+/* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
+/* clang-format off */
+#define INFO_COLUMNS(X)                                                                           \
+    X(TOKEN, "token", sql_read_token(r, TOKEN, p->token))                                         \
+    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                                     \
+    X(PID, "pid", p->pid = db_u32(r, PID))                                                        \
+    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE)))                  \
+    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                                             \
+    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                                     \
+    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                 \
+    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                            \
+    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                  \
+    X(LEASE, "lease", p->lease_ms = db_i64(r, LEASE, 0))                                          \
+    X(AHEAD, SQL_SEEN_AHEAD, p->ahead = db_u64(r, AHEAD) == 1)                                    \
+    X(DQD_VERSION, "version", p->version = mem_strdup(db_string(r, DQD_VERSION)))                 \
+    X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1)                        \
+    X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS))                            \
+    X(SILENT, SILENT_MS, p->silent_ms = db_i64(r, SILENT, 0))                                     \
+    X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE))              \
+    X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS))                                    \
+    X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL))         \
+    X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
+/* clang-format on */
+enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
+
+struct infos {
+    struct poller_info *items;
+    size_t count;
+};
+
+static int add_info(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct infos *list = arg;
+
+    (void)err;
+    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
+    struct poller_info *p = &list->items[list->count++];
+    *p = (struct poller_info){0};
+#define READ(name, text, statement) statement;
+    INFO_COLUMNS(READ)
+#undef READ
+    return 0;
+}
+
+int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct infos list = {0};
+
+    buf_printf(&sql, "SELECT %s FROM dq_poller ORDER BY host, pid, token",
+               COLUMNS_SELECT(INFO_COLUMNS));
+    int rc = db_each(db, &sql, INFO_COUNT, add_info, &list, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        poller_store_free(list.items, list.count);
+        return rc;
+    }
+    *ret = list.items;
+    *ret_count = list.count;
+    return 0;
+}
+
+bool poller_store_is_between(const struct poller_info *p)
+{
+    return p->alive && p->next_pass_at != TASK_TIME_NONE;
+}
+
+bool poller_store_is_silent(const struct poller_info *p)
+{
+    return !p->alive && !p->ahead && strcmp(p->mode, "resident") == 0;
+}
+
+void poller_store_free(struct poller_info *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(p[i].host), free(p[i].version), free(p[i].handlers_file), free(p[i].tags);
+    free(p);
+}

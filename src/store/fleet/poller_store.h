@@ -1,0 +1,79 @@
+/*
+ * poller_store.h - the pollers that are alive, and their shares of the work: dq_poller. All
+ * functions block on the database.
+ */
+#ifndef DQ_STORE_FLEET_POLLER_STORE_H
+#define DQ_STORE_FLEET_POLLER_STORE_H
+
+#include "base/task.h"
+#include "store/row/claim_ref.h"
+#include "store/db/db.h"
+
+#define POLLER_CLOCK_NONE INT64_MIN
+
+struct poller_info {
+    unsigned char token[TASK_TOKEN_SIZE];
+    char *host;
+    uint32_t pid;
+    char mode[16]; /* "once", "for", "resident" */
+    int slots, running;
+    int64_t started_at, last_seen_at;
+    int64_t stale_after_ms; /* silent for longer: dead */
+    int64_t lease_ms;       /* of the tasks that it claims */
+    char *version;          /* of dqd */
+    bool alive;             /* or a pass has ended, and the next one is expected */
+    int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
+    int64_t silent_ms;      /* since last_seen_at; 0 if that is ahead */
+    bool ahead;             /* last seen while the server's clock was ahead: not alive */
+    /* of its host, before that of the server; POLLER_CLOCK_NONE: not known yet */
+    int64_t clock_ahead_ms;
+    uint64_t handlers; /* what it serves, see handler_store.h; 0: nothing */
+    char *handlers_file;
+    char *tags; /* globs of --tag, one a line; NULL: all tags */
+};
+
+/* Whether it is a pass that has ended, and the next one is expected. */
+bool poller_store_is_between(const struct poller_info *p);
+/* Whether it was resident, has not ended, and is not heard any more. */
+bool poller_store_is_silent(const struct poller_info *p);
+
+/* What a poller says of itself. */
+struct poller_say {
+    const char *mode; /* as above */
+    int slots, running;
+    int64_t stale_after_ms, lease_ms;
+    uint64_t handlers;
+    const char *handlers_file, *tags; /* as above */
+    int64_t clock_ahead_ms;           /* as above */
+    bool passes;                      /* it ends by itself, and another one is to follow */
+    bool careful;                     /* do not wait for a lock on our row (one statement more) */
+};
+
+struct poller_share {
+    unsigned share, shares; /* its rank among the live pollers (by token), and their number */
+    bool unheard;           /* our row is locked by another session: others may take us for dead */
+    int64_t longest_lease_ms; /* of all pollers, dead ones too */
+    int schema_compat;        /* as in schema.h, at that statement; 0: not known */
+    int64_t now_us;           /* the database's clock at that statement, microseconds */
+    /* of one that passes: since the last pass on this host began; -1: none is known */
+    int64_t since_pass_ms;
+};
+/* Records that this poller is alive, and returns its share. Two statements, and one more if the
+ * server's clock was ahead when a poller was last seen, which then counts as seen now. */
+int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
+                      struct poller_share *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* Removes this poller, and pollers that have been silent for a day. Two statements. */
+int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
+    __attribute__((warn_unused_result));
+/* The same for a pass that has ended. It stays in the list, in place of earlier ones of this host,
+ * and counts as alive until the next one, which is expected within next_ms. */
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
+                            int64_t clock_ahead_ms, struct err *err)
+    __attribute__((warn_unused_result));
+/* Lists all pollers, by host and pid. Free *ret with poller_store_free. */
+int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+void poller_store_free(struct poller_info *p, size_t count);
+
+#endif

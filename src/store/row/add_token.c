@@ -1,0 +1,74 @@
+/*
+ * add_token.c - see add_token.h. Invariant: 0 is returned only if the server says that no row has
+ * the token.
+ */
+#include "store/row/add_token.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_latest.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define WAIT_MS 5000
+#define AGAIN_MS 200
+
+void add_token_init(struct add_token *t)
+{
+    if (getrandom(t->bytes, sizeof t->bytes, 0) != sizeof t->bytes)
+        abort(); /* 16 bytes cannot fail once the kernel's pool is up */
+    t->first_id = UINT64_MAX;
+}
+
+/* The greatest id is lower than at an earlier try if the server came back without its last rows. An
+ * account that may not read cannot look anything up either. */
+int add_token_lower(struct db *db, struct add_token *t, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t greatest = 0;
+
+    buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
+    buf_done(&sql);
+    if (rc < 0 && rc != ERR_DENIED)
+        return rc;
+    if (greatest < t->first_id)
+        t->first_id = greatest + 1;
+    return 0;
+}
+
+int add_token_find(struct db *db, const struct add_token *t, const char *columns, unsigned count,
+                   void (*take)(const struct db_rows *r, void *arg), void *arg, struct err *err)
+{
+    const struct timespec again = {.tv_nsec = AGAIN_MS * 1000000L};
+    int64_t deadline = when_steady() + WAIT_MS;
+    struct buf sql = BUF_INIT;
+    int rc;
+
+    if (t->first_id == UINT64_MAX)
+        return 0;
+    buf_printf(&sql,
+               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
+               " AND add_token = ",
+               columns, t->first_id);
+    sql_put_token(&sql, t->bytes);
+    buf_str(&sql, " LIMIT 1");
+    for (;;) {
+        rc = db_latest_begin_anywhere(db, err);
+        if (rc == 0)
+            rc = db_first(db, &sql, count, take, arg, err);
+        if (rc == 0 && db_connect_is_read_only(db))
+            rc = err_set(err, ERR_UNAVAILABLE, "%s is read-only, and has no such row yet",
+                         db_server(db));
+        db_latest_end(db);
+        if (!err_may_pass(rc) || when_steady() >= deadline)
+            break;
+        nanosleep(&again, NULL);
+    }
+    buf_done(&sql);
+    return rc;
+}

@@ -1,0 +1,31 @@
+/*
+ * add_token.h - whether an INSERT was stored whose answer was lost.
+ *
+ * One of its rows carries a random token, by which the row is found again. All functions but
+ * add_token_init block on the database.
+ */
+#ifndef DQ_STORE_ROW_ADD_TOKEN_H
+#define DQ_STORE_ROW_ADD_TOKEN_H
+
+#include "base/task.h"
+#include "store/db/db.h"
+
+struct add_token {
+    unsigned char bytes[TASK_TOKEN_SIZE];
+    uint64_t first_id; /* the row has this id or a greater one; UINT64_MAX: no row was sent */
+};
+void add_token_init(struct add_token *t);
+
+/* To be called before each try to insert rows that get new ids: lowers first_id to the id after the
+ * greatest one in the table. */
+int add_token_lower(struct db *db, struct add_token *t, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* On a new connection: 1 if a row with the token is stored, 0 if not. Reads `columns` of it, count
+ * of them, and passes them to take (NULL: not called). Waits up to 5 s for a server that is being
+ * restarted. */
+int add_token_find(struct db *db, const struct add_token *t, const char *columns, unsigned count,
+                   void (*take)(const struct db_rows *r, void *arg), void *arg, struct err *err)
+    __attribute__((warn_unused_result));
+
+#endif

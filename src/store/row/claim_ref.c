@@ -1,0 +1,97 @@
+/*
+ * claim_ref.c - claims in statements. Invariant: tasks are found by primary key.
+ */
+#include "store/row/claim_ref.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+int claim_ref_compare(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->version < y->version ? -1 : x->version > y->version;
+}
+
+void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
+                       size_t count)
+{
+    buf_str(sql, column);
+    buf_str(sql, " IN (");
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_chr(sql, ',');
+        buf_u64(sql, refs[i].id);
+    }
+    buf_chr(sql, ')');
+}
+
+static int by_version(const void *a, const void *b)
+{
+    const struct claim_ref *x = a, *y = b;
+
+    if (x->version != y->version)
+        return x->version < y->version ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
+{
+    struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
+
+    qsort(sorted, count, sizeof *sorted, by_version);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || sorted[i].version != sorted[i - 1].version)
+            buf_printf(sql, "%s%sversion = %" PRIu64 " AND %sid IN (", i ? ")) OR (" : "((", alias,
+                       sorted[i].version, alias);
+        else
+            buf_chr(sql, ',');
+        buf_u64(sql, sorted[i].id);
+    }
+    buf_str(sql, ")))");
+    free(sorted);
+}
+
+struct refs {
+    struct claim_ref *items;
+    size_t count, most;
+};
+
+enum { CLAIM_REF_COLUMNS(COLUMNS_NAME) CLAIM_REF_COUNT };
+
+static int add_ref(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct refs *x = arg;
+
+    (void)err;
+    if (x->count == x->most)
+        return 1;
+    x->items[x->count++] =
+        (struct claim_ref){db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
+    return 0;
+}
+
+int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
+                   size_t *ret_count, struct err *err)
+{
+    struct refs x = {refs, 0, count};
+
+    int rc = db_each(db, sql, CLAIM_REF_COUNT, add_ref, &x, err);
+    if (rc == 0)
+        *ret_count = x.count;
+    return rc;
+}
+
+void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
+                        const struct claim_ref *refs, size_t count)
+{
+    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
+    sql_put_token(sql, owner->token);
+    buf_str(sql, " AND ");
+    claim_ref_put(sql, "", refs, count);
+}

@@ -1,0 +1,178 @@
+/*
+ * rows.c - statements over many rows, some of which cannot be changed. Invariant: a row is in the
+ * list of faults or has been changed, never both.
+ */
+#include "store/row/rows.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_session.h"
+
+#include <stdlib.h>
+#include <sys/param.h>
+
+#define PATIENCE_MS 2000
+/* Read from a disk, a megabyte takes about 4 ms. Jobs and claims of short bodies are not divided:
+ * this is FLIGHT_BODIES_MOST, and twice what a claim loads. */
+#define BODIES_MOST ((size_t)16 << 20)
+#define BODY_INLINE 8000               /* kept in the row itself */
+#define BODY_UNKNOWN ((size_t)2 << 20) /* assumed if its size is not known */
+
+bool rows_take(size_t *bytes, size_t body_size)
+{
+    size_t more = body_size == SIZE_MAX ? BODY_UNKNOWN : body_size;
+
+    if (more <= BODY_INLINE)
+        return true;
+    if (*bytes && more > BODIES_MOST - MIN(*bytes, BODIES_MOST))
+        return false;
+    *bytes += more;
+    return true;
+}
+
+void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
+{
+    if (f->count == f->cap) {
+        f->cap = f->cap ? 2 * f->cap : 4;
+        f->items = mem_resize(f->items, f->cap, sizeof *f->items);
+    }
+    f->items[f->count++] = (struct rows_fault){id, at, *err};
+}
+
+const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t id)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].id == id)
+            return &f->items[i];
+    return NULL;
+}
+
+void rows_faults_done(struct rows_faults *f)
+{
+    free(f->items);
+    *f = (struct rows_faults){NULL, 0, 0};
+}
+
+bool rows_at_fault(const struct db *db, int code)
+{
+    return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE ||
+           (code == ERR_FATAL && db_connected(db));
+}
+
+const char *rows_before_skip(const struct db *db)
+{
+    return db_is_mariadb(db) ? "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " : "";
+}
+
+struct division {
+    struct db *db;
+    const struct rows_work *work;
+    struct rows_faults *faults;
+    int64_t until;
+};
+
+static void add_fault(struct division *d, size_t i, const struct err *err)
+{
+    rows_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
+}
+
+static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
+{
+    int rc = n ? d->work->run(d->work->arg, at, n, err) : 0;
+
+    if (!rows_at_fault(d->db, rc))
+        return rc;
+    if (n > 1 && when_steady() > d->until)
+        err_set(err, rc, "not tried alone, because too many rows before it failed: run it again");
+    if (n == 1 || when_steady() > d->until) {
+        for (size_t i = 0; i < n; i++)
+            add_fault(d, at[i], err);
+        return 0;
+    }
+    rc = divide(d, at, n / 2, err);
+    return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
+}
+
+struct seen {
+    const struct rows_work *w;
+    bool *found;
+};
+
+static int see_id(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct seen *s = arg;
+
+    (void)err;
+    for (size_t i = 0; i < s->w->count; i++)
+        s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, COLUMNS_ONLY);
+    return 0;
+}
+
+static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
+                    struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
+    buf_str(&sql, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
+    for (size_t i = 0; i < w->count; i++) {
+        if (i)
+            buf_chr(&sql, ',');
+        buf_u64(&sql, w->id(w->arg, i));
+    }
+    buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
+    int rc = db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Outside a transaction the locks of the first statement end with it, so other sessions do not
+ * wait. */
+int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
+              size_t *ret_n, struct err *err)
+{
+    bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
+    struct err locked;
+    size_t n = 0;
+
+    err_set(&locked, ERR_LOCKED, "the row is locked by an open transaction of another session");
+    int rc = read_ids(db, w, true, held, err);
+    if (rc == 0)
+        rc = read_ids(db, w, false, there, err);
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        if (there[i] && !held[i])
+            rows_faults_add(faults, w->id(w->arg, i), i, &locked);
+        else
+            at[n++] = i;
+    }
+    free(held);
+    *ret_n = n;
+    return rc;
+}
+
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
+             struct err *err)
+{
+    struct division d = {db, w, faults, 0};
+    size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++)
+        at[i] = i;
+    careful = careful && faults && db_skips_locked(db);
+    if (!careful)
+        rc = n ? w->run(w->arg, at, n, err) : 0;
+    if (careful || (faults && rows_at_fault(db, rc))) {
+        bool skip = careful || (rc == ERR_LOCKED && db_skips_locked(db));
+        bool wait = rc != ERR_LOCKED || skip; /* it did, for the locks that hide the others */
+
+        d.until = when_steady() + PATIENCE_MS;
+        rc = skip ? rows_sift(db, w, faults, at, &n, err) : wait ? 0 : db_session_wait_not(db, err);
+        if (rc == 0)
+            rc = divide(&d, at, n, err);
+        if (!wait)
+            db_session_wait(db);
+    }
+    free(at);
+    return rc;
+}

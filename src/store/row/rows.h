@@ -1,0 +1,70 @@
+/*
+ * rows.h - statements over many rows of dq_task: a row that cannot be changed does not keep the
+ * others from it. Outside src/store, only rows_take and the list of faults are used.
+ */
+#ifndef DQ_STORE_ROW_ROWS_H
+#define DQ_STORE_ROW_ROWS_H
+
+#include "base/err.h"
+#include "store/db/db.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROWS_STEP 500 /* most rows that one statement changes */
+
+/* The server reads the whole body of each row that it changes or locks. Whether a row with a body
+ * of this size (SIZE_MAX: unknown) goes into a statement, so that it does not take long: the first
+ * always does. *bytes counts, from 0. */
+bool rows_take(size_t *bytes, size_t body_size);
+
+/* Rows that could not be changed, each with its reason: locked by an open transaction of another
+ * session (ERR_LOCKED), or refused by the server (ERR_DATA and others). */
+struct rows_fault {
+    uint64_t id;
+    size_t at; /* its index in the caller's array */
+    struct err err;
+};
+struct rows_faults {
+    struct rows_fault *items;
+    size_t count, cap; /* initialize with {0}, free with rows_faults_done */
+};
+void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err);
+/* The fault of a task, or NULL. */
+const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t id);
+void rows_faults_done(struct rows_faults *f);
+
+/* Whether the cause of this error may be one of the rows, not the connection, the server or the
+ * account. */
+bool rows_at_fault(const struct db *db, int code);
+
+/* How a statement that ends with SKIP LOCKED has to begin: MariaDB (10.11.19) fails with 1180 if
+ * innodb_lock_wait_timeout is 0. */
+const char *rows_before_skip(const struct db *db);
+
+/* A change of rows 0 to count - 1 (at most ROWS_STEP), any part of which can be done separately and
+ * repeated. `run` is given indexes in ascending order; if it fails, it has rolled back its changes.
+ */
+struct rows_work {
+    size_t count;
+    void *arg;
+    uint64_t (*id)(const void *arg, size_t i);
+    int (*run)(void *arg, const size_t *at, size_t n, struct err *err);
+};
+/* Runs it for all rows at once. If that fails because of a row, finds the locked rows (with SKIP
+ * LOCKED if the server has it, else by not waiting for locks any more) and halves the rest until
+ * each bad row stands alone; these are added to *faults, all others are changed. After two seconds
+ * of failures a part that fails is not divided any more: all of its rows are faults, with a text
+ * that says so. faults NULL: the first failure is returned.
+ * careful: looks for locked rows first, for a caller that expects some and would rather not wait
+ * for their locks. */
+int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
+             struct err *err) __attribute__((warn_unused_result));
+
+/* Only finds the locked rows: adds them to *faults, and stores the indexes of the others in at[],
+ * which has room for all. In a transaction the others stay locked by it. */
+int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
+              size_t *ret_n, struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * sql.c - parts of statements, and cells of results.
+ *
+ * Invariant: the conditions and assignments of a transition are derived from task_transition()
+ * here, and nowhere else.
+ */
+#include "store/row/sql.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len)
+{
+    size_t len;
+    const char *p = db_text(r, col, &len);
+
+    if (!p)
+        return NULL;
+    if (ret_len)
+        *ret_len = len;
+    return mem_dup(p, len);
+}
+
+static char *dup_name(const char *p, size_t len)
+{
+    char *name = mem_dup(p, len);
+
+    for (size_t i = 0; i < len; i++)
+        if (!name[i])
+            name[i] = TASK_TAG_NUL;
+    return name;
+}
+
+char *sql_dup_tag(const struct db_rows *r, unsigned col)
+{
+    size_t len;
+    const char *p = db_text(r, col, &len);
+
+    return p ? dup_name(p, task_tag_length(p, len)) : mem_strdup("");
+}
+
+char *sql_dup_key(const struct db_rows *r, unsigned col)
+{
+    size_t len;
+    const char *p = db_text(r, col, &len);
+
+    return p ? dup_name(p, len) : NULL;
+}
+
+void sql_put_tag(struct buf *sql, const char *tag)
+{
+    size_t len = strlen(tag);
+    const char *nul = memchr(tag, TASK_TAG_NUL, len);
+
+    if (!nul) {
+        db_put_text(sql, tag);
+        return;
+    }
+    char *bytes = mem_dup(tag, len);
+    for (size_t i = (size_t)(nul - tag); i < len; i++)
+        if (bytes[i] == TASK_TAG_NUL)
+            bytes[i] = '\0';
+    buf_str(sql, "CONVERT(");
+    db_put_bytes(sql, bytes, len);
+    buf_str(sql, " USING utf8mb4)");
+    free(bytes);
+}
+
+int sql_status(const struct db_rows *r, unsigned col)
+{
+    uint64_t status = db_u64(r, col);
+
+    return status < TASK_STATUS_COUNT ? (int)status : TASK_STATUS_UNKNOWN;
+}
+
+void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE])
+{
+    size_t len = 0;
+    const char *token = db_text(r, col, &len);
+
+    if (token)
+        memcpy(ret, token, MIN(len, TASK_TOKEN_SIZE));
+}
+
+int64_t sql_due(const struct db_rows *r, unsigned col)
+{
+    int64_t at = db_time(r, col);
+
+    return at == TASK_TIME_NONE ? TASK_TIME_ZERO : at;
+}
+
+void sql_take_u64(const struct db_rows *r, void *arg)
+{
+    *(uint64_t *)arg = db_u64(r, COLUMNS_ONLY);
+}
+
+void sql_take_time(const struct db_rows *r, void *arg)
+{
+    *(int64_t *)arg = db_time(r, COLUMNS_ONLY);
+}
+
+const struct sql_explain *sql_explain_columns(const struct db *db)
+{
+    static const struct sql_explain mariadb = {10, 0, 3, 5, 8, 9}, mysql = {12, 0, 4, 6, 9, 11};
+
+    return db_is_mariadb(db) ? &mariadb : &mysql;
+}
+
+void sql_put_select_within(struct buf *sql, int64_t ms)
+{
+    if (ms)
+        buf_printf(sql, "/*M! SET STATEMENT max_statement_time = %" PRId64 ".%03d FOR */ ",
+                   ms / 1000, (int)(ms % 1000));
+    buf_str(sql, "SELECT ");
+    if (ms)
+        buf_printf(sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", ms);
+}
+
+int sql_odd_row(const struct db *db, struct err *err)
+{
+    return err_set(
+        err, ERR_FATAL,
+        "%s: the server sent a row that was not requested: is something else listening there?",
+        db_server(db));
+}
+
+void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count)
+{
+    buf_str(sql, column);
+    buf_str(sql, " IN (");
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_chr(sql, ',');
+        buf_u64(sql, ids[i]);
+    }
+    buf_chr(sql, ')');
+}
+
+void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
+{
+    static const char hex[] = "0123456789abcdef";
+    /* in every row of a bulk add: printf would cost more than the rest of the row */
+    char text[2 * TASK_TOKEN_SIZE];
+
+    for (size_t i = 0; i < TASK_TOKEN_SIZE; i++) {
+        text[2 * i] = hex[token[i] >> 4];
+        text[2 * i + 1] = hex[token[i] & 15];
+    }
+    buf_str(sql, "x'");
+    buf_add(sql, text, sizeof text);
+    buf_chr(sql, '\'');
+}
+
+/* If ids have a step (auto_increment_increment), id % shares may be the same for all of them. So
+ * the low 32 bits of the id are multiplied by 2^32 / the golden ratio, which does not overflow a
+ * BIGINT UNSIGNED, and the upper 20 of the product's low 32 bits are used. */
+void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
+{
+    buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
+}
+
+void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
+{
+    const char *separator = "";
+
+    if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
+        buf_printf(sql, "(%sstatus >= %d OR ", alias, (int)TASK_STATUS_COUNT);
+        sql_put_statuses(sql, alias, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
+        buf_chr(sql, ')');
+        return;
+    }
+    if (!mask) {
+        buf_str(sql, "FALSE");
+        return;
+    }
+    buf_printf(sql, "%sstatus IN (", alias);
+    for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
+        if (mask & TASK_BIT(s)) {
+            buf_printf(sql, "%s%u", separator, s);
+            separator = ",";
+        }
+    }
+    buf_chr(sql, ')');
+}
+
+int64_t sql_now_us(const struct db_rows *r, unsigned col)
+{
+    int64_t at = db_time(r, col);
+
+    return at > 0 ? at * 1000 + db_i64(r, col + 1, 0) % 1000 : 0;
+}
+
+void sql_put_from_now(struct buf *sql, int64_t ms)
+{
+    buf_str(sql, "UTC_TIMESTAMP(3)");
+    if (ms)
+        buf_printf(sql, " + INTERVAL %" PRId64 " MICROSECOND", ms * 1000);
+}
+
+void sql_put_from(struct buf *sql, const char *alias, enum task_event event)
+{
+    sql_put_statuses(sql, alias, task_transition(event)->from);
+}
+
+void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
+                        const char *finish)
+{
+    const struct task_transition *t = task_transition(event);
+
+    buf_printf(sql, "%sstatus = %d, %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)",
+               alias, (int)t->to, alias, alias, alias);
+    if (t->new_ladder)
+        buf_printf(sql, ", %sattempt = 0", alias);
+    else if (t->attempt_change)
+        buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias,
+                   t->attempt_change > 0 ? '+' : '-');
+    /* From the second time on, at another time than the tasks it was claimed with: one of them may
+     * be what kills dqd. */
+    if (t->due == DUE_APART)
+        buf_printf(
+            sql,
+            ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
+            "LEAST(%sattempt - 1, 30)"
+            " * 1000000) MICROSECOND)",
+            alias, alias, alias, alias);
+    if (t->from & TASK_FINISHED)
+        buf_printf(sql, ", %slive = IF(%stask_key IS NULL, NULL, 1)", alias, alias);
+    if (TASK_BIT(t->to) & TASK_FINISHED)
+        buf_printf(sql, ", %slive = NULL, %sfinish_time = %s", alias, alias,
+                   finish ? finish : "UTC_TIMESTAMP(3)");
+    else
+        buf_printf(sql, ", %sfinish_time = NULL", alias);
+    if (t->to != TASK_RUNNING)
+        buf_printf(sql, ", %slease_until = NULL", alias);
+}

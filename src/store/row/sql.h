@@ -1,0 +1,94 @@
+/*
+ * sql.h - parts of statements, and cells of results, that several files share.
+ */
+#ifndef DQ_STORE_ROW_SQL_H
+#define DQ_STORE_ROW_SQL_H
+
+#include "base/task.h"
+#include "store/db/db.h"
+
+#define SQL_STATEMENT_BYTES ((size_t)1 << 20) /* a statement of many rows is cut there */
+
+/* A copy of a cell on the heap, NUL-terminated; NULL for SQL NULL. *ret_len, unless NULL, is set to
+ * its length. */
+char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);
+/* sql_dup_tag: a copy of a tag, as dq compares tags: without trailing blanks, because to the server
+ * 'mail' and 'mail ' are the same tag and it may return either. A NUL becomes TASK_TAG_NUL, or the
+ * rest of the tag would be lost. sql_put_tag appends the literal for such a copy. */
+char *sql_dup_tag(const struct db_rows *r, unsigned col);
+void sql_put_tag(struct buf *sql, const char *tag);
+/* A copy of a key: with its trailing blanks, and NULs as in a tag; NULL: none. */
+char *sql_dup_key(const struct db_rows *r, unsigned col);
+/* A cell of the column status; TASK_STATUS_UNKNOWN for a number that is not a status. */
+int sql_status(const struct db_rows *r, unsigned col);
+
+/* A cell of expected_time, which is NOT NULL: an instant, far in the past if it cannot be read. */
+int64_t sql_due(const struct db_rows *r, unsigned col);
+/* When a pending task was moved last: added in place of another, rescheduled, retried, taken back.
+ * NULL: never, or it was claimed and given back since. SQL_LATE_FROM: as task_late_from. alias: ""
+ * or "t.". */
+#define SQL_MOVED(alias)                                                                           \
+    "IF(" alias "execution_time IS NULL AND " alias "claim_token IS NOT NULL, NULL, " alias        \
+    "update_time)"
+#define SQL_LATE_FROM                                                                              \
+    "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
+/* Not task_countable: no dqd claims it. */
+#define SQL_REFUSED "(version >= 18446744073709551615 - 1000000 OR attempt >= 4294967295 - 1000000)"
+/* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked; how
+ * many columns it has, and the places of some: MySQL also has `partitions` and `filtered`. */
+#define SQL_EXPLAIN "EXPLAIN FORMAT=TRADITIONAL "
+struct sql_explain {
+    unsigned count, id, type, key, rows, extra;
+};
+const struct sql_explain *sql_explain_columns(const struct db *db);
+/* An instant that is further ahead than it can be was written while the server's clock was ahead,
+ * and says nothing: last_seen if it is a minute ahead, a lease if it is one more than the longest
+ * lease that a dqd has (a day, if one does not say). */
+#define SQL_SEEN_AHEAD "last_seen > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
+#define SQL_LONGEST_LEASE "(SELECT COALESCE(MAX(lease), 86400000) FROM dq_poller)"
+#define SQL_LEASE_AHEAD(longest)                                                                   \
+    "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " longest ") * 1000 MICROSECOND"
+/* A running task without a lease was not claimed by dqd; its lease counts as ended. */
+#define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
+
+/* For db_first: the first cell as a number, to *(uint64_t *)arg; as an instant, to *(int64_t *)arg.
+ */
+void sql_take_u64(const struct db_rows *r, void *arg);
+void sql_take_time(const struct db_rows *r, void *arg);
+
+/* Appends `SELECT `, with a limit of time for the whole statement unless ms is 0: a setting for
+ * MariaDB and a hint for MySQL; to the other server each is a comment. */
+void sql_put_select_within(struct buf *sql, int64_t ms);
+
+/* Always ERR_FATAL: the result has a row that the statement cannot return. */
+int sql_odd_row(const struct db *db, struct err *err);
+
+/* Appends `column IN (1,2,3)`. count > 0. */
+void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count);
+/* Stores a cell with a token; ret keeps its bytes where the cell has none. */
+void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE]);
+void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */
+/* Appends the share that an id belongs to, 0 to shares - 1. Shares are even for any step between
+ * ids. alias, here and below: "" or "t.". */
+void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
+void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `status IN (0,3)` */
+/* Two entries of a list of columns (columns.h): the time of the statement. sql_now_us reads both,
+ * in microseconds, given the first. */
+#define SQL_NOW(X, name)                                                                           \
+    X(name, "UTC_TIMESTAMP(3)") X(name##_FRACTION, "MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000")
+int64_t sql_now_us(const struct db_rows *r, unsigned col);
+/* Appends UTC_TIMESTAMP(3) + ms. */
+void sql_put_from_now(struct buf *sql, int64_t ms);
+
+/* sql_put_from appends `status IN (...)`: the states from which the event is allowed.
+ * sql_put_transition appends the assignments that the event always makes: status, version, attempt,
+ * update_time, and those of live, lease_until and finish_time that follow from the new status.
+ * finish: the expression for finish_time if the task becomes finished; NULL: the statement's time.
+ * A task taken back for the second time or later becomes due at random within `attempt - 1` seconds
+ * (at most 30): tasks claimed together with one that kills its dqd must not use up their attempts
+ * alongside it. Ends without a comma. */
+void sql_put_from(struct buf *sql, const char *alias, enum task_event event);
+void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
+                        const char *finish);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * task_new.h - a new task, and its row as SQL.
+ */
+#ifndef DQ_STORE_ROW_TASK_NEW_H
+#define DQ_STORE_ROW_TASK_NEW_H
+
+#include "base/task.h"
+#include "store/db/db.h"
+#include "store/db/db_statement.h"
+
+struct event_act; /* store/fleet/event_store.h */
+
+struct task_new {
+    /* Checked by the caller (task_check_tag, task_check_key). key NULL: none */
+    const char *tag, *key;
+    const void *body;
+    size_t body_size;
+    int64_t expected_at;         /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
+    int64_t delay_ms;            /* >= 0; stored as requested */
+    uint32_t max_attempts;       /* 0: by the handler's ladder */
+    const struct event_act *act; /* recorded if it replaces another task; NULL: not */
+};
+
+/* What to do if a live (pending or running) task has the same tag and key. */
+enum key_conflict {
+    KEY_KEEP,  /* the old task stays; its id is returned */
+    KEY_ERROR, /* ERR_DUPLICATE; the text names the id */
+    /* a pending task gets the new body, time and limits (same id, version + 1); if it is running,
+       ERR_DUPLICATE */
+    KEY_REPLACE,
+};
+
+/* The rest is private to src/store. */
+
+void task_new_put_expected(struct buf *sql, const struct task_new *t);
+void task_new_put_max_attempts(struct buf *sql, const struct task_new *t);
+
+/* Columns that not every task needs. Leaving out those that no row of a statement needs saves a
+ * sixth of the server's work. */
+enum { TASK_NEW_KEY = 1, TASK_NEW_MAX_ATTEMPTS = 2, TASK_NEW_DELAY = 4 };
+unsigned task_new_columns(const struct task_new *t, size_t n);
+
+/* Append `INSERT INTO dq_task (...) `, and a row's values for these columns, separated by commas.
+ * token NULL: none. */
+void task_new_put_insert(struct buf *sql, unsigned has);
+void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
+                         const unsigned char *token);
+
+/* Appends `(...),(...)`: as many of t[0..n-1] as fit into packets of `most` bytes, at least one.
+ * Returns how many. Rows without a key are stored together or not at all, so only the first of
+ * them carries the token; rows with a key can be kept out one by one, so each carries it. */
+size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
+                         const unsigned char token[TASK_TOKEN_SIZE], size_t most);
+
+/* ERR_DATA if st, which stores t, is larger than the server takes. Asks for its limit only if st is
+ * larger than every server takes. */
+int task_new_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,
+                          struct err *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * scratch_store.c - databases that exist only to be measured.
+ *
+ * Invariant: a database is dropped only if its name has the form of those made here, a table
+ * only if its database was empty at first.
+ */
+#include "store/schema/scratch_store.h"
+
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PREFIX "dq_bench_"
+#define DIGITS 12
+#define NAME_LOCK "CONCAT('dq-scratch-', CRC32("
+
+void scratch_store_new_name(char ret[SCRATCH_NAME_SIZE])
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        abort(); /* 8 bytes cannot fail once the kernel's pool is up */
+    snprintf(ret, SCRATCH_NAME_SIZE, PREFIX "%0*" PRIx64, DIGITS, random >> (64 - 4 * DIGITS));
+}
+
+static bool is_ours(const char *name)
+{
+    const char *digits = name + strlen(PREFIX);
+
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(digits) == DIGITS &&
+           strspn(digits, "0123456789abcdef") == DIGITS;
+}
+
+static void take_text(const struct db_rows *r, void *arg)
+{
+    *(char **)arg = mem_strdup(db_text(r, COLUMNS_ONLY, NULL));
+}
+
+/* Reads the only cell of the first row into *ret, on the heap; NULL for SQL NULL or no row. */
+static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
+{
+    char *text = NULL;
+    int rc = db_first(db, sql, COLUMNS_ONE, take_text, &text, err);
+
+    if (rc < 0)
+        return rc;
+    *ret = text;
+    return 0;
+}
+
+int scratch_store_hold(struct db *db, const char *name, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char *got = NULL;
+
+    buf_str(&sql, "SELECT GET_LOCK(" NAME_LOCK);
+    db_put_text(&sql, name);
+    buf_str(&sql, ")), 0)");
+    int rc = query_text(db, &sql, &got, err);
+    if (rc == 0 && (!got || strcmp(got, "1")))
+        rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another dq bench",
+                     db_server(db), name);
+    free(got);
+    buf_done(&sql);
+    return rc;
+}
+
+struct names {
+    char **items;
+    size_t count;
+};
+
+static int add_name(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct names *names = arg;
+
+    (void)err;
+    if (!is_ours(db_string(r, COLUMNS_ONLY)))
+        return 0;
+    names->items = mem_resize(names->items, names->count + 1, sizeof *names->items);
+    names->items[names->count++] = mem_strdup(db_string(r, COLUMNS_ONLY));
+    return 0;
+}
+
+int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct names names = {0};
+
+    buf_str(
+        &sql,
+        "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
+        " AND IS_FREE_LOCK(" NAME_LOCK
+        "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
+        " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
+    int rc = db_each(db, &sql, COLUMNS_ONE, add_name, &names, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        scratch_store_free_names(names.items, names.count);
+        return rc;
+    }
+    *ret = names.items;
+    *ret_count = names.count;
+    return 0;
+}
+
+void scratch_store_free_names(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+int scratch_store_drop(struct db *db, const char *name, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    if (!is_ours(name))
+        return err_set(err, ERR_FATAL, "%s is not the name of a scratch database", name);
+    buf_printf(&sql, "DROP DATABASE IF EXISTS `%s`", name);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_account(struct db *db, char **ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
+        " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
+    int rc = query_text(db, &sql, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- an existing database */
+
+/* The tables that a killed dq bench left in the database of db, as "a, b". NULL if there are none,
+ * or others too. */
+static char *leftovers(struct db *db)
+{
+    struct buf sql = BUF_INIT;
+    struct err ignored;
+    char *names = NULL, *mark = NULL;
+
+    buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
+                  " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
+                  " FROM information_schema.tables WHERE table_schema = DATABASE()");
+    int rc = query_text(db, &sql, &names, &ignored);
+    buf_reset(&sql);
+    buf_str(&sql, "SELECT 1 FROM dq_meta WHERE name = 'bench'");
+    if (rc == 0 && names)
+        rc = query_text(db, &sql, &mark, &ignored);
+    if (rc < 0 || !mark) {
+        free(names);
+        names = NULL;
+    }
+    free(mark);
+    buf_done(&sql);
+    return names;
+}
+
+int scratch_store_check_empty(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    char *table = NULL, *ours = NULL;
+
+    buf_str(
+        &sql,
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
+    int rc = query_text(db, &sql, &table, err);
+    if (rc == 0 && table)
+        ours = leftovers(db);
+    if (rc == 0 && ours)
+        rc = err_set(
+            err, ERR_STATE,
+            "it is not empty: a dq bench that was killed left tables there. If they have not been used since: DROP TABLE %s",
+            ours);
+    else if (rc == 0 && table)
+        rc = err_set(err, ERR_STATE, "it is not empty: it has a table %s", table);
+    buf_reset(&sql);
+    /* the server checks the privilege first, even if the table does not exist */
+    buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    free(table);
+    free(ours);
+    buf_done(&sql);
+    return rc;
+}
+
+static int put_table(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct buf *drop = arg;
+
+    (void)err;
+    buf_printf(drop, "%s`%s`", drop->len ? ", " : "DROP TABLE IF EXISTS ",
+               db_string(r, COLUMNS_ONLY));
+    return 0;
+}
+
+int scratch_store_drop_tables(struct db *db, struct err *err)
+{
+    struct buf sql = BUF_INIT, drop = BUF_INIT;
+
+    buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+                  " AND table_name LIKE 'dq!_%' ESCAPE '!'");
+    int rc = db_each(db, &sql, COLUMNS_ONE, put_table, &drop, err);
+    if (rc == 0 && drop.len)
+        rc = db_exec(db, &drop, NULL, err);
+    buf_done(&drop);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- statements to be timed */
+
+/* Runs a statement whose result is ignored. */
+static int query_any(struct db *db, const char *statement, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, statement);
+    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+int scratch_store_ping(struct db *db, struct err *err)
+{
+    return query_any(db, "SELECT 1", err);
+}
+
+int scratch_store_analyze(struct db *db, struct err *err)
+{
+    return query_any(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task", err);
+}
+
+int scratch_store_commit(struct db *db, unsigned n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(
+        &sql,
+        "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'",
+        n, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- the server */
+
+static int take_setting(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct scratch_server *s = arg;
+    const char *name = db_string(r, COLUMNS_SHOW_NAME), *value = db_string(r, COLUMNS_SHOW_VALUE);
+    int64_t number = strtoll(value, NULL, 10);
+
+    (void)err;
+    if (strcmp(name, "log_bin") == 0)
+        s->binlog = strcmp(value, "ON") == 0 || number == 1;
+    else if (strcmp(name, "sync_binlog") == 0)
+        s->sync_binlog = number;
+    else if (strcmp(name, "innodb_flush_log_at_trx_commit") == 0)
+        s->flush_log = number;
+    else if (strcmp(name, "innodb_buffer_pool_size") == 0)
+        s->buffer_pool = number;
+    else if (strcmp(name, "max_connections") == 0)
+        s->max_connections = number;
+    else if (strcmp(name, "Threads_connected") == 0)
+        s->connections = number;
+    return 0;
+}
+
+/* statement: a SHOW of variables or status. */
+static int read_settings(struct db *db, const char *statement, struct scratch_server *s,
+                         struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, statement);
+    int rc = db_each(db, &sql, COLUMNS_SHOW, take_setting, s, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret,
+                         struct err *err)
+{
+    struct scratch_server s = {.flush_log = -1,
+                               .buffer_pool = -1,
+                               .max_connections = -1,
+                               .connections = -1,
+                               .table_size = -1};
+    struct buf sql = BUF_INIT;
+    char *size = NULL;
+
+    int rc = read_settings(
+        db,
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin',"
+        " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')",
+        &s, err);
+    if (rc == 0)
+        rc = read_settings(db, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", &s, err);
+    buf_str(
+        &sql,
+        "SELECT data_length + index_length FROM information_schema.tables WHERE table_name = 'dq_task' AND table_schema = ");
+    db_put_text(&sql, tables_of);
+    if (rc == 0)
+        rc = query_text(db, &sql, &size, err);
+    if (rc == 0 && size)
+        s.table_size = strtoll(size, NULL, 10);
+    if (rc == 0)
+        *ret = s;
+    free(size);
+    buf_done(&sql);
+    return rc;
+}

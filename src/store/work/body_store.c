@@ -1,0 +1,98 @@
+/*
+ * body_store.c - bodies that a claim did not load. Invariant: no more of them are in memory than
+ * the caller allows.
+ */
+#include "store/work/body_store.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/row/task_read.h"
+
+#include <stdlib.h>
+
+#define SIZE_COLUMNS(X) X(SIZE_ID, "id") X(SIZE_BYTES, "LENGTH(message_body)")
+#define BODY_COLUMNS(X) X(BODY_ID, "id") X(BODY_BYTES, "message_body")
+enum { SIZE_COLUMNS(COLUMNS_NAME) SIZE_COUNT };
+enum { BODY_COLUMNS(COLUMNS_NAME) BODY_COUNT };
+
+/* The tasks of a statement. */
+struct asked {
+    struct task *const *tasks;
+    size_t count;
+    size_t *sizes; /* filled in, one for each task */
+};
+
+static int take_size(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct asked *a = arg;
+
+    (void)err;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->tasks[i]->id == db_u64(r, SIZE_ID))
+            a->sizes[i] = (size_t)db_u64(r, SIZE_BYTES);
+    return 0;
+}
+
+static int take_body(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct asked *a = arg;
+
+    (void)err;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->tasks[i]->id == db_u64(r, BODY_ID) && !a->tasks[i]->body)
+            task_read_body(r, BODY_BYTES, a->tasks[i]);
+    return 0;
+}
+
+int body_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t *sizes = mem_alloc((count + 1) * sizeof *sizes);
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
+               COLUMNS_SELECT(SIZE_COLUMNS));
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_chr(&sql, ',');
+        buf_u64(&sql, tasks[i]->id);
+    }
+    buf_chr(&sql, ')');
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = SIZE_MAX;
+    int rc =
+        count ? db_each(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err)
+              : 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        tasks[i]->body_size = sizes[i];
+    free(sizes);
+    buf_done(&sql);
+    return rc;
+}
+
+int body_store_load(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes,
+                    size_t *ret_loaded, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t n = 0, bytes = 0, loaded = 0;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
+               COLUMNS_SELECT(BODY_COLUMNS));
+    for (; n < count && (n == 0 || (bytes <= max_bytes && /* the first body_size may be SIZE_MAX */
+                                    tasks[n]->body_size <= max_bytes - bytes));
+         n++) {
+        if (n)
+            buf_chr(&sql, ',');
+        buf_u64(&sql, tasks[n]->id);
+        bytes += tasks[n]->body_size;
+    }
+    buf_chr(&sql, ')');
+    int rc =
+        n ? db_each_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err)
+          : 0;
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    while (loaded < n && tasks[loaded]->body)
+        loaded++;
+    *ret_loaded = loaded;
+    return 0;
+}

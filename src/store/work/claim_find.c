@@ -1,0 +1,234 @@
+/*
+ * claim_find.c - see claim_find.h. Invariant: candidates are read through the index `due`, and
+ * without locks unless locked rows are skipped.
+ */
+#include "store/work/claim_find.h"
+#include "base/company.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_latest.h"
+#include "store/db/db_put.h"
+#include "store/row/rows.h"
+#include "store/row/sql.h"
+#include "store/row/task_read.h"
+
+#include <inttypes.h>
+
+#define SMALL_BODY 16384 /* loaded by the claim */
+
+#define CLAIM_COLUMNS                                                                              \
+    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) |                              \
+     TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |                                 \
+     TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
+     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
+     TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_CREATE))
+/* after the others */
+#define SMALL_BODY_COLUMN                                                                          \
+    ", IF(LENGTH(b.message_body) <= " TEXT_OF(SMALL_BODY) ", b.message_body, NULL)"
+/* A small body is read by a join with the same row, which is skipped for a long one or one of
+ * unknown size: NULL as a key reads nothing. body_size may be wrong: a body that is longer after
+ * all is not loaded. */
+#define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
+#define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
+/* For a batch: whether the last attempt ended with a verdict on this task. If it ended with its
+ * process, there is an exit code or a signal; if with its dqd, no token; and if it was claimed and
+ * given back since, that is not known any more. */
+#define OWN_VERDICT                                                                                \
+    "c.claim_token IS NOT NULL AND c.execution_time IS NOT NULL"                                   \
+    " AND c.exit_code IS NULL AND c.`signal` IS NULL"
+/* The columns of read_claimed: a task, its body, and when it was moved (if it is pending), and its
+ * own verdict. If the statement also finds out when the next task is due, it returns one more row,
+ * and more columns, which are NULL in the other rows, as all others are in this one. */
+/* clang-format off */
+#define NOW_COLUMNS(X)   \
+    SQL_NOW(X, NEXT_NOW) \
+    X(NEXT_SPENT, "TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))")
+/* clang-format on */
+enum {
+    BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
+    MOVED_COLUMN,
+    OWN_COLUMN,
+    NEXT_AT,
+    NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
+};
+#define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL"
+
+/* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
+static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
+                       enum task_status status)
+{
+    buf_str(sql, "SELECT ");
+    task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
+    buf_printf(sql,
+               SMALL_BODY_COLUMN ", %s, %s%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+                                 " WHERE c.status = %d AND ",
+               status == TASK_PENDING ? SQL_MOVED("c.") : "NULL",
+               ask->batch > 1 ? OWN_VERDICT : "NULL", next ? NO_NEXT_COLUMNS : "",
+               ask->without_bodies ? NO_BODY : SMALL_BODY, (int)status);
+}
+
+/* next NULL: the statement does not return the row about the next task. */
+struct claimed {
+    struct task_array *to;
+    const struct claim_ask *ask;
+    struct claim_seen *next;
+};
+
+static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct claimed *x = arg;
+
+    (void)err;
+    if (x->next && !db_is_null(r, NEXT_NOW)) {
+        x->next->next_known = true;
+        x->next->next_at = db_time(r, NEXT_AT);
+        x->next->now_us = sql_now_us(r, NEXT_NOW);
+        x->next->late_us = x->next->now_us + db_i64(r, NEXT_SPENT, 0);
+        return 0;
+    }
+    struct task *t = task_array_add(x->to);
+    task_read(r, CLAIM_COLUMNS, t);
+    t->update_at = db_time(r, MOVED_COLUMN);
+    t->late_from_at = task_late_from(t);
+    t->company = company_most(x->ask->batch, t->attempt,
+                              t->max_attempts ? t->max_attempts : x->ask->max_attempts,
+                              db_u64(r, OWN_COLUMN) == 1);
+    task_read_body(r, BODY_COLUMN, t);
+    if (!x->ask->without_bodies && !t->body && t->body_size <= SMALL_BODY) {
+        t->body_size = SIZE_MAX;
+        x->to->lies = true;
+    }
+    return 0;
+}
+
+static int read_list(struct db *db, const struct buf *sql, const struct claimed *x, struct err *err)
+{
+    struct claimed arg = *x;
+
+    return db_each(db, sql, x->next ? COLUMN_COUNT : NEXT_AT, read_claimed, &arg, err);
+}
+
+/* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
+ * negative: or will be due within that time), or have not (">"); false if the tag is paused. */
+static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
+                      int64_t overdue_ms)
+{
+    buf_str(sql, "c.tag = ");
+    db_put_text(sql, ask->tag);
+    buf_printf(sql,
+               " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
+               " MICROSECOND AND NOT EXISTS",
+               is, overdue_ms * 1000);
+    buf_str(sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
+    db_put_text(sql, ask->tag);
+    buf_chr(sql, ')');
+    if (ask->shares > 1) {
+        buf_str(sql, " AND ");
+        sql_put_share(sql, "c.", ask->shares);
+        buf_printf(sql, " = %u", share);
+    }
+}
+
+/* Appends the SELECT of the row that has the time of the next task. It is the last row, so that it
+ * also reads the clock when the statement is nearly done. (Reading one candidate more than wanted,
+ * without a limit on the time, would find the next task too; but a claim that finds a single due
+ * task would then fill up with rows that are not due.) */
+static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
+                     int64_t overdue_ms)
+{
+    buf_str(sql, ") UNION ALL SELECT ");
+    for (int i = 0; i < NEXT_AT; i++)
+        buf_str(sql, "NULL, ");
+    buf_printf(sql,
+               "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
+               TASK_PENDING);
+    put_share(sql, ask, share, ">", overdue_ms);
+    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT 1), %s", COLUMNS_SELECT(NOW_COLUMNS));
+}
+
+/* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
+ * earliest first or, with far_end, the latest. next NULL: does not find out when the next is due.
+ */
+static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
+                           int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
+                           struct claim_seen *next, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    const char *order = far_end ? " DESC" : "";
+    bool skip_locked = ask->skip_locked && db_skips_locked(db);
+
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
+    if (next)
+        buf_str(&sql, "(");
+    put_select(&sql, ask, next, TASK_PENDING);
+    put_share(&sql, ask, share, "<=", overdue_ms);
+    if (share == ask->share)
+        peek_store_put_floor(&sql, &ask->floor);
+    if (ask->aside_count) {
+        buf_str(&sql, " AND NOT ");
+        sql_put_ids(&sql, "c.id", ask->aside, ask->aside_count);
+    }
+    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
+    if (next)
+        put_next(&sql, ask, share, overdue_ms);
+    int rc = read_list(db, &sql, &(struct claimed){ret, ask, next}, err);
+    buf_done(&sql);
+    return rc;
+}
+
+void claim_find_put(struct buf *sql, const char *tag, size_t limit)
+{
+    const struct claim_ask ask = {.tag = tag};
+
+    put_select(sql, &ask, false, TASK_PENDING);
+    put_share(sql, &ask, 0, "<=", 0);
+    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
+}
+
+/* Reads candidates of our own share: due, or due within early_ms. */
+static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
+                    struct task_array *found, struct claim_seen *saw, struct err *err)
+{
+    bool next = ask->next && !ask->skip_locked;
+
+    if (!limit)
+        return 0;
+    saw->sent_us = when_steady_us();
+    int rc = find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, found,
+                             next ? saw : NULL, err);
+    saw->answered_us = when_steady_us();
+    saw->next_known &= found->count < limit;
+    return rc;
+}
+
+int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
+                   struct task_array *found, struct claim_seen *ret, struct err *err)
+{
+    int rc = find_own(db, ask, limit, found, ret, err);
+
+    if (rc == 0 && ask->shares > 1 &&
+        found->count < limit) /* leave other shares alone while our own has enough */
+        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
+                             limit - found->count, found, NULL, err);
+    ret->found = found->count;
+    return rc;
+}
+
+int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
+                       struct task_array *found, struct err *err)
+{
+    const struct claim_ask ask = {0};
+    struct buf sql = BUF_INIT;
+
+    put_select(&sql, &ask, false, TASK_RUNNING);
+    buf_str(&sql, "c.claim_token = ");
+    sql_put_token(&sql, token);
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = read_list(db, &sql, &(struct claimed){found, &ask, NULL}, err);
+    db_latest_end(db);
+    buf_done(&sql);
+    return rc;
+}

@@ -1,0 +1,75 @@
+/*
+ * claim_find.h - what a claim looks for, and what it finds: candidates of one tag, with small
+ * bodies.
+ *
+ * All functions but claim_find_put block on the database. None locks a row, unless locked ones are
+ * skipped.
+ */
+#ifndef DQ_STORE_WORK_CLAIM_FIND_H
+#define DQ_STORE_WORK_CLAIM_FIND_H
+
+#include "base/task.h"
+#include "store/db/db.h"
+#include "store/work/peek_store.h"
+#include "store/row/task_array.h"
+
+struct claim_ask {
+    const char *tag;
+    size_t limit; /* the most tasks to claim */
+    /* of the handler; 0 is as 1. If it is greater: claim no more than fit into so many processes */
+    uint32_t batch, processes;
+    /* also claim tasks due within this time; the caller starts none before its time */
+    int64_t early_ms;
+    struct peek_floor floor; /* for our share */
+    unsigned share, shares;  /* claim ids of this share first, 0 to shares - 1; shares 1: all ids */
+    /* if our share has too few: ids of this one that are overdue by steal_after_ms */
+    unsigned steal_share;
+    int64_t steal_after_ms;
+    /* of these, those due last first, which avoids races with their owner. Not to be set every
+     * time, or the oldest would starve */
+    bool steal_far_end;
+    uint32_t max_attempts; /* for rows that have none */
+    int64_t lease_ms;
+    uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
+    bool without_bodies;   /* load no bodies */
+    bool without_long;     /* leave tasks with long bodies for a later claim */
+    bool next;             /* also find out when the next task is due; ignored with skip_locked */
+    /* After some rows could not be claimed: */
+    bool careful; /* as rows_run */
+    /* leave out all locked rows, however many, if the server can */
+    bool skip_locked;
+    const uint64_t *aside; /* ids to leave out */
+    size_t aside_count;
+};
+/* What a claim found. */
+struct claim_seen {
+    size_t found; /* candidates */
+    size_t lost;  /* of these: claimed by others first */
+    size_t left;  /* of these: would have needed a process, or bytes of bodies, too many */
+    /* If `next` was set and our share had fewer candidates than the limit: when the first task of
+     * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
+     * paused. Its row is neither changed nor locked. */
+    bool next_known;
+    int64_t next_at;
+    /* the database's clock, microseconds, as the statement began and when it was nearly done, and
+     * the steady times around it; 0: not known */
+    int64_t now_us, late_us, sent_us, answered_us;
+};
+
+/* Appends the statement with which a claim of a sole poller finds up to `limit` candidates. */
+void claim_find_put(struct buf *sql, const char *tag, size_t limit);
+
+/* The others are private to src/store. */
+
+/* Appends up to `limit` candidates to found: of our share, then, if it has too few, of the one to
+ * steal from, each with its company_most. Sets *ret, which is {0} before, except for `lost` and
+ * `left`. Bodies are as claim_store_claim has them. */
+int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
+                   struct task_array *found, struct claim_seen *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* Appends the running tasks that have this token. */
+int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],
+                       struct task_array *found, struct err *err)
+    __attribute__((warn_unused_result));
+
+#endif

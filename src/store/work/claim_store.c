@@ -1,0 +1,333 @@
+/*
+ * claim_store.c - claiming due tasks.
+ *
+ * Invariant: a task counts as won only if the server has reported that our UPDATE matched its row
+ * at the version that we read. Rows are changed only through the primary key, in the order of ids,
+ * so that claiming, settling and taking back do not deadlock.
+ */
+#include "store/work/claim_store.h"
+#include "base/company.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
+                      const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", TASK_CLAIM, NULL);
+    buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ",
+               ask->max_attempts);
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, ", host = ");
+    db_put_text(&sql, owner->host);
+    buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
+    sql_put_from_now(&sql, ask->lease_ms);
+    buf_str(
+        &sql,
+        ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
+        "NULL, output = NULL WHERE ");
+    sql_put_from(&sql, "", TASK_CLAIM);
+    buf_str(&sql, " AND ");
+    claim_ref_put(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, ret_rows, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Some were claimed by others: reads which have our token. Stores them in `held`, at the version
+ * after the claim. */
+static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                     size_t n, struct claim_ref *held, size_t *ret_held, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    for (size_t i = 0; i < n; i++)
+        held[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    claim_ref_put_ours(&sql, owner, held, n);
+    int rc = claim_ref_read(db, &sql, held, n, ret_held, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (refs[i].id == id)
+            return true;
+    return false;
+}
+
+/* Moves the candidates that are ours (held NULL: all) to `won`; the caller frees the others. */
+static void move_won(const struct claim_owner *owner, const struct claim_ask *ask,
+                     struct task_array *found, const struct claim_ref *held, size_t held_count,
+                     struct task_array *won)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        struct task *t = &found->items[i];
+        if (held && !has_id(held, held_count, t->id))
+            continue;
+        t->status = TASK_RUNNING;
+        t->version++;
+        t->attempt++;
+        if (!t->max_attempts)
+            t->max_attempts = ask->max_attempts;
+        memcpy(t->claim_token, owner->token, TASK_TOKEN_SIZE);
+        t->claimed = true;
+        *task_array_add(won) = *t;
+        task_init(t);
+    }
+    won->lies |= found->lies;
+}
+
+/* Locks the tag's row of dq_tag (adds it if there is none) until the transaction ends, counts its
+ * running tasks, and lowers *limit. careful: does not wait for that lock. */
+static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t running = 0;
+    int rc = 0;
+
+    if (careful && db_skips_locked(db)) {
+        buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+        db_put_text(&sql, ask->tag);
+        buf_str(&sql, " FOR UPDATE NOWAIT");
+        rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+        buf_reset(&sql);
+    }
+    buf_str(&sql, "INSERT INTO dq_tag (tag) VALUES (");
+    db_put_text(&sql, ask->tag);
+    buf_str(&sql, ") ON DUPLICATE KEY UPDATE tag = tag");
+    if (rc >= 0)
+        rc = db_exec(db, &sql, NULL, err);
+    if (rc < 0) {
+        if (rc == ERR_LOCKED)
+            err_prefix(err, "its row of dq_tag, which guards global_max_running");
+        goto out;
+    }
+    buf_reset(&sql);
+    buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_RUNNING);
+    db_put_text(&sql, ask->tag);
+    rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &running, err);
+    uint64_t room = running < ask->global_limit ? ask->global_limit - running : 0;
+    if (*limit > room)
+        *limit = (size_t)room;
+out:
+    buf_done(&sql);
+    return rc < 0 ? rc : 0;
+}
+
+/* The candidates, and which of them are ours. */
+struct claiming {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct claim_ask *ask;
+    struct task_array found;
+    /* refs: of found. held: of those that are ours, if not all of them are */
+    struct claim_ref *refs, *held;
+    size_t held_count;
+    size_t bytes;  /* of their bodies, see rows_take */
+    uint64_t rows; /* ours */
+    struct claim_seen saw;
+};
+
+static void claiming_done(struct claiming *w)
+{
+    free(w->refs);
+    free(w->held);
+    task_array_done(&w->found);
+}
+
+static uint64_t claiming_id(const void *arg, size_t i)
+{
+    return ((const struct claiming *)arg)->refs[i].id;
+}
+
+static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct claiming *w = arg;
+    struct claim_ref *refs = mem_alloc((n + 1) * sizeof *refs);
+    uint64_t rows = 0;
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    int rc = claim_rows(w->db, w->owner, w->ask, refs, n, &rows, err);
+    w->rows += rows;
+    free(refs);
+    return rc;
+}
+
+/* Whether to claim it. Makes a fault of a row whose version or attempt cannot grow, before the
+ * server refuses the whole statement because of it. */
+static bool fits(struct claiming *w, struct company *c, const struct task *t, size_t i,
+                 struct rows_faults *faults)
+{
+    struct err why;
+
+    if (faults && !task_countable(t->version, t->attempt)) {
+        err_set(&why, ERR_DATA,
+                "version %" PRIu64 ", attempt %" PRIu32 ": too large to count on; set them to 0",
+                t->version, t->attempt);
+        rows_faults_add(faults, t->id, i, &why);
+        return false;
+    }
+    /* if some body_size was a lie, none is trusted */
+    if (rows_take(&w->bytes, w->ask->without_bodies ? SIZE_MAX : t->body_size) &&
+        (c->batch <= 1 || company_take(c, t->company)))
+        return true;
+    w->saw.left++;
+    return false;
+}
+
+static void keep_fitting(struct claiming *w, struct rows_faults *faults)
+{
+    struct company c = {.batch = w->ask->batch, .processes = w->ask->processes};
+    struct task_array *found = &w->found;
+    size_t kept = 0;
+
+    w->bytes = w->ask->without_long ? SIZE_MAX : 0;
+    for (size_t i = 0; i < found->count; i++) {
+        struct task *t = &found->items[i], swap = found->items[kept];
+        if (!fits(w, &c, t, i, faults))
+            continue;
+        found->items[kept++] = *t;
+        *t = swap;
+    }
+    for (size_t i = kept; i < found->count; i++)
+        task_done(&found->items[i]);
+    found->count = kept;
+    for (size_t i = 0; c.batch > 1 && i < kept; i++)
+        found->items[i].company = company_size(&c, found->items[i].company);
+}
+
+static int find_some(struct claiming *w, size_t limit, struct rows_faults *faults, struct err *err)
+{
+    struct task_array *found = &w->found;
+    int rc = claim_find_due(w->db, w->ask, limit, found, &w->saw, err);
+    keep_fitting(w, faults);
+    w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
+    for (size_t i = 0; i < found->count; i++)
+        w->refs[i] = (struct claim_ref){found->items[i].id, found->items[i].version};
+    return rc;
+}
+
+/* Finds out which are ours, unless it is all or none. */
+static int find_held(struct claiming *w, struct err *err)
+{
+    if (!w->rows || w->rows == w->found.count)
+        return 0;
+    w->held = mem_alloc(w->found.count * sizeof *w->held);
+    return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
+}
+
+/* How a claim with a global limit, which is one transaction, deals with bad rows: not at all;
+ * leaves out locked ones; claims only the first, to learn which one fails. */
+enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
+
+/* *ret_again: a row is bad; the next degree of care may help. */
+static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
+                         bool *ret_again, struct err *err)
+{
+    struct rows_work work = {0, w, claiming_id, claim_part};
+    size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
+    bool locked = false;
+
+    int rc = db_begin(w->db, err);
+    if (rc == 0)
+        rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, err);
+    locked = rc == 0;
+    if (rc == 0)
+        rc = find_some(w, limit, faults, err);
+    work.count = n = w->found.count;
+    at = mem_alloc((n + 1) * sizeof *at);
+    for (size_t i = 0; i < n; i++)
+        at[i] = i;
+    if (rc == 0 && n && faults && care != CARE_NONE && db_skips_locked(w->db))
+        rc = rows_sift(w->db, &work, faults, at, &n, err);
+    if (rc == 0 && n)
+        rc = claim_part(w, at, n, err);
+    if (rc == 0)
+        rc = find_held(w, err);
+    rc = db_end(w->db, rc, err);
+    *ret_again = faults && locked && rows_at_fault(w->db, rc) && w->found.count;
+    if (*ret_again && care == CARE_ONE) {
+        rows_faults_add(faults, w->refs[0].id, 0, err);
+        w->rows = 0;
+        *ret_again = false;
+        rc = 0;
+    }
+    free(at);
+    return rc;
+}
+
+int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
+                      struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
+                      struct err *err)
+{
+    struct claiming w = {.db = db, .owner = owner, .ask = ask};
+    enum care care = ask->careful ? CARE_SIFT : CARE_NONE;
+    size_t before = faults ? faults->count : 0;
+    bool again = false;
+    int rc = 0;
+
+    if (ask->global_limit) {
+        for (;; care++) {
+            rc = claim_limited(&w, care, faults, &again, err);
+            if (!again)
+                break;
+            claiming_done(&w);
+            w = (struct claiming){.db = db, .owner = owner, .ask = ask};
+            if (faults)
+                faults->count = before;
+        }
+    } else {
+        rc = find_some(&w, ask->limit, faults, err);
+        if (rc == 0 && w.found.count)
+            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part},
+                          ask->careful, faults, err);
+        if (rc == 0)
+            rc = find_held(&w, err);
+    }
+    if (rc == 0) {
+        *ret = w.saw;
+        ret->lost =
+            w.saw.found - w.saw.left - (size_t)w.rows - (faults ? faults->count - before : 0);
+        if (w.rows)
+            move_won(owner, ask, &w.found, w.held, w.held_count, won);
+    }
+    claiming_done(&w);
+    return rc;
+}
+
+int claim_store_recover(struct db *db, const struct claim_owner *owner,
+                        const struct claim_ref *known, size_t count, struct task_array *ret,
+                        struct err *err)
+{
+    struct task_array found = {NULL, 0, 0, false};
+    int rc = claim_find_running(db, owner->token, &found, err);
+
+    for (size_t i = 0; rc == 0 && i < found.count; i++) {
+        struct task *t = &found.items[i];
+        const struct claim_ref ref = {t->id, t->version};
+        if (count && bsearch(&ref, known, count, sizeof *known, claim_ref_compare))
+            continue;
+        t->status = TASK_RUNNING;
+        memcpy(t->claim_token, owner->token, TASK_TOKEN_SIZE);
+        t->claimed = true;
+        *task_array_add(ret) = *t;
+        task_init(t);
+    }
+    task_array_done(&found);
+    return rc;
+}

@@ -1,0 +1,318 @@
+/*
+ * lease_store.c - renewing leases, and taking back tasks whose lease has ended.
+ *
+ * Invariant: a row is ours only while it is running, at our version, with our token. A task whose
+ * lease has ended is taken back by (id, version), with its row locked. A row that cannot be changed
+ * does not keep others from it (rows.h).
+ */
+#include "store/work/lease_store.h"
+#include "store/fleet/attempt_store.h"
+#include "store/db/columns.h"
+#include "store/fleet/output_store.h"
+#include "store/row/sql.h"
+#include "store/row/task_read.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+/* Limits the rows that stay locked for the others if this host disappears within the transaction.
+ */
+#define TAKE_BACK_STEP 100
+
+/* With a placeholder of printf. */
+#define CHECK_COLUMNS(X) X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, "%s")
+enum { CHECK_COLUMNS(COLUMNS_NAME) CHECK_COUNT };
+
+/* A reference, and its place in the caller's arrays. */
+struct check_ref {
+    struct claim_ref ref;
+    size_t at;
+};
+
+struct checking {
+    struct check_ref sorted[ROWS_STEP];
+    size_t count;
+    bool *lost, *followed;
+};
+
+static int compare_checks(const void *a, const void *b)
+{
+    return claim_ref_compare(&((const struct check_ref *)a)->ref,
+                             &((const struct check_ref *)b)->ref);
+}
+
+static int take_check(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct checking *x = arg;
+    const struct check_ref key = {{db_u64(r, CHECK_ID), db_u64(r, CHECK_VERSION)}, 0};
+    const struct check_ref *found = bsearch(&key, x->sorted, x->count, sizeof key, compare_checks);
+
+    (void)err;
+    if (!found)
+        return 0;
+    x->lost[found->at] = false;
+    if (x->followed)
+        x->followed[found->at] = db_u64(r, CHECK_FOLLOWED) == 1;
+    return 0;
+}
+
+/* followed NULL: not asked for, and dq_output is not read. */
+static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t n, bool *lost, bool *followed, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct checking x = {.count = n, .lost = lost, .followed = followed};
+
+    for (size_t i = 0; i < n; i++) {
+        x.sorted[i] = (struct check_ref){refs[i], i};
+        lost[i] = true;
+        if (followed)
+            followed[i] = false;
+    }
+    qsort(x.sorted, n, sizeof *x.sorted, compare_checks);
+    buf_str(&sql, "SELECT ");
+    buf_printf(&sql, COLUMNS_SELECT(CHECK_COLUMNS), followed ? OUTPUT_STORE_FOLLOWED : "0");
+    buf_printf(&sql, " FROM dq_task FORCE INDEX (PRIMARY)%s WHERE ",
+               followed ? OUTPUT_STORE_JOIN : "");
+    claim_ref_put_ours(&sql, owner, refs, n);
+    int rc = db_each(db, &sql, CHECK_COUNT, take_check, &x, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t count, bool *lost, bool *followed, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t from = 0, n; rc == 0 && from < count; from += n) {
+        n = MIN(count - from, ROWS_STEP);
+        rc = check_step(db, owner, refs + from, n, lost + from, followed ? followed + from : NULL,
+                        err);
+    }
+    return rc;
+}
+
+struct renewal {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct claim_ref *refs;
+    int64_t lease_ms;
+    uint64_t rows; /* renewed */
+};
+
+static uint64_t renewal_id(const void *arg, size_t i)
+{
+    return ((const struct renewal *)arg)->refs[i].id;
+}
+
+static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct renewal *w = arg;
+    struct claim_ref refs[ROWS_STEP];
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ");
+    sql_put_from_now(&sql, w->lease_ms);
+    buf_str(&sql, " WHERE ");
+    claim_ref_put_ours(&sql, w->owner, refs, n);
+    int rc = db_exec(w->db, &sql, &rows, err);
+    w->rows += rows;
+    buf_done(&sql);
+    return rc;
+}
+
+int lease_store_renew(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
+                      size_t count, int64_t lease_ms, bool careful, bool *lost,
+                      struct rows_faults *faults, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t from = 0, n; rc == 0 && from < count; from += n) {
+        struct renewal w = {db, owner, refs + from, lease_ms, 0};
+        n = MIN(count - from, ROWS_STEP);
+        rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows}, careful, faults, err);
+        if (rc == 0 && w.rows < n)
+            rc = check_step(db, owner, refs + from, n, lost + from, NULL, err);
+        for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
+            lost[i] = false;
+    }
+    return rc;
+}
+
+static int add_task(const struct db_rows *r, void *arg, struct err *err)
+{
+    (void)err;
+    task_read(r, TASK_READ_SHORT, task_array_add(arg));
+    return 0;
+}
+
+int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
+                        int64_t longest_lease_ms, bool skip_locked, size_t limit,
+                        struct task_array *ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    skip_locked = skip_locked && db_skips_locked(db);
+    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
+    buf_str(&sql, "SELECT ");
+    task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
+    buf_printf(&sql,
+               " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND (" SQL_LEASE_ENDED
+               " OR " SQL_LEASE_AHEAD("%" PRId64) ")",
+               TASK_RUNNING, longest_lease_ms);
+    if (after_tag) {
+        buf_str(&sql, " AND t.tag > ");
+        sql_put_tag(&sql, after_tag);
+    }
+    if (but_count) {
+        buf_str(&sql, " AND NOT ");
+        sql_put_ids(&sql, "t.id", but, but_count);
+    }
+    buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu%s", limit,
+               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
+    int rc = db_each(db, &sql, task_read_count(TASK_READ_SHORT), add_task, ret, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* ---- taking back */
+
+/* claim_token is cleared, so that the former owner does not mistake this for a result of its own.
+ */
+static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n,
+                      struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(&sql, "", event, NULL);
+    buf_printf(
+        &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
+        "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");
+    sql_put_from(&sql, "", event);
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
+    claim_ref_put(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Stores in taken[] those of refs that were taken back. They are locked first, so that exactly
+ * these rows are recorded and changed. */
+static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs,
+                          size_t n, bool drop_stale, struct claim_ref *taken, size_t *ret_taken,
+                          struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    size_t count = 0;
+
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    sql_put_from(&sql, "", event);
+    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
+    claim_ref_put(&sql, "", refs, n);
+    buf_str(&sql, " FOR UPDATE");
+    rc = claim_ref_read(db, &sql, taken, n, &count, err);
+    if (rc == 0 && count && drop_stale)
+        rc = attempt_store_drop_stale(db, taken, count, err);
+    if (rc == 0 && count)
+        rc = attempt_store_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
+    if (rc == 0 && count)
+        rc = take_event(db, event, taken, count, err);
+    rc = db_end(db, rc, err);
+    if (rc == 0)
+        *ret_taken = count;
+    buf_done(&sql);
+    return rc;
+}
+
+/* The owner may have renewed it since, or a dqd with a longer lease has begun: a lease that is not
+ * ahead is left alone. */
+static int cut_rows(struct db *db, const struct claim_ref *refs, size_t n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(
+        &sql,
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL " SQL_LONGEST_LEASE
+        " * 1000 MICROSECOND WHERE ");
+    sql_put_from(&sql, "", TASK_TAKE_BACK);
+    buf_str(&sql, " AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ");
+    claim_ref_put(&sql, "", refs, n);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+struct taking {
+    struct db *db;
+    enum lease_end end;
+    const struct claim_ref *refs;
+    const size_t *index; /* of each of refs, in the caller's array */
+    bool *taken;
+};
+
+static uint64_t taking_id(const void *arg, size_t i)
+{
+    return ((const struct taking *)arg)->refs[i].id;
+}
+
+static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct taking *w = arg;
+    struct claim_ref refs[TAKE_BACK_STEP] = {{0, 0}}, taken[TAKE_BACK_STEP];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    if (w->end == LEASE_CUT)
+        return cut_rows(w->db, refs, n, err);
+    enum task_event event = w->end == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK;
+    int rc = take_back_rows(w->db, event, refs, n, false, taken, &count, err);
+    if (rc == ERR_DUPLICATE)
+        rc = take_back_rows(w->db, event, refs, n, true, taken, &count, err);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; rc == 0 && k < count; k++)
+            if (taken[k].id == refs[i].id)
+                w->taken[w->index[at[i]]] = true;
+    return rc;
+}
+
+int lease_store_take_back(struct db *db, const struct task_array *expired,
+                          const enum lease_end *ends, bool careful, bool *taken,
+                          struct rows_faults *faults, struct err *err)
+{
+    struct claim_ref refs[TAKE_BACK_STEP];
+    size_t index[TAKE_BACK_STEP];
+    int rc = 0;
+
+    for (size_t i = 0; i < expired->count; i++)
+        taken[i] = false;
+    for (enum lease_end end = LEASE_TAKE_BACK; end <= LEASE_CUT; end++) {
+        struct taking w = {db, end, refs, index, taken};
+        for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
+            size_t before = faults ? faults->count : 0;
+            if (ends[i] == end) {
+                refs[n] = (struct claim_ref){expired->items[i].id, expired->items[i].version};
+                index[n++] = i;
+            }
+            if (n < TAKE_BACK_STEP && i + 1 < expired->count)
+                continue;
+            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows}, careful, faults,
+                              err)
+                   : 0;
+            for (size_t k = before; faults && k < faults->count; k++)
+                faults->items[k].at = index[faults->items[k].at];
+            n = 0;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,153 @@
+/*
+ * peek_store.c - what is pending: when the next task of each tag is due.
+ *
+ * Invariant: nothing here locks a row.
+ */
+#include "store/work/peek_store.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void peek_store_done(struct peek *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        free(p->tags[i].tag);
+    free(p->tags);
+    *p = (struct peek){.now_us = 0};
+}
+
+#define PEEK_COLUMNS(X) SQL_NOW(X, PEEK_NOW) X(PEEK_TAG, "tag") X(PEEK_NEXT, "MIN(expected_time)")
+#define NEWS_COLUMNS(X) PEEK_COLUMNS(X) X(NEWS_ID, "MAX(id)")
+#define NEXT_COLUMNS(X) SQL_NOW(X, NEXT_NOW) X(NEXT_DUE, "c.expected_time")
+enum { NEWS_COLUMNS(COLUMNS_NAME) NEWS_COUNT, PEEK_COUNT = NEWS_ID };
+enum { NEXT_COLUMNS(COLUMNS_NAME) NEXT_COUNT };
+
+/* The contents of a result. with_id: its rows have a greatest id. */
+struct answer {
+    struct peek peek;
+    bool with_id;
+    uint64_t id;
+};
+
+static int take_tag(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct answer *a = arg;
+    struct peek *p = &a->peek;
+
+    (void)err;
+    if (p->count == p->cap) {
+        p->cap = p->cap ? 2 * p->cap : 16;
+        p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
+    }
+    p->now_us = sql_now_us(r, PEEK_NOW);
+    p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
+    if (a->with_id && db_u64(r, NEWS_ID) > a->id)
+        a->id = db_u64(r, NEWS_ID);
+    return 0;
+}
+
+/* id NULL: the result has none. */
+static int read_peek(struct db *db, const struct buf *sql, unsigned columns, struct peek *p,
+                     uint64_t *id, struct err *err)
+{
+    struct answer a = {.with_id = id, .id = id ? *id : 0};
+
+    int rc = db_each(db, sql, columns, take_tag, &a, err);
+    if (rc < 0) {
+        peek_store_done(&a.peek);
+        return rc;
+    }
+    peek_store_done(p);
+    *p = a.peek;
+    if (id)
+        *id = a.id;
+    return 0;
+}
+
+/* Writing the condition as a range and grouping by both columns makes it a loose index scan: one
+ * read per tag, however many tasks there are. (`status = 0` would scan all pending entries.) It has
+ * no join, because this is the statement of an idle dqd. */
+void peek_store_put_all(struct buf *sql, int64_t limit_ms)
+{
+    sql_put_select_within(sql, limit_ms);
+    buf_printf(
+        sql,
+        "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
+        COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+}
+
+int peek_store_all(struct db *db, int64_t limit_ms, struct peek *p, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    peek_store_put_all(&sql, limit_ms);
+    int rc = read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+int peek_store_news(struct db *db, uint64_t *id, struct peek *p, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql,
+               "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
+               " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
+               " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
+               COLUMNS_SELECT(NEWS_COLUMNS), *id, PEEK_NEWS_MOST, TASK_PENDING);
+    int rc = read_peek(db, &sql, NEWS_COUNT, p, id, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* Two ranges of the index, whose entries end with the id. */
+void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor)
+{
+    if (floor->at <= 0) /* unknown, or below all times of dq: applications may store zero dates */
+        return;
+    buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
+    db_put_time(sql, floor->at);
+    if (floor->id) {
+        buf_str(sql, " OR c.expected_time = ");
+        db_put_time(sql, floor->at);
+        buf_printf(sql, " AND c.id > %" PRIu64 ")", floor->id);
+    }
+}
+
+struct next {
+    int64_t now_us, at;
+};
+
+static void take_next(const struct db_rows *r, void *arg)
+{
+    *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
+}
+
+void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_floor *floor)
+{
+    buf_printf(sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
+               COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
+    db_put_text(sql, tag);
+    peek_store_put_floor(sql, floor);
+    buf_str(sql, " ORDER BY c.expected_time, c.id LIMIT 1");
+}
+
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
+                    int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct next next = {0, TASK_TIME_NONE};
+
+    peek_store_put_next(&sql, tag, floor);
+    int rc = db_first(db, &sql, NEXT_COUNT, take_next, &next, err);
+    buf_done(&sql);
+    if (rc < 0)
+        return rc;
+    *ret_now_us = next.now_us;
+    *ret_next_at = next.at;
+    return 0;
+}

@@ -1,0 +1,454 @@
+/*
+ * settle_store.c - recording how attempts ended.
+ *
+ * A statement settles up to ROWS_STEP rows through the primary key. Values that differ from row to
+ * row are looked up by id: ELT(INTERVAL(id, 3, 7, 9), 'a', 'b', 'c') is a binary search, and costs
+ * half as much as a join with a table of values.
+ *
+ * Invariant: a row changes only while it is running, at the version of the claim, with our token.
+ * The token stays in the row, which shows after a broken connection what was applied: our token at
+ * version + 1. A row that cannot be changed does not keep others from it (rows.h).
+ */
+#include "store/work/settle_store.h"
+#include "base/mem.h"
+#include "store/fleet/attempt_store.h"
+#include "store/db/columns.h"
+#include "store/db/db_latest.h"
+#include "store/db/db_put.h"
+#include "store/db/db_statement.h"
+#include "store/row/settlement.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define STATEMENT_FIXED 4096 /* everything but the values, and the ids of one row */
+#define ROW_TEXT 512         /* a row's values other than error and output, each with its id */
+#define ERROR_BYTES 60000    /* error_stack is a TEXT */
+
+/* The results of one statement or transaction, by id. */
+struct batch {
+    const struct settlement *rows[ROWS_STEP];
+    size_t count;
+};
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct settlement *x = *(const struct settlement *const *)a,
+                            *y = *(const struct settlement *const *)b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->version < y->version ? -1 : x->version > y->version;
+}
+
+static size_t error_size(const struct settlement *s)
+{
+    size_t len = s->error ? strlen(s->error) : 0;
+
+    return MIN(len, ERROR_BYTES);
+}
+
+/* Whether a result may add a row of dq_attempt, and so needs a transaction. */
+static bool needs_transaction(const struct settlement *s, bool history_all)
+{
+    return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
+}
+
+/* Takes the next results of one kind, as many as fit into packets of `most` bytes. Of two for the
+ * same task, only that of the later claim can still be ours. */
+static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded,
+                       size_t most, size_t *at, struct batch *b)
+{
+    size_t text = 0, values = 0, kept = 0, bytes;
+
+    b->count = 0;
+    for (; *at < count && b->count < ROWS_STEP; ++*at) {
+        const struct settlement *x = &s[*at];
+        if (needs_transaction(x, history_all) != recorded)
+            continue;
+        text += ROW_TEXT + db_put_room(error_size(x)) + db_statement_room(x->output_size, &bytes);
+        values += bytes;
+        if (b->count && (text > most || values > most))
+            break;
+        b->rows[b->count++] = x;
+    }
+    if (b->count)
+        qsort(b->rows, b->count, sizeof *b->rows, compare_rows);
+    for (size_t i = 0; i < b->count; i++)
+        if (i + 1 == b->count || b->rows[i]->id != b->rows[i + 1]->id)
+            b->rows[kept++] = b->rows[i];
+    b->count = kept;
+}
+
+static void batch_pick(struct batch *ret, const struct batch *b,
+                       bool (*pick)(const struct settlement *s, int arg), int arg)
+{
+    ret->count = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (pick(b->rows[i], arg))
+            ret->rows[ret->count++] = b->rows[i];
+}
+
+static void batch_refs(const struct batch *b, uint64_t version_plus,
+                       struct claim_ref refs[ROWS_STEP])
+{
+    for (size_t i = 0; i < b->count; i++)
+        refs[i] = (struct claim_ref){b->rows[i]->id, b->rows[i]->version + version_plus};
+}
+
+/* ---- values */
+
+static void put_start(struct db_statement *st, const struct settlement *s)
+{
+    if (task_transition(s->event)->unstarted)
+        buf_str(&st->sql, "NULL");
+    else if (s->start_at == TASK_TIME_NONE)
+        buf_str(&st->sql, "execution_time");
+    else
+        db_put_time(&st->sql, s->start_at);
+}
+
+static void put_finish(struct db_statement *st, const struct settlement *s)
+{
+    if (s->finish_at == TASK_TIME_NONE)
+        buf_str(&st->sql, "UTC_TIMESTAMP(3)");
+    else
+        db_put_time(&st->sql, s->finish_at);
+}
+
+static void put_delay(struct db_statement *st, const struct settlement *s)
+{
+    buf_printf(&st->sql, "%" PRId64, s->retry_delay_ms * 1000);
+}
+
+static void put_outcome(struct db_statement *st, const struct settlement *s)
+{
+    buf_printf(&st->sql, "'%s'", task_outcome_name((int)s->outcome));
+}
+
+static void put_exit_code(struct db_statement *st, const struct settlement *s)
+{
+    if (s->exit_code < 0)
+        buf_str(&st->sql, "NULL");
+    else
+        buf_printf(&st->sql, "%d", s->exit_code);
+}
+
+static void put_signal(struct db_statement *st, const struct settlement *s)
+{
+    if (s->signal == 0)
+        buf_str(&st->sql, "NULL");
+    else
+        buf_printf(&st->sql, "%d", s->signal);
+}
+
+static void put_error(struct db_statement *st, const struct settlement *s)
+{
+    size_t n = error_size(s);
+    char *cut = NULL;
+
+    if (s->error && s->error[n]) {
+        while (n > ERROR_BYTES - 4 && ((unsigned char)s->error[n] & 0xc0) == 0x80)
+            n--; /* not within a character */
+        cut = mem_dup(s->error, n);
+    }
+    db_put_text(&st->sql, cut ? cut : s->error);
+    free(cut);
+}
+
+static void put_output(struct db_statement *st, const struct settlement *s)
+{
+    db_statement_put(st, s->output, s->output_size);
+}
+
+/* Appends a single value if all are equal, else the look-up by id. */
+static void put_value(struct db_statement *st, const struct batch *b,
+                      void (*put)(struct db_statement *st, const struct settlement *s))
+{
+    struct db_statement values = DB_STATEMENT_INIT;
+    size_t first = 0, begin = 0;
+    bool alike = true;
+
+    for (size_t i = 0; i < b->count; i++) {
+        if (i)
+            buf_chr(&values.sql, ',');
+        begin = values.sql.len;
+        put(&values, b->rows[i]);
+        if (i == 0)
+            first = values.sql.len;
+        alike = alike && values.sql.len - begin == first &&
+                !memcmp(values.sql.data, values.sql.data + begin, first);
+    }
+    if (b->count > 1 && alike && !values.count) { /* with long values all are "?" */
+        buf_add(&st->sql, values.sql.data, first);
+    } else if (b->count > 1) {
+        buf_str(&st->sql, "ELT(INTERVAL(id");
+        for (size_t i = 0; i < b->count; i++) {
+            buf_chr(&st->sql, ',');
+            buf_u64(&st->sql, b->rows[i]->id);
+        }
+        buf_str(&st->sql, "),");
+        db_statement_add(st, &values);
+        buf_chr(&st->sql, ')');
+    } else {
+        db_statement_add(st, &values);
+    }
+    db_statement_done(&values);
+}
+
+static void put_batch(struct buf *sql, const struct claim_owner *owner, const struct batch *b)
+{
+    struct claim_ref refs[ROWS_STEP];
+
+    batch_refs(b, 0, refs);
+    claim_ref_put_ours(sql, owner, refs, b->count);
+}
+
+/* ---- results */
+
+static bool is_event(const struct settlement *s, int event)
+{
+    return s->event == (enum task_event)event;
+}
+
+static bool is_recorded(const struct settlement *s, int history_all)
+{
+    enum task_history history = task_transition(s->event)->history;
+
+    return history == HISTORY_OPTIONAL   ? history_all
+           : history == HISTORY_IF_ERROR ? !!s->error
+                                         : history == HISTORY_ALWAYS;
+}
+
+/* Runs one UPDATE for the results with this event. */
+static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all,
+                        enum task_event event, uint64_t *ret_rows, struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT, finish = DB_STATEMENT_INIT;
+    struct buf *sql = &st.sql;
+    struct batch b;
+
+    *ret_rows = 0;
+    batch_pick(&b, all, is_event, (int)event);
+    if (!b.count)
+        return 0;
+    put_value(&finish, &b, put_finish);
+    buf_str(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+    sql_put_transition(sql, "", event, finish.sql.data);
+    buf_str(sql, ", execution_time = ");
+    put_value(&st, &b, put_start);
+    buf_str(sql, ", exit_code = ");
+    put_value(&st, &b, put_exit_code);
+    buf_str(sql, ", `signal` = ");
+    put_value(&st, &b, put_signal);
+    buf_str(sql, ", error_stack = ");
+    put_value(&st, &b, put_error);
+    buf_str(sql, ", output = ");
+    put_value(&st, &b, put_output);
+    if (task_transition(event)->due == DUE_RETRIED) {
+        buf_str(sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
+        put_value(&st, &b, put_delay);
+        buf_str(sql, ") MICROSECOND");
+    }
+    buf_str(sql, " WHERE ");
+    put_batch(sql, owner, &b);
+    int rc = db_statement_exec(db, &st, ret_rows, err);
+    db_statement_done(&finish);
+    db_statement_done(&st);
+    return rc;
+}
+
+static int record_attempts(struct db *db, const struct claim_owner *owner, const struct batch *all,
+                           bool history_all, bool drop_stale, struct err *err)
+{
+    static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
+        put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
+    struct db_statement st = DB_STATEMENT_INIT;
+    struct claim_ref refs[ROWS_STEP];
+    struct batch b;
+
+    batch_pick(&b, all, is_recorded, history_all);
+    if (!b.count)
+        return 0;
+    batch_refs(&b, 0, refs);
+    int rc = drop_stale ? attempt_store_drop_stale(db, refs, b.count, err) : 0;
+    if (rc < 0)
+        return rc;
+    buf_str(
+        &st.sql,
+        "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,"
+        " error_stack, output) SELECT id, version, attempt, host, pid");
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        buf_chr(&st.sql, ',');
+        put_value(&st, &b, columns[i]);
+    }
+    buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    put_batch(&st.sql, owner, &b);
+    rc = db_statement_exec(db, &st, NULL, err);
+    db_statement_done(&st);
+    return rc;
+}
+
+#define APPLIED_COLUMNS(X) X(APPLIED_ID, "id") X(APPLIED_STATUS, "status")
+enum { APPLIED_COLUMNS(COLUMNS_NAME) APPLIED_COUNT };
+
+struct applying {
+    const struct batch *b;
+    const struct settlement *s;
+    bool *applied;
+};
+
+static int see_applied(const struct db_rows *r, void *arg, struct err *err)
+{
+    const struct applying *w = arg;
+
+    (void)err;
+    for (size_t i = 0; i < w->b->count; i++)
+        if (w->b->rows[i]->id == db_u64(r, APPLIED_ID) &&
+            (int)task_transition(w->b->rows[i]->event)->to == sql_status(r, APPLIED_STATUS))
+            w->applied[w->b->rows[i] - w->s] = true;
+    return 0;
+}
+
+/* Sets applied[] for those of the batch that have been settled, now or by an earlier call: they
+ * have our token, the next version, and the state that the event leads to. */
+static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                        const struct settlement *s, bool *applied, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct claim_ref next[ROWS_STEP];
+
+    batch_refs(b, 1, next);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ",
+               COLUMNS_SELECT(APPLIED_COLUMNS));
+    sql_put_token(&sql, owner->token);
+    buf_str(&sql, " AND ");
+    claim_ref_put(&sql, "", next, b->count);
+    int rc = db_latest_begin(db, err);
+    if (rc == 0)
+        rc = db_each(db, &sql, APPLIED_COUNT, see_applied, &(struct applying){b, s, applied}, err);
+    db_latest_end(db);
+    buf_done(&sql);
+    return rc;
+}
+
+static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                            const struct settlement *s, bool *applied, struct err *err)
+{
+    uint64_t rows;
+
+    int rc = settle_event(db, owner, b, TASK_SUCCEED, &rows, err);
+    if (rc < 0)
+        return rc;
+    if (rows < b->count)
+        return find_applied(db, owner, b, s, applied, err);
+    for (size_t i = 0; i < b->count; i++)
+        applied[b->rows[i] - s] = true;
+    return 0;
+}
+
+/* Locks the rows first, so that exactly the rows that are recorded are changed. */
+static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                           bool history_all, bool drop_stale, const struct settlement *s,
+                           bool *applied, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct claim_ref ours[ROWS_STEP];
+    size_t count = 0;
+    uint64_t rows;
+
+    int rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    put_batch(&sql, owner, b);
+    buf_str(&sql, " FOR UPDATE");
+    rc = claim_ref_read(db, &sql, ours, b->count, &count, err);
+    buf_done(&sql);
+    if (rc == 0 && count)
+        rc = record_attempts(db, owner, b, history_all, drop_stale, err);
+    for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
+        rc = settle_event(db, owner, b, (enum task_event)event, &rows, err);
+    rc = db_end(db, rc, err);
+    if (rc < 0)
+        return rc;
+    if (count < b->count)
+        return find_applied(db, owner, b, s, applied, err);
+    for (size_t i = 0; i < b->count; i++)
+        applied[b->rows[i] - s] = true;
+    return 0;
+}
+
+struct settling {
+    struct db *db;
+    const struct claim_owner *owner;
+    const struct batch *all;
+    const struct settlement *s;
+    bool *applied;
+    bool recorded, history_all;
+};
+
+static uint64_t settling_id(const void *arg, size_t i)
+{
+    return ((const struct settling *)arg)->all->rows[i]->id;
+}
+
+static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
+{
+    struct settling *w = arg;
+    struct batch b = {.count = n};
+
+    for (size_t i = 0; i < n; i++)
+        b.rows[i] = w->all->rows[at[i]];
+    if (!w->recorded)
+        return settle_successes(w->db, w->owner, &b, w->s, w->applied, err);
+    int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied, err);
+    return rc == ERR_DUPLICATE
+               ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s, w->applied, err)
+               : rc;
+}
+
+static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s,
+                      size_t count, bool history_all, size_t most, bool careful, bool *applied,
+                      struct rows_faults *faults, struct err *err)
+{
+    struct batch b;
+    int rc = 0;
+
+    for (int recorded = 0; recorded <= 1; recorded++) {
+        for (size_t at = 0; rc == 0 && at < count;) {
+            struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all};
+            size_t before = faults ? faults->count : 0;
+            next_batch(s, count, history_all, w.recorded, most, &at, &b);
+            if (b.count)
+                rc = rows_run(db, &(struct rows_work){b.count, &w, settling_id, settle_rows},
+                              careful, faults, err);
+            for (size_t i = before; faults && i < faults->count; i++)
+                faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
+        }
+    }
+    return rc;
+}
+
+int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,
+                        size_t count, bool history_all, bool careful, bool *applied,
+                        struct rows_faults *faults, struct err *err)
+{
+    size_t packet = 0;
+
+    for (size_t i = 0; i < count; i++)
+        applied[i] = false;
+    int rc = settlement_max_packet(db, &packet, err);
+    if (rc < 0)
+        return rc;
+    struct settlement *fit = settlement_fit(s, count, packet - STATEMENT_FIXED);
+    rc = settle_all(db, owner, fit ? fit : s, count, history_all,
+                    MIN(packet, SQL_STATEMENT_BYTES) - STATEMENT_FIXED, careful, applied, faults,
+                    err);
+    settlement_free_fit(fit, s, count);
+    return rc;
+}
