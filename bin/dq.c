@@ -5,9 +5,9 @@
  * alone.
  */
 #include "cli/line/option.h"
-#include "cli/show/pager.h"
 #include "cli/line/usage.h"
 #include "cli/line/verbs.h"
+#include "cli/show/pager.h"
 
 #include "base/limits.h"
 #include "base/log.h"

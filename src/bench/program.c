@@ -9,9 +9,9 @@
 #include "bench/spawn.h"
 #include "bench/statement.h"
 #include "bench/stop.h"
-#include "store/fleet/poller_store.h"
 #include "store/ask/tag_lateness.h"
 #include "store/ask/tag_store.h"
+#include "store/fleet/poller_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

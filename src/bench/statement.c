@@ -7,14 +7,14 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "bench/stop.h"
-#include "store/row/claim_ref.h"
-#include "store/work/claim_store.h"
-#include "store/db/db_connect.h"
-#include "store/work/peek_store.h"
-#include "store/schema/scratch_store.h"
-#include "store/work/settle_store.h"
 #include "store/ask/task_add.h"
+#include "store/db/db_connect.h"
+#include "store/row/claim_ref.h"
 #include "store/row/task_array.h"
+#include "store/schema/scratch_store.h"
+#include "store/work/claim_store.h"
+#include "store/work/peek_store.h"
+#include "store/work/settle_store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "poller/care.h"
+#include "store/row/rows.h"
 #include "store/work/claim_store.h"
 #include "store/work/peek_store.h"
-#include "store/row/rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

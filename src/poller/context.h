@@ -10,8 +10,8 @@
 #include "conf/conf.h"
 #include "poller/dbclock.h"
 #include "runner/link.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 #include <stdbool.h>
 #include <stdint.h>

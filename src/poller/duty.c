@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "store/db/db_connect.h"
-#include "store/schema/schema.h"
 #include "store/row/settlement.h"
+#include "store/schema/schema.h"
 
 #include <sys/param.h>
 

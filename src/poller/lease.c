@@ -9,8 +9,8 @@
 #include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/work/lease_store.h"
 #include "store/row/rows.h"
+#include "store/work/lease_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

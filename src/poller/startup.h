@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db_session.h"
+#include "store/row/claim_ref.h"
 
 #include <stdbool.h>
 #include <stddef.h>

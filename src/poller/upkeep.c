@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/fleet/event_store.h"
-#include "store/work/lease_store.h"
 #include "store/fleet/output_store.h"
-#include "store/work/retention_store.h"
 #include "store/row/rows.h"
+#include "store/work/lease_store.h"
+#include "store/work/retention_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

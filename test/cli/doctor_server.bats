@@ -39,6 +39,8 @@ connections()
     sql "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0 AND $1" | grep .
 }
 
+other_locks() { second=$(connections "trx_mysql_thread_id <> $first"); }
+
 @test 'of two transactions, the one that has locked a task is named if the server says that, otherwise the older one' {
     local setting first second oldest holder
     id=$(dq -q add t --at 2020-01-01T00:00:00Z)
@@ -54,7 +56,7 @@ connections()
         wait_until connections 'trx_started < SYSDATE() - INTERVAL 1 SECOND'
         first=$(connections TRUE)
         lock_task "$id"
-        second=$(connections "trx_mysql_thread_id <> $first")
+        wait_until other_locks
         oldest="one of 2 transactions, the oldest: connection $first"
         wait_until says tags "another session has locked it: $oldest, root@localhost, open for "
         if [[ $(sql 'SELECT VERSION()') != *MariaDB* ]]; then

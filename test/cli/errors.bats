@@ -139,7 +139,7 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
         [[ $err == $only ]]
         case $format in
         table) [[ $out =~ \ [0-9]+\+\ +1\+\ +0\+\  ]] ;;
-        tsv) [[ $out == *$'\t1\tdq retry '* ]] ;;
+        tsv) [[ $out == *$'\ttrue\tdq retry '* ]] ;;
         json | ndjson) [[ $out == *'"sampled":true'* ]] ;;
         esac
     done

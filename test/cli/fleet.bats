@@ -67,6 +67,8 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
     for tag in payment xyyz x_ 'pay|ment.'; do [[ $(said add "$tag") == *"no dqd serves tag \"$tag\""* ]]; done
     [[ $(said pause paymet.x) == *$'\nno dqd serves tag "paymet.x"; did you mean "payment.x"?' ]]
     [[ $(said pause hello) != *serves* ]]
+    dq -q add payment.card >/dev/null
+    [[ $(said pause payment.cadr) == *$'\nno task has the tag "payment.cadr": did you mean "payment.card"?' ]]
     id=$(dq -q add helo)
     [[ $(said wait "$id" --timeout 50ms) == 'no dqd serves tag "helo"; did you mean "hello"?'* ]]
     [ "$(dq -q add helo 2>&1)" = $((id + 1)) ]

@@ -149,3 +149,37 @@ attempt()
     [[ $output == *'waits         no dqd serves its tag'* ]]
     [[ $output != *'is alive'* ]]
 }
+
+@test 'show, why, logs, wait and events take the key of a task: the live one, else the newest' {
+    old=$(dq -q add mail --key order-7) && dq -q cancel "$old"
+    id=$(dq -q add mail --key order-7 --in 1h)
+    dq -q cancel "$(dq -q add mail --key order-8)"
+    new=$(dq -q add mail --key order-8) && dq -q cancel "$new"
+    [ "$(dq show --key order-7 -o id)" = "$id" ]
+    [ "$(dq show -k order-8 -o id)" = "$new" ]
+    [[ $(dq why --key order-7) == "task $id, mail, pending"* ]]
+    [[ $(dq events --key order-7) == *" added "*" $id "* ]]
+    run dq logs --key order-7
+    [[ $output == *"task $id "* ]]
+    run dq wait --key order-7 --timeout 50ms
+    [ "$status" -eq 75 ]
+    # which of several tags
+    other=$(dq -q add sms --key order-7)
+    run dq show --key order-7
+    echo "$output"
+    [ "$status" -eq 64 ]
+    [[ $output == 'dq: show: tasks of sms and of mail have the key "order-7": add --tag' ]]
+    for verb in show events; do
+        [[ $(dq "$verb" --key order-7 --tag 's*' -o json) == *"\"id\":$other,"* ]]
+    done
+    [[ $(dq why --key order-7 --tag sms) == "task $other, sms,"* ]]
+    run dq show --key order-7 --tag fax
+    [ "$status" -eq 1 ]
+    for options in '' '17 --key order-7' '--tag mail'; do
+        # shellcheck disable=SC2086 # words
+        run dq show $options
+        echo "$output"
+        [ "$status" -eq 64 ]
+        [[ $output == *'--key'* || $output == 'dq: show: missing argument: dq show ID... [--full]' ]]
+    done
+}

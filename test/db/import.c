@@ -1,7 +1,7 @@
 /* Importing tasks: whole chunks or nothing, also if an answer is lost. */
 #include "harness.h"
-#include "store/db/db_connect.h"
 #include "store/ask/import_store.h"
+#include "store/db/db_connect.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Tags: counts, switches, lateness. */
 #include "harness.h"
 #include "store/ask/tag_lateness.h"
-#include "store/fleet/tag_pause.h"
 #include "store/ask/tag_store.h"
+#include "store/fleet/tag_pause.h"
 
 #include <stdio.h>
 #include <stdlib.h>

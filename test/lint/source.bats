@@ -140,6 +140,13 @@ END
     done | none
 }
 
+# The linker takes the first one of a library that it meets, and says nothing.
+@test 'no two headers declare a function of the same name' {
+    for header in $(find src -name '*.h'); do
+        grep -oP '^[a-z][\w ]*[ *]\K[a-z]\w*(?=\()' "$header" | sort -u
+    done | sort | uniq -d | none
+}
+
 @test 'the columns of a result are a list: no cell is read by number, and no columns are counted' {
     grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*/*.c | none
     grep -nE '\bdb_(each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*/*.c | none

@@ -6,8 +6,8 @@
 #include "base/when.h"
 #include "cli/judge/fleet.h"
 #include "store/ask/lock_store.h"
-#include "store/work/peek_store.h"
 #include "store/ask/why_store.h"
+#include "store/work/peek_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
 #include "cli/judge/doctor_queue.h"
 
 #include "base/when.h"
-#include "store/work/claim_find.h"
 #include "store/ask/health_store.h"
-#include "store/work/peek_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/schema/routines.h"
 #include "store/schema/schema.h"
 #include "store/schema/schema_verify.h"
+#include "store/work/claim_find.h"
+#include "store/work/peek_store.h"
 
 #include <inttypes.h>
 #include <string.h>

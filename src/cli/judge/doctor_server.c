@@ -4,14 +4,14 @@
 #include "cli/judge/doctor_server.h"
 
 #include "base/when.h"
-#include "store/db/db_connect.h"
-#include "store/db/db_session.h"
 #include "store/ask/health_store.h"
 #include "store/ask/lock_store.h"
+#include "store/db/db_connect.h"
+#include "store/db/db_session.h"
 #include "store/fleet/poller_store.h"
+#include "store/row/settlement.h"
 #include "store/schema/rights_store.h"
 #include "store/schema/schema.h"
-#include "store/row/settlement.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -227,16 +227,17 @@ void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
     buf_done(&last);
 }
 
-void fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag)
+bool fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag)
 {
     if (fleet_serves(f, tag, NULL) != FLEET_SERVES_NOT)
-        return;
+        return false;
     char *near = fleet_nearest(f, tag);
     if (near)
         cmd_note(c, "no dqd serves tag \"%s\"; did you mean \"%s\"?", tag, near);
     else
         cmd_note(c, "no dqd serves tag \"%s\"", tag);
     free(near);
+    return true;
 }
 
 void fleet_note_dqds(struct cmd_context *c)
@@ -250,15 +251,17 @@ void fleet_note_dqds(struct cmd_context *c)
     fleet_done(&f);
 }
 
-void fleet_note_tag(struct cmd_context *c, const char *tag)
+bool fleet_note_tag(struct cmd_context *c, const char *tag)
 {
     struct fleet f;
     struct err err;
+    bool said = false;
     if (c->quiet)
-        return;
+        return false;
     if (fleet_load(c->db, &f, &err) == 0) {
         fleet_say_dqds(c, &f);
-        fleet_say_tag(c, &f, tag);
+        said = fleet_say_tag(c, &f, tag);
     }
     fleet_done(&f);
+    return said;
 }

@@ -58,10 +58,10 @@ void fleet_put_last(struct buf *b, const struct fleet *f);
 /* Notes, best effort: an account that may not read these tables gets none. Without -q only. */
 /* If no dqd is alive. Flushes stdout first, so that it follows what is shown there. */
 void fleet_note_dqds(struct cmd_context *c);
-/* If no dqd is alive, or none of them serves the tag. */
-void fleet_note_tag(struct cmd_context *c, const char *tag);
+/* If no dqd is alive, or none of them serves the tag; returns whether the latter. */
+bool fleet_note_tag(struct cmd_context *c, const char *tag);
 /* The same for a fleet that was loaded. */
 void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f);
-void fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag);
+bool fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag);
 
 #endif

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "cli/judge/failures.h"
+#include "store/ask/failure_list.h"
+#include "store/ask/task_get.h"
 #include "store/fleet/attempt_store.h"
 #include "store/fleet/event_store.h"
-#include "store/ask/failure_list.h"
 #include "store/fleet/minute_store.h"
-#include "store/ask/task_get.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

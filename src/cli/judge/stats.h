@@ -5,9 +5,9 @@
 #ifndef DQ_CLI_JUDGE_STATS_H
 #define DQ_CLI_JUDGE_STATS_H
 
+#include "store/ask/tag_store.h"
 #include "store/db/db.h"
 #include "store/fleet/minute_store.h"
-#include "store/ask/tag_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

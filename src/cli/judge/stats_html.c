@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "base/replace.h"
 #include "base/when.h"
+#include "cli/judge/stats_plot.h"
 #include "cli/show/html.h"
 #include "cli/show/out.h"
-#include "cli/judge/stats_plot.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

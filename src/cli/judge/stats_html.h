@@ -5,9 +5,9 @@
 #define DQ_CLI_JUDGE_STATS_HTML_H
 
 #include "base/err.h"
-#include "cli/show/cell.h"
 #include "cli/judge/failures.h"
 #include "cli/judge/stats.h"
+#include "cli/show/cell.h"
 #include "cli/show/top_view.h"
 #include "store/ask/forecast_store.h"
 

@@ -4,8 +4,8 @@
 #ifndef DQ_CLI_JUDGE_STATS_PLOT_H
 #define DQ_CLI_JUDGE_STATS_PLOT_H
 
-#include "cli/show/cell.h"
 #include "cli/judge/stats.h"
+#include "cli/show/cell.h"
 #include "store/ask/forecast_store.h"
 
 /* What ended in each step, of all tags: a figure with axes. */

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/why_fleet.h"
-#include "store/fleet/minute_store.h"
 #include "store/ask/tag_store.h"
+#include "store/fleet/minute_store.h"
 
 #include <stdlib.h>
 #include <string.h>

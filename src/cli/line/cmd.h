@@ -76,6 +76,7 @@ struct cmd {
     const char *const *exclusive;
     size_t values_size;             /* of the verb's own struct that the options fill */
     int min_operands, max_operands; /* max -1: any number */
+    const char *instead;            /* an option that replaces them; NULL: none */
     enum cmd_level level;
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
     bool pages;       /* on a terminal its output goes through a pager */

@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "cli/line/option.h"
-#include "cli/show/task_columns.h"
 #include "cli/line/verbs.h"
+#include "cli/show/task_columns.h"
 
 #include <ctype.h>
 #include <string.h>

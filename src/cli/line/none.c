@@ -44,14 +44,21 @@ static char *nearest(struct cmd_context *c, const char *tag)
     return ret;
 }
 
-void none_note(struct cmd_context *c, const char *text, const char *tags)
+bool none_note_nearest(struct cmd_context *c, const char *tag)
 {
     if (c->quiet || c->style.format != OUT_TABLE)
-        return;
-    char *near = tags && !strpbrk(tags, "*?\n") ? nearest(c, tags) : NULL;
-    if (near)
-        cmd_note(c, "no task has the tag \"%s\": did you mean \"%s\"?", tags, near);
-    else
-        cmd_note(c, "%s", text);
+        return false;
+    char *near = nearest(c, tag);
+    bool said = near;
+    if (said)
+        cmd_note(c, "no task has the tag \"%s\": did you mean \"%s\"?", tag, near);
     free(near);
+    return said;
+}
+
+void none_note(struct cmd_context *c, const char *text, const char *tags)
+{
+    bool single = tags && !strpbrk(tags, "*?\n");
+    if (c->style.format == OUT_TABLE && !(single && none_note_nearest(c, tags)))
+        cmd_note(c, "%s", text);
 }

@@ -368,7 +368,8 @@ static int check_operands(const struct cmd_context *c, struct err *err)
 {
     const struct cmd *cmd = c->cmd;
     int len = (int)strcspn(cmd->usage, "\n");
-    if (c->operand_count < cmd->min_operands)
+    bool replaced = cmd->instead && is_set(own_option(cmd, cmd->instead), c->values);
+    if (c->operand_count < cmd->min_operands && !replaced)
         return err_set(err, ERR_USAGE, "missing argument: dq %s %.*s", cmd->name, len, cmd->usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
         return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq %s %.*s",

@@ -12,13 +12,13 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "cli/judge/fleet.h"
+#include "cli/judge/survey.h"
+#include "cli/line/infile.h"
 #include "cli/many/act.h"
 #include "cli/many/bulk_line.h"
 #include "cli/show/csv.h"
-#include "cli/judge/fleet.h"
-#include "cli/line/infile.h"
 #include "cli/show/progress.h"
-#include "cli/judge/survey.h"
 #include "store/schema/routines.h"
 
 #include <inttypes.h>

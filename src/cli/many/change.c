@@ -4,17 +4,17 @@
  * Invariant: nothing is changed that was not named by id, or counted and agreed to.
  */
 #include "cli/many/change.h"
-#include "store/row/rows.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
 #include "store/ask/task_delete.h"
+#include "store/row/rows.h"
 
 #include "base/interrupt.h"
 #include "base/when.h"
-#include "cli/many/act.h"
-#include "cli/line/confirm.h"
-#include "cli/show/progress.h"
 #include "cli/judge/survey.h"
+#include "cli/line/confirm.h"
+#include "cli/many/act.h"
+#include "cli/show/progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,12 +3,12 @@
  *
  * Everything about the task is checked before the connection is made.
  */
-#include "cli/many/act.h"
-#include "cli/show/body.h"
-#include "cli/many/bulk.h"
-#include "cli/many/bulk_line.h"
 #include "cli/judge/fleet.h"
 #include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "cli/many/bulk.h"
+#include "cli/many/bulk_line.h"
+#include "cli/show/body.h"
 #include "store/schema/routines.h"
 
 #include "base/text.h"

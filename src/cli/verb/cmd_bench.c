@@ -3,8 +3,8 @@
  * measures; this file has the command line and the output.
  */
 #include "bench/bench.h"
-#include "cli/show/progress.h"
 #include "cli/line/verbs.h"
+#include "cli/show/progress.h"
 #include "store/schema/scratch_store.h"
 
 #include "base/interrupt.h"

@@ -2,8 +2,8 @@
  * cmd_cancel.c - dq cancel: pending and running tasks become cancelled. The owner of a running one
  * kills its handler.
  */
-#include "cli/many/change.h"
 #include "cli/line/verbs.h"
+#include "cli/many/change.h"
 #include "store/ask/task_change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

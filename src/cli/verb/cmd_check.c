@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
-#include "store/fleet/minute_store.h"
 #include "store/ask/tag_store.h"
 #include "store/ask/task_list.h"
+#include "store/fleet/minute_store.h"
 
 #include <ctype.h>
 #include <errno.h>

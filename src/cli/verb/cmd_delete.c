@@ -1,8 +1,8 @@
 /*
  * cmd_delete.c - dq delete: finished tasks go away, with their attempts.
  */
-#include "cli/many/change.h"
 #include "cli/line/verbs.h"
+#include "cli/many/change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {

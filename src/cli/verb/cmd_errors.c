@@ -4,7 +4,7 @@
 #include "cli/judge/failures.h"
 #include "cli/line/none.h"
 #include "cli/line/verbs.h"
-#include "cli/line/watch.h"
+#include "cli/line/live.h"
 
 #include "base/task.h"
 #include "base/text.h"
@@ -224,7 +224,7 @@ static int look(struct cmd_context *c, const void *values, unsigned height, stru
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct errors_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct errors_values, name)
@@ -235,7 +235,7 @@ static const struct cmd_option options[] = {
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
-    WATCH_OPTION(FIELD(watch_ms)),
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 

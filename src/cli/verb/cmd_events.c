@@ -3,6 +3,7 @@
  */
 #include "cli/judge/history.h"
 #include "cli/judge/seen.h"
+#include "cli/line/named.h"
 #include "cli/line/verbs.h"
 
 #include "base/mem.h"
@@ -26,6 +27,7 @@
 #define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
 
 struct events_values {
+    const char *key;
     struct cmd_when since, until;
     const char *tag, *who, *event;
     bool acts;
@@ -244,10 +246,10 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     uint64_t *ids = NULL;
     size_t count = 0;
     struct history h = {.count = 0};
-    if (v->since.text || v->until.text || v->tag || v->who || v->follow)
+    if (v->since.text || v->until.text || (v->tag && !v->key) || v->who || v->follow)
         return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
                        v->follow ? "-f" : "the filter");
-    int rc = cmd_ids(c, false, &ids, &count, err);
+    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
     if (rc == 0 && count > 1)
         rc = err_set(err, ERR_USAGE, "give the id of one task");
     if (rc == 0)
@@ -267,7 +269,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct events_values *v = values;
     if (check_events(v->event, err) < 0)
         return err->code;
-    if (c->operand_count)
+    if (c->operand_count || v->key)
         return print_one(c, v, err);
     struct history_ask ask = {
         .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
@@ -310,6 +312,7 @@ static const struct cmd_option options[] = {
      "what happened at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
+    NAMED_KEY(FIELD(key)),
     {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
     {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
     {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only what people and applications did", NULL, 0},
@@ -324,7 +327,7 @@ const struct cmd cmd_events = {
     .summary = "show who changed what, failures, and what was started and done",
     .usage =
         "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N]\n"
-        "ID\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
+        "ID\n--key KEY [--tag GLOB]\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "

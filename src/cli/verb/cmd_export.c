@@ -6,10 +6,10 @@
  * task. Changes that other sessions make meanwhile may be in the file or not, but each line is a
  * task as it was at one moment.
  */
-#include "cli/show/progress.h"
 #include "cli/line/select.h"
-#include "cli/many/transfer.h"
 #include "cli/line/verbs.h"
+#include "cli/many/transfer.h"
+#include "cli/show/progress.h"
 
 #include "base/interrupt.h"
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /*
  * cmd_forecast.c - dq forecast: how much is going to be due when.
  */
-#include "cli/show/spark.h"
 #include "cli/line/verbs.h"
+#include "cli/show/spark.h"
 
 #include "base/task.h"
 #include "base/text.h"

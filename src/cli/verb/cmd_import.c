@@ -5,11 +5,11 @@
  * and an error says which lines are in. With --complete, nothing of a file is stored before its end
  * was seen, and of what cannot be read twice the last chunk is not.
  */
-#include "cli/many/act.h"
 #include "cli/line/infile.h"
-#include "cli/show/progress.h"
-#include "cli/many/transfer.h"
 #include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "cli/many/transfer.h"
+#include "cli/show/progress.h"
 
 #include "base/interrupt.h"
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /*
  * cmd_init.c - dq init: the tables, created or brought up to date. It never destroys data.
  */
-#include "cli/many/act.h"
 #include "cli/line/verbs.h"
+#include "cli/many/act.h"
 #include "store/schema/routines.h"
 #include "store/schema/schema_migrate.h"
 

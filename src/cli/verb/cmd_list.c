@@ -7,9 +7,9 @@
 #include "cli/line/none.h"
 #include "cli/line/option.h"
 #include "cli/line/select.h"
-#include "cli/show/task_columns.h"
 #include "cli/line/verbs.h"
-#include "cli/line/watch.h"
+#include "cli/line/live.h"
+#include "cli/show/task_columns.h"
 #include "store/ask/task_count.h"
 
 #include <inttypes.h>
@@ -154,9 +154,14 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
     size_t rows = 0;
     paused.limit = 1;
     int rc = task_list(c->db, &paused, false, see_one, &any_paused, err);
-    for (int part = 0; rc >= 0 && part < PART_COUNT && !out_failed(); part++) {
+    if (rc == ERR_DENIED) /* this account may not read which tags are paused */
+        rc = 0;
+    for (int part = 0; rc >= 0 && part < (any_paused ? PART_COUNT : PART_PAUSED) && !out_failed();
+         part++) {
         struct task_filter f = part_filter(part, c->style.cell.now_at);
         struct listing l = {.out = out, .limit = part_limit(part, any_paused, limit, rows)};
+        if (!any_paused)
+            f.pause = TASK_FILTER_ALL_TAGS;
         f.limit = limit ? l.limit + 1 : 0;
         arg->paused = part == PART_PAUSED;
         if (limit && l.limit == 0)
@@ -269,7 +274,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
         return answer(c, v, paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
     }
-    return watch_run(c, v->watch_ms, look, v, err);
+    return live_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
@@ -282,7 +287,7 @@ static const struct cmd_option options[] = {
      "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
-    WATCH_OPTION(FIELD(watch_ms)),
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 

@@ -5,15 +5,16 @@
  * output is made inert, to anything else it goes as it is.
  */
 #include "cli/line/cmd.h"
-#include "cli/show/inert.h"
+#include "cli/line/named.h"
 #include "cli/line/verbs.h"
+#include "cli/show/inert.h"
 
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/fleet/attempt_store.h"
-#include "store/fleet/output_store.h"
 #include "store/ask/task_get.h"
 #include "store/ask/task_list.h"
+#include "store/fleet/attempt_store.h"
+#include "store/fleet/output_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #define ANSWER_MS 3000 /* until a dqd that does not answer is reported */
 
 struct logs_values {
+    const char *key, *tag;
     bool follow;
     int64_t attempt;
 };
@@ -315,7 +317,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct logs l = {.c = c, .terminal = isatty(STDOUT_FILENO)};
     uint64_t *ids = NULL;
     size_t count;
-    int rc = cmd_ids(c, false, &ids, &count, err);
+    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
 
     if (rc < 0)
         return rc;
@@ -345,6 +347,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
+    NAMED_KEY(offsetof(struct logs_values, key)),
+    NAMED_TAG(offsetof(struct logs_values, tag)),
     {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL,
      "print what a running attempt writes until it has ended; for a pending task, wait until it starts",
      NULL, 0},
@@ -356,7 +360,7 @@ const struct cmd cmd_logs = {
     .name = "logs",
     .group = "write handlers",
     .summary = "print the output of a task's last or running attempt",
-    .usage = "ID [-f] [--attempt N]",
+    .usage = "ID [-f] [--attempt N]\n--key KEY [--tag GLOB] [-f] [--attempt N]",
     .details =
         "Works from any host, and prints bytes as they are, unless to a terminal. Of an attempt that has ended, the last bytes are "
         "kept (output_limit in dq-handlers(5)). With -f the output is at most about a second late, and the outcome is printed on "
@@ -369,6 +373,7 @@ const struct cmd cmd_logs = {
     .values_size = sizeof(struct logs_values),
     .min_operands = 1,
     .max_operands = 1,
+    .instead = "key",
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),

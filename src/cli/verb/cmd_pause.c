@@ -1,11 +1,12 @@
 /*
  * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
  */
-#include "cli/many/act.h"
 #include "cli/judge/fleet.h"
+#include "cli/line/none.h"
 #include "cli/line/verbs.h"
-#include "store/fleet/tag_pause.h"
+#include "cli/many/act.h"
 #include "store/ask/tag_store.h"
+#include "store/fleet/tag_pause.h"
 
 #include "base/json.h"
 #include "base/text.h"
@@ -89,7 +90,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
              end.len ? end.data : "", word.data);
     buf_done(&word);
     buf_done(&end);
-    fleet_note_tag(c, tag);
+    if (!fleet_note_tag(c, tag))
+        none_note_nearest(c, tag);
     return 0;
 }
 

@@ -1,15 +1,15 @@
 /*
  * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
  */
-#include "cli/many/act.h"
-#include "cli/show/progress.h"
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "cli/show/progress.h"
 
 #include "base/interrupt.h"
-#include "store/row/rows.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_delete.h"
+#include "store/row/rows.h"
 
 #include <inttypes.h>
 

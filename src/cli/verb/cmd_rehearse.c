@@ -2,10 +2,10 @@
  * cmd_rehearse.c - dq rehearse: runs the handler of a task in this terminal, and reports what dqd
  * would make of it. Invariant: the task is only read.
  */
-#include "cli/show/body.h"
 #include "cli/line/cmd.h"
-#include "cli/show/inert.h"
 #include "cli/line/verbs.h"
+#include "cli/show/body.h"
+#include "cli/show/inert.h"
 
 #include "base/mem.h"
 #include "base/retry.h"

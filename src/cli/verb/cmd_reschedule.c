@@ -1,8 +1,8 @@
 /*
  * cmd_reschedule.c - dq reschedule: pending tasks get another time.
  */
-#include "cli/many/change.h"
 #include "cli/line/verbs.h"
+#include "cli/many/change.h"
 #include "store/ask/task_change.h"
 
 struct reschedule_values {

@@ -2,14 +2,14 @@
  * cmd_resume.c - dq resume: the end of dq pause, of all tasks that have waited at once or little by
  * little.
  */
-#include "cli/many/act.h"
 #include "cli/line/confirm.h"
-#include "cli/show/progress.h"
 #include "cli/line/verbs.h"
-#include "store/row/rows.h"
-#include "store/fleet/tag_pause.h"
+#include "cli/many/act.h"
+#include "cli/show/progress.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
+#include "store/fleet/tag_pause.h"
+#include "store/row/rows.h"
 
 #include "base/interrupt.h"
 #include "base/text.h"

@@ -1,8 +1,8 @@
 /*
  * cmd_retry.c - dq retry: finished tasks become pending again, with a new ladder.
  */
-#include "cli/many/change.h"
 #include "cli/line/verbs.h"
+#include "cli/many/change.h"
 #include "store/ask/task_change.h"
 
 struct retry_values {

@@ -1,8 +1,8 @@
 /*
  * cmd_run_now.c - dq run-now: pending tasks become due at once.
  */
-#include "cli/many/change.h"
 #include "cli/line/verbs.h"
+#include "cli/many/change.h"
 #include "store/ask/task_change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

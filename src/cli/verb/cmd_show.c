@@ -5,16 +5,17 @@
  * cut.
  */
 #include "cli/judge/fleet.h"
-#include "cli/show/task_columns.h"
+#include "cli/line/named.h"
 #include "cli/line/verbs.h"
+#include "cli/show/task_columns.h"
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "store/ask/task_get.h"
 #include "store/fleet/attempt_store.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/tag_pause.h"
-#include "store/ask/task_get.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #define SHOWN_BYTES 4000
 
 struct show_values {
+    const char *key, *tag;
     bool full;
 };
 
@@ -353,7 +355,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct fleet fleet = {.dqds = NULL};
     struct err denied = {0};
     bool pending = false;
-    int rc = cmd_ids(c, false, &ids, &count, err);
+    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
@@ -381,6 +383,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
+    NAMED_KEY(offsetof(struct show_values, key)),
+    NAMED_TAG(offsetof(struct show_values, tag)),
     {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL,
      "print whole bodies and outputs, including those of earlier attempts", NULL, 0},
 };
@@ -389,7 +393,7 @@ const struct cmd cmd_show = {
     .name = "show",
     .group = "look",
     .summary = "show a task's state, body, attempts and output",
-    .usage = "ID... [--full]",
+    .usage = "ID... [--full]\n--key KEY [--tag GLOB] [--full]",
     .details =
         "For a pending task, also shows what holds it back: a tag that is paused, or that no dqd "
         "serves. In json, bytes are exact; in a table they are escaped.",
@@ -397,12 +401,13 @@ const struct cmd cmd_show = {
     .values_size = sizeof(struct show_values),
     .min_operands = 1,
     .max_operands = -1,
+    .instead = "key",
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,
     .examples = "dq show 17\n"
-                "dq show 17 --full\n"
+                "dq show --key order-17 --full\n"
                 "dq show 17 -o json",
     .run = run,
 };

@@ -4,18 +4,18 @@
  * Each tag is one row that joins the counts of tasks with what dqd counted in the period; the first
  * row is all tags together.
  */
-#include "cli/line/confirm.h"
 #include "cli/judge/failures.h"
 #include "cli/judge/fleet.h"
-#include "cli/show/progress.h"
-#include "cli/show/spark.h"
 #include "cli/judge/stats.h"
 #include "cli/judge/stats_html.h"
 #include "cli/judge/stats_prom.h"
-#include "cli/show/tag_columns.h"
 #include "cli/judge/top_load.h"
+#include "cli/line/confirm.h"
 #include "cli/line/verbs.h"
-#include "cli/line/watch.h"
+#include "cli/line/live.h"
+#include "cli/show/progress.h"
+#include "cli/show/spark.h"
+#include "cli/show/tag_columns.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -423,7 +423,7 @@ static int look(struct cmd_context *c, const void *values, unsigned height, stru
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)
@@ -436,7 +436,7 @@ static const struct cmd_option options[] = {
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
     {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", "with --html: browsers load the page again every D", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
-    WATCH_OPTION(FIELD(watch_ms)),
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 /* clang-format on */
 

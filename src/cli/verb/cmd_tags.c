@@ -3,10 +3,10 @@
  */
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
+#include "cli/line/verbs.h"
+#include "cli/line/live.h"
 #include "cli/show/progress.h"
 #include "cli/show/tag_columns.h"
-#include "cli/line/verbs.h"
-#include "cli/line/watch.h"
 #include "store/ask/tag_store.h"
 
 #include <stdlib.h>
@@ -154,14 +154,14 @@ static int look(struct cmd_context *c, const void *values, unsigned height, stru
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct tags_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : watch_run(c, v->watch_ms, look, v, err);
+    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
-    WATCH_OPTION(FIELD(watch_ms)),
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_tags = {

@@ -4,11 +4,11 @@
  * Invariant: it only looks. An act is the command of that name, run on the same terminal, which
  * asks and records as it always does; the terminal is left as it was, however dq top ends.
  */
+#include "cli/judge/top_load.h"
 #include "cli/line/confirm.h"
 #include "cli/line/title.h"
-#include "cli/judge/top_load.h"
-#include "cli/show/top_screen.h"
 #include "cli/line/verbs.h"
+#include "cli/show/top_screen.h"
 
 #include "base/interrupt.h"
 #include "base/mem.h"

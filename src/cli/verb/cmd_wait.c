@@ -5,8 +5,9 @@
  * database is unavailable for a while it only waits longer.
  */
 #include "cli/judge/fleet.h"
-#include "cli/show/task_columns.h"
+#include "cli/line/named.h"
 #include "cli/line/verbs.h"
+#include "cli/show/task_columns.h"
 #include "store/ask/task_list.h"
 
 #include "base/mem.h"
@@ -25,6 +26,7 @@
 #define DQDS_EVERY_MS 2000
 
 struct wait_values {
+    const char *key, *tag;
     int64_t timeout_ms;
 };
 
@@ -148,7 +150,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct wait_values *v = values;
     struct waiting w = {.c = c};
-    int rc = cmd_ids(c, true, &w.ids, &w.count, err);
+    int rc = named_ids(c, v->key, v->tag, true, &w.ids, &w.count, err);
     if (rc < 0)
         return rc;
     w.asked = w.count;
@@ -164,6 +166,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
+    NAMED_KEY(offsetof(struct wait_values, key)),
+    NAMED_TAG(offsetof(struct wait_values, tag)),
     {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D",
      "stop waiting after D, with exit status " TEXT_OF(EXIT_TIMEOUT), NULL, 0},
 };
@@ -172,7 +176,7 @@ const struct cmd cmd_wait = {
     .name = "wait",
     .group = "write handlers",
     .summary = "wait until tasks are finished",
-    .usage = "ID... [--timeout D]",
+    .usage = "ID... [--timeout D]\n--key KEY [--tag GLOB] [--timeout D]",
     .details =
         "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
         "failed, 1 if "
@@ -182,6 +186,7 @@ const struct cmd cmd_wait = {
     .values_size = sizeof(struct wait_values),
     .min_operands = 1,
     .max_operands = -1,
+    .instead = "key",
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,

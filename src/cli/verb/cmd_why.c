@@ -4,8 +4,9 @@
  * It gathers a few facts by small looks; why.c decides.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/verbs.h"
 #include "cli/judge/why_fleet.h"
+#include "cli/line/named.h"
+#include "cli/line/verbs.h"
 #include "store/ask/lock_store.h"
 #include "store/ask/task_get.h"
 
@@ -23,6 +24,7 @@
 #define LATE_MS (2 * WHEN_SECOND)
 
 struct why_values {
+    const char *key;
     const char *tag;
 };
 
@@ -254,9 +256,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct why_values *v = values;
     uint64_t *ids = NULL, id = 0;
     size_t count = 0;
-    if (!v->tag == !c->operand_count)
-        return err_set(err, ERR_USAGE, "give the id of a task, or --tag with a tag");
-    if (v->tag) {
+    if (!v->tag && !v->key && !c->operand_count)
+        return err_set(err, ERR_USAGE, "give the id of a task, --tag with a tag, or --key");
+    if (v->tag && !v->key && !c->operand_count) {
         int rc = why_store_first(c->db, v->tag, &id, err);
         if (rc == 0) {
             fleet_note_tag(c, v->tag);
@@ -264,7 +266,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         }
         return rc < 0 ? rc : explain(c, id, err);
     }
-    int rc = cmd_ids(c, false, &ids, &count, err);
+    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
     if (rc == 0)
         rc = explain(c, ids[0], err);
     free(ids);
@@ -273,14 +275,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG",
-     "explain the pending task of TAG that is due first", NULL, 0},
+     "explain the pending task of TAG that is due first; with --key: its tag", NULL, 0},
+    NAMED_KEY(offsetof(struct why_values, key)),
 };
 
 const struct cmd cmd_why = {
     .name = "why",
     .group = "look",
     .summary = "explain why a task does not run, and what helps",
-    .usage = "ID\n--tag TAG",
+    .usage = "ID\n--tag TAG\n--key KEY [--tag TAG]",
     .details =
         "Prints every cause that holds, what was ruled out, and what helps, according to the "
         "live dqds on all hosts.",

@@ -5,10 +5,10 @@
 #include "store/ask/failure_list.h"
 #include "base/task.h"
 #include "base/when.h"
+#include "store/ask/task_filter.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
-#include "store/ask/task_filter.h"
 
 #include <stdlib.h>
 #include <sys/param.h>

@@ -5,12 +5,12 @@
 #include "store/ask/forecast_store.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/db/columns.h"
-#include "store/db/db_put.h"
-#include "store/work/peek_store.h"
-#include "store/row/sql.h"
 #include "store/ask/tag_count.h"
 #include "store/ask/tag_store.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/sql.h"
+#include "store/work/peek_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  * carries a token by which it is looked up.
  */
 #include "store/ask/import_store.h"
-#include "store/row/add_token.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/db/db_statement.h"
+#include "store/row/add_token.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>

@@ -7,9 +7,9 @@
  */
 #include "store/ask/tag_lateness.h"
 #include "base/mem.h"
+#include "store/ask/tag_store.h"
 #include "store/db/columns.h"
 #include "store/row/sql.h"
-#include "store/ask/tag_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,11 +7,11 @@
 #include "store/ask/tag_store.h"
 #include "base/index.h"
 #include "base/mem.h"
+#include "store/ask/tag_late.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
-#include "store/row/sql.h"
-#include "store/ask/tag_late.h"
 #include "store/fleet/tag_pause.h"
+#include "store/row/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

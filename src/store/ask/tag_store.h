@@ -4,8 +4,8 @@
 #ifndef DQ_STORE_ASK_TAG_STORE_H
 #define DQ_STORE_ASK_TAG_STORE_H
 
-#include "store/db/db.h"
 #include "store/ask/tag_count.h"
+#include "store/db/db.h"
 #include "store/row/tag_info.h"
 
 /* Lists every tag that has tasks or is paused and that matches the glob (NULL: any), by name. how:

@@ -7,10 +7,10 @@
 #define DQ_STORE_ASK_TARGETS_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
+#include "store/ask/task_list.h"
 #include "store/db/db.h"
 #include "store/fleet/event_store.h"
-#include "store/ask/task_list.h"
+#include "store/row/claim_ref.h"
 
 struct task_changed {
     uint64_t matched; /* tasks that matched and were in a state that allows the change */

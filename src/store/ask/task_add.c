@@ -7,14 +7,14 @@
  */
 #include "store/ask/task_add.h"
 #include "base/mem.h"
-#include "store/row/add_token.h"
-#include "store/row/claim_ref.h"
 #include "store/db/columns.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_put.h"
 #include "store/fleet/event_store.h"
-#include "store/schema/schema.h"
+#include "store/row/add_token.h"
+#include "store/row/claim_ref.h"
 #include "store/row/sql.h"
+#include "store/schema/schema.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
  * A row that cannot be changed does not keep others from it (rows.h).
  */
 #include "store/ask/task_change.h"
-#include "store/fleet/attempt_store.h"
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
+#include "store/fleet/attempt_store.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>

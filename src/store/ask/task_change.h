@@ -8,10 +8,10 @@
 #define DQ_STORE_ASK_TASK_CHANGE_H
 
 #include "base/task.h"
-#include "store/db/db.h"
-#include "store/row/rows.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_list.h"
+#include "store/db/db.h"
+#include "store/row/rows.h"
 
 /* Which change: TASK_CANCEL, TASK_RETRY or TASK_RESCHEDULE. */
 struct task_change {

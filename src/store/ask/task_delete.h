@@ -5,11 +5,11 @@
 #define DQ_STORE_ASK_TASK_DELETE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
-#include "store/db/db.h"
-#include "store/row/rows.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_list.h"
+#include "store/db/db.h"
+#include "store/row/claim_ref.h"
+#include "store/row/rows.h"
 
 /* Deletes the tasks of x that are still finished and at their versions, with their attempts. steps,
  * *ret, *faults: as task_change. */

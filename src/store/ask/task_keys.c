@@ -11,11 +11,11 @@
  */
 #include "store/ask/task_keys.h"
 #include "base/mem.h"
+#include "store/ask/tag_store.h"
+#include "store/ask/task_floor.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
-#include "store/ask/tag_store.h"
-#include "store/ask/task_floor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

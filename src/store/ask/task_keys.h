@@ -4,8 +4,8 @@
 #ifndef DQ_STORE_ASK_TASK_KEYS_H
 #define DQ_STORE_ASK_TASK_KEYS_H
 
-#include "store/db/db.h"
 #include "store/ask/task_filter.h"
+#include "store/db/db.h"
 
 struct task_keys;
 

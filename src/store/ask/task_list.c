@@ -3,8 +3,8 @@
  */
 #include "store/ask/task_list.h"
 #include "base/mem.h"
-#include "store/row/sql.h"
 #include "store/ask/task_keys.h"
+#include "store/row/sql.h"
 #include "store/row/task_read.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #define DQ_STORE_ASK_TASK_LIST_H
 
 #include "base/task.h"
-#include "store/db/db.h"
 #include "store/ask/task_filter.h"
+#include "store/db/db.h"
 
 /* Calls each(task, arg) for the matching tasks, in order, with every column except output and,
  * unless `bodies`, body. If each returns non-zero, stops and returns that. `each` may use the

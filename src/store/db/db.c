@@ -225,7 +225,7 @@ int db_first(struct db *db, const struct buf *sql, unsigned columns,
     int rc = db_query(db, sql, columns, false, &rows, err);
     if (rc == 0)
         rc = db_rows_next(rows, err);
-    if (rc == 1 && fn)
+    if (rc == 1 && rows && fn)
         fn(rows, arg);
     db_rows_free(rows);
     return rc;

@@ -6,8 +6,8 @@
 #define DQ_STORE_FLEET_ATTEMPT_STORE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 struct task_attempt {
     uint64_t task_id, version; /* its key: of the task, and of the claim */

@@ -6,8 +6,8 @@
 #define DQ_STORE_FLEET_EVENT_STORE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 #include <stdbool.h>
 

@@ -10,8 +10,8 @@
 #define DQ_STORE_FLEET_HANDLER_STORE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 struct handler_row {
     uint64_t handlers; /* the file that it belongs to */

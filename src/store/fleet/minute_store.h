@@ -6,8 +6,8 @@
 #define DQ_STORE_FLEET_MINUTE_STORE_H
 
 #include "base/counts.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 /* The name under which a dqd counts the tags that are too many for it. No task has such a tag. */
 #define MINUTE_OTHER_TAGS ""

@@ -9,8 +9,8 @@
 #ifndef DQ_STORE_FLEET_OUTPUT_STORE_H
 #define DQ_STORE_FLEET_OUTPUT_STORE_H
 
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
 #define DQ_STORE_FLEET_POLLER_STORE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 #define POLLER_CLOCK_NONE INT64_MIN
 

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
-#include "store/schema/schema.h"
 #include "store/row/sql.h"
+#include "store/schema/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>

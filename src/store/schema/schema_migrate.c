@@ -11,9 +11,9 @@
 #include "store/db/columns.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_session.h"
+#include "store/row/sql.h"
 #include "store/schema/schema_shape.h"
 #include "store/schema/schema_verify.h"
-#include "store/row/sql.h"
 
 #include <string.h>
 #include <sys/param.h>

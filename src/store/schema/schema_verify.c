@@ -5,9 +5,9 @@
  * dq fail: columns with a default, indexes that are not unique.
  */
 #include "store/schema/schema_verify.h"
+#include "store/row/sql.h"
 #include "store/schema/schema.h"
 #include "store/schema/schema_shape.h"
-#include "store/row/sql.h"
 
 #include <string.h>
 #include <sys/param.h>

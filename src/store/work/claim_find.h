@@ -10,8 +10,8 @@
 
 #include "base/task.h"
 #include "store/db/db.h"
-#include "store/work/peek_store.h"
 #include "store/row/task_array.h"
+#include "store/work/peek_store.h"
 
 struct claim_ask {
     const char *tag;

@@ -7,9 +7,9 @@
 #ifndef DQ_STORE_WORK_CLAIM_STORE_H
 #define DQ_STORE_WORK_CLAIM_STORE_H
 
-#include "store/work/claim_find.h"
 #include "store/row/claim_ref.h"
 #include "store/row/rows.h"
+#include "store/work/claim_find.h"
 
 /* Claims due tasks of one tag: reads candidates from the index, then claims them with one UPDATE by
  * (id, version). Of a paused tag, it finds none. With a global limit the two statements run in one

@@ -4,9 +4,9 @@
 #ifndef DQ_STORE_WORK_DELETE_STORE_H
 #define DQ_STORE_WORK_DELETE_STORE_H
 
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
 #include "store/fleet/event_store.h"
+#include "store/row/claim_ref.h"
 #include "store/row/rows.h"
 
 struct delete_store_how {

@@ -6,8 +6,8 @@
  * does not keep others from it (rows.h).
  */
 #include "store/work/lease_store.h"
-#include "store/fleet/attempt_store.h"
 #include "store/db/columns.h"
+#include "store/fleet/attempt_store.h"
 #include "store/fleet/output_store.h"
 #include "store/row/sql.h"
 #include "store/row/task_read.h"

@@ -6,8 +6,8 @@
 #define DQ_STORE_WORK_LEASE_STORE_H
 
 #include "base/task.h"
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 #include "store/row/rows.h"
 #include "store/row/task_array.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/task.h"
 #include "store/db/db.h"
-#include "store/work/peek_store.h"
 #include "store/row/rows.h"
+#include "store/work/peek_store.h"
 
 /* Behind which tasks of which tag a search goes on, because they could not be deleted. {0}: it
  * begins. */

@@ -11,11 +11,11 @@
  */
 #include "store/work/settle_store.h"
 #include "base/mem.h"
-#include "store/fleet/attempt_store.h"
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
 #include "store/db/db_statement.h"
+#include "store/fleet/attempt_store.h"
 #include "store/row/settlement.h"
 #include "store/row/sql.h"
 

@@ -4,8 +4,8 @@
 #ifndef DQ_STORE_WORK_SETTLE_STORE_H
 #define DQ_STORE_WORK_SETTLE_STORE_H
 
-#include "store/row/claim_ref.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 #include "store/row/rows.h"
 #include "store/row/settlement.h"
 

@@ -1,26 +1,26 @@
 /*
- * watch.h - a verb's table on a screen of its own, again and again, until interrupted or q.
+ * live.h - a verb's table on a screen of its own, again and again, until interrupted or q.
  */
-#ifndef DQ_CLI_LINE_WATCH_H
-#define DQ_CLI_LINE_WATCH_H
+#ifndef DQ_CLI_LINE_LIVE_H
+#define DQ_CLI_LINE_LIVE_H
 
 #include "base/text.h"
 #include "cli/line/cmd.h"
 
-#define WATCH_LEAST_S 1
+#define LIVE_LEAST_S 1
 /* A row of a table of struct cmd_option; the field is -1 if it was not given. */
 /* clang-format off */
-#define WATCH_OPTION(field)                                                                       \
+#define LIVE_OPTION(field)                                                                       \
     {"watch", 0, CMD_DURATION, (field), "D",                                                      \
      "show this again every D on a screen of its own, until interrupted or q; least: "            \
-     TEXT_OF(WATCH_LEAST_S) "s", NULL, 0}
+     TEXT_OF(LIVE_LEAST_S) "s", NULL, 0}
 /* clang-format on */
 
 /* Runs look, which prints a table for that many lines of a screen, and draws what it prints under a
  * title. While the database is away, the last one stays. ERR_USAGE: not a table, or no terminal. */
-int watch_run(struct cmd_context *c, int64_t every_ms,
-              int (*look)(struct cmd_context *c, const void *values, unsigned height,
-                          struct err *err),
-              const void *values, struct err *err) __attribute__((warn_unused_result));
+int live_run(struct cmd_context *c, int64_t every_ms,
+             int (*look)(struct cmd_context *c, const void *values, unsigned height,
+                         struct err *err),
+             const void *values, struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * watch.c - see watch.h.
+ * live.c - see live.h.
  */
-#include "cli/line/watch.h"
+#include "cli/line/live.h"
 
 #include "base/task.h"
 #include "base/when.h"
 #include "cli/line/option.h"
-#include "cli/show/redraw.h"
 #include "cli/line/title.h"
+#include "cli/show/redraw.h"
 
 #include <sys/param.h>
 
@@ -30,10 +30,10 @@ static void draw(const struct cmd_context *c, const struct buf *rows, const char
     buf_done(&page);
 }
 
-int watch_run(struct cmd_context *c, int64_t every_ms,
-              int (*look)(struct cmd_context *c, const void *values, unsigned height,
-                          struct err *err),
-              const void *values, struct err *err)
+int live_run(struct cmd_context *c, int64_t every_ms,
+             int (*look)(struct cmd_context *c, const void *values, unsigned height,
+                         struct err *err),
+             const void *values, struct err *err)
 {
     struct buf rows = BUF_INIT;
     if (c->style.format != OUT_TABLE)
@@ -62,7 +62,7 @@ int watch_run(struct cmd_context *c, int64_t every_ms,
         rows = away ? rows : fresh;
         draw(c, &rows, away ? "database away, retrying" : NULL);
         rc = 0;
-    } while (redraw_wait(MAX(every_ms, WATCH_LEAST_S * WHEN_SECOND)));
+    } while (redraw_wait(MAX(every_ms, LIVE_LEAST_S * WHEN_SECOND)));
     redraw_end();
     buf_done(&rows);
     return rc;
