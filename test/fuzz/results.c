@@ -366,7 +366,7 @@ static void review(struct db *db)
     struct err err;
 
     (void)!failure_list(db, &failures, see_failure, NULL, &left_at, &err);
-    (void)!event_store_list(db, 1000, 2000, 1 + how % 4, see_event, NULL, &left_at, &err);
+    (void)!event_store_list(db, how % 2, 1000, 2000, 1 + how % 4, see_event, NULL, &left_at, &err);
     (void)!event_store_add_own(db, &owner, "dqd-start", 0, NULL, &err);
     (void)!event_store_add_lost(db, &owner, &count, &err);
     (void)!complete_store_list(db, kind, "m", see_word, NULL, &err);

@@ -350,6 +350,11 @@ int db_connect_create(struct db *db, struct err *err)
     return db_connect(db, err);
 }
 
+bool db_connect_is_read_only(const struct db *db)
+{
+    return db->read_only;
+}
+
 void results_begin(const uint8_t *bytes, size_t len)
 {
     input = bytes;
