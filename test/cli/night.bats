@@ -93,7 +93,9 @@ rests()
     same ID 'SELECT id FROM dq_task WHERE create_time > UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE'
     run recipe 'dq check --max-running 10m'
     echo "$output"
-    [[ $output != *'has run for'* ]]
+    [[ $output == CRITICAL:* && $output != *'has run for'* ]]
+    run dq check --max-running 1ms # the same question, when the answer is yes
+    [[ $output == *"task $(sql 'SELECT MIN(id) FROM dq_task WHERE status = 3') "*'has run for'* ]]
 }
 
 @test 'the questions of doc/operating about one task' {
