@@ -115,7 +115,7 @@ assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, k
     grep -qxF 'dq_tag_paused{tag="known"} 1' out
     grep -qE '^dq_late_seconds\{tag="known"\} (6|7|8)[0-9]\.[0-9]{3}$' out
     grep -qxF 'dq_dqds_alive 0' out
-    for name in $(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' out); do grep -qF "$name" "$DQ_TOP/doc/dq.1"; done
+    for name in $(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' out); do grep -qF "$name" "$DQ_TOP/doc/dq-stats.1"; done
     run dq stats -o prometheus --by hour
     [ "$status" -eq 64 ]
     run dq tags -o prometheus

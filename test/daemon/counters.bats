@@ -106,7 +106,7 @@ END
     names=$(grep -o 'dq_[a-z_]*' "$DQ_TOP/etc/prometheus/dq.rules.yml" | sed 's/_bucket$//' | sort -u)
     [ "$(wc -w <<<"$names")" -ge 5 ]
     for name in $names; do
-        grep -qF "$name" "$DQ_TOP/doc/dq.1" "$DQ_TOP/doc/dqd.8"
+        grep -qF "$name" "$DQ_TOP/doc/dq-stats.1" "$DQ_TOP/doc/dqd.8"
     done
 }
 

@@ -19,7 +19,7 @@ none()
     for doc in CONTRIBUTING HACKING README SECURITY doc/lifecycle doc/performance doc/reliability test/bench/README; do
         # test/unit/retry is a program, src/cli/cmd_VERB.c and sql/NNNN_name.sql are patterns
         for file in $(grep -oP '(?<![\w/.$-])(src|bin|doc|etc|sql|test)/[\w./*-]*[\w*/]' "$doc" | sort -u); do
-            compgen -G "$file" >/dev/null || [ -e "$file.c" ] || [[ $file == *_VERB.c || $file == */NNNN_* ]] ||
+            compgen -G "$file" >/dev/null || [ -e "$file.c" ] || [[ $file == *[_-]VERB.* || $file == */NNNN_* ]] ||
                 echo "$doc: there is no $file"
         done
         # a file named without its folder; mysql.h is of the system
@@ -34,7 +34,7 @@ none()
     cat $(find src bin sql etc test/lib test/data -type f) configure.ac Makefile.am |
         grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$BATS_TEST_TMPDIR/words"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/words")" -gt 3000 ]
-    for doc in HACKING doc/lifecycle doc/performance doc/dq.1 doc/dqd.8 doc/dq.ini.5 doc/dq-handlers.5; do
+    for doc in HACKING doc/lifecycle doc/performance doc/dq*.[158]; do
         grep -oP '(?<![\w/.-])[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+(?![\w/*]|\.[a-z])' "$doc" | sort -u |
             while read -r name; do
                 case $name in # examples of names; names of the system and of the server
@@ -83,7 +83,7 @@ doc/dq-handlers.5 | starts no tasks of the tag for # seconds | REST_MIN_US      
 doc/dq-handlers.5 | and for up to # minutes if that repeats  | REST_MAX_US      | src/poller           | 60000000
 doc/dq-handlers.5 | if the start hangs for # seconds         | START_MAX_MS     | src/runner           | 1000
 doc/dq-handlers.5 | longer than # KiB                        | CAPTURE_LINE_MAX | src/runner           | 1024
-doc/dq.1          | chunks of up to # lines                  | TASK_CHUNK_ROWS  | src/store            | 1
+doc/dq-add.1      | chunks of up to # lines                  | TASK_CHUNK_ROWS  | src/store            | 1
 HACKING           | for as many starts as # ms               | AHEAD_US         | src/poller           | 1000
 HACKING           | single tasks up to # ms before           | LOOK_EARLY_MS    | src/poller           | 1
 '

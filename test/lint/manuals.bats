@@ -13,6 +13,9 @@ options_of() { grep -oE '^ +(-[A-Za-z], )? *--[a-z][a-z-]*' | sed 's/.*--//' | s
 # The verbs of `dq help`: the first words of the lines of its groups.
 verbs() { "$DQ_BIN/dq" help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
 
+# The manuals by name: dq-add.1 and so on.
+pages() { (cd "$doc" && ls dq*.[158]); }
+
 # Succeeds when a manual has an item for an option.
 has_item() { grep -qE "^\\.It .*Fl -${2}( |=|\$)" "$1"; }
 
@@ -24,14 +27,14 @@ none()
 }
 
 @test 'mandoc has no complaints about the manuals' {
-    for page in dq.1 dq-sandbox.1 dqd.8 dq.ini.5 dq-handlers.5; do
-        [ -s "$doc/$page" ]
+    [ "$(pages | wc -l)" -gt 30 ]
+    for page in $(pages); do
         mandoc -T lint "$doc/$page" | grep -v 'referenced manual not found' || true
     done | none
 }
 
 @test 'the headings of the manuals are shown as they are written' {
-    for page in dq.1 dq-sandbox.1 dqd.8 dq.ini.5 dq-handlers.5; do
+    for page in $(pages); do
         sed -n 's/^\.S[sh] \(\\&\)\{0,1\}//p' "$doc/$page" | while IFS= read -r heading; do
             mandoc -T utf8 "$doc/$page" | col -b | sed 's/^ *//' | grep -qxF -- "$heading" ||
                 echo "doc/$page: $heading: a word of it is a macro of mdoc(7)"
@@ -39,24 +42,47 @@ none()
     done | none
 }
 
-@test 'dq(1) documents each command' {
+@test 'each command has a page, and a line in dq(1): in the order and with the words of dq help' {
     [ "$(verbs | wc -l)" -gt 10 ]
     for verb in $(verbs); do
-        grep -qE "^\.(It|Ss) ((Cm|Ic|Nm dq|Nm) )*$verb( |\$)" "$doc/dq.1" || echo "doc/dq.1 lacks $verb"
+        summary=$("$DQ_BIN/dq" help "$verb" | sed -n "s/ (short: .*//; s/^$verb: //p")
+        printf '%s\n%s\n' "$verb" "$summary"
+        grep -qxF ".Nd $summary" "$doc/dq-$verb.1" || echo "doc/dq-$verb.1 lacks: .Nd $summary" >&2
+    done >"$BATS_TEST_TMPDIR/helped" 2>"$BATS_TEST_TMPDIR/missing"
+    none <"$BATS_TEST_TMPDIR/missing"
+    sed -n '/^\.It Xr dq-[a-z-]* 1$/ { s/^\.It Xr dq-//; s/ 1$//; p; n; p }' "$doc/dq.1" |
+        diff "$BATS_TEST_TMPDIR/helped" - | none
+    for page in $(pages); do
+        verb=${page#dq-} verb=${verb%.1}
+        case $page in dq.1 | dq-sandbox.1 | *.[58]) continue ;; esac
+        verbs | grep -qx -- "$verb" || echo "doc/$page: there is no command $verb"
     done | none
 }
 
-@test 'dq(1) documents no command that does not exist' {
-    for verb in $(sed -n 's/^\.Ss \([a-z][a-z-]*\)$/\1/p' "$doc/dq.1"); do
-        verbs | grep -qx "$verb" || echo "doc/dq.1 promises $verb"
-    done | none
-}
-
-@test 'dq(1) documents each option of each command' {
-    for verb in $(verbs) filters; do
+# In its own page, or in one to which that refers: filters in dq-list(1), what changes many tasks in dq-cancel(1).
+@test 'each option of each command has an item in its page' {
+    for verb in $(verbs); do
         for option in $("$DQ_BIN/dq" help "$verb" | options_of); do
-            has_item "$doc/dq.1" "$option" || echo "doc/dq.1 lacks --$option of $verb"
+            has_item "$doc/dq-$verb.1" "$option" && continue
+            for other in list cancel; do
+                grep -qx "\.Xr dq-$other 1 *[,;.]*" "$doc/dq-$verb.1" || continue
+                has_item "$doc/dq-$other.1" "$option" && continue 2
+            done
+            echo "doc/dq-$verb.1 lacks --$option"
         done
+    done | none
+    for option in $("$DQ_BIN/dq" help filters | options_of); do
+        has_item "$doc/dq-list.1" "$option" || echo "doc/dq-list.1 lacks --$option"
+    done | none
+    for option in $("$DQ_BIN/dq" help options | options_of); do
+        has_item "$doc/dq.1" "$option" || echo "doc/dq.1 lacks --$option"
+    done | none
+}
+
+# mandoc takes any page that is not installed for one of the system.
+@test 'a manual refers to pages of dq that exist' {
+    grep -ohE '\.?Xr dqd?[a-z.-]* [0-9]' $(pages | sed "s|^|$doc/|") | sort -u | while read -r _ page section; do
+        [ -e "$doc/$page.$section" ] || echo "there is no $page($section)"
     done | none
 }
 
@@ -93,23 +119,24 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         "$DQ_BIN/dqd" --slots 0 2>&1 | grep -q "from 1 to $slots\$" || echo 'dqd --slots 0'
         least=$(constant LEAST_SECONDS cli/verb/cmd_bench.c)s most=$(constant MOST_MINUTES cli/verb/cmd_bench.c)m
         [ "$(constant DEFAULT_MINUTES cli/verb/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
-        says dq.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
+        says dq-bench.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
         helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/ask/task_add.h) lines"
-        says dq.1 "The $(constant STATS_PROM_TAGS cli/judge/stats_prom.h) tags with the most due tasks"
-        says dq.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
+        says dq-stats.1 "The $(constant STATS_PROM_TAGS cli/judge/stats_prom.h) tags with the most due tasks"
+        says dq-stats.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
         helps list "default: $(constant TERMINAL_LIMIT cli/verb/cmd_list.c) on a terminal"
         most=$(with_commas "$(constant SEARCH_MOST cli/verb/cmd_list.c)")
-        says dq.1 "after $most tasks that do not match"
-        says dq.1 "among the newest $most tasks only"
+        says dq-list.1 "after $most tasks that do not match"
+        says dq-list.1 "among the newest $most tasks only"
         most=$(with_commas "$(constant MOST cli/verb/cmd_events.c)")
-        says dq.1 "At most $most acts, $most calls of procedures and $most failures are read"
-        says dq.1 "For more than $(with_commas "$(constant CONFIRM_TYPED cli/line/confirm.h)") tasks, type the name"
-        says dq.1 "in steps of $(constant ROWS_STEP store/row/rows.h), each whole or not at all"
+        says dq-events.1 "At most $most acts, $most calls of procedures and $most failures are read"
+        most=$(with_commas "$(constant CONFIRM_TYPED cli/line/confirm.h)")
+        says dq-cancel.1 "For more than $most tasks, type the name"
+        says dq-cancel.1 "in steps of $(constant ROWS_STEP store/row/rows.h), each whole or not at all"
         grep -q 'last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY' "$DQ_TOP/src/store/fleet/poller_store.c" ||
             echo 'pollers: not a day'
         helps pollers 'stays in the list for a day'
-        says dq.1 "$(constant TASK_TAG_MAX base/task.h) characters of UTF-8"
-        says dq.1 "A key has 1 to $(constant TASK_KEY_MAX base/task.h) characters"
+        says dq-add.1 "$(constant TASK_TAG_MAX base/task.h) characters of UTF-8"
+        says dq-add.1 "A key has 1 to $(constant TASK_KEY_MAX base/task.h) characters"
     } 2>&1 | none
 }
 

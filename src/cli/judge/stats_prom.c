@@ -1,6 +1,6 @@
 /*
  * stats_prom.c - see stats_prom.h. Invariant: the number of series is bounded, and the names of
- * metrics and labels are stable: dq(1) lists them.
+ * metrics and labels are stable: dq-stats(1) lists them.
  */
 #include "cli/judge/stats_prom.h"
 

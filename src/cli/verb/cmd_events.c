@@ -234,7 +234,7 @@ static int check_events(const char *list, struct err *err)
         const char *near = history_nearest(name);
         int rc = near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
                                 name, near)
-                      : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq(1)", name);
+                      : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq-events(1)", name);
         free(name);
         return rc;
     }
