@@ -1,4 +1,4 @@
-"""Acts of operators: what they change and what dq_event says of it, and imports (scenario 44)."""
+"""Acts of operators: what they change and what dq_event says of it, and imports."""
 import json
 import os
 import signal
@@ -42,7 +42,7 @@ def _quiet(t):
     )
 
 
-@case("cut-acts", 44, 15, tls="full")
+@case("cut-acts", 15, tls="full")
 def cut_acts(t):
     """The connection is cut within dq cancel, retry, delete, pause and resume: at the change, at its row in
     dq_event, at the COMMIT. Each act that changed something is recorded, and counts each changed task once."""
@@ -103,7 +103,7 @@ def _at_each_call(t, run, most=400):
             n += 1 if t.full else t.rng.randrange(1, 4)
 
 
-@case("kill-acts", 44, 15)
+@case("kill-acts", 15)
 def kill_acts(t):
     """dq cancel, retry and delete are killed before any statement and before any answer. The event counts the
     tasks that were changed, and there is none if nothing was."""
@@ -135,7 +135,7 @@ def kill_acts(t):
     t.note(f"{made} kills in {acts} acts")
 
 
-@case("dqd-events", 44, 15, tls="full")
+@case("dqd-events", 15, tls="full")
 def dqd_events(t):
     """dqd processes start, end and are killed while the answers to their events are lost. Each start, each end,
     and each loss is in dq_event once, though every other dqd sees the loss."""
@@ -219,7 +219,7 @@ def _empty(t):
         t.sql(f"DELETE FROM {table}")
 
 
-@case("cut-import", 44, 15, tls="full")
+@case("cut-import", 15, tls="full")
 def cut_import(t):
     """The connection is cut within dq import, with old and with new ids: at tasks, attempts, the event, the
     COMMIT. Exit status 0 means that each task of the file is there once."""
@@ -241,7 +241,7 @@ def cut_import(t):
     t.note(f"{made} cuts, each time {tasks} tasks imported once")
 
 
-@case("kill-import", 44, 20)
+@case("kill-import", 20)
 def kill_import(t):
     """dq import is killed before any statement and before any answer, with old and with new ids. Its event
     counts the tasks that are in, all of them before those that are not, so that it can be continued with

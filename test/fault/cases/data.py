@@ -1,4 +1,4 @@
-"""Bytes, texts, times (scenarios 19, 21, 22, 23, 24, 25)."""
+"""Bytes, texts, times."""
 import datetime
 import json
 import os
@@ -17,7 +17,7 @@ def _fnv(data):
     return f"{h:016x}"
 
 
-@case("bodies", 21, 15)
+@case("bodies", 15)
 def bodies(t):
     """Bodies with every byte and of every size up to the packet limit arrive unchanged on the handler's stdin,
     or are refused before anything is sent."""
@@ -127,7 +127,7 @@ def _hex(text):
     return f"X'{data.hex()}'" if data else "''"
 
 
-@case("evil-text", 22, 15)
+@case("evil-text", 15)
 def evil_text(t):
     """Tags, keys and bodies full of shell, SQL and terminal tricks, from dq and from applications, have no
     effect anywhere."""
@@ -181,7 +181,7 @@ def evil_text(t):
     t.expect(t.count() == stored and not os.path.exists(mark), "a tag was executed")
 
 
-@case("clocks", 23, 25)
+@case("clocks", 25)
 def clocks(t):
     """The host's clock is an hour off, time zones are odd, on the host and in the session. Nothing starts
     early or late."""
@@ -212,7 +212,7 @@ def clocks(t):
     t.expect(worst < 1500 * t.slowness(), f"a task was {worst} ms late")
 
 
-@case("clock-changes", 23, 5)
+@case("clock-changes", 5)
 def clock_changes(t):
     """Local times around both changes of daylight saving time are exact, or refused with both readings."""
 
@@ -240,7 +240,7 @@ def clock_changes(t):
         t.expect(all(r in said for r in readings), f"{at} was not refused with both readings: {said}")
 
 
-@case("far-times", 24, 8)
+@case("far-times", 8)
 def far_times(t):
     """2038, leap days, the far future, the past, negative delays: times are exact, or refused."""
     exact = {
@@ -285,7 +285,7 @@ def far_times(t):
     t.expect(t.count("tag = 'far' AND status = 0") == before, "a task of the far future was started")
 
 
-@case("ladder", 25, 10)
+@case("ladder", 10)
 def ladder(t):
     """The nine steps of the default ladder are planned to the millisecond. Then the task has failed."""
     steps = [5, 30, 60, 600, 1800, 3600, 21600, 86400, 172800]
@@ -309,7 +309,7 @@ def ladder(t):
     )
 
 
-@case("refused-pass", 19, 10)
+@case("refused-pass", 10)
 def refused_pass(t):
     """The server refuses the writes of a pass. The pass exits and says why; a task whose result was not
     recorded runs again."""
@@ -331,7 +331,7 @@ def refused_pass(t):
     Oracle(t).check()
 
 
-@case("disk-full", 19, 20, options="--innodb-file-per-table=0 --innodb-data-file-path=ibdata1:12M:autoextend:max:24M")
+@case("disk-full", 20, options="--innodb-file-per-table=0 --innodb-data-file-path=ibdata1:12M:autoextend:max:24M")
 def disk_full(t):
     """The database runs out of space. dq add fails with a message, no acknowledged task is missing, no task is
     falsely done; with space again, everything continues."""

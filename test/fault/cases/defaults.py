@@ -1,4 +1,4 @@
-"""Defaults of servers that people have (scenario 34): dq works with each, or names the setting and the remedy."""
+"""Defaults of servers that people have: dq works with each, or names the setting and the remedy."""
 import os
 import socket
 
@@ -115,7 +115,7 @@ def _each_default(t, ini):
     return n
 
 
-@case("server-defaults", 34, 30)
+@case("server-defaults", 30)
 def server_defaults(t):
     """A server has one of the defaults that people set, or asks for TLS: tables are made, every task runs and ends
     as usual, or the setting is named and what to do about it."""

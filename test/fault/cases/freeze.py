@@ -1,4 +1,4 @@
-"""Processes and servers that are stopped and continued (scenarios 5, 6, 7; figure G5)."""
+"""Processes and servers that are stopped and continued."""
 import time
 
 from cases import case
@@ -7,9 +7,9 @@ from harness.oracle import DONE, Oracle
 from harness.proxy import Rule
 
 
-@case("freeze-dqd", 5, 35)
+@case("freeze-dqd", 35)
 def freeze_dqd(t):
-    """G5: Poller, runner or both are stopped beyond the lease, others finish their tasks, and they are
+    """Poller, runner or both are stopped beyond the lease, others finish their tasks, and they are
     continued. The stale owner changes nothing, its handlers are killed, and no overlap outlasts the thaw by
     a second."""
     freezes = 200 if t.full else 8
@@ -53,7 +53,7 @@ def _hold_settlement(t):
     return owner, slow.rules[0]
 
 
-@case("reaper-late", 6, 15)
+@case("reaper-late", 15)
 def reaper_late(t):
     """The reaper reads a row, the owner settles it, the reaper writes. The result is not overwritten."""
     owner, held = _hold_settlement(t)
@@ -76,7 +76,7 @@ def reaper_late(t):
     oracle.no_repeats()
 
 
-@case("owner-late", 6, 15)
+@case("owner-late", 15)
 def owner_late(t):
     """The reaper has taken a task back when the owner's result arrives. The result changes nothing, and the
     owner learns of it."""
@@ -91,7 +91,7 @@ def owner_late(t):
     Oracle(t).check()
 
 
-@case("database-frozen", 7, 25)
+@case("database-frozen", 25)
 def database_frozen(t):
     """The database is frozen for two leases. Timeouts are still enforced, handlers are killed before their
     lease ends, and nothing is lost."""
@@ -130,7 +130,7 @@ def database_frozen(t):
     t.expect(t.count("tag = 't' AND status = 1") == 4, "the others are not done")
 
 
-@case("slow-claims", 7, 25)
+@case("slow-claims", 25)
 def slow_claims(t):
     """Each claim takes so long that those of all tags take longer than a lease. Leases are renewed between them."""
     proxy, lease, tags = t.proxy(), 8 * t.pace(), [f"t{n}" for n in range(16)]
@@ -148,7 +148,7 @@ def slow_claims(t):
     oracle.no_repeats()
 
 
-@case("slow-duties", 7, 30)
+@case("slow-duties", 30)
 def slow_duties(t):
     """Heartbeat, look at due tasks, and look for dead owners take so long that all together take longer than a lease.
     The lease is renewed between them."""
@@ -171,7 +171,7 @@ def slow_duties(t):
     oracle.no_repeats()
 
 
-@case("row-locked", 7, 20)
+@case("row-locked", 20)
 def row_locked(t):
     """Another session locks a running row for longer than the lease. The handler is killed in time, and
     nothing is lost."""

@@ -1,4 +1,4 @@
-"""Processes that die: dqd, its parts, the database (scenarios 1, 2, 3, 9, 14; figures G1, G2, G3)."""
+"""Processes that die: dqd, its parts, the database."""
 import random
 import signal
 import threading
@@ -60,7 +60,7 @@ def _judge_kills(t, chaos):
     return oracle
 
 
-@case("kill-dqd", 1, 20)
+@case("kill-dqd", 20)
 def kill_dqd(t):
     """Random pollers, runners and pairs are killed with kill -9. Every task is done, and repeats do not exceed
     the attempts in flight at the kills."""
@@ -74,7 +74,7 @@ def kill_dqd(t):
     _judge_kills(t, chaos)
 
 
-@case("kill-database", 2, 15)
+@case("kill-database", 15)
 def kill_database(t):
     """The database is killed with kill -9 and restarted. Running handlers finish and are settled; no attempt
     is repeated."""
@@ -90,7 +90,7 @@ def kill_database(t):
     oracle.no_repeats()
 
 
-@case("outage-outlasts-leases", 2, 20)
+@case("outage-outlasts-leases", 20)
 def outage_outlasts_leases(t):
     """The database is away for longer than a lease, and then one dqd reconnects before the other. It leaves the
     other's tasks alone until their results, which the other has kept, are recorded."""
@@ -159,14 +159,14 @@ def id_reused(t, account, down_seconds):
     Oracle(t).check()
 
 
-@case("kill-database-id-reused", 2, 10)
+@case("kill-database-id-reused", 10)
 def kill_database_id_reused(t):
     """After a restart of the server, another session of dqd's account has the connection id that dqd lost. That session
     is not killed, and dqd reconnects."""
     id_reused(t, "dq", 1.2)  # a server reports its uptime in whole seconds
 
 
-@case("kill-database-id-reused-at-once", 2, 10)
+@case("kill-database-id-reused-at-once", 10)
 def kill_database_id_reused_at_once(t):
     """The same with a session of another account that dqd may kill, and a server that is back so soon that its uptime
     may not show the restart."""
@@ -181,7 +181,7 @@ def set_back(t):
     t.faults.add("clock", by=-3600)
 
 
-@case("clock-ahead-at-death", 23, 20)
+@case("clock-ahead-at-death", 20)
 def clock_ahead_at_death(t):
     """A dqd dies while the server's clock is an hour ahead, which is then put right. Its tasks run again as after any
     death, and it is recorded as lost; the tasks of a dqd that lives go on. If none lives, dq check says so at once."""
@@ -206,9 +206,9 @@ def clock_ahead_at_death(t):
     Oracle(t).check()
 
 
-@case("kill-everything", 3, 50, tls="full")
+@case("kill-everything", 50, tls="full")
 def kill_everything(t):
-    """G1: dqd and the database are killed while producers add tasks."""
+    """dqd and the database are killed while producers add tasks."""
     tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (2000, 50, 2, 25)
     t.configure(t.way(), lease="3s", slots=16, poll_interval="100ms")
     t.handlers({"t": ""}, max_running=16)
@@ -228,9 +228,9 @@ def kill_everything(t):
     )
 
 
-@case("run-again", 1, 20)
+@case("run-again", 20)
 def run_again(t):
-    """G3: Attempts of a killed worker run again elsewhere within lease + poll + 5 s."""
+    """Attempts of a killed worker run again elsewhere within lease + poll + 5 s."""
     # Far enough apart that few tasks are killed repeatedly: those are delayed on purpose.
     lease, kills, pause = (10, 100, (4.0, 8.0)) if t.full else (2, 8, (1.0, 2.0))
     t.configure(lease=f"{lease}s", poll_interval="200ms")
@@ -259,7 +259,7 @@ def run_again(t):
 CRASHES = 5
 
 
-@case("poison", 9, 60)
+@case("poison", 60)
 def poison(t):
     """A handler that kills its dqd at every start fails after max_attempts. Tasks that were claimed with it
     are done in the end."""
@@ -344,7 +344,7 @@ def _only_poisons_failed(t, tag):
     t.expect(most - 1 <= LOST, f"{tag}: a good task lost {most - 1} attempts, {LOST} are allowed")
 
 
-@case("poison-batch", 9, 40)
+@case("poison-batch", 40)
 def poison_batch(t):
     """One task ends its batch without verdicts: with any exit status, by a signal, a hang, or garbled output. Only
     such tasks fail; the others lose at most log2(batch) attempts to them, and fresh ones keep their full
@@ -368,7 +368,7 @@ def poison_batch(t):
     t.expect(len(together) == 1, f"a fresh batch was run by {len(together)} processes, beside one that is retried")
 
 
-@case("poison-batch-crash", 9, 60)
+@case("poison-batch-crash", 60)
 def poison_batch_crash(t):
     """One task of a batch kills the runner or the poller whenever it runs. It fails; the others, whose leases end with
     it, lose at most log2(batch) attempts."""
@@ -384,7 +384,7 @@ def poison_batch_crash(t):
     Oracle(t).check()
 
 
-@case("many-pollers", 14, 25)
+@case("many-pollers", 25)
 def many_pollers(t):
     """20 pollers share one hot tag. No task is repeated, no poller is starved, and few races are lost."""
     n = 100_000 if t.full else 20_000
@@ -431,7 +431,7 @@ def _share(d):
     return " ".join(said[-1]).replace("of=", "of ") if said else "0 of 1"
 
 
-@case("join-and-leave", 14, 15)
+@case("join-and-leave", 15)
 def join_and_leave(t):
     """Pollers come and go. Within two heartbeats each has its new share; a killed poller is dropped after
     three."""
@@ -462,9 +462,9 @@ def join_and_leave(t):
     rebalanced(dqds, 4, "one was killed")
 
 
-@case("fault-free", 14, 20, full_only=False)
+@case("fault-free", 20, full_only=False)
 def fault_free(t):
-    """G2: Without faults, no task is repeated."""
+    """Without faults, no task is repeated."""
     n = 1_000_000 if t.full else 10_000
     t.configure(slots=8, lease="60s")
     t.handlers({"t": {"words": "batch", "batch": 500}})

@@ -1,4 +1,4 @@
-"""Large bodies (scenario 46)."""
+"""Large bodies."""
 import os
 import signal
 
@@ -50,7 +50,7 @@ class _Others:
         self.since = until
 
 
-@case("large-bodies", 46, 120, options="--innodb-buffer-pool-size=24M --max-allowed-packet=64M")
+@case("large-bodies", 120, options="--innodb-buffer-pool-size=24M --max-allowed-packet=64M")
 def large_bodies(t):
     """Tasks with large bodies are claimed, renewed, recorded, retried, cancelled, given back, taken back and deleted,
     many at a time. Tasks of another tag start within half a second meanwhile."""

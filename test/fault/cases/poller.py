@@ -1,5 +1,5 @@
-"""A log that nobody reads (scenario 40), a database that accepts connections but no writes (scenario 17), very many
-tags and very many tasks at once (scenario 42)."""
+"""A log that nobody reads, a database that accepts connections but no writes, very many
+tags and very many tasks at once."""
 import fcntl
 import os
 import select
@@ -29,7 +29,7 @@ def _full_pipe():
     return reader, writer
 
 
-@case("log-unread", 40, 20)
+@case("log-unread", 20)
 def log_unread(t):
     """Nobody reads the log, and its pipe is full. Tasks continue and keep their leases; lost lines are counted
     and reported once the log is read. If that poller dies, its runner kills its handlers before their lease
@@ -77,7 +77,7 @@ def _connections(t):
     return int(t.sql("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
 
-@case("read-only", 17, 25, options="--skip-slave-start")
+@case("read-only", 25, options="--skip-slave-start")
 def read_only(t):
     """The only server is read-only. A pass and --for exit with 69 and say why. A resident dqd logs it once,
     retries with growing pauses, keeps its results, and reports the database as back only when a write has
@@ -145,7 +145,7 @@ def _entries_read(t):
     return sum(int(t.sql(f"SHOW GLOBAL STATUS LIKE 'Handler_read_{what}'")[0][1]) for what in ("key", "next"))
 
 
-@case("many-tags", 42, 45, options="--skip-slave-start")
+@case("many-tags", 45, options="--skip-slave-start")
 def many_tags(t):
     """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within
     about a second, and dq stats, tags, list, forecast and check take seconds."""
@@ -192,7 +192,7 @@ def many_tags(t):
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
-@case("many-handled-tags", 42, 30, options="--skip-slave-start")
+@case("many-handled-tags", 30, options="--skip-slave-start")
 def many_handled_tags(t):
     """100,000 tags have a handler, and tasks far in the future. Those that become due start within about a
     second."""
@@ -217,7 +217,7 @@ def many_handled_tags(t):
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
-@case("stale-statistics", 42, 30, options="--skip-slave-start")
+@case("stale-statistics", 30, options="--skip-slave-start")
 def stale_statistics(t):
     """The server's statistics do not cover 300,000 newly inserted tasks, so every look at all tags reads all
     of them. Tasks start on time nevertheless, including those of new tags, and such looks are rare."""

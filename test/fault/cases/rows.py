@@ -1,4 +1,4 @@
-"""Locked rows, hosts that vanish within a transaction, rows with wrong values (scenarios 35, 36, 37)."""
+"""Locked rows, hosts that vanish within a transaction, rows with wrong values."""
 import os
 import signal
 import time
@@ -49,7 +49,7 @@ def _skips_locked(t):
     return True
 
 
-@case("locked-due", 35, 15)
+@case("locked-due", 15)
 def locked_due(t):
     """Another session locks due rows, more than are put aside one by one. Other tags, and other tasks of the
     same tag, run as usual; the log names one of the rows; when released, they run."""
@@ -104,7 +104,7 @@ def locked_due(t):
     t.note(f"120 tasks beside {sum(len(lock.rows) for lock in locks)} locked ones in {took:.1f} s")
 
 
-@case("locked-limit", 35, 8)
+@case("locked-limit", 8)
 def locked_limit(t):
     """Another session locks the dq_tag row that guards global_max_running. Only that tag waits."""
     t.handlers({"limited": {"global_max_running": 4}, "b": ""})
@@ -121,7 +121,7 @@ def locked_limit(t):
     all_done(t)
 
 
-@case("locked-running", 35, 20)
+@case("locked-running", 20)
 def locked_running(t):
     """One of many running rows is locked for longer than the lease. Its handler is killed in time; the other
     leases are renewed."""
@@ -148,7 +148,7 @@ def locked_running(t):
             )
 
 
-@case("locked-finishing", 35, 20)
+@case("locked-finishing", 20)
 def locked_finishing(t):
     """Rows are locked while their handlers end. Other results are recorded; theirs are recorded once the lock
     is gone, exactly once."""
@@ -179,7 +179,7 @@ def locked_finishing(t):
         os.unlink(t.dir + "/end")
 
 
-@case("locked-dead", 35, 20)
+@case("locked-dead", 20)
 def locked_dead(t):
     """Another session locks a row of a dead dqd. The others are taken back in time, and the log does not
     report the locked one as taken back before it is."""
@@ -209,7 +209,7 @@ def locked_dead(t):
     all_done(t)
 
 
-@case("locked-dead-many", 35, 15)
+@case("locked-dead-many", 15)
 def locked_dead_many(t):
     """Another session locks more rows of a dead dqd than are taken back at a time. The others are taken back
     meanwhile: those of other tags, and those of the same tag if the server has SKIP LOCKED."""
@@ -240,7 +240,7 @@ def locked_dead_many(t):
     all_done(t)
 
 
-@case("locked-poller", 35, 8)
+@case("locked-poller", 8)
 def locked_poller(t):
     """Another session locks the dq_poller row of a dqd. It continues to work, and logs it."""
     d = t.dqd()
@@ -281,7 +281,7 @@ VANISH = [
 ]
 
 
-@case("host-vanishes", 36, 60)
+@case("host-vanishes", 60)
 def host_vanishes(t):
     """A host vanishes, without closing its connection, after any statement of dqd's transactions, over a
     socket and TCP. Its leases are taken back in time, and no other tag waits."""
@@ -326,7 +326,7 @@ def host_vanishes(t):
     t.note(f"{len(chosen)} places; the longest until all was taken back and done: {worst:.1f} s")
 
 
-@case("body-size-lies", 37, 15, options="--max-allowed-packet=64M")
+@case("body-size-lies", 15, options="--max-allowed-packet=64M")
 def body_size_lies(t):
     """Rows have a body_size that is far too small. Their bodies reach the handlers complete, the poller stays
     small, and other tasks do not wait."""
@@ -361,7 +361,7 @@ def body_size_lies(t):
     )
 
 
-@case("odd-rows", 37, 10)
+@case("odd-rows", 10)
 def odd_rows(t):
     """Rows have a version or attempt that cannot be incremented, or stale rows in dq_attempt. Each affects
     only itself and is logged."""

@@ -1,4 +1,4 @@
-"""Tags that must not delay others, configuration that must not be trusted, and accounts (scenarios 15, 27, 29)."""
+"""Tags that must not delay others, configuration that must not be trusted, and accounts."""
 import os
 import re
 
@@ -18,7 +18,7 @@ def _lateness(t, tag="t"):
     return late[int(len(late) * 0.9) - 1], late[-1]
 
 
-@case("other-tags", 15, 25)
+@case("other-tags", 25)
 def other_tags(t):
     """A tag with very many due tasks is paused, at its limit, or without a handler. Other tags start as
     promptly as without it."""
@@ -67,7 +67,7 @@ def other_tags(t):
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
-@case("untrusted-files", 27, 10)
+@case("untrusted-files", 10)
 def untrusted_files(t):
     """Configuration that others can write or own is refused, through whatever link it is reached."""
 
@@ -99,7 +99,7 @@ def untrusted_files(t):
     os.chmod(t.handlers_file, 0o644)
 
 
-@case("secrets", 27, 8)
+@case("secrets", 8)
 def secrets(t):
     """The password appears in no command line, no environment of a handler, no log and no message. A password
     file that others can read is refused."""
@@ -206,7 +206,7 @@ MAY_NOT = {
 }
 
 
-@case("grants", 29, 8)
+@case("grants", 8)
 def grants(t):
     """The accounts of sql/grants.sql.example can add and run tasks. A producer can neither claim nor read, a
     worker cannot change the schema."""

@@ -1,4 +1,4 @@
-"""Sessions of handlers, accounts, runners that do not answer (scenarios 13, 38, 39)."""
+"""Sessions of handlers, accounts, runners that do not answer."""
 import json
 import os
 import signal
@@ -21,7 +21,7 @@ def _left(t):
     return subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout.split()
 
 
-@case("process-groups", 38, 20)
+@case("process-groups", 20)
 def process_groups(t):
     """Handlers that create process groups time out, are cancelled, and lose their lease. None of their
     processes runs beside the next attempt, on any host, and none is left."""
@@ -86,7 +86,7 @@ def _as_root(t, ms, **keys):
     return True
 
 
-@case("root-runner", 39, 25)
+@case("root-runner", 25)
 def root_runner(t):
     """dqd is started as root with `user` set. The unprivileged poller kills a stopped runner, and everything
     that a killed runner has left behind; no two attempts overlap."""
@@ -122,7 +122,7 @@ def root_runner(t):
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
 
 
-@case("unkillable-runner", 39, 20)
+@case("unkillable-runner", 20)
 def unkillable_runner(t):
     """The poller has no right to kill its runner, which is stopped. It logs that, renews no lease, and gives
     no task back."""
@@ -201,14 +201,14 @@ def _cancel_frozen(t, who):
     t.expect(t.count("status IN (0, 3)") == 0 and t.count(f"status = {CANCELLED}") >= 8, "not all are cancelled")
 
 
-@case("cancel-frozen", 13, 15)
+@case("cancel-frozen", 15)
 def cancel_frozen(t):
     """Claimed tasks that wait for a slot are cancelled while their dqd is frozen. After the thaw none of them
     starts."""
     _cancel_frozen(t, "both")
 
 
-@case("cancel-frozen-poller", 13, 15)
+@case("cancel-frozen-poller", 15)
 def cancel_frozen_poller(t):
     """Claimed tasks that wait for a slot are cancelled while only the poller is frozen. The runner stops
     starting them."""

@@ -1,4 +1,4 @@
-"""Unusual settings of servers and sessions (scenario 34): exit status 0 is true, or dq names the setting that
+"""Unusual settings of servers and sessions: exit status 0 is true, or dq names the setting that
 prevents it."""
 import json
 
@@ -139,7 +139,7 @@ def server_settings(t):
     t.note(f"{n} settings")
 
 
-@case("settings-refused", 34, 8, options="--loose-secure-timestamp=YES")
+@case("settings-refused", 8, options="--loose-secure-timestamp=YES")
 def settings_refused(t):
     """A server that does not let sessions set the clock works. Any other refused setting, a packet limit that
     is too small, or an offline server is named before anything is done."""
@@ -168,7 +168,7 @@ def settings_refused(t):
     t.expect(t.count() == 0, "something was stored")
 
 
-@case("small-packets", 34, 5)
+@case("small-packets", 5)
 def small_packets(t):
     """Outputs reach output_limit while packets are no larger. Each result is recorded at once, with as much of
     the end of its output as fits, and no connection breaks."""

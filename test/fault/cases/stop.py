@@ -1,4 +1,4 @@
-"""Ending dqd, and cancelling tasks (scenarios 12, 13)."""
+"""Ending dqd, and cancelling tasks."""
 import signal
 import subprocess
 import time
@@ -8,7 +8,7 @@ from harness.oracle import CANCELLED, DONE, Oracle
 from harness.proxy import Rule
 
 
-@case("term-in-batch", 12, 10)
+@case("term-in-batch", 10)
 def term_in_batch(t):
     """dqd gets SIGTERM with tasks running and waiting. It claims nothing more, gives unstarted tasks back
     within a second, and lets the others finish."""
@@ -37,7 +37,7 @@ def term_in_batch(t):
     oracle.no_repeats()
 
 
-@case("term-twice", 12, 10)
+@case("term-twice", 10)
 def term_twice(t):
     """A second SIGTERM kills running handlers and gives their tasks back at once. SIGTERM followed by SIGKILL
     loses nothing."""
@@ -67,7 +67,7 @@ def term_twice(t):
     t.expect(all(int(r[2]) == DONE for r in oracle.rows.values()), "not every task is done")
 
 
-@case("cancel-races", 13, 15)
+@case("cancel-races", 15)
 def cancel_races(t):
     """dq cancel races with claims, runs and ends. Each race has exactly one winner, and no pending task starts
     after its cancellation was acknowledged."""
@@ -127,7 +127,7 @@ def _left(t):
     return subprocess.run(["pgrep", "-f", t.journal], capture_output=True, check=False).stdout.split()
 
 
-@case("cancel-running", 13, 10)
+@case("cancel-running", 10)
 def cancel_running(t):
     """A running task is cancelled. Its handler gets SIGTERM within a poll interval and SIGKILL after the grace
     period."""

@@ -1,4 +1,4 @@
-"""TLS: the identity of the server, and the secrecy of the password (scenario 28)."""
+"""TLS: the identity of the server, and the secrecy of the password."""
 import concurrent.futures
 import os
 import re
@@ -242,7 +242,7 @@ def _offers_tls(t):
     return have[0][1] not in ("", "NO", "DISABLED")
 
 
-@case("tls", 28, 15)
+@case("tls", 15)
 def tls(t):
     """A server has a certificate of another authority, for another host, or an expired one, or offers no TLS.
     It is refused if the settings ask for it, and nothing is sent."""
@@ -320,7 +320,7 @@ def tls(t):
         server.destroy()
 
 
-@case("tls-password", 28, 5)
+@case("tls-password", 5)
 def tls_password(t):
     """A server that offers no TLS asks for the password. It is never sent in the clear, whatever tls and an
     option file say."""
@@ -348,7 +348,7 @@ def tls_password(t):
             t.expect(done.returncode == status, f"{what}: status {done.returncode}: {done.stderr}")
 
 
-@case("login-breaks", 28, 20)
+@case("login-breaks", 20)
 def login_breaks(t):
     """The first host ends the connection, resets it or falls silent at a step of the login, or greets too late.
     The next host is tried, and the exit status is 69, whatever tls is."""

@@ -1,4 +1,4 @@
-"""Upgrades: two releases at work on one database, and the migration between them (scenario 43)."""
+"""Upgrades: two releases at work on one database, and the migration between them."""
 import signal
 import subprocess
 import threading
@@ -98,7 +98,7 @@ def _kill_some(t, kills):
         t.sleep(0.01)
 
 
-@case("mixed-versions", 43, 30)
+@case("mixed-versions", 30)
 def mixed_versions(t):
     """dq and dqd of two releases use one database while processes are killed and dq init migrates it. No add fails, no
     task is lost, and none is repeated without a fault."""
@@ -205,7 +205,7 @@ def _expect_whole(t, what, wanted, database):
         t.expect(not differ, f"{what}: {kind} {sorted(differ, key=str)[0] if differ else ''} differs")
 
 
-@case("init-killed", 43, 15)
+@case("init-killed", 15)
 def init_killed(t):
     """dq init is killed at each statement with which it creates, upgrades and replaces tables and procedures. The next
     one always takes up the work, and the result is as if none had been killed."""

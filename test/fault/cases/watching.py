@@ -1,5 +1,5 @@
-"""What operators watch: the counts of dq_minute, the output of running attempts, and these tables when they are away
-(scenario 45)."""
+"""What operators watch: the counts of dq_minute, the output of running attempts,
+and these tables when they are away."""
 import json
 import subprocess
 import time
@@ -27,7 +27,7 @@ def _true(oracle):
     return oracle.starts, to.count(DONE), to.count(FAILED), again
 
 
-@case("cut-counts", 45, 15, tls="full")
+@case("cut-counts", 15, tls="full")
 def cut_counts(t):
     """The connection is cut at claims, results and the counts themselves, and another dqd takes none of the
     tasks. At the end the counts by minute are exactly what happened."""
@@ -60,7 +60,7 @@ def cut_counts(t):
     t.note(f"{t.faults.count('cut')} cuts; started, done, failed, retried: {_counted(t)}")
 
 
-@case("kill-counts", 45, 20)
+@case("kill-counts", 20)
 def kill_counts(t):
     """dqd processes are killed. None counts anything twice, one that was not killed counts everything, and one
     that was has lost at most what it did since its last heartbeat."""
@@ -150,7 +150,7 @@ def _lines(attempt, count):
     return "".join(f"{attempt}.{n}\n" for n in range(1, count + 1))
 
 
-@case("cut-output", 45, 15, tls="full")
+@case("cut-output", 15, tls="full")
 def cut_output(t):
     """A running attempt is followed while the connections of its dqd and of dq logs are cut again and again,
     and both are away for a second. Everything it wrote is printed, once and in order."""
@@ -187,7 +187,7 @@ def cut_output(t):
 OVER = 140  # lines: more seconds than a dqd keeps the output of an attempt that has ended
 
 
-@case("output-taken-over", 45, 25)
+@case("output-taken-over", 25)
 def output_taken_over(t):
     """A followed dqd is frozen beyond its lease, and another one takes the task over and is followed, too. Each
     follower prints what its attempt wrote and nothing of the other; when the first dqd is back it changes
@@ -264,7 +264,7 @@ def _works(t, d, what, late_most):
     t.expect(worked_off <= 5 * t.slowness(), f"{what}: the queue took {worked_off:.1f} s")
 
 
-@case("tables-away", 45, 35)
+@case("tables-away", 35)
 def tables_away(t):
     """The tables that only operators look at are missing, locked by another session, or full. Tasks start on
     time but for a second each in which a lock is waited for, cancelled ones are stopped, and the tables are
