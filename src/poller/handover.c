@@ -11,7 +11,6 @@
 #include "base/when.h"
 #include "poller/body.h"
 #include "poller/lease.h"
-#include "runner/input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -66,39 +65,20 @@ static int64_t start_us(const struct context *ctx, const struct flight_job *j)
 static void hand_over(struct handover *h, struct flight_job *j)
 {
     struct err err = {0};
-    const struct task *t = &j->tasks[0];
-    bool single = flight_handler(j)->batch <= 1;
-    uint64_t *ids = mem_alloc(j->count * sizeof *ids);
-    struct message_job r = {.digest = j->table->handlers->digest,
-                            .handler = j->handler,
-                            .tag = j->tag->name,
-                            .start_us = start_us(h->ctx, j),
-                            .vouched_us = j->leased_us + lease_vouch_us(h->ctx),
-                            .deadline_at = j->deadline_us / 1000,
-                            .ids = ids,
-                            .count = j->count};
+    const struct message_job times = {.start_us = start_us(h->ctx, j),
+                                      .vouched_us = j->leased_us + lease_vouch_us(h->ctx),
+                                      .deadline_at = j->deadline_us / 1000};
+    int rc = link_send_tasks(h->ctx->link, j->number, j->table->handlers, j->handler, j->tasks,
+                             j->count, &times, &err);
 
-    for (uint32_t i = 0; i < j->count; i++)
-        ids[i] = j->flight[i].id;
-    if (single) {
-        r.key = t->key;
-        r.attempt = t->attempt;
-        r.max_attempts = t->max_attempts;
-        r.expected_at = t->expected_at;
-        r.token = t->version;
-    }
-    r.stdin_fd =
-        single ? input_body(t->body, t->body_size, &err) : input_batch(j->tasks, j->count, &err);
-    if (r.stdin_fd < 0 && err.code == ERR_DATA) {
+    if (rc == 0) {
+        flight_sent(h->flight, j);
+    } else if (rc == ERR_DATA) {
         fail_job(h, j, err.text);
-    } else if (r.stdin_fd < 0) {
+    } else {
         tags_rest(j->tag, err.text);
         flight_release_job(h->flight, j, err.text);
-    } else {
-        link_send_job(h->ctx->link, j->number, &r);
-        flight_sent(h->flight, j);
     }
-    free(ids);
 }
 
 static size_t body_bytes(const struct task *t)

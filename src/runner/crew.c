@@ -1,19 +1,19 @@
 /*
- * crew.c - moves jobs from the queue to a slot and to their end.
+ * crew.c - moves jobs from the queue to a process and to their end.
  *
- * Invariant: a job is either queued or has a slot; one with a slot is being started, runs, or has
- * ended except for the rest of its session.
+ * Invariant: a job is either queued or has a process; a process with a job has a slot, and is being
+ * started, runs, or has ended except for the rest of its session.
  */
 #include "runner/crew.h"
 
 #include "base/when.h"
 #include "runner/child.h"
 #include "runner/finish.h"
-#include "runner/launch.h"
 #include "runner/notes.h"
 #include "runner/reply.h"
 #include "runner/start.h"
 #include "runner/stop.h"
+#include "runner/stream.h"
 #include "runner/sweep.h"
 
 #include <signal.h>
@@ -29,12 +29,11 @@ void crew_watch_from(struct crew *w, int64_t at)
 
 /* ---- jobs */
 
-/* Frees a job that is not queued and has no slot. */
+/* Frees a job that is not queued and has no process. */
 static void forget(struct crew *w, struct job *j)
 {
     jobs_remove(&w->jobs, j);
-    if (j->lane)
-        queue_leave(&w->queue, j);
+    queue_leave(&w->queue, j);
     j->table->users--;
     job_free(j);
 }
@@ -42,37 +41,42 @@ static void forget(struct crew *w, struct job *j)
 void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why)
 {
     queue_take(&w->queue, j);
-    finish_return(j, &w->c, cannot_start, why);
+    reply_returned(w->c.out, j, cannot_start, why);
     forget(w, j);
 }
 
-static void leave_slot(struct crew *w, struct job *j)
+static void leave_slot(struct crew *w, struct process *p)
 {
-    jobs_leave_slot(&w->jobs, j);
-    j->lane->running--;
+    jobs_leave_slot(&w->jobs, p);
+    p->job->lane->running--;
 }
 
 /* Its start has failed or was given up. */
-static void give_back_unstarted(struct crew *w, struct job *j, bool cannot_start, const char *why)
+static void give_back_unstarted(struct crew *w, struct process *p, bool cannot_start,
+                                const char *why)
 {
+    struct job *j = p->job;
+
     w->launching--;
-    leave_slot(w, j);
-    finish_return(j, &w->c, cannot_start, why);
+    leave_slot(w, p);
+    stream_close(p, &w->c);
+    process_leave(p);
+    reply_returned(w->c.out, j, cannot_start, why);
     forget(w, j);
 }
 
 /* ---- deadlines */
 
-static void watch_running(struct crew *w, struct job *j, int64_t now)
+static void watch_running(struct crew *w, struct process *p, int64_t now)
 {
     struct err why = {0};
     int64_t next;
 
-    if (!j->launch) {
-        crew_watch_from(w, stop_watch(j, now));
-        w->sweep |= (j->stop != JOB_RUNS && !j->term_swept) || (j->killed && !j->kill_swept);
-    } else if (start_watch(j, now, &next, &why)) {
-        give_back_unstarted(w, j, why.code != 0, why.code ? why.text : NULL);
+    if (!p->launching) {
+        crew_watch_from(w, stop_watch(p, now));
+        w->sweep |= (p->stop != PROCESS_RUNS && !p->term_swept) || (p->killed && !p->kill_swept);
+    } else if (start_watch(p, now, &next, &why)) {
+        give_back_unstarted(w, p, why.code != 0, why.code ? why.text : NULL);
     } else {
         crew_watch_from(w, next);
     }
@@ -109,35 +113,35 @@ void crew_watch(struct crew *w)
         crew_watch_from(w, w->ending_at);
 }
 
-void crew_stop(struct crew *w, struct job *j, enum job_stop why)
+void crew_stop(struct crew *w, struct process *p, enum process_stop why)
 {
     int64_t now = when_steady();
 
-    stop_job(j, why, now);
-    watch_running(w, j, now);
+    stop_process(p, why, now);
+    watch_running(w, p, now);
 }
 
 /* ---- starts */
 
 /* Its start is over. */
-static void launched(struct crew *w, struct job *j)
+static void launched(struct crew *w, struct process *p)
 {
-    struct err e = {0};
-    pid_t pid;
-
-    if (start_over(j, &pid, &e) != 0) {
-        give_back_unstarted(w, j, true, e.text);
+    p->launching = false;
+    launch_over(&p->launch);
+    if (p->launch.failure.code) {
+        give_back_unstarted(w, p, true, p->launch.failure.text);
+        process_free(p);
         return;
     }
     w->launching--;
-    jobs_set_pid(&w->jobs, j, pid);
-    if (j->unsure)
-        child_signal(pid, SIGKILL);
+    jobs_set_pid(&w->jobs, p, p->launch.pid);
+    if (p->launch.given_up)
+        child_signal(p->pid, SIGKILL);
     else
-        reply_started(w->c.out, j, j->begun_us);
-    if (j->stop != JOB_RUNS) /* it was stopped during its start */
-        child_signal(pid, SIGTERM);
-    watch_running(w, j, when_steady());
+        reply_started(w->c.out, p);
+    if (p->stop != PROCESS_RUNS) /* it was stopped during its start */
+        child_signal(p->pid, SIGTERM);
+    watch_running(w, p, when_steady());
 }
 
 /* False: the start hangs, and another thread has taken over. */
@@ -151,11 +155,12 @@ static bool start(struct crew *w, struct job *j)
     }
     queue_take(&w->queue, j);
     j->lane->running++;
-    jobs_take_slot(&w->jobs, j);
+    jobs_take_slot(&w->jobs, j->process);
+    j->process->launching = true;
     w->launching++;
-    if (!launch_run(w->c.launcher, j->launch))
+    if (!launch_run(w->c.launcher, &j->process->launch))
         return false;
-    launched(w, j);
+    launched(w, j->process);
     return true;
 }
 
@@ -182,26 +187,30 @@ static void take_launches(struct crew *w)
 
     for (struct launch *a = launcher_take(w->c.launcher); a; a = next) {
         next = a->next;
-        if (a->job)
-            launched(w, a->job);
+        if (a->process->job)
+            launched(w, a->process);
         else
-            launch_free(a);
+            process_free(a->process);
     }
 }
 
 /* The leader has ended. */
-static void end(struct crew *w, struct job *j)
+static void end(struct crew *w, struct process *p)
 {
-    if (!sweep_ended(j, &w->orphans)) {
-        w->ending += !j->ending;
-        j->ending = true;
+    struct job *j = p->job;
+
+    if (!sweep_ended(p, &w->orphans)) {
+        w->ending += !p->ending;
+        p->ending = true;
         w->ending_at = when_steady() + ENDING_LOOK_MS;
         crew_watch_from(w, w->ending_at);
         return;
     }
-    w->ending -= j->ending;
-    leave_slot(w, j);
-    finish_job(j, &w->c);
+    w->ending -= p->ending;
+    leave_slot(w, p);
+    finish_process(p, &w->c);
+    stream_close(p, &w->c);
+    process_free(p);
     forget(w, j);
 }
 
@@ -209,7 +218,7 @@ static void end(struct crew *w, struct job *j)
 static bool is_launching(const struct crew *w, pid_t pid)
 {
     for (size_t i = 0; i < w->jobs.running_count; i++)
-        if (w->jobs.running[i]->launch && *w->jobs.running[i]->launch->note == pid)
+        if (w->jobs.running[i]->launching && *w->jobs.running[i]->launch.note == pid)
             return true;
     return false;
 }
@@ -221,9 +230,9 @@ static void reap_one_by_one(struct crew *w)
     bool due = now >= w->ending_at;
 
     for (size_t i = w->jobs.running_count; i-- > 0;) {
-        struct job *j = w->jobs.running[i];
-        if (j->pid && (j->ending ? due : child_has_ended(j->pid)))
-            end(w, j);
+        struct process *p = w->jobs.running[i];
+        if (p->pid && (p->ending ? due : child_has_ended(p->pid)))
+            end(w, p);
     }
     orphans_look(&w->orphans, now);
     for (size_t i = 0; i < w->orphans.count; i++) {
@@ -241,9 +250,9 @@ void crew_reap(struct crew *w)
     if (w->ending)
         reap_one_by_one(w);
     while (!w->ending && (pid = child_ended()) > 0) {
-        struct job *j = jobs_led_by(&w->jobs, pid);
-        if (j)
-            end(w, j);
+        struct process *p = jobs_led_by(&w->jobs, pid);
+        if (p)
+            end(w, p);
         else if (w->launching && is_launching(w, pid))
             break; /* the thread that has started it will report it at once */
         else

@@ -1,11 +1,9 @@
 /*
- * crew.h - the runner's jobs, from the queue to their end: starts, stops and reaps them when it is
- * time.
+ * crew.h - the runner's jobs and processes: starts, stops and reaps them when it is time.
  */
 #ifndef DQ_RUNNER_CREW_H
 #define DQ_RUNNER_CREW_H
 
-#include "runner/job.h"
 #include "runner/jobs.h"
 #include "runner/orphans.h"
 #include "runner/queue.h"
@@ -21,11 +19,11 @@ struct crew {
     struct jobs jobs;
     struct queue queue;
     struct orphans orphans;
-    size_t launching, ending; /* of the running jobs */
+    size_t launching, ending; /* of the running processes */
     int64_t ending_at;        /* when to look at sessions again that could not be emptied */
     bool sweep;               /* the rest of a session must get a signal */
     int64_t watch_at;         /* no job has a deadline before this */
-    struct job_context c;
+    struct process_context c;
 };
 
 /* Must be called by the first thread of the process. The caller fills w->c. */
@@ -35,8 +33,8 @@ void crew_init(struct crew *w, int slots, volatile pid_t *notes);
 void crew_add(struct crew *w, struct job *j, struct table *t);
 /* Gives a queued job back to the poller, and frees it. why: the fault; NULL: none. */
 void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why);
-/* Stops a job that has a slot. */
-void crew_stop(struct crew *w, struct job *j, enum job_stop why);
+/* Stops a process that has a job. */
+void crew_stop(struct crew *w, struct process *p, enum process_stop why);
 
 enum crew_starts {
     CREW_DONE, /* no other job can start now */
@@ -51,8 +49,8 @@ enum crew_starts crew_start(struct crew *w);
 void crew_watch(struct crew *w);
 /* Makes crew_watch look at that time at the latest. */
 void crew_watch_from(struct crew *w, int64_t at);
-/* Sends the signals of stopped jobs to processes outside the groups of their leaders, if there is
- * anything to send: goes through all processes of the host. */
+/* Sends the signals of stopped processes to the rest of their sessions, outside their groups, if
+ * there is anything to send: goes through all processes of the host. */
 void crew_sweep(struct crew *w);
 /* Handles starts that took long and are over, and children that have ended. */
 void crew_reap(struct crew *w);

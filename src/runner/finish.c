@@ -20,47 +20,39 @@
 
 #define LAST_READ_MAX (256 * 1024) /* the leader has ended, but others may still write */
 
-static void return_unable(struct job *j, struct job_context *c, int status)
+static void return_unable(struct job *j, struct process_context *c, int status)
 {
     struct err e = {0};
 
     reply_explain(j, &e, "exit status %d (%s)", status,
                   status == 127 ? "not found" : "not executable");
-    finish_return(j, c, true, e.text);
+    reply_returned(c->out, j, true, e.text);
 }
 
-void finish_job(struct job *j, struct job_context *c)
+void finish_process(struct process *p, struct process_context *c)
 {
+    struct job *j = p->job;
     struct err why = {0};
 
-    if (j->note)
-        *j->note = NOTES_CLEARED;
-    if (j->unsure && start_was_none(j, &why)) {
-        child_reap(j->pid);
-        finish_return(j, c, why.code != 0, why.code ? why.text : NULL);
+    *p->launch.note = NOTES_CLEARED;
+    if (p->launch.given_up && start_was_none(p, &why)) {
+        child_reap(p->pid);
+        reply_returned(c->out, j, why.code != 0, why.code ? why.text : NULL);
         return;
     }
-    if (j->unsure)
-        reply_started(c->out, j, j->begun_us);
+    if (p->launch.given_up)
+        reply_started(c->out, p);
     if (j->whole)
         reply_fresh(c->out, j); /* makes room */
     for (int i = 0; i < 2; i++) {
-        stream_read(&j->streams[i], c, LAST_READ_MAX);
-        stream_close(&j->streams[i], c);
-        stream_finish(&j->streams[i], c);
+        stream_read(&p->streams[i], c, LAST_READ_MAX);
+        stream_finish(&p->streams[i], c);
     }
     if (j->followed)
         reply_fresh(c->out, j);
-    int status = child_reap(j->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if ((code == 126 || code == 127) && j->stop == JOB_RUNS && j->open == j->order.count)
+    int status = child_reap(p->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if ((code == 126 || code == 127) && p->stop == PROCESS_RUNS && j->open == j->order.count)
         return_unable(j, c, code);
     else
-        reply_ended(c->out, j, status);
-}
-
-void finish_return(struct job *j, struct job_context *c, bool cannot_start, const char *why)
-{
-    stream_close(&j->streams[0], c);
-    stream_close(&j->streams[1], c);
-    reply_returned(c->out, j, cannot_start, why);
+        reply_ended(c->out, p, status);
 }

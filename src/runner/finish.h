@@ -1,17 +1,13 @@
 /*
- * finish.h - reports how a job ended, or gives it back.
+ * finish.h - reports how the job of a process that has ended did.
  */
 #ifndef DQ_RUNNER_FINISH_H
 #define DQ_RUNNER_FINISH_H
 
-#include "runner/job.h"
-
-#include <stdbool.h>
+#include "runner/process.h"
 
 /* The leader has ended, and nothing else of its session is left: reaps it and reports all that is
  * left to report. */
-void finish_job(struct job *j, struct job_context *c);
-/* Reports that no task of it was run. why NULL: for no fault. */
-void finish_return(struct job *j, struct job_context *c, bool cannot_start, const char *why);
+void finish_process(struct process *p, struct process_context *c);
 
 #endif

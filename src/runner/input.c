@@ -39,9 +39,9 @@ fail:
     return -1;
 }
 
-int input_body(const void *body, size_t size, struct err *err)
+static int input(const void *p, size_t size, struct err *err)
 {
-    int fd = input_memory("dq-body", body, size);
+    int fd = input_memory("dq-body", p, size);
 
     if (fd >= 0)
         return fd;
@@ -81,14 +81,15 @@ static void put_line(struct buf *b, const struct task *t)
     buf_str(b, "}\n");
 }
 
-int input_batch(const struct task *tasks, size_t count, struct err *err)
+int input_tasks(const struct task *tasks, size_t count, bool batch, struct err *err)
 {
     struct buf b = BUF_INIT;
-    int fd;
 
+    if (!batch)
+        return input(tasks->body, tasks->body_size, err);
     for (size_t i = 0; i < count; i++)
         put_line(&b, &tasks[i]);
-    fd = input_body(b.data, b.len, err);
+    int fd = input(b.data, b.len, err);
     buf_done(&b);
     return fd;
 }

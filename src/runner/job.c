@@ -25,8 +25,6 @@ struct job *job_new(uint32_t number, const struct message_job *m, int64_t now)
     j->stdin_fd = MAX(m->stdin_fd, -1);
     j->open = m->count;
     j->reported = mem_zero(m->count, sizeof *j->reported);
-    for (int i = 0; i < 2; i++)
-        j->streams[i] = (struct job_stream){.job = j, .fd = -1};
     return j;
 }
 
@@ -38,7 +36,6 @@ void job_free(struct job *j)
         close(j->stdin_fd);
     capture_done(&j->tail);
     capture_done(&j->fresh);
-    lines_done(&j->lines);
     for (uint32_t i = 0; j->unread && i < j->order.count; i++)
         free(j->unread[i]);
     free(j->unread);

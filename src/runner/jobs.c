@@ -1,8 +1,8 @@
 /*
- * jobs.c - keeps the tables of jobs.
+ * jobs.c - keeps the tables of jobs and processes.
  *
- * Invariant: a job is in `running` exactly while it has a slot, and in by_pid exactly while it has
- * a slot and a pid.
+ * Invariant: a process is in `running` exactly while it has a slot, and in by_pid exactly while it
+ * has a slot and a pid.
  */
 #include "runner/jobs.h"
 
@@ -10,7 +10,7 @@
 
 void jobs_init(struct jobs *s, int slots)
 {
-    *s = (struct jobs){.running = mem_zero((size_t)slots, sizeof(struct job *))};
+    *s = (struct jobs){.running = mem_zero((size_t)slots, sizeof(struct process *))};
 }
 
 struct job *jobs_find(const struct jobs *s, uint32_t number)
@@ -22,13 +22,13 @@ struct job *jobs_find(const struct jobs *s, uint32_t number)
     return j;
 }
 
-struct job *jobs_led_by(const struct jobs *s, pid_t pid)
+struct process *jobs_led_by(const struct jobs *s, pid_t pid)
 {
-    struct job *j = s->by_pid[(unsigned)pid % JOBS_BUCKETS];
+    struct process *p = s->by_pid[(unsigned)pid % JOBS_BUCKETS];
 
-    while (j && j->pid != pid)
-        j = j->pid_next;
-    return j;
+    while (p && p->pid != pid)
+        p = p->pid_next;
+    return p;
 }
 
 void jobs_add(struct jobs *s, struct job *j)
@@ -48,31 +48,31 @@ void jobs_remove(struct jobs *s, struct job *j)
     *at = j->number_next;
 }
 
-void jobs_take_slot(struct jobs *s, struct job *j)
+void jobs_take_slot(struct jobs *s, struct process *p)
 {
-    j->slot = s->running_count;
-    s->running[s->running_count++] = j;
+    p->slot = s->running_count;
+    s->running[s->running_count++] = p;
 }
 
-void jobs_set_pid(struct jobs *s, struct job *j, pid_t pid)
+void jobs_set_pid(struct jobs *s, struct process *p, pid_t pid)
 {
-    struct job **bucket = &s->by_pid[(unsigned)pid % JOBS_BUCKETS];
+    struct process **bucket = &s->by_pid[(unsigned)pid % JOBS_BUCKETS];
 
-    j->pid = pid;
-    j->pid_next = *bucket;
-    *bucket = j;
+    p->pid = pid;
+    p->pid_next = *bucket;
+    *bucket = p;
 }
 
-void jobs_leave_slot(struct jobs *s, struct job *j)
+void jobs_leave_slot(struct jobs *s, struct process *p)
 {
-    struct job *last = s->running[--s->running_count];
+    struct process *last = s->running[--s->running_count];
 
-    s->running[j->slot] = last;
-    last->slot = j->slot;
-    if (!j->pid)
+    s->running[p->slot] = last;
+    last->slot = p->slot;
+    if (!p->pid)
         return;
-    struct job **at = &s->by_pid[(unsigned)j->pid % JOBS_BUCKETS];
-    while (*at != j)
+    struct process **at = &s->by_pid[(unsigned)p->pid % JOBS_BUCKETS];
+    while (*at != p)
         at = &(*at)->pid_next;
-    *at = j->pid_next;
+    *at = p->pid_next;
 }

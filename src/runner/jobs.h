@@ -1,10 +1,10 @@
 /*
- * jobs.h - finds the runner's jobs: by number, by the pid of the leader, and all that have a slot.
+ * jobs.h - finds the runner's jobs by number, and their processes: by pid, and all of them.
  */
 #ifndef DQ_RUNNER_JOBS_H
 #define DQ_RUNNER_JOBS_H
 
-#include "runner/job.h"
+#include "runner/process.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,18 +14,18 @@
 
 struct jobs {
     struct job *by_number[JOBS_BUCKETS];
-    struct job *by_pid[JOBS_BUCKETS];
-    struct job **running; /* those that have a slot, also while they are being started */
+    struct process *by_pid[JOBS_BUCKETS];
+    struct process **running; /* they have a slot each, also while they are being started */
     size_t running_count;
 };
 
 void jobs_init(struct jobs *s, int slots);
 struct job *jobs_find(const struct jobs *s, uint32_t number); /* NULL: there is none */
-struct job *jobs_led_by(const struct jobs *s, pid_t pid);     /* NULL: there is none */
+struct process *jobs_led_by(const struct jobs *s, pid_t pid); /* NULL: there is none */
 void jobs_add(struct jobs *s, struct job *j);                 /* its number must be free */
-void jobs_remove(struct jobs *s, struct job *j);              /* it must have no slot */
-void jobs_take_slot(struct jobs *s, struct job *j);           /* one must be free */
-void jobs_set_pid(struct jobs *s, struct job *j, pid_t pid);
-void jobs_leave_slot(struct jobs *s, struct job *j);
+void jobs_remove(struct jobs *s, struct job *j);
+void jobs_take_slot(struct jobs *s, struct process *p); /* one must be free */
+void jobs_set_pid(struct jobs *s, struct process *p, pid_t pid);
+void jobs_leave_slot(struct jobs *s, struct process *p);
 
 #endif

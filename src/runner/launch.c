@@ -12,8 +12,7 @@
 #include "base/when.h"
 #include "runner/child.h"
 #include "runner/env.h"
-#include "runner/job.h"
-#include "runner/notes.h"
+#include "runner/plan.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -46,40 +45,30 @@ struct launcher {
     int event_fd;
 };
 
-struct launch *launch_new(struct job *j, volatile pid_t *note)
+static void close_end(int *fd)
 {
-    struct launch *a = mem_zero(1, sizeof *a);
-
-    a->job = j;
-    a->table = j->table;
-    a->table->users++;
-    a->plan = &j->table->plans[j->order.handler];
-    a->setup = a->plan->setup;
-    a->in = j->stdin_fd;
-    a->out = a->err = -1;
-    a->note = note ? note : &a->own_note;
-    *a->note = NOTES_STARTS;
-    return a;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
-void launch_free(struct launch *a)
+void launch_over(struct launch *a)
 {
     struct plan *p = a->plan;
 
     if (a->slow)
         (*(a->given_up ? &p->given_up : &p->hanging))--;
+    a->slow = false;
     if (p->setup)
         setup_free(a->fresh);
     else
         p->setup = a->fresh;
-    if (a->in >= 0)
-        close(a->in);
-    if (a->out >= 0)
-        close(a->out);
-    if (a->err >= 0 && a->err != a->out)
-        close(a->err);
-    a->table->users--;
-    free(a);
+    a->fresh = NULL;
+    if (a->err == a->out)
+        a->err = -1;
+    close_end(&a->in);
+    close_end(&a->out);
+    close_end(&a->err);
 }
 
 static void start(struct launcher *l, struct launch *a, struct env_room *room)
@@ -107,7 +96,7 @@ static void start(struct launcher *l, struct launch *a, struct env_room *room)
         .files = &l->files,
         .note = a->note,
     };
-    a->start_us = when_steady_us();
+    a->begun_us = when_steady_us();
     if (child_start(&spec, &a->pid, &a->failure) != 0)
         *a->note = 0;
 }
@@ -274,7 +263,6 @@ struct launch *launcher_take(struct launcher *l)
 bool launch_drop(struct launch *a)
 {
     int looks_up = LAUNCH_LOOKS_UP;
-    pid_t pid;
 
     if (!a->given_up) {
         a->plan->hanging--;
@@ -284,7 +272,7 @@ bool launch_drop(struct launch *a)
     if (atomic_compare_exchange_strong(&a->stage, &looks_up, LAUNCH_DROPPED) ||
         looks_up == LAUNCH_DROPPED)
         return true;
-    pid = *a->note;
+    pid_t pid = *a->note;
     if (pid > 0)
         kill(pid, SIGKILL);
     return false;

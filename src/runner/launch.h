@@ -20,38 +20,35 @@
 #include <sys/types.h>
 
 struct job;
+struct process;
 
 enum launch_stage { LAUNCH_LOOKS_UP, LAUNCH_FORKS, LAUNCH_DROPPED };
 
-/* One start. */
+/* The start of a process. */
 struct launch {
+    struct process *process;
     struct launch *next;
-    /* what to start; the loop sets it to NULL when it gives the launch up, see start_watch */
-    struct job *job;
-    struct table *table; /* which owns the plan */
+    const struct job *job; /* what it is started for */
     struct plan *plan;
     const struct setup *setup; /* NULL: must be looked up */
     int in, out, err;          /* close-on-exec; -1: none, for in: /dev/null */
-    volatile pid_t *note;      /* gets the pid, as soon as there is one */
+    volatile pid_t *note;      /* gets the pid, as soon as there is one, see notes.h */
     pid_t own_note;            /* what note points to if the job has none */
     int64_t begun_at;
     /* the loop was taken over from it: it counts in its plan's `hanging` or `given_up` */
     bool slow;
     bool given_up; /* launch_drop was called */
     /* the outcome */
-    int64_t start_us; /* steady clock, just before the fork */
+    int64_t begun_us; /* just before the fork; steady clock */
     pid_t pid;
     struct setup *fresh; /* what was looked up; NULL: nothing was */
     struct err failure;  /* code 0: the process was started */
     atomic_int stage;
 };
 
-/* Takes over the job's stdin_fd. j->table must be set. note: the job's (notes.h), which is set to
- * NOTES_STARTS; NULL: it has none. */
-struct launch *launch_new(struct job *j, volatile pid_t *note);
-/* Frees a launch that is over or was not run: closes its descriptors, and keeps what was looked up
- * for the next start of the same handler. */
-void launch_free(struct launch *a);
+/* Its launch is over or was not run: closes the descriptors, and keeps what was looked up for the
+ * next start of the same handler. */
+void launch_over(struct launch *a);
 
 struct launcher;
 typedef void launch_loop(void *ctx);
@@ -64,7 +61,7 @@ int launcher_run(struct launcher *l, launch_loop *loop, void *ctx, struct err *e
 /* One per process, never freed. null_fd: stdin of jobs that have none. nice: what handlers' own
  * values are added to. files: RLIMIT_NOFILE of handlers. NULL: errno says why. */
 struct launcher *launcher_new(int null_fd, int nice, const struct rlimit *files);
-/* to poll(2): readable when launcher_take has a launch */
+/* to poll(2): readable when launcher_take has one */
 int launcher_fd(const struct launcher *l);
 /* Starts the process. True: the launch is over, with whatever outcome. False: it took long, and
  * another thread has taken over the loop. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/child.h"
+#include "runner/input.h"
 #include "runner/notes.h"
 #include "runner/rights.h"
 #include "runner/session.h"
@@ -120,6 +121,35 @@ void link_send_job(struct link *l, uint32_t number, const struct message_job *j)
     if (number < NOTES_MAX)
         l->notes[number] = 0;
     put(l, &(struct message){.type = MESSAGE_JOB, .number = number, .job = *j});
+}
+
+int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, uint32_t handler,
+                    const struct task *tasks, uint32_t count, const struct message_job *times,
+                    struct err *err)
+{
+    struct message_job j = *times;
+    const bool batch = h->items[handler].batch > 1;
+    uint64_t *ids = mem_alloc(count * sizeof *ids);
+
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = tasks[i].id;
+    j.digest = h->digest;
+    j.handler = handler;
+    j.tag = tasks->tag;
+    j.ids = ids;
+    j.count = count;
+    if (!batch) {
+        j.key = tasks->key;
+        j.attempt = tasks->attempt;
+        j.max_attempts = tasks->max_attempts;
+        j.expected_at = tasks->expected_at;
+        j.token = tasks->version;
+    }
+    j.stdin_fd = input_tasks(tasks, count, batch, err);
+    if (j.stdin_fd >= 0)
+        link_send_job(l, number, &j);
+    free(ids);
+    return j.stdin_fd >= 0 ? 0 : err->code;
 }
 
 void link_send_deadline(struct link *l, const uint32_t *numbers, size_t count, int64_t deadline_at)

@@ -13,6 +13,7 @@
 #define DQ_RUNNER_LINK_H
 
 #include "base/err.h"
+#include "conf/handlers.h"
 #include "runner/message.h"
 #include "runner/runner.h"
 
@@ -41,6 +42,12 @@ bool link_wants_write(const struct link *l);
  * then. Tags take turns, and the last quarter of the slots (at least one, if there are two) is kept
  * for tags that have nothing running. The link closes j->stdin_fd and copies the rest. */
 void link_send_job(struct link *l, uint32_t number, const struct message_job *j);
+/* Queues a job of these tasks, with their bodies, for a handler of the table; only start_us,
+ * vouched_us and deadline_at are taken from times. 0, or nothing is queued: ERR_SYSTEM, or ERR_DATA
+ * if a body is to blame. */
+int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, uint32_t handler,
+                    const struct task *tasks, uint32_t count, const struct message_job *times,
+                    struct err *err) __attribute__((warn_unused_result));
 /* The leases of these jobs were renewed. A deadline is never moved back. */
 void link_send_deadline(struct link *l, const uint32_t *numbers, size_t count, int64_t deadline_at);
 /* Every job that waits may start until then: those that were cancelled or taken back have been

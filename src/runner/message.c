@@ -1,9 +1,8 @@
 /*
  * message.c - puts messages into packets, and gets them out again.
  *
- * Invariants: for each message, one function (code_NAME) does both the put and the get, so that
- * they cannot differ; a message with a value out of its range is refused, and a descriptor that
- * came with it is closed.
+ * Invariants: the same code puts a message and gets it, so that the two cannot differ; a message
+ * with a value out of its range is refused, and a descriptor that came with it is closed.
  */
 #include "runner/message.h"
 
@@ -131,11 +130,6 @@ static void code_deadline(struct codec *c, struct message_deadline *m)
     code_list(c, &m->numbers, &m->count, sizeof(uint32_t), MESSAGE_NUMBERS_MAX);
 }
 
-static void code_vouch(struct codec *c, struct message_vouch *m)
-{
-    code_i64(c, &m->until_us);
-}
-
 static void code_kill(struct codec *c, struct message_kill *m)
 {
     int reason = (int)m->reason;
@@ -150,16 +144,6 @@ static void code_follow(struct codec *c, struct message_follow *m)
 
     code_int(c, &what, 0, MESSAGE_FOLLOW_COUNT - 1);
     m->what = (enum message_follow_what)what;
-}
-
-static void code_reload(struct codec *c, struct message_reload *m)
-{
-    code_u64(c, &m->digest);
-}
-
-static void code_ping(struct codec *c, struct message_ping *m)
-{
-    code_u64(c, &m->n);
 }
 
 /* ---- reports */
@@ -213,11 +197,6 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
     code_text(c, &m->error, ERROR_MAX);
 }
 
-static void code_pong(struct codec *c, struct message_pong *m)
-{
-    code_u64(c, &m->n);
-}
-
 /* ---- all of them */
 
 static void code(struct codec *c, struct message *m)
@@ -231,7 +210,7 @@ static void code(struct codec *c, struct message *m)
         code_deadline(c, &m->deadline);
         break;
     case MESSAGE_VOUCH:
-        code_vouch(c, &m->vouch);
+        code_i64(c, &m->vouch.until_us);
         break;
     case MESSAGE_KILL:
         code_kill(c, &m->kill);
@@ -240,10 +219,10 @@ static void code(struct codec *c, struct message *m)
         code_follow(c, &m->follow);
         break;
     case MESSAGE_RELOAD:
-        code_reload(c, &m->reload);
+        code_u64(c, &m->reload.digest);
         break;
     case MESSAGE_PING:
-        code_ping(c, &m->ping);
+        code_u64(c, &m->ping.n);
         break;
     case MESSAGE_STARTED:
         code_started(c, &m->started);
@@ -264,7 +243,7 @@ static void code(struct codec *c, struct message *m)
         code_reloaded(c, &m->reloaded);
         break;
     case MESSAGE_PONG:
-        code_pong(c, &m->pong);
+        code_u64(c, &m->pong.n);
         break;
     case MESSAGE_RETURN:
     case MESSAGE_ENDED:

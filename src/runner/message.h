@@ -1,9 +1,9 @@
 /*
  * message.h - the messages between poller and runner: orders go to the runner, reports come back.
  *
- * Each message is one struct here and one function in message.c that both puts and gets it: a new
- * field is one line in each. Times named _us are microseconds on the steady clock of
- * this host, deadline_at is milliseconds on it, and expected_at milliseconds on the database's.
+ * Each message is one struct here and, in message.c, code that both puts and gets it: a new field
+ * is one line in each. Times named _us are microseconds on the steady clock of this host,
+ * deadline_at is milliseconds on it, and expected_at milliseconds on the database's.
  */
 #ifndef DQ_RUNNER_MESSAGE_H
 #define DQ_RUNNER_MESSAGE_H

@@ -1,53 +1,49 @@
 /*
- * process.c - makes a forked copy of the poller the runner process.
+ * process.c - creates and frees processes.
  *
- * Invariant: afterwards handlers inherit nothing of the poller's: no descriptor, no ignored signal,
- * no name.
+ * Invariant: a process and its job know each other, or neither knows the other.
  */
 #include "runner/process.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "base/mem.h"
+#include "runner/notes.h"
 
-/* All are blocked, so that none interrupts or ends this process, and one call in a child undoes it.
- */
-static void set_signals(void)
+#include <stdlib.h>
+
+struct process *process_new(struct job *j, volatile pid_t *note)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
-    const unsigned long none[4] = {0};
-    sigset_t blocked, kept;
+    struct process *p = mem_zero(1, sizeof *p);
 
-    sigfillset(&blocked);
-    sigemptyset(&kept);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        sigdelset(&blocked, faults[i]);
-        sigaddset(&kept, faults[i]);
-    }
-    sigprocmask(SIG_SETMASK, &blocked, NULL);
-    for (int sig = 1; sig < _NSIG; sig++)
-        if (sigismember(&kept, sig) != 1)
-            syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
+    p->job = j;
+    j->process = p;
+    p->table = j->table;
+    p->table->users++;
+    p->launch.process = p;
+    p->launch.job = j;
+    p->launch.plan = &j->table->plans[j->order.handler];
+    p->launch.setup = p->launch.plan->setup;
+    p->launch.in = j->stdin_fd;
+    p->launch.out = p->launch.err = j->stdin_fd = -1;
+    p->launch.note = note ? note : &p->launch.own_note;
+    *p->launch.note = NOTES_STARTS;
+    for (int i = 0; i < 2; i++)
+        p->streams[i] = (struct process_stream){.process = p, .fd = -1};
+    p->streams[0].verdicts = job_is_batch(j);
+    return p;
 }
 
-/* Keeps the standard streams and the link open, which gets the lowest number. */
-static int keep_only(int sock)
+void process_leave(struct process *p)
 {
-    if (sock != 3)
-        dup3(sock, 3, O_CLOEXEC);
-    if (syscall(__NR_close_range, 4, ~0u, 0) != 0)
-        for (int fd = 4; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
-            close(fd);
-    return 3;
+    p->job->process = NULL;
+    p->job = NULL;
 }
 
-int process_take_over(int sock)
+void process_free(struct process *p)
 {
-    prctl(PR_SET_NAME, "dqd-runner");
-    set_signals();
-    return keep_only(sock);
+    if (p->job)
+        process_leave(p);
+    launch_over(&p->launch);
+    lines_done(&p->lines);
+    p->table->users--;
+    free(p);
 }

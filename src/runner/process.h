@@ -1,12 +1,77 @@
 /*
- * process.h - makes a forked copy of the poller the runner process.
+ * process.h - a handler's process, from its start until nothing of its session is left. start.h,
+ * stop.h, stream.h, sweep.h and finish.h work on it.
+ *
+ * It works on a job, and the job knows it meanwhile. Whether its handler is given one task or many
+ * is for job.h and answer.h to know.
  */
 #ifndef DQ_RUNNER_PROCESS_H
 #define DQ_RUNNER_PROCESS_H
 
-/* The first call in the new process: sets its name and its signals (all blocked except those that
- * report a fault in the program, none ignored), and closes every descriptor except 0 to 2 and sock.
- * Returns sock's new number. */
-int process_take_over(int sock);
+#include "base/json.h"
+#include "runner/capture.h"
+#include "runner/job.h"
+#include "runner/launch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Why it is ended before it ends by itself. */
+enum process_stop {
+    PROCESS_RUNS, /* it is not */
+    PROCESS_TIMED_OUT,
+    PROCESS_LEASE_ENDS,
+    PROCESS_CANCELLED,
+    PROCESS_LOST,
+    PROCESS_SHUT_DOWN,
+    PROCESS_START_HANGS
+};
+
+/* The reading end of a pipe from it. */
+struct process_stream {
+    struct process *process;
+    int fd;        /* -1: closed */
+    bool verdicts; /* a batch's stdout: lines; else the tail */
+    bool paused;   /* it is not watched */
+};
+
+struct process {
+    struct job *job;          /* NULL: its start was given up, and the job given back */
+    struct table *table;      /* which owns the plan of the launch */
+    struct process *pid_next; /* of the same hash in the tables of jobs.h */
+    size_t slot;              /* its place among the running ones */
+
+    bool launching; /* the launch is not over, and may be with another thread */
+    struct launch launch;
+    pid_t pid; /* 0: not started */
+
+    enum process_stop stop; /* TERM was sent, or will be when it has been started */
+    int64_t stop_at;
+    bool killed;
+    int64_t dropped_at;          /* when its start was given up */
+    bool ending;                 /* it has ended, something of its session is still there */
+    bool term_swept, kill_swept; /* the rest of its session has got the signal, too */
+    bool warned;
+    struct process_stream streams[2];
+    struct lines lines;
+};
+
+/* What all processes use. */
+struct process_context {
+    int epoll; /* streams are watched here, data.ptr is the struct process_stream */
+    struct launcher *launcher;
+    struct proto_out *out;
+    struct json_reader *json;
+};
+
+/* A process to be started for the job, whose table must be set; takes over its stdin_fd. note: the
+ * job's (notes.h), which is set to NOTES_STARTS; NULL: it has none. */
+struct process *process_new(struct job *j, volatile pid_t *note);
+/* It and its job part. Its streams must be closed. */
+void process_leave(struct process *p);
+/* It must not be running, nor its launch. */
+void process_free(struct process *p);
 
 #endif

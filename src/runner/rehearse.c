@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "runner/input.h"
 #include "runner/link.h"
 #include "runner/outcome.h"
 #include "runner/plan.h"
@@ -97,27 +96,13 @@ static int check_account(const struct rehearse *r, int handler, struct err *err)
 
 static int send(struct run *x, int handler, struct err *err)
 {
-    const struct task *t = x->task;
-    const bool single = x->handler->batch <= 1;
-    const struct message_job j = {
-        .digest = x->r->handlers->digest,
-        .handler = (uint32_t)handler,
-        .tag = t->tag,
-        .vouched_us = INT64_MAX,
-        .deadline_at = when_steady() + WHEN_MAX_DURATION_MS,
-        .stdin_fd = single ? input_body(t->body, t->body_size, err) : input_batch(t, 1, err),
-        .ids = &t->id,
-        .count = 1,
-        .key = t->key,
-        .attempt = t->attempt,
-        .max_attempts = t->max_attempts,
-        .expected_at = t->expected_at,
-        .token = t->version,
-    };
+    const struct message_job times = {.vouched_us = INT64_MAX,
+                                      .deadline_at = when_steady() + WHEN_MAX_DURATION_MS};
+    int rc = link_send_tasks(x->r->link, NUMBER, x->r->handlers, (uint32_t)handler, x->task, 1,
+                             &times, err);
 
-    if (j.stdin_fd < 0)
-        return err->code;
-    link_send_job(x->r->link, NUMBER, &j);
+    if (rc < 0)
+        return rc;
     link_send_follow(x->r->link, NUMBER, MESSAGE_FOLLOW_WHOLE);
     x->asked = true;
     return 0;

@@ -50,10 +50,11 @@ static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
     message_put(o, &m);
 }
 
-void reply_started(struct proto_out *o, const struct job *j, int64_t at_us)
+void reply_started(struct proto_out *o, const struct process *p)
 {
-    message_put(o, &(struct message){
-                       .type = MESSAGE_STARTED, .number = j->number, .started = {j->pid, at_us}});
+    message_put(o, &(struct message){.type = MESSAGE_STARTED,
+                                     .number = p->job->number,
+                                     .started = {p->pid, p->launch.begun_us}});
 }
 
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v)
@@ -103,39 +104,40 @@ static void put_output(struct proto_out *o, struct job *j)
     }
 }
 
-static void explain_timeout(struct job *j, struct err *e)
+static void explain_timeout(const struct process *p, struct err *e)
 {
     char after[WHEN_TEXT_SIZE], grace[WHEN_TEXT_SIZE];
 
-    when_format_duration(after, j->plan->handler->timeout_ms);
-    when_format_duration(grace, j->plan->handler->kill_grace_ms);
-    if (j->killed)
-        reply_explain(j, e, "timed out after %s (TERM, then KILL after %s)", after, grace);
+    when_format_duration(after, p->job->plan->handler->timeout_ms);
+    when_format_duration(grace, p->job->plan->handler->kill_grace_ms);
+    if (p->killed)
+        reply_explain(p->job, e, "timed out after %s (TERM, then KILL after %s)", after, grace);
     else
-        reply_explain(j, e, "timed out after %s (TERM)", after);
+        reply_explain(p->job, e, "timed out after %s (TERM)", after);
 }
 
 /* What the end of the process means for a task that has no verdict. e is where the text is kept.
  * What one task of several has done fails none of the others for good. */
-static void judge(struct job *j, int status, struct message_result *r, struct err *e)
+static void judge(const struct process *p, int status, struct message_result *r, struct err *e)
 {
     static const char *const why[] = {
-        [JOB_LEASE_ENDS] = "the lease could not be renewed",
-        [JOB_CANCELLED] = "cancelled while it ran",
-        [JOB_LOST] = "the task was taken back from this dqd",
-        [JOB_SHUT_DOWN] = "dqd was shut down",
-        [JOB_START_HANGS] = "its start hung",
+        [PROCESS_LEASE_ENDS] = "the lease could not be renewed",
+        [PROCESS_CANCELLED] = "cancelled while it ran",
+        [PROCESS_LOST] = "the task was taken back from this dqd",
+        [PROCESS_SHUT_DOWN] = "dqd was shut down",
+        [PROCESS_START_HANGS] = "its start hung",
     };
+    struct job *j = p->job;
 
     r->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     r->error = e->text;
-    if (j->stop == JOB_TIMED_OUT) {
+    if (p->stop == PROCESS_TIMED_OUT) {
         r->outcome = OUTCOME_TIMEOUT;
-        explain_timeout(j, e);
-    } else if (j->stop != JOB_RUNS) {
-        r->outcome = j->stop == JOB_CANCELLED ? OUTCOME_CANCELLED : OUTCOME_KILLED;
-        r->error = why[j->stop];
+        explain_timeout(p, e);
+    } else if (p->stop != PROCESS_RUNS) {
+        r->outcome = p->stop == PROCESS_CANCELLED ? OUTCOME_CANCELLED : OUTCOME_KILLED;
+        r->error = why[p->stop];
     } else if (r->signal) {
         r->outcome = OUTCOME_SIGNAL;
         reply_explain(j, e, "signal %d (%s%s)", r->signal, strsignal(r->signal),
@@ -165,14 +167,15 @@ static void put_rest(struct proto_out *o, const struct job *j, uint32_t i,
     put_result(o, j->number, j->ids[i], r);
 }
 
-void reply_ended(struct proto_out *o, struct job *j, int status)
+void reply_ended(struct proto_out *o, struct process *p, int status)
 {
+    struct job *j = p->job;
     struct message_result r = {
         .retry_after_ms = -1, .finish_us = when_steady_us(), .with_output = true};
     struct err e = {0};
 
     if (j->open) {
-        judge(j, status, &r, &e);
+        judge(p, status, &r, &e);
         put_output(o, j);
     }
     for (uint32_t i = 0; i < j->order.count; i++)

@@ -5,7 +5,7 @@
 #define DQ_RUNNER_REPLY_H
 
 #include "base/err.h"
-#include "runner/job.h"
+#include "runner/process.h"
 #include "runner/proto.h"
 #include "runner/verdict.h"
 
@@ -17,13 +17,13 @@
 void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-void reply_started(struct proto_out *o, const struct job *j, int64_t at_us);
+void reply_started(struct proto_out *o, const struct process *p);
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v);
 /* Reports the output since the last time; the job is followed. */
 void reply_fresh(struct proto_out *o, struct job *j);
 /* Reports the output, the results of all tasks that have none yet, as the wait status of the
- * process implies, and the end of the job. */
-void reply_ended(struct proto_out *o, struct job *j, int status);
+ * process implies, and the end of its job. */
+void reply_ended(struct proto_out *o, struct process *p, int status);
 /* why NULL: no fault */
 void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why);
 /* text_fd: a sealed memfd, closed once sent; -1: none, see error */

@@ -14,8 +14,6 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/crew.h"
-#include "runner/finish.h"
-#include "runner/job.h"
 #include "runner/launch.h"
 #include "runner/message.h"
 #include "runner/plan.h"
@@ -28,11 +26,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/param.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,7 +152,7 @@ static void take_job(struct runner *r, uint32_t number, const struct message_job
         r->in.bad = true;
         job_free(j);
     } else if (!t) {
-        finish_return(j, &r->crew.c, false, "the handlers file has changed");
+        reply_returned(&r->out, j, false, "the handlers file has changed");
         job_free(j);
     } else {
         crew_add(&r->crew, j, t);
@@ -173,19 +174,18 @@ static void take_deadline(struct runner *r, const struct message_deadline *m)
 
 static void take_kill(struct runner *r, uint32_t number, enum message_kill_reason reason)
 {
-    static const enum job_stop why[] = {
-        [MESSAGE_KILL_CANCELLED] = JOB_CANCELLED,
-        [MESSAGE_KILL_LOST] = JOB_LOST,
-        [MESSAGE_KILL_SHUTDOWN] = JOB_SHUT_DOWN,
-        [MESSAGE_KILL_UNSTARTED] = JOB_RUNS,
+    static const enum process_stop why[] = {
+        [MESSAGE_KILL_CANCELLED] = PROCESS_CANCELLED,
+        [MESSAGE_KILL_LOST] = PROCESS_LOST,
+        [MESSAGE_KILL_SHUTDOWN] = PROCESS_SHUT_DOWN,
+        [MESSAGE_KILL_UNSTARTED] = PROCESS_RUNS,
     };
     struct job *j = jobs_find(&r->crew.jobs, number);
-    bool begun = j && (j->pid || j->launch);
 
-    if (begun && why[reason] != JOB_RUNS)
-        crew_stop(&r->crew, j, why[reason]);
-    else if (j && !begun)
+    if (j && !j->process)
         crew_give_back(&r->crew, j, false, NULL);
+    else if (j && why[reason] != PROCESS_RUNS)
+        crew_stop(&r->crew, j->process, why[reason]);
 }
 
 static void take_follow(struct runner *r, uint32_t number, enum message_follow_what what)
@@ -202,8 +202,8 @@ static void take_follow(struct runner *r, uint32_t number, enum message_follow_w
     }
     if (j->followed)
         reply_fresh(&r->out, j);
-    for (int i = 0; i < 2; i++)
-        stream_resume(&j->streams[i], &r->crew.c);
+    for (int i = 0; j->process && i < 2; i++)
+        stream_resume(&j->process->streams[i], &r->crew.c);
 }
 
 static void take_vouch(struct runner *r, int64_t until_us)
@@ -269,7 +269,7 @@ static void orphan(struct runner *r)
     r->orphaned = true;
     return_waiting(r);
     for (size_t i = r->crew.jobs.running_count; i-- > 0;)
-        crew_stop(&r->crew, r->crew.jobs.running[i], JOB_SHUT_DOWN);
+        crew_stop(&r->crew, r->crew.jobs.running[i], PROCESS_SHUT_DOWN);
     crew_sweep(&r->crew);
     if (r->crew.jobs.running_count)
         log_event(LOG_WARN, "the poller is gone, killing its handlers", "running=%zu",
@@ -373,6 +373,38 @@ static void loop(void *ctx)
     _exit(0);
 }
 
+/* All are blocked, so that none interrupts or ends this process, and one call in a child undoes it.
+ */
+static void set_signals(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    /* the kernel's struct sigaction for SIG_DFL: glibc's call refuses signals 32 and 33 */
+    const unsigned long none[4] = {0};
+    sigset_t blocked, kept;
+
+    sigfillset(&blocked);
+    sigemptyset(&kept);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        sigdelset(&blocked, faults[i]);
+        sigaddset(&kept, faults[i]);
+    }
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+    for (int sig = 1; sig < _NSIG; sig++)
+        if (sigismember(&kept, sig) != 1)
+            syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
+}
+
+/* Keeps the standard streams and the link open, which gets the lowest number. */
+static int keep_only(int sock)
+{
+    if (sock != 3)
+        dup3(sock, 3, O_CLOEXEC);
+    if (syscall(__NR_close_range, 4, ~0u, 0) != 0)
+        for (int fd = 4; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+            close(fd);
+    return 3;
+}
+
 static void watch_fd(struct runner *r, int fd, void *name)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = name};
@@ -433,12 +465,21 @@ static void init(struct runner *r, int sock, const struct runner_options *o, vol
     proto_in_init(&r->in);
 }
 
+/* The first calls in the new process: afterwards handlers inherit nothing of the poller's, no
+ * descriptor, no ignored signal, no name. */
+static int take_over(int sock)
+{
+    prctl(PR_SET_NAME, "dqd-runner");
+    set_signals();
+    return keep_only(sock);
+}
+
 void runner_main(int sock, const struct runner_options *o, volatile pid_t *notes)
 {
     static struct runner r;
     struct err e = {0};
 
-    sock = process_take_over(sock);
+    sock = take_over(sock);
     log_open("dqd-runner", o->log_level);
     init(&r, sock, o, notes);
     if (launcher_run(r.crew.c.launcher, loop, &r, &e) != 0)

@@ -1,5 +1,5 @@
 /*
- * stop.c - sends TERM and KILL to the leaders of jobs.
+ * stop.c - sends TERM and KILL to processes.
  *
  * Invariant: KILL is sent before the deadline, whatever else happens.
  */
@@ -10,36 +10,36 @@
 #include <signal.h>
 #include <sys/param.h>
 
-void stop_job(struct job *j, enum job_stop why, int64_t now)
+void stop_process(struct process *p, enum process_stop why, int64_t now)
 {
-    if (j->stop != JOB_RUNS || (j->pid && child_has_ended(j->pid)))
+    if (p->stop != PROCESS_RUNS || (p->pid && child_has_ended(p->pid)))
         return;
-    j->stop = why;
-    j->stop_at = now;
-    if (j->pid)
-        child_signal(j->pid, SIGTERM);
+    p->stop = why;
+    p->stop_at = now;
+    if (p->pid)
+        child_signal(p->pid, SIGTERM);
 }
 
-int64_t stop_watch(struct job *j, int64_t now)
+int64_t stop_watch(struct process *p, int64_t now)
 {
-    int64_t lease_at = job_lease_term_at(j);
-    int64_t timeout_at = j->begun_us / 1000 + j->plan->handler->timeout_ms;
+    int64_t lease_at = job_lease_term_at(p->job);
+    int64_t timeout_at = p->launch.begun_us / 1000 + p->job->plan->handler->timeout_ms;
     int64_t stop_at = MIN(lease_at, timeout_at);
 
-    if (j->stop == JOB_RUNS) {
+    if (p->stop == PROCESS_RUNS) {
         if (now < stop_at)
             return stop_at;
-        stop_job(j, lease_at < timeout_at ? JOB_LEASE_ENDS : JOB_TIMED_OUT, now);
-        if (j->stop == JOB_RUNS)
+        stop_process(p, lease_at < timeout_at ? PROCESS_LEASE_ENDS : PROCESS_TIMED_OUT, now);
+        if (p->stop == PROCESS_RUNS)
             return JOB_NEVER;
     }
-    if (j->killed)
+    if (p->killed)
         return JOB_NEVER;
-    int64_t grace_at = j->stop_at + j->plan->handler->kill_grace_ms;
-    int64_t lease_kill_at = job_lease_kill_at(j), kill_at = MIN(grace_at, lease_kill_at);
+    int64_t grace_at = p->stop_at + p->job->plan->handler->kill_grace_ms;
+    int64_t lease_kill_at = job_lease_kill_at(p->job), kill_at = MIN(grace_at, lease_kill_at);
     if (now < kill_at)
         return kill_at;
-    j->killed = true;
-    child_signal(j->pid, SIGKILL);
+    p->killed = true;
+    child_signal(p->pid, SIGKILL);
     return JOB_NEVER;
 }

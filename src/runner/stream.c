@@ -18,14 +18,14 @@
 
 #define READ_MAX (64 * 1024) /* at a time; a pipe's usual capacity */
 
-static int watch(struct job_stream *s, struct job_context *c)
+static int watch(struct process_stream *s, struct process_context *c)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
 
     return epoll_ctl(c->epoll, EPOLL_CTL_ADD, s->fd, &ev);
 }
 
-int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struct err *err)
+int stream_open(struct process_stream *s, struct process_context *c, int *ret_end, struct err *err)
 {
     int fds[2];
 
@@ -40,7 +40,7 @@ int stream_open(struct job_stream *s, struct job_context *c, int *ret_end, struc
 
 /* Closing alone would not do: a child that is just about to execute its program still has the
  * descriptor, and until it has closed that, events go on. */
-void stream_close(struct job_stream *s, struct job_context *c)
+static void close_stream(struct process_stream *s, struct process_context *c)
 {
     if (s->fd < 0)
         return;
@@ -49,25 +49,31 @@ void stream_close(struct job_stream *s, struct job_context *c)
     s->fd = -1;
 }
 
+void stream_close(struct process *p, struct process_context *c)
+{
+    close_stream(&p->streams[0], c);
+    close_stream(&p->streams[1], c);
+}
+
 /* A full pipe makes the handler wait; its end would be reported again and again. */
-static void pause_stream(struct job_stream *s, struct job_context *c)
+static void pause_stream(struct process_stream *s, struct process_context *c)
 {
     epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
     s->paused = true;
 }
 
-void stream_resume(struct job_stream *s, struct job_context *c)
+void stream_resume(struct process_stream *s, struct process_context *c)
 {
     if (!s->paused || s->fd < 0)
         return;
     s->paused = false;
     if (watch(s, c) != 0)
-        stream_close(s, c);
+        close_stream(s, c);
 }
 
 struct line_context {
     struct job *job;
-    struct job_context *c;
+    struct process_context *c;
 };
 
 static void take_line(void *ctx, const char *line, size_t len, bool whole)
@@ -87,17 +93,17 @@ static void keep(struct job *j, const char *p, size_t len)
 }
 
 /* How much can be read without losing anything that has to be kept. */
-static size_t room(const struct job_stream *s)
+static size_t room(const struct process_stream *s)
 {
-    const struct capture *fresh = &s->job->fresh;
+    const struct job *j = s->process->job;
 
-    return s->job->whole && !s->verdicts ? fresh->limit - fresh->len : SIZE_MAX;
+    return j->whole && !s->verdicts ? j->fresh.limit - j->fresh.len : SIZE_MAX;
 }
 
-void stream_read(struct job_stream *s, struct job_context *c, size_t max)
+void stream_read(struct process_stream *s, struct process_context *c, size_t max)
 {
     static char data[READ_MAX];
-    struct line_context x = {s->job, c};
+    struct line_context x = {s->process->job, c};
 
     for (size_t done = 0; done < max && s->fd >= 0;) {
         size_t size = MIN(sizeof data, room(s));
@@ -111,23 +117,23 @@ void stream_read(struct job_stream *s, struct job_context *c, size_t max)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            stream_close(s, c);
+            close_stream(s, c);
             return;
         }
         if (s->verdicts)
-            lines_add(&s->job->lines, data, (size_t)n, take_line, &x);
+            lines_add(&s->process->lines, data, (size_t)n, take_line, &x);
         else
-            keep(s->job, data, (size_t)n);
+            keep(x.job, data, (size_t)n);
         if ((size_t)n < size)
             return; /* it is empty for now, or at its end: the next event will show */
         done += (size_t)n;
     }
 }
 
-void stream_finish(struct job_stream *s, struct job_context *c)
+void stream_finish(struct process_stream *s, struct process_context *c)
 {
-    struct line_context x = {s->job, c};
+    struct line_context x = {s->process->job, c};
 
     if (s->verdicts)
-        lines_finish(&s->job->lines, take_line, &x);
+        lines_finish(&s->process->lines, take_line, &x);
 }

@@ -13,16 +13,16 @@
 
 static bool wants_term(void *ctx, pid_t session)
 {
-    const struct job *j = jobs_led_by(ctx, session);
+    const struct process *p = jobs_led_by(ctx, session);
 
-    return j && j->stop != JOB_RUNS && !j->term_swept;
+    return p && p->stop != PROCESS_RUNS && !p->term_swept;
 }
 
 static bool wants_kill(void *ctx, pid_t session)
 {
-    const struct job *j = jobs_led_by(ctx, session);
+    const struct process *p = jobs_led_by(ctx, session);
 
-    return j && j->killed && !j->kill_swept;
+    return p && p->killed && !p->kill_swept;
 }
 
 void sweep_signals(struct jobs *jobs)
@@ -38,31 +38,32 @@ void sweep_signals(struct jobs *jobs)
     if (term)
         session_term(wants_term, jobs);
     for (size_t i = 0; i < jobs->running_count; i++) {
-        struct job *j = jobs->running[i];
-        j->term_swept |= j->pid && j->stop != JOB_RUNS;
-        j->kill_swept |= j->killed;
+        struct process *p = jobs->running[i];
+        p->term_swept |= p->pid && p->stop != PROCESS_RUNS;
+        p->kill_swept |= p->killed;
     }
 }
 
 static bool is_of(void *ctx, pid_t session)
 {
-    return session == ((const struct job *)ctx)->pid;
+    return session == ((const struct process *)ctx)->pid;
 }
 
-bool sweep_ended(struct job *j, struct orphans *orphans)
+bool sweep_ended(struct process *p, struct orphans *orphans)
 {
     enum session_left left = SESSION_EMPTY;
     pid_t denied = 0;
 
-    child_signal(j->pid, SIGKILL);
+    child_signal(p->pid, SIGKILL);
     orphans_look(orphans, when_steady());
-    if (orphans_since(orphans, j->begun_us / 1000))
-        left = session_kill(is_of, j, &denied);
-    if (left == SESSION_DENIED && !j->warned)
+    if (orphans_since(orphans, p->launch.begun_us / 1000))
+        left = session_kill(is_of, p, &denied);
+    if (left == SESSION_DENIED && !p->warned)
         log_fold(when_steady_us(), LOG_WARN,
-                 "not permitted to kill a process that a handler left behind", j->order.tag, NULL,
-                 "tag=%s session=%d pid=%d", log_quote(j->order.tag), (int)j->pid, (int)denied);
-    j->warned |= left == SESSION_DENIED;
+                 "not permitted to kill a process that a handler left behind", p->job->order.tag,
+                 NULL, "tag=%s session=%d pid=%d", log_quote(p->job->order.tag), (int)p->pid,
+                 (int)denied);
+    p->warned |= left == SESSION_DENIED;
     return left == SESSION_EMPTY || left == SESSION_HIDDEN ||
-           (left == SESSION_DENIED && j->stop == JOB_RUNS);
+           (left == SESSION_DENIED && p->stop == PROCESS_RUNS);
 }

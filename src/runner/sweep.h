@@ -1,5 +1,6 @@
 /*
- * sweep.h - sends the signals of jobs to processes of their sessions outside the leaders' groups.
+ * sweep.h - sends the signals of leaders to processes of their sessions outside the leaders'
+ * groups.
  */
 #ifndef DQ_RUNNER_SWEEP_H
 #define DQ_RUNNER_SWEEP_H
@@ -10,12 +11,12 @@
 #include <stdbool.h>
 
 /* Sends TERM and KILL to the rest of those sessions whose leaders' groups got them since the last
- * call. Goes through all processes of the host, once for all jobs. */
+ * call. Goes through all processes of the host, once for all sessions. */
 void sweep_signals(struct jobs *jobs);
 
-/* The leader of a job has ended: kills the rest of its session. True: nothing is left that could
+/* The leader has ended: kills the rest of its session. True: nothing is left that could
  * still act. A process that this account may not kill counts only if the next attempt must not run
  * beside it: after a timeout, a cancellation, the end of a lease. */
-bool sweep_ended(struct job *j, struct orphans *orphans);
+bool sweep_ended(struct process *p, struct orphans *orphans);
 
 #endif

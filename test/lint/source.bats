@@ -45,7 +45,7 @@ src/runner base/ runner/ conf/handlers.h conf/handlers_load.h
 src/poller base/ store/db/db.h store/db/db_connect.h store/db/db_session.h store/schema/schema.h poller/
 src/poller store/row/claim_ref.h store/row/rows.h store/row/settlement.h store/row/task_array.h
 src/poller store/fleet/ store/work/
-src/poller runner/input.h runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h
+src/poller runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h
 src/poller conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
 src/bench base/ conf/conf.h conf/conf_env.h conf/conf_put.h conf/handlers.h store/db/db.h store/db/db_connect.h bench/
 src/bench store/row/claim_ref.h store/row/task_array.h store/schema/ store/fleet/ store/work/ store/ask/

@@ -3,9 +3,8 @@
  */
 #include "runner/start.h"
 
-#include "runner/finish.h"
-#include "runner/launch.h"
 #include "runner/notes.h"
+#include "runner/stream.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +46,7 @@ static void start_without_descriptors_closes_the_body_once(void **state)
     (void)state;
     const int body = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     struct proto_out out = {0};
-    struct job_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
+    struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
     struct table *table = table_new(&handlers, NULL);
     struct job *j = job_of(table, body);
     struct rlimit given, none;
@@ -65,7 +64,6 @@ static void start_without_descriptors_closes_the_body_once(void **state)
     assert_int_equal(fcntl(body, F_GETFD), -1);
 
     assert_int_equal(dup2(0, body), body); /* a file of another thread */
-    finish_return(j, &c, true, err.text);
     job_free(j);
     assert_true(fcntl(body, F_GETFD) >= 0);
     assert_int_equal(table->users, 0);
@@ -82,7 +80,7 @@ static void start_that_is_given_up_leaves_no_note(void **state)
 {
     (void)state;
     struct proto_out out = {0};
-    struct job_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
+    struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
     struct table *table = table_new(&handlers, NULL);
     struct job *j = job_of(table, -1);
     volatile pid_t note = 0;
@@ -95,21 +93,23 @@ static void start_that_is_given_up_leaves_no_note(void **state)
             pause();
     assert_int_equal(start_job(j, &c, &note, &err), 0);
     assert_int_equal(note, NOTES_STARTS);
-    struct launch *a = j->launch;
-    atomic_store(&a->stage, LAUNCH_FORKS);
-    a->slow = true;
-    a->plan->hanging = 1;
+    struct process *p = j->process;
+    atomic_store(&p->launch.stage, LAUNCH_FORKS);
+    p->launch.slow = true;
+    p->launch.plan->hanging = 1;
     note = stuck;
-    assert_false(start_watch(j, 20000, &next, &err)); /* it is killed, which may take a moment */
+    assert_false(start_watch(p, 20000, &next, &err)); /* it is killed, which may take a moment */
     assert_int_equal(note, stuck);
-    assert_true(start_watch(j, 30000, &next, &err));
+    assert_true(start_watch(p, 30000, &next, &err));
     assert_int_equal(err.code, ERR_SYSTEM);
     assert_int_equal(note, NOTES_CLEARED);
     assert_int_equal(waitpid(stuck, NULL, 0), stuck);
 
-    launch_free(a);
-    finish_return(j, &c, true, err.text);
+    stream_close(p, &c);
+    process_leave(p);
     job_free(j);
+    process_free(p);
+    assert_int_equal(table->users, 0);
     close(c.epoll);
     proto_out_done(&out);
     table_free(table);
