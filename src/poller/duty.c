@@ -21,13 +21,6 @@
 /* A duty that takes longer than this is slow: a row with a long body takes about as long. */
 #define SLOW_US INT64_C(20000)
 
-static const char *const names[DUTY_COUNT] = {
-    [DUTY_RECOVER] = "recover", [DUTY_RENEW] = "renew",         [DUTY_FOLLOW] = "follow",
-    [DUTY_SETTLE] = "settle",   [DUTY_LOAD] = "load",           [DUTY_BEAT] = "beat",
-    [DUTY_CLAIM] = "claim",     [DUTY_CHECK] = "check",         [DUTY_REAP] = "reap",
-    [DUTY_MINUTE] = "minute",   [DUTY_RETENTION] = "retention", [DUTY_SERVED] = "served",
-};
-
 void duty_init(struct duties *d, const struct look_settings *look, struct handlers *handlers,
                const char *const *globs, const char *mode, bool passes)
 {
@@ -101,72 +94,51 @@ static int beat(struct duties *d, struct err *err)
     return rc;
 }
 
-/* When it wants to run; NEVER_US: not at all. */
-static int64_t next_of(const struct duties *d, enum duty which)
-{
-    switch (which) {
-    case DUTY_RECOVER:
-        return claim_recover_next(&d->claims);
-    case DUTY_RENEW:
-        return lease_renew_next(&d->leases);
-    case DUTY_FOLLOW:
-        return follow_next(&d->follow);
-    case DUTY_SETTLE:
-        return settle_when(d);
-    case DUTY_LOAD:
-        return handover_next(&d->handover);
-    case DUTY_BEAT:
-        return registry_next(&d->registry);
-    case DUTY_CLAIM:
-        return claim_next(&d->claims);
-    case DUTY_CHECK:
-        return lease_check_next(&d->leases);
-    case DUTY_REAP:
-        return d->flight.renewing ? NEVER_US : upkeep_reap_next(&d->upkeep);
-    case DUTY_MINUTE:
-        return minute_next(&d->minute);
-    case DUTY_RETENTION:
-        return d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep);
-    case DUTY_SERVED:
-        return served_next(&d->served);
-    case DUTY_COUNT:
-        break;
-    }
-    return NEVER_US;
-}
+/* In the order of their urgency: leases keep what we have, even if the connection breaks at every
+ * result; results free tasks and slots, and only then new work is taken. FOLLOW must be before
+ * SETTLE (follow.h). Of d: the name, when it wants to run (NEVER_US: not at all), what it does, and
+ * its purpose. Nothing waits until RETENTION deletes a row. */
+/* clang-format off */
+#define DUTIES(X)                                                                                \
+    X(RECOVER, "recover", claim_recover_next(&d->claims),                                        \
+      claim_recover(&d->claims, err), PROMISE)                                                   \
+    X(RENEW, "renew", lease_renew_next(&d->leases), lease_renew(&d->leases, err), PROMISE)       \
+    X(FOLLOW, "follow", follow_next(&d->follow), follow_run(&d->follow, err), RECORD)            \
+    X(SETTLE, "settle", settle_when(d), settle(d, err), PROMISE)                                 \
+    X(LOAD, "load", handover_next(&d->handover), handover_load(&d->handover, err), PROMISE)      \
+    X(BEAT, "beat", registry_next(&d->registry), beat(d, err), PROMISE)                          \
+    X(CLAIM, "claim", claim_next(&d->claims), claim_run(&d->claims, err), PROMISE)               \
+    X(CHECK, "check", lease_check_next(&d->leases), lease_check(&d->leases, err), PROMISE)       \
+    X(REAP, "reap", d->flight.renewing ? NEVER_US : upkeep_reap_next(&d->upkeep),                \
+      upkeep_reap(&d->upkeep, err), PROMISE)                                                     \
+    X(MINUTE, "minute", minute_next(&d->minute), minute_flush(&d->minute, err), RECORD)          \
+    X(RETENTION, "retention", d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep), \
+      upkeep_retention(&d->upkeep, err), RECORD)                                                 \
+    X(SERVED, "served", served_next(&d->served), served_run(&d->served, err), PROMISE)
+/* clang-format on */
 
-static int run(struct duties *d, enum duty which, struct err *err)
-{
-    switch (which) {
-    case DUTY_RECOVER:
-        return claim_recover(&d->claims, err);
-    case DUTY_RENEW:
-        return lease_renew(&d->leases, err);
-    case DUTY_FOLLOW:
-        return follow_run(&d->follow, err);
-    case DUTY_SETTLE:
-        return settle(d, err);
-    case DUTY_LOAD:
-        return handover_load(&d->handover, err);
-    case DUTY_BEAT:
-        return beat(d, err);
-    case DUTY_CLAIM:
-        return claim_run(&d->claims, err);
-    case DUTY_CHECK:
-        return lease_check(&d->leases, err);
-    case DUTY_REAP:
-        return upkeep_reap(&d->upkeep, err);
-    case DUTY_MINUTE:
-        return minute_flush(&d->minute, err);
-    case DUTY_RETENTION:
-        return upkeep_retention(&d->upkeep, err);
-    case DUTY_SERVED:
-        return served_run(&d->served, err);
-    case DUTY_COUNT:
-        break;
+#define DUTY_NAME(NAME, ...) DUTY_##NAME,
+enum duty { DUTIES(DUTY_NAME) DUTY_COUNT };
+_Static_assert(DUTY_COUNT <= DUTY_MOST, "struct duties has room for all");
+
+#define DUTY_FUNCTIONS(NAME, name, next, run, use)                                                 \
+    static int64_t next_##NAME(const struct duties *d)                                             \
+    {                                                                                              \
+        return next;                                                                               \
+    }                                                                                              \
+    static int run_##NAME(struct duties *d, struct err *err)                                       \
+    {                                                                                              \
+        return run;                                                                                \
     }
-    return 0;
-}
+DUTIES(DUTY_FUNCTIONS)
+
+#define DUTY_ROW(NAME, name, next, run, use) {name, next_##NAME, run_##NAME, TROUBLE_##use},
+static const struct {
+    const char *name;
+    int64_t (*next)(const struct duties *d);
+    int (*run)(struct duties *d, struct err *err);
+    enum trouble_use use;
+} rows[DUTY_COUNT] = {DUTIES(DUTY_ROW)};
 
 /* --- failures --- */
 
@@ -177,14 +149,6 @@ static bool pass_is_over(const struct duties *d, enum duty which, int64_t now_us
     return d->ctx.once && flight_count(&d->flight) == 0 &&
            (settle_count(&d->results) == 0 ||
             now_us - d->troubles[which].since_us > context_lease_us(&d->ctx));
-}
-
-/* Retention is one of them: nothing waits until a row is deleted. */
-static enum trouble_use use_of(enum duty which)
-{
-    return which == DUTY_FOLLOW || which == DUTY_MINUTE || which == DUTY_RETENTION
-               ? TROUBLE_RECORD
-               : TROUBLE_PROMISE;
 }
 
 /* A pass logs beforehand why it is going to wait. */
@@ -207,8 +171,8 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
     int64_t now_us = when_steady_us();
 
     if (err->code == ERR_TRANSIENT) {
-        log_event(LOG_DEBUG, "statement rolled back; retrying", "duty=%s error=%s", names[which],
-                  log_quote(err->text));
+        log_event(LOG_DEBUG, "statement rolled back; retrying", "duty=%s error=%s",
+                  rows[which].name, log_quote(err->text));
         d->outage.retry_us =
             now_us + ROLLED_BACK_MIN_US + (int64_t)(context_random() % ROLLED_BACK_MORE_US);
         return 0;
@@ -222,7 +186,7 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
         trouble_begins(d, which, now_us);
     if (pass_is_over(d, which, now_us))
         return err->code;
-    trouble_failed(&d->troubles[which], &d->ctx, use_of(which), names[which],
+    trouble_failed(&d->troubles[which], &d->ctx, rows[which].use, rows[which].name,
                    which == DUTY_CLAIM ? "the server refused a statement; tasks stay pending"
                                        : "the server refused a statement; other duties continue",
                    err, now_us);
@@ -291,7 +255,7 @@ static int database_ready(struct duties *d, struct err *err)
 
 static int64_t due_us(const struct duties *d, enum duty which)
 {
-    return MAX(next_of(d, which), d->troubles[which].retry_us);
+    return MAX(rows[which].next(d), d->troubles[which].retry_us);
 }
 
 /* 1: the next duty may run; 0: none may for now; negative: dqd must end, with err. */
@@ -303,9 +267,9 @@ static int run_one(struct duties *d, enum duty which, struct err *err)
     rc = database_ready(d, err);
     if (rc <= 0)
         return rc;
-    if (run(d, which, err) < 0)
+    if (rows[which].run(d, err) < 0)
         return statement_failed(d, which, err);
-    trouble_over(&d->troubles[which], names[which]);
+    trouble_over(&d->troubles[which], rows[which].name);
     d->outage.backoff_us = d->outage.retry_us = 0;
     return 1;
 }

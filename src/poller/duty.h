@@ -30,23 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the order of their urgency: leases keep what we have, even if the connection breaks at every
- * result; results free tasks and slots, and only then new work is taken. */
-enum duty {
-    DUTY_RECOVER,
-    DUTY_RENEW,
-    DUTY_FOLLOW, /* before DUTY_SETTLE, see follow.h */
-    DUTY_SETTLE,
-    DUTY_LOAD,
-    DUTY_BEAT,
-    DUTY_CLAIM,
-    DUTY_CHECK,
-    DUTY_REAP,
-    DUTY_MINUTE,
-    DUTY_RETENTION,
-    DUTY_SERVED,
-    DUTY_COUNT
-};
+#define DUTY_MOST 16
 
 struct duties {
     struct context ctx;
@@ -66,7 +50,7 @@ struct duties {
     struct wakeup wakeup;
     bool schema_known; /* checked on the first connection */
     struct outage outage;
-    struct trouble troubles[DUTY_COUNT];
+    struct trouble troubles[DUTY_MOST]; /* by the rows of duty.c */
 };
 
 /* ctx is set already, but for the link. Takes the handlers over. globs: of --tag, the caller's;
