@@ -75,6 +75,20 @@ void care_limit_free(struct tag_state *t)
     t->limit_since_us = t->limit_said_us = 0;
 }
 
+void care_slow(struct tag_state *t)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    if (t->look.slow == t->slow_said)
+        return;
+    t->slow_said = t->look.slow;
+    log_event(
+        t->slow_said ? LOG_WARN : LOG_INFO,
+        t->slow_said ? "changing a task of the tag takes long, so its tasks are claimed one by one"
+                     : "tasks of the tag can be changed quickly again",
+        "tag=%s took=%s", log_quote(t->name), when_format_duration(text, t->look.row_us / 1000));
+}
+
 void care_long_bodies(struct tag_state *t, int64_t now_us)
 {
     t->bare_us = now_us + BARE_US;

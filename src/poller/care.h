@@ -18,6 +18,8 @@ void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t no
 void care_limit_locked(struct tag_state *t, const struct err *err);
 /* A claim was not hindered by that. */
 void care_limit_free(struct tag_state *t);
+/* After a claim: logs that changing rows of the tag takes long, or does not any more. */
+void care_slow(struct tag_state *t);
 /* Some body_size was wrong: claims of the tag bring no bodies for a while. */
 void care_long_bodies(struct tag_state *t, int64_t now_us);
 /* At the end: logs the tags with tasks that could not be claimed, unless that was done. */

@@ -89,9 +89,9 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
     if (when_steady_us() - sent_us > context_lease_us(claims->ctx) / 3) {
         log_event(LOG_WARN, "a claim took too long; its tasks are given back", "tag=%s tasks=%zu",
                   log_quote(t->name), won->count);
-        flight_release(claims->flight, won, sent_us, "the claim took a third of the lease");
+        flight_release(claims->flight, t, won, sent_us, "the claim took a third of the lease");
     } else if (t->handler < 0 || claims->ctx->ending) {
-        flight_release(claims->flight, won, sent_us,
+        flight_release(claims->flight, t, won, sent_us,
                        t->handler < 0 ? "no handler" : "dqd is stopping");
     } else {
         handover_take(claims->handover, tags_table(claims->tags), t, won, sent_us);
@@ -133,6 +133,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .next_known = saw->next_known,
                            .next_at = saw->next_at,
                            .cost_us = saw->answered_us - saw->sent_us,
+                           .answered_us = saw->answered_us,
                            .random = context_random()};
 
     if (saw->now_us)
@@ -149,6 +150,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
         c.last = (struct peek_floor){won->items[won->count - 1].expected_at,
                                      won->items[won->count - 1].id};
     look_claimed(claims->look, &t->look, &c, when_steady_us());
+    care_slow(t);
 }
 
 static int claim(struct claims *claims, const struct look_step *s, struct err *err)
@@ -174,6 +176,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .max_attempts = retry_max_attempts(&h->retry),
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .global_limit = (uint32_t)h->global_max_running,
+        .row_us = s->tag->row_us,
         .next = s->next};
     struct rows_faults faults = {0};
     uint64_t *aside;

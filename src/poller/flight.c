@@ -206,7 +206,7 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
 {
     s->id = t->id;
     s->version = t->version;
-    s->body_size = j->body_bytes / j->count;
+    s->body_size = rows_weight(j->body_bytes / j->count, j->tag->look.row_us);
     if (!t->ended && !t->lost)
         settle_queue(f->results, s, j->tag->name, j->leased_us);
     flight_end_task(j, t);
@@ -240,15 +240,16 @@ void flight_release_job(struct flight *f, struct flight_job *j, const char *why)
     flight_job_free(f, j);
 }
 
-void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, const char *why)
+void flight_release(struct flight *f, const struct tag_state *t, struct task_array *won,
+                    int64_t sent_us, const char *why)
 {
     struct settlement s = released(f, why);
 
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
-        s.body_size = won->items[i].body_size;
-        settle_queue(f->results, &s, won->items[i].tag, sent_us);
+        s.body_size = rows_weight(won->items[i].body_size, t->look.row_us);
+        settle_queue(f->results, &s, t->name, sent_us);
     }
     task_array_done(won);
 }

@@ -130,7 +130,8 @@ void flight_release_task(struct flight *f, struct flight_job *j, struct flight_t
                          const char *why);
 /* Gives back those that have not ended, and frees the job. */
 void flight_release_job(struct flight *f, struct flight_job *j, const char *why);
-/* Gives claimed tasks back that never became jobs; empties won. sent_us: of the claim. */
-void flight_release(struct flight *f, struct task_array *won, int64_t sent_us, const char *why);
+/* Gives claimed tasks of a tag back that never became jobs; empties won. sent_us: of the claim. */
+void flight_release(struct flight *f, const struct tag_state *t, struct task_array *won,
+                    int64_t sent_us, const char *why);
 
 #endif

@@ -58,7 +58,9 @@ static bool is_open(const struct flight_task *t)
 /* A job is renewed as a whole. */
 static bool take_job(struct flight_job *j, struct settle_turn *turn)
 {
-    if (!settle_turn_take(turn, j->leased_us, j->tried_us, j->body_bytes))
+    int64_t row_us = j->tag->look.row_us * j->open;
+
+    if (!settle_turn_take(turn, j->leased_us, j->tried_us, rows_weight(j->body_bytes, row_us)))
         return false;
     j->tried_us = turn->now_us;
     return true;

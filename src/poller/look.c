@@ -24,6 +24,9 @@
  * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
 
+/* A tag with slow rows pauses for so many times as long as its claim took. */
+#define PAUSE_PART 3
+
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
     *l = (struct look){.set = *s, .clock = clock, .shares = 1, .stale = true};
@@ -55,9 +58,10 @@ void look_add_tag(struct look *l, struct look_tag *t)
     l->tags[l->tag_count++] = t;
 }
 
-void look_set_shares(struct look *l, unsigned shares)
+void look_set_shares(struct look *l, unsigned shares, int64_t write_us)
 {
     l->shares = shares;
+    l->write_us = write_us;
 }
 
 static uint32_t want(const struct look *l, const struct look_tag *t)
@@ -75,6 +79,11 @@ static int64_t due_us(const struct look *l, const struct look_tag *t)
     if (t->next_at == TASK_TIME_NONE || !l->clock->known)
         return NEVER_US;
     return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, l->set.once));
+}
+
+static int64_t held_until_us(const struct look_tag *t)
+{
+    return MAX(MAX(t->hold_until_us, t->rest_until_us), t->pause_until_us);
 }
 
 static bool asks_singly(const struct look *l)
@@ -110,7 +119,7 @@ int64_t look_when(const struct look *l)
             return 0;
         if (at == NEVER_US)
             continue;
-        at = MAX(at, MAX(t->hold_until_us, t->rest_until_us));
+        at = MAX(at, held_until_us(t));
         if (at < next && want(l, t) > 0)
             next = at;
     }
@@ -182,8 +191,7 @@ static bool next_claim(struct look *l, struct look_step *s)
         struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
         uint32_t n;
 
-        if (l->stage_us < t->hold_until_us || l->stage_us < t->rest_until_us ||
-            due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
+        if (l->stage_us < held_until_us(t) || due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
             continue;
         return claim_step(l, t, look_tag_tasks(t, n, l->set.claim_batch), n,
                           l->set.once || l->shares <= 1, s);
@@ -360,6 +368,15 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->ask = !c->next_known && !look_follows(l);
 }
 
+/* A tag whose rows take long, one by one, leaves most of the time to others: recording how a task
+ * ended takes as long as claiming it. A pass lasts no longer than it must. */
+static void pace(const struct look *l, struct look_tag *t, size_t rows, int64_t took_us,
+                 int64_t now_us)
+{
+    if (look_tag_changed(t, rows, took_us - l->write_us) && l->tag_count > 1 && !l->set.once)
+        t->pause_until_us = now_us + PAUSE_PART * took_us;
+}
+
 /* A wake-up may be about a task in the share of another host, which was not woken: one such task is
  * taken, unless there are tasks of our own. All pollers woken with us would compete for more. */
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
@@ -368,6 +385,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     t->put_off_us = t->limit_hold_us = 0;
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
         l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
+    if (!c->bad)
+        pace(l, t, c->seen - c->left, now_us - c->answered_us, now_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of them */
@@ -394,6 +413,8 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         look_tag_limit_locked(t, now_us, random);
         return true;
     }
+    if (why == LOOK_REFUSED) /* it may have taken longer than read_timeout */
+        pace(l, t, l->wanted, now_us - sent_us, now_us);
     l->claim_failed = true;
     look_end_round(l);
     return false;

@@ -63,6 +63,7 @@ struct look {
     size_t turn; /* the one that is claimed first next time */
     unsigned shares;
     uint32_t running; /* jobs of all tags */
+    int64_t write_us; /* see look_set_shares */
 
     struct look_pace pace;
     bool stale;        /* look at all tags in the next round, however recent the last look is */
@@ -94,7 +95,9 @@ void look_free(struct look *l);
 void look_forget_tags(struct look *l);
 /* It must stay where it is until look_forget_tags. */
 void look_add_tag(struct look *l, struct look_tag *t);
-void look_set_shares(struct look *l, unsigned shares); /* pollers that share the work */
+/* A heartbeat: the pollers that share the work, and how long a statement takes that changes a row
+ * of another table. */
+void look_set_shares(struct look *l, unsigned shares, int64_t write_us);
 
 /* --- rounds --- */
 
@@ -126,7 +129,8 @@ struct look_claim {
      * is none, or the tag is paused */
     bool next_known;
     int64_t next_at;
-    int64_t cost_us; /* of finding that out, and the candidates */
+    int64_t cost_us;     /* of finding that out, and the candidates */
+    int64_t answered_us; /* when they were known */
     uint64_t random;
 };
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);

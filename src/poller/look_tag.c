@@ -4,6 +4,7 @@
  */
 #include "poller/look_tag.h"
 #include "conf/handlers.h"
+#include "store/row/rows.h"
 
 #include <sys/param.h>
 
@@ -16,6 +17,10 @@
  * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
+/* A claim that takes longer shows what a row costs. A row that costs less than the second does not
+ * matter, as a statement changes ROWS_STEP of them at most. */
+#define SLOW_US INT64_C(250000)
+#define ROW_LEAST_US (SLOW_US / ROWS_STEP)
 /* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
  * transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
@@ -78,6 +83,19 @@ void look_tag_took(struct look_tag *t, int64_t duration_us)
         duration_us = 1;
     t->mean_us = t->mean_us ? (7 * t->mean_us + duration_us) / 8 : duration_us;
     t->rest_us = 0;
+}
+
+/* Once may be chance: the cost is halved by each claim that is faster. */
+bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us)
+{
+    bool again = t->row_us && rows == 1 && took_us > SLOW_US;
+
+    if (rows && (t->row_us || took_us > SLOW_US))
+        t->row_us = MAX(took_us / (int64_t)rows, t->row_us / 2);
+    if (t->row_us < ROW_LEAST_US)
+        t->row_us = 0;
+    t->slow = again || (t->slow && t->row_us);
+    return again;
 }
 
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us)

@@ -38,6 +38,7 @@ struct look_tag {
     uint32_t queued;  /* jobs claimed, not started */
     uint32_t running; /* jobs started */
     int64_t mean_us;  /* moving average of a job's duration; 0: not known */
+    int64_t row_us;   /* how long changing one of its rows takes; 0: not long */
 
     int64_t hold_until_us; /* no claim before: the last one brought nothing */
     /* how long it was last held because its row of dq_tag was locked; 0: it was not */
@@ -47,6 +48,9 @@ struct look_tag {
     int64_t put_off_us;
     int64_t rest_until_us; /* no claim before: its handler could not be started */
     int64_t rest_us;       /* length of the last rest */
+    /* claims of single rows take long; no other before: the last one has kept other tags waiting */
+    bool slow;
+    int64_t pause_until_us;
 };
 
 /* For how many processes to claim tasks now: what can start at once, and what will have started
@@ -62,6 +66,9 @@ int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 /* The tag has new tasks, the earliest of which is due then. */
 void look_tag_new(struct look_tag *t, int64_t next_at);
 void look_tag_took(struct look_tag *t, int64_t duration_us); /* A job ended. */
+/* A claim has changed so many rows in this time, beyond what any statement takes. Returns whether
+ * it was slow, as the one before, although it was of one row. */
+bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us);
 /* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
  * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);

@@ -198,7 +198,7 @@ int registry_beat(struct registry *r, struct err *err)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
     r->share = s.share;
     r->shares = s.shares;
-    look_set_shares(r->look, s.shares);
+    look_set_shares(r->look, s.shares, now_us - sent_us);
     if (s.schema_compat > schema_latest && !r->outgrown.code)
         return check_schema(r, err);
     return r->recorded && !fewer && !r->back_us ? 0 : record(r, fewer, err);

@@ -28,6 +28,7 @@ struct tag_state {
     /* of care.c: */
     struct aside aside; /* due tasks whose rows could not be changed */
     int64_t careful_us; /* until then a claim looks for locked rows first */
+    bool slow_said;     /* the log has it that changing its rows takes long */
     int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
     /* since when another session has locked its row of dq_tag; 0: it has not */
     int64_t limit_since_us;

@@ -310,6 +310,8 @@ MUTATIONS = [
      "int rc = body_store_measure(ctx->db, missing, n, err);", "int rc = n > 9999 ? body_store_measure(ctx->db, missing, n, err) : 0;"),
     ("body-size-lies", "short bodies queue behind long ones", "src/poller/handover.c",
      "j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;", "j->kind = JOB_LONG;"),
+    ("slow-tag", "what a row costs does not limit a statement", "src/store/row/rows.c",
+     "(size_t)row_us * MICROSECOND_WEIGHT", "0 * (size_t)row_us * MICROSECOND_WEIGHT"),
     ("large-bodies", "a statement changes any number of rows with long bodies", "src/store/row/rows.c",
      "    if (*bytes && more >", "    if (!bytes && more >"),
     ("odd-rows", "one bad row fails its whole statement", "src/store/row/rows.c",

@@ -79,7 +79,9 @@ static bool set(struct play *p, const char *word)
         return count <= TAGS_MOST;
     }
     if (sscanf(word, "shares=%d", &count) == 1)
-        look_set_shares(&p->look, (unsigned)count);
+        look_set_shares(&p->look, (unsigned)count, 0);
+    else if (sscanf(word, "write=%d", &count) == 1)
+        look_set_shares(&p->look, p->look.shares, count * INT64_C(1000));
     else if (sscanf(word, "slots=%d", &count) == 1)
         s.slots = (uint32_t)count;
     else if (sscanf(word, "max=%d", &count) == 1)
@@ -124,12 +126,13 @@ static void saw_news(struct play *p, char *text)
         look_tag_new(tag(p, word), number(word, '@', 0));
 }
 
-/* claimed=SEEN,won=W,bad=B,left=L,next=AT,...: of the tag of the last step, in 1 ms. next=none: no
- * task of it is left. */
+/* claimed=SEEN,won=W,bad=B,left=L,next=AT,took=MS,...: of the tag of the last step, in 1 ms.
+ * next=none: no task of it is left. */
 static bool claimed(struct play *p, char *text)
 {
     struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10),
                            .next_at = TASK_TIME_NONE};
+    int64_t took_us = 1000;
     int n;
 
     c.won = c.seen;
@@ -144,6 +147,8 @@ static bool claimed(struct play *p, char *text)
             c.last = (struct peek_floor){n, 7};
         else if (!strncmp(word, "cost=", 5))
             c.cost_us = read_us(word + 5);
+        else if (!strncmp(word, "took=", 5))
+            took_us = read_us(word + 5);
         else if (!strcmp(word, "next=none"))
             c.next_known = true;
         else if (sscanf(word, "next=%d", &n) == 1) {
@@ -158,25 +163,30 @@ static bool claimed(struct play *p, char *text)
         else
             return false;
     }
-    p->now_us += 1000;
+    c.answered_us = p->now_us;
+    p->now_us += took_us;
     look_claimed(&p->look, p->step.tag, &c, p->now_us);
     return true;
 }
 
+/* failed=WHY,RANDOM,MS: after so long. */
 static bool failed(struct play *p, char *text)
 {
     static const char *const names[] = {"deadlock", "limit-locked", "locked", "refused"};
     const char *name = strsep(&text, ",");
     uint64_t random = text ? strtoull(text, NULL, 10) : 0;
+    const char *took = text ? value(text, ',') : NULL;
+    int64_t sent_us = p->now_us;
 
+    p->now_us += took ? read_us(took) : 0;
     if (!strcmp(name, "step")) {
         look_end_round(&p->look);
         return true;
     }
     for (int why = LOOK_DEADLOCK; why <= LOOK_REFUSED; why++)
         if (!strcmp(name, names[why])) {
-            p->in_round = look_claim_failed(&p->look, p->step.tag, (enum look_failure)why,
-                                            p->now_us, p->now_us, random);
+            p->in_round = look_claim_failed(&p->look, p->step.tag, (enum look_failure)why, sent_us,
+                                            p->now_us, random);
             return true;
         }
     return false;
@@ -292,6 +302,8 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
     } else if (!strncmp(expected, "floor", 5)) {
         const struct look_tag *t = tag(p, key);
         snprintf(text, size, "floor:%c@%d#%d", *key, (int)t->floor.at, (int)t->floor.id);
+    } else if (!strncmp(expected, "row", 3)) {
+        snprintf(text, size, "row:%c@%g", *key, (double)tag(p, key)->row_us / 1000);
     } else if (!strncmp(expected, "early", 5)) {
         snprintf(text, size, "early:%d", (int)look_tag_early_ms(p->tags, p->look.set.once));
     } else if (!strcmp(expected, "over") || !strcmp(expected, "not-over")) {

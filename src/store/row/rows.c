@@ -17,10 +17,18 @@
 #define BODIES_MOST ((size_t)16 << 20)
 #define BODY_INLINE 8000               /* kept in the row itself */
 #define BODY_UNKNOWN ((size_t)2 << 20) /* assumed if its size is not known */
+/* BODIES_MOST weighs as much as a change that takes a quarter of a second. */
+#define MICROSECOND_WEIGHT 64
+
+size_t rows_weight(size_t body_size, int64_t row_us)
+{
+    return MAX(body_size == SIZE_MAX ? BODY_UNKNOWN : body_size,
+               (size_t)row_us * MICROSECOND_WEIGHT);
+}
 
 bool rows_take(size_t *bytes, size_t body_size)
 {
-    size_t more = body_size == SIZE_MAX ? BODY_UNKNOWN : body_size;
+    size_t more = rows_weight(body_size, 0);
 
     if (more <= BODY_INLINE)
         return true;

@@ -18,6 +18,9 @@
  * of this size (SIZE_MAX: unknown) goes into a statement, so that it does not take long: the first
  * always does. *bytes counts, from 0. */
 bool rows_take(size_t *bytes, size_t body_size);
+/* What to pass to rows_take as the size of such a body, if changing the row takes row_us besides: a
+ * trigger may be slow. */
+size_t rows_weight(size_t body_size, int64_t row_us);
 
 /* Rows that could not be changed, each with its reason: locked by an open transaction of another
  * session (ERR_LOCKED), or refused by the server (ERR_DATA and others). */

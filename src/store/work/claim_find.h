@@ -33,6 +33,7 @@ struct claim_ask {
     uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
     bool without_bodies;   /* load no bodies */
     bool without_long;     /* leave tasks with long bodies for a later claim */
+    int64_t row_us;        /* how long changing one of its rows takes, if that is long */
     bool next;             /* also find out when the next task is due; ignored with skip_locked */
     /* After some rows could not be claimed: */
     bool careful; /* as rows_run */

@@ -183,7 +183,8 @@ static bool fits(struct claiming *w, struct company *c, const struct task *t, si
         return false;
     }
     /* if some body_size was a lie, none is trusted */
-    if (rows_take(&w->bytes, w->ask->without_bodies ? SIZE_MAX : t->body_size) &&
+    size_t size = w->ask->without_bodies ? SIZE_MAX : t->body_size;
+    if (rows_take(&w->bytes, rows_weight(size, w->ask->row_us)) &&
         (c->batch <= 1 || company_take(c, t->company)))
         return true;
     w->saw.left++;

@@ -1,4 +1,4 @@
-"""Large bodies."""
+"""Rows that take long to change: large bodies, slow triggers."""
 import os
 import signal
 
@@ -142,3 +142,48 @@ def large_bodies(t):
         others.worst < LATE_MS * slow,
         f"tasks of another tag start up to {others.worst:.0f} ms late (bound {LATE_MS} ms, times {slow:.1f})",
     )
+
+
+@case("slow-tag", 60)
+def slow_tag(t):
+    """A trigger makes each change of a row of two tags take half a second: to claim it, to renew its lease, to record
+    its result. Tasks of another tag start within the time of three such rows."""
+    row_s, count = 1 if t.full else 0.5, 12
+    lease = 40 * row_s * t.pace()
+    t.configure({"read_timeout": "1m"}, lease=f"{lease:g}s", slots=count + 16, poll_interval="200ms")
+    t.handlers(
+        {
+            "short": {"run": "':'"},
+            "long": {"run": f"'sleep {lease * 0.7:g}'", "max_running": 4},
+            "other": {"run": "':'"},
+        },
+        timeout="2h",
+        max_running=count,
+    )
+    t.sql("DROP TRIGGER dq_audit_update")  # in it, AUTO_INCREMENT is locked until the statement ends
+    t.sql(
+        "CREATE TRIGGER slow BEFORE UPDATE ON dq_task FOR EACH ROW BEGIN"
+        f" IF OLD.tag <> 'other' THEN DO SLEEP({row_s}); END IF; END"
+    )
+    d = t.dqd()
+    t.add(1, "short", key=False)
+    t.add(1, "long", key=False)
+    t.wait(lambda: t.count("status <> 0") == 2, "both tags have been claimed once")
+    others = _Others(t, 5)
+    t.sleep(3)
+    others.end_phase("alone")
+    t.add(count, "short", key=False)
+    t.wait(lambda: t.count("tag = 'short' AND status <> 1") == 0, "the short ones are done", 15 * count * row_s)
+    others.end_phase("claimed and recorded")
+    t.add(4, "long", key=False)
+    t.wait(lambda: t.count("tag = 'long' AND status <> 1") == 0, "the long ones are done", 5 * lease)
+    others.end_phase("renewed")
+    late_ms = 3000 * row_s * t.slowness()
+    t.sql("DELETE FROM dq_task")
+    t.expect(
+        others.worst < late_ms,
+        f"tasks of another tag start up to {others.worst:.0f} ms late (bound {late_ms:.0f} ms)",
+    )
+    t.expect("lease" not in d.log(), "leases were lost")
+    for tag in ("short", "long"):
+        t.expect(f'one by one" tag={tag} took=' in d.log(), f"{tag} is not named")
