@@ -157,6 +157,19 @@ END
     grep -n 'db_rows_next(' src/store/*/*.c | grep -v '^src/store/db/db\.c:' | none
 }
 
+# The place that has it, and how it would look elsewhere.
+mechanisms() {
+    cat <<'END'
+src/store/row/sql expected_time[^"]*, ([a-z]\.)?id\b|(OR|NOT \() ?(%s|[a-z]\.)?expected_time =
+END
+}
+
+@test 'what has a name, such as the due order, is spelled out in one place only' {
+    mechanisms | while read -r place pattern; do
+        grep -nE "$pattern" $(c_files) | grep -v "^$place\." || true
+    done | none
+}
+
 @test 'each file begins with a comment and includes its own header first' {
     for file in $(c_files); do
         head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"

@@ -37,8 +37,8 @@
 
 /* ---- ranges */
 
-/* The part, and bounds of its own: (from_at, from_id) <= (expected_time, id) < (until_at,
- * until_id). */
+/* The part, and bounds of its own in the due order: from (from_at, from_id), which is included, to
+ * before (until_at, until_id). */
 struct range {
     const struct tag_count *part;
     int64_t from_at, until_at; /* TASK_TIME_NONE: no bound */
@@ -46,28 +46,15 @@ struct range {
     uint64_t rows;
 };
 
-static void put_bound(struct buf *sql, const char *beyond, const char *id_beyond, int64_t at,
-                      uint64_t id)
-{
-    if (at == TASK_TIME_NONE)
-        return;
-    buf_printf(sql, " AND (expected_time %s ", beyond);
-    db_put_time(sql, at);
-    if (id) {
-        buf_str(sql, " OR expected_time = ");
-        db_put_time(sql, at);
-        buf_printf(sql, " AND id %s %" PRIu64, id_beyond, id);
-    }
-    buf_chr(sql, ')');
-}
-
 static void put_range(struct buf *sql, const struct range *r)
 {
     buf_printf(sql,
                " FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", r->part->status);
     sql_put_tag(sql, r->part->tag);
-    put_bound(sql, r->from_id ? ">" : ">=", ">=", r->from_at, r->from_id);
-    put_bound(sql, "<", "<", r->until_at, r->until_id);
+    if (r->from_at != TASK_TIME_NONE) /* with this entry */
+        sql_put_due_beyond(sql, "", '>', db_put_time, r->from_at, r->from_id ? r->from_id - 1 : 0);
+    if (r->until_at != TASK_TIME_NONE)
+        sql_put_due_beyond(sql, "", '<', db_put_time, r->until_at, r->until_id);
 }
 
 static struct range range_of(const struct tag_count *p)
@@ -305,12 +292,11 @@ static int find_point(struct db *db, const struct range *r, bool last, uint64_t 
                       struct point *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const char *order = last ? " DESC" : "";
+    const char *order = last ? SQL_DUE_ORDER("", " DESC") : SQL_DUE_ORDER("", "");
 
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(POINT_COLUMNS));
     put_range(&sql, r);
-    buf_printf(&sql, " ORDER BY expected_time%s, id%s LIMIT 1 OFFSET %" PRIu64, order, order,
-               number);
+    buf_printf(&sql, " ORDER BY %s LIMIT 1 OFFSET %" PRIu64, order, number);
     int rc = db_first(db, &sql, POINT_COUNT, take_point, ret, err);
     buf_done(&sql);
     return rc;

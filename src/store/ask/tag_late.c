@@ -69,8 +69,8 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i)
                TASK_PENDING);
     sql_put_tag(sql, w->infos[i].tag);
     buf_printf(sql,
-               " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY expected_time, id LIMIT %" PRIu64
-               ") x",
+               " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER(
+                   "", "") " LIMIT %" PRIu64 ") x",
                w->limit);
 }
 

@@ -199,7 +199,7 @@ static int measure(struct db *db, struct pair *pairs, size_t count, int64_t wind
         put_window(&sql, window_ms);
         buf_printf(&sql, "status = %d AND tag = ", pairs[i].status);
         sql_put_tag(&sql, pairs[i].sample->tag);
-        buf_printf(&sql, " ORDER BY expected_time DESC, id DESC LIMIT %zu)", limit);
+        buf_printf(&sql, " ORDER BY " SQL_DUE_ORDER("", " DESC") " LIMIT %zu)", limit);
     }
     int rc = db_each_streamed(db, &sql, PART_COUNT, take_measure,
                               &(struct measuring){db, pairs, count, limit}, err);

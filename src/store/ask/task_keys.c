@@ -30,7 +30,7 @@
 #define CURSORS_A_COUNT 8
 
 struct key {
-    uint64_t expected; /* db_stamp: invalid times, too, have a place in the server's order */
+    int64_t expected; /* db_stamp: invalid times, too, have a place in the server's order */
     uint64_t id;
 };
 
@@ -149,20 +149,14 @@ static void put_page(struct buf *sql, const struct task_keys *k, size_t number,
     task_filter_put_time(sql, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* else what does not match has to be counted */
         task_filter_put_row(sql, k->f);
-    if (c->begun && !id_order) { /* two ranges of the index, whose entries end with the id */
-        buf_printf(sql, " AND (expected_time %c ", desc ? '<' : '>');
-        db_put_stamp(sql, c->last.expected);
-        buf_str(sql, " OR expected_time = ");
-        db_put_stamp(sql, c->last.expected);
-        buf_printf(sql, " AND id %c %" PRIu64 ")", desc ? '<' : '>', c->last.id);
-    } else if (c->begun) {
+    if (c->begun && !id_order)
+        sql_put_due_beyond(sql, "", desc ? '<' : '>', db_put_stamp, c->last.expected, c->last.id);
+    else if (c->begun)
         buf_printf(sql, " AND id %c %" PRIu64, desc ? '<' : '>', c->last.id);
-    }
-    buf_str(sql, " ORDER BY ");
-    if (!id_order)
-        buf_printf(sql, "expected_time%s, ", desc ? " DESC" : "");
-    buf_printf(sql, "id%s", desc ? " DESC" : "");
-    buf_printf(sql, " LIMIT %" PRIu64 ")",
+    buf_printf(sql, " ORDER BY %s LIMIT %" PRIu64 ")",
+               id_order ? desc ? "id DESC" : "id"
+               : desc   ? SQL_DUE_ORDER("", " DESC")
+                        : SQL_DUE_ORDER("", ""),
                /* within a UNION, ORDER BY needs a LIMIT to have an effect */
                k->page ? (uint64_t)k->page : (uint64_t)INT64_MAX);
 }

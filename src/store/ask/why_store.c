@@ -27,11 +27,8 @@ static int count_before(struct db *db, const struct task *t, struct why_tag *ret
 
     buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1");
     put_tag_range(&sql, TASK_PENDING, t->tag);
-    buf_str(&sql, " AND expected_time <= ");
-    db_put_time(&sql, t->expected_at);
-    buf_str(&sql, " AND NOT (expected_time = ");
-    db_put_time(&sql, t->expected_at);
-    buf_printf(&sql, " AND id >= %" PRIu64 ") LIMIT %d) b", t->id, WHY_STORE_MOST + 1);
+    sql_put_due_beyond(&sql, "", '<', db_put_time, t->expected_at, t->id);
+    buf_printf(&sql, " LIMIT %d) b", WHY_STORE_MOST + 1);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
@@ -211,7 +208,7 @@ int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err
 
     buf_str(&sql, "SELECT id");
     put_tag_range(&sql, TASK_PENDING, tag);
-    buf_str(&sql, " ORDER BY expected_time, id LIMIT 1");
+    buf_str(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1");
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
     buf_done(&sql);
     return rc;

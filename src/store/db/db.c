@@ -283,14 +283,14 @@ int64_t db_time(const struct db_rows *r, unsigned col)
     return when_parse_sql(r->row[col], &at, NULL) == 0 ? at : TASK_TIME_ZERO;
 }
 
-uint64_t db_stamp(const struct db_rows *r, unsigned col)
+int64_t db_stamp(const struct db_rows *r, unsigned col)
 {
-    uint64_t stamp = 0;
+    int64_t stamp = 0;
     int digits = 0;
 
     for (const char *p = db_string(r, col); *p && digits < STAMP_DIGITS; p++)
         if (*p >= '0' && *p <= '9' && ++digits)
-            stamp = stamp * 10 + (uint64_t)(*p - '0');
+            stamp = stamp * 10 + (*p - '0');
     for (; digits < STAMP_DIGITS; digits++)
         stamp *= 10;
     return stamp;

@@ -97,7 +97,7 @@ int64_t db_i64(const struct db_rows *r, unsigned col, int64_t if_null);
 int64_t db_time(const struct db_rows *r, unsigned col);
 /* The digits YYYYMMDDhhmmssmmm of a DATETIME as a number: orders dates that do not exist as the
  * server does, and loses nothing. */
-uint64_t db_stamp(const struct db_rows *r, unsigned col);
+int64_t db_stamp(const struct db_rows *r, unsigned col);
 
 /* Reads the server's clock. Blocks. */
 int db_now(struct db *db, int64_t *ret_at, struct err *err) __attribute__((warn_unused_result));

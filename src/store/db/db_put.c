@@ -88,7 +88,7 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len)
         put_hex(sql, p, len);
 }
 
-void db_put_stamp(struct buf *sql, uint64_t stamp)
+void db_put_stamp(struct buf *sql, int64_t stamp)
 {
     unsigned date = (unsigned)(stamp / 1000000000), clock = (unsigned)(stamp % 1000000000);
 

@@ -20,7 +20,7 @@ void db_put_bytes(struct buf *sql, const void *p, size_t len);
 /* A DATETIME(3), from milliseconds. TASK_TIME_NONE: NULL. */
 void db_put_time(struct buf *sql, int64_t at);
 /* A DATETIME(3), from the digits that db_stamp returns. */
-void db_put_stamp(struct buf *sql, uint64_t stamp);
+void db_put_stamp(struct buf *sql, int64_t stamp);
 
 /* The most that db_put_text and db_put_bytes append for a value of that length. */
 size_t db_put_room(size_t len);

@@ -202,6 +202,19 @@ void sql_put_from_now(struct buf *sql, int64_t ms)
         buf_printf(sql, " + INTERVAL %" PRId64 " MICROSECOND", ms * 1000);
 }
 
+void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
+                        void (*put)(struct buf *sql, int64_t at), int64_t at, uint64_t id)
+{
+    buf_printf(sql, " AND (%sexpected_time %c%s ", alias, beyond, id || beyond == '<' ? "" : "=");
+    put(sql, at);
+    if (id) { /* two ranges of the index, whose entries end with the id */
+        buf_printf(sql, " OR %sexpected_time = ", alias);
+        put(sql, at);
+        buf_printf(sql, " AND %sid %c %" PRIu64, alias, beyond, id);
+    }
+    buf_chr(sql, ')');
+}
+
 void sql_put_from(struct buf *sql, const char *alias, enum task_event event)
 {
     sql_put_statuses(sql, alias, task_transition(event)->from);

@@ -24,6 +24,12 @@ int sql_status(const struct db_rows *r, unsigned col);
 
 /* A cell of expected_time, which is NOT NULL: an instant, far in the past if it cannot be read. */
 int64_t sql_due(const struct db_rows *r, unsigned col);
+/* The due order: by time, then by id, as in the index `due`. order: "" or " DESC". */
+#define SQL_DUE_ORDER(alias, order) alias "expected_time" order ", " alias "id" order
+/* Appends ` AND (...)`: what comes behind this place in the due order ('>'), or before it ('<'). id
+ * 0: from that time on, or before that time. put: db_put_time or db_put_stamp. */
+void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
+                        void (*put)(struct buf *sql, int64_t at), int64_t at, uint64_t id);
 /* When a pending task was moved last: added in place of another, rescheduled, retried, taken back.
  * NULL: never, or it was claimed and given back since. SQL_LATE_FROM: as task_late_from. alias: ""
  * or "t.". */

@@ -144,7 +144,8 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
                "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
                TASK_PENDING);
     put_share(sql, ask, share, ">", overdue_ms);
-    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT 1), %s", COLUMNS_SELECT(NOW_COLUMNS));
+    buf_printf(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), %s",
+               COLUMNS_SELECT(NOW_COLUMNS));
 }
 
 /* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
@@ -155,7 +156,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                            struct claim_seen *next, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const char *order = far_end ? " DESC" : "";
+    const char *order = far_end ? SQL_DUE_ORDER("c.", " DESC") : SQL_DUE_ORDER("c.", "");
     bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
@@ -169,7 +170,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "c.id", ask->aside, ask->aside_count);
     }
-    buf_printf(&sql, " ORDER BY c.expected_time%s, c.id%s LIMIT %zu%s", order, order, limit,
+    buf_printf(&sql, " ORDER BY %s LIMIT %zu%s", order, limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
     if (next)
         put_next(&sql, ask, share, overdue_ms);
@@ -184,7 +185,7 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit)
 
     put_select(sql, &ask, false, TASK_PENDING);
     put_share(sql, &ask, 0, "<=", 0);
-    buf_printf(sql, " ORDER BY c.expected_time, c.id LIMIT %zu", limit);
+    buf_printf(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT %zu", limit);
 }
 
 /* Reads candidates of our own share: due, or due within early_ms. */

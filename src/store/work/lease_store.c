@@ -173,7 +173,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "t.id", but, but_count);
     }
-    buf_printf(&sql, " ORDER BY t.tag, t.expected_time, t.id LIMIT %zu%s", limit,
+    buf_printf(&sql, " ORDER BY t.tag, " SQL_DUE_ORDER("t.", "") " LIMIT %zu%s", limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
     int rc = db_each(db, &sql, task_read_count(TASK_READ_SHORT), add_task, ret, err);
     buf_done(&sql);

@@ -104,18 +104,11 @@ int peek_store_news(struct db *db, uint64_t *id, struct peek *p, struct err *err
     return rc;
 }
 
-/* Two ranges of the index, whose entries end with the id. */
 void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor)
 {
     if (floor->at <= 0) /* unknown, or below all times of dq: applications may store zero dates */
         return;
-    buf_str(sql, floor->id ? " AND (c.expected_time > " : " AND c.expected_time >= ");
-    db_put_time(sql, floor->at);
-    if (floor->id) {
-        buf_str(sql, " OR c.expected_time = ");
-        db_put_time(sql, floor->at);
-        buf_printf(sql, " AND c.id > %" PRIu64 ")", floor->id);
-    }
+    sql_put_due_beyond(sql, "c.", '>', db_put_time, floor->at, floor->id);
 }
 
 struct next {
@@ -133,7 +126,7 @@ void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_flo
                COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
     db_put_text(sql, tag);
     peek_store_put_floor(sql, floor);
-    buf_str(sql, " ORDER BY c.expected_time, c.id LIMIT 1");
+    buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1");
 }
 
 int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,

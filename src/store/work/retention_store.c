@@ -90,7 +90,7 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     sql_put_from_now(&sql, -age_ms);
     buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
     sql_put_from_now(&sql, -age_ms);
-    buf_printf(&sql, " ORDER BY expected_time, id LIMIT %zu", limit);
+    buf_printf(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT %zu", limit);
     ret->count = ret->bytes = 0;
     ret->cut = false;
     int rc = db_each(db, &sql, OLD_COUNT, add_old, ret, err);
