@@ -1,6 +1,6 @@
 # large.bash - rows B7, B9 to B12: many rows, many dqd. One round each. README says what they mean.
 
-finished=3000000 future=1000000
+finished=3000000 future=1000000 failed=1000000 day=86400
 
 # in_large COMMAND...: the same with the schema that holds millions of other rows.
 in_large() { database=dq_large DQ_CONFIG=$sandbox/large.ini "$@"; }
@@ -18,12 +18,14 @@ fill_large()
                 expected_time, execution_time, finish_time, create_time, update_time, exit_code, host, pid)
             SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100, 1, 2, 1, 10,
                 t, t, t, t, t, 0, 'here', 1
-            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL seq SECOND AS t FROM seq_1_to_$((finished / scale))) AS s;
+            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL $((50 * day - seq)) SECOND AS t
+                FROM seq_1_to_$((finished / scale))) AS s;
         INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)
             SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100,
-                UTC_TIMESTAMP(3) + INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3)
+                UTC_TIMESTAMP(3) + INTERVAL 1 DAY + INTERVAL seq SECOND, UTC_TIMESTAMP(3) - INTERVAL 12 DAY
             FROM seq_1_to_$((future / scale));
         ANALYZE TABLE dq_task" >/dev/null
+    in_large "$bin/dq" add tag7 --key order-17 --in 1d >/dev/null
     touch "$work/large.filled"
 }
 
@@ -195,17 +197,19 @@ b11()
     done
 }
 
-# A million failed tasks, with their attempts, beside what fill_large stores.
+# Failed tasks, one a second until now, with their attempts, beside what fill_large stores.
 fill_failed()
 {
     [ -z "$(in_large sql 'SELECT 1 FROM dq_task WHERE status = 2 LIMIT 1')" ] || return 0
-    say "adding $((1000000 / scale)) failed rows"
+    say "adding $((failed / scale)) failed rows"
     in_large sql "INSERT INTO dq_task (tag, message_body, body_size, status, version, attempt, max_attempts,
                 expected_time, execution_time, finish_time, create_time, update_time, exit_code, host, pid,
                 error_stack)
-            SELECT CONCAT('tag', seq % 49 + 1), REPEAT('x', 100), 100, 2, 2, 1, 1, t, t, t, t, t, 1, 'here', 1,
+            SELECT CONCAT('tag', seq % 49 + 1), REPEAT('x', 100), 100, 2, 2, 1, 1, t, t, t, t, t, 1,
+                CONCAT('web', seq % 10), 1,
                 CONCAT('exit status 1: order ', seq, ' refused by gateway ', seq % 40)
-            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL seq SECOND AS t FROM seq_1_to_$((1000000 / scale))) AS s;
+            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL $((failed / scale)) - seq SECOND AS t
+                FROM seq_1_to_$((failed / scale))) AS s;
         INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code,
                 error_stack)
             SELECT id, 2, 1, host, 1, execution_time, finish_time, 'exit', 1, error_stack
@@ -213,50 +217,56 @@ fill_failed()
         ANALYZE TABLE dq_task, dq_attempt" >/dev/null
 }
 
-# What an operator asks: "name command".
-questions=(
-    'list list -n 20'
-    'since list -n 20 --since 2h'
-    'tags tags'
-    'why why -t tag7'
-    'errors errors'
-    'check check'
-    'stats stats'
-)
+# What an operator asks, from doc/operating: a command a line, about a tag and a task of this table.
+questions()
+{
+    local id
+    id=$(in_large sql 'SELECT MAX(id) FROM dq_task WHERE status = 2')
+    sed -n 's/^        \(dq .*[^ ]\)  *[0-9]* ms$/\1/p' "$top/doc/operating" |
+        sed "s/ ID$/ $id/; s/slow.export\|pay.charge\|newsletter/tag7/"
+}
 
-# ask COMMAND...: its answer matters to nobody; check says with its status that tags are not served.
-ask() { in_large "$bin/dq" "$@" >/dev/null 2>&1 || true; }
+# ask COMMAND: its answer matters to nobody; check says with its status that tags are not served.
+ask() { PATH=$bin:$PATH in_large bash -c "$1" >/dev/null 2>&1 || true; }
 
 ask_for_ever()
 {
     local question
     while :; do
-        for question in "${questions[@]}"; do
-            # shellcheck disable=SC2086 # words
-            ask ${question#* }
+        while read -r question; do
+            ask "$question"
             sleep 0.2
-        done
+        done <<<"$1"
     done
+}
+
+# kind_of QUESTION: its row; some count tasks.
+kind_of()
+{
+    case $1 in
+    'dq tags' | 'dq stats'* | 'dq errors'* | 'dq forecast'* | 'dq check'*) echo B12-count ;;
+    *) echo B12-ask ;;
+    esac
 }
 
 b12()
 {
-    local n=$((2000 / scale)) span=$((20000 / scale)) question i from asker
+    local n=$((2000 / scale)) span=$((20000 / scale)) all question i from asker
     fill_large
     fill_failed
     handlers "  bench: {run: $tool/stamp $stamps}"
-    for question in "${questions[@]}"; do
-        # shellcheck disable=SC2086 # words
+    all=$(questions)
+    while read -r question; do
         for i in 0 1 2 3 4 5; do
             from=$(wall_us)
-            ask ${question#* }
+            ask "$question"
             [ "$i" = 0 ] || echo "$(($(wall_us) - from))"
         done | sort -n | awk 'NR == 3 { printf "%.1f\n", $1 / 1000 }' >"$work/asked"
-        record "B12-${question%% *}" dq "dq ${question#* }" "$(cat "$work/asked")"
-    done
+        record "$(kind_of "$question")" dq "$question" "$(cat "$work/asked")"
+    done <<<"$all"
     in_large dq_lateness B12 alone "$n" "$span"
     record B12-beside limit alone "$(awk -F '\t' '$1 == "B12-p99" { v = $4 } END { print v }' "$results")"
-    ask_for_ever &
+    ask_for_ever "$all" &
     asker=$!
     in_large dq_lateness B12 'beside operators' "$n" "$span"
     kill "$asker"

@@ -265,6 +265,38 @@ static void lists(void **state)
     end_within(20300);
 }
 
+static int count_one(const struct task *t, void *arg)
+{
+    (void)t;
+    ++*(size_t *)arg;
+    return 0;
+}
+
+/* By the attempts that ended with them. Those of an import may have none, so all tasks are read. */
+static void failed_since(void **state)
+{
+    struct task_filter f = {.statuses = TASK_BIT(TASK_FAILED)};
+    size_t n = 0;
+    int64_t now_at;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
+        " SELECT id, version, 1, finish_time, 'exit' FROM dq_task FORCE INDEX (due) WHERE status = 2");
+    ok(db_now(db, &now_at, &err));
+    f.since[TASK_FILTER_FINISHED] = (struct task_filter_bound){true, now_at - 2000000};
+    begin("list of the failed tasks of 2,000 seconds, 100 of 10,000");
+    ok(task_list(db, &f, false, count_one, &n, &err));
+    end_within(1000);
+    assert_in_range(n, 90, 101);
+    run(db, "DELETE FROM dq_attempt WHERE finish_time >= UTC_TIMESTAMP(3) - INTERVAL 1 HOUR");
+    run(db, "INSERT INTO dq_event (token, step, event_time, verb, actor, tasks)"
+            " VALUES (REPEAT('i', 16), 0, UTC_TIMESTAMP(3), 'import', 'root@web1', 1)");
+    n = 0;
+    ok(task_list(db, &f, false, count_one, &n, &err));
+    assert_in_range(n, 90, 101);
+    run(db, "DELETE FROM dq_event");
+}
+
 /* Behind a page that ends among them, the next one begins there, not with the first of them. */
 static void tasks_of_one_time(void **state)
 {
@@ -337,6 +369,7 @@ int main(void)
         cmocka_unit_test(shares_and_limits),
         cmocka_unit_test(retention),
         cmocka_unit_test(lists),
+        cmocka_unit_test(failed_since),
         cmocka_unit_test(tasks_of_one_time),
         cmocka_unit_test(keys_and_statistics),
         cmocka_unit_test(changes),

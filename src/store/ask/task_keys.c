@@ -12,7 +12,7 @@
 #include "store/ask/task_keys.h"
 #include "base/mem.h"
 #include "store/ask/tag_store.h"
-#include "store/ask/task_floor.h"
+#include "store/ask/task_match.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
@@ -25,22 +25,16 @@
 #define PAGE_MAX 500
 #define PAGES_KEYS 200000 /* keys in memory, over all cursors */
 #define FILL_CURSORS 100  /* in one statement */
-#define IDS 500           /* in one statement */
 /* Opening so many cursors costs the server as much as one count of tag_store_is_small. */
 #define CURSORS_A_COUNT 8
-
-struct key {
-    int64_t expected; /* db_stamp: invalid times, too, have a place in the server's order */
-    uint64_t id;
-};
 
 struct cursor {
     int status;
     char *tag; /* NULL: walks the primary key, any status */
-    struct key *keys;
-    size_t count, cap, next; /* keys[next] is the head */
-    struct key last;         /* read last */
-    bool begun, end;         /* last is set; nothing follows keys[count - 1] */
+    struct task_match m;
+    size_t next;          /* m.keys[next] is the head */
+    struct task_key last; /* read last */
+    bool begun, end;      /* last is set; nothing follows the last of m.keys */
 };
 
 struct task_keys {
@@ -49,8 +43,8 @@ struct task_keys {
     unsigned statuses;
     struct cursor *cursors; /* a heap by head, once filled */
     size_t count, cap;
-    size_t page;     /* 0: everything in one page */
-    struct key last; /* returned last; id 0: none was */
+    size_t page;          /* 0: everything in one page */
+    struct task_key last; /* returned last; id 0: none was */
 };
 
 /* ---- order */
@@ -65,7 +59,8 @@ static bool descending(const struct task_filter *f)
     return f->sort == SORT_EXPECTED_DESC || f->sort == SORT_ID_DESC;
 }
 
-static int compare_keys(const struct task_filter *f, const struct key *a, const struct key *b)
+static int compare_keys(const struct task_filter *f, const struct task_key *a,
+                        const struct task_key *b)
 {
     int c = 0;
     if (!by_id(f))
@@ -86,7 +81,7 @@ static void sift_down(struct task_keys *k, size_t i)
         size_t child = 2 * i + 1, least = i;
         for (size_t c = child; c < child + 2 && c < k->count; c++) {
             const struct cursor *x = &k->cursors[c], *y = &k->cursors[least];
-            if (compare_keys(k->f, &x->keys[x->next], &y->keys[y->next]) < 0)
+            if (compare_keys(k->f, &x->m.keys[x->next], &y->m.keys[y->next]) < 0)
                 least = c;
         }
         if (least == i)
@@ -114,17 +109,7 @@ static struct cursor *cursor_add(struct task_keys *k, int status, const char *ta
 static void cursor_done(struct cursor *c)
 {
     free(c->tag);
-    free(c->keys);
-}
-
-static void cursor_push(struct cursor *c, struct key key)
-{
-    if (c->count == c->cap) {
-        c->cap = c->cap ? 2 * c->cap : PAGE_MIN;
-        c->keys = mem_resize(c->keys, c->cap, sizeof *c->keys);
-    }
-    c->keys[c->count++] = c->last = key;
-    c->begun = true;
+    free(c->m.keys);
 }
 
 /* With a placeholder of printf. */
@@ -172,9 +157,12 @@ static int take_key(const struct db_rows *r, void *arg, struct err *err)
     const struct task_keys *k = w->k;
     uint64_t number = db_u64(r, KEY_CURSOR);
 
-    if (number < w->from || number >= w->to || (k->page && k->cursors[number].count >= k->page))
+    if (number < w->from || number >= w->to || (k->page && k->cursors[number].m.count >= k->page))
         return sql_odd_row(k->db, err);
-    cursor_push(&k->cursors[number], (struct key){db_stamp(r, KEY_EXPECTED), db_u64(r, KEY_ID)});
+    struct cursor *c = &k->cursors[number];
+    c->last = (struct task_key){db_stamp(r, KEY_EXPECTED), db_u64(r, KEY_ID)};
+    c->begun = true;
+    task_match_add(&c->m, c->last);
     return 0;
 }
 
@@ -187,116 +175,17 @@ static int fill(struct task_keys *k, size_t from, size_t to, struct err *err)
         if (i > from)
             buf_str(&sql, " UNION ALL ");
         put_page(&sql, k, i, &k->cursors[i]);
-        k->cursors[i].count = k->cursors[i].next = 0;
+        k->cursors[i].m.count = k->cursors[i].next = 0;
     }
     int rc =
         db_each_streamed(k->db, &sql, KEY_COUNT, take_key, &(struct filling){k, from, to}, err);
     buf_done(&sql);
     for (size_t i = from; i < to; i++)
-        k->cursors[i].end = !k->page || k->cursors[i].count < k->page;
+        k->cursors[i].end = !k->page || k->cursors[i].m.count < k->page;
     return rc;
 }
 
 /* ---- which cursors a filter needs */
-
-#define MATCH_COLUMNS(X) X(MATCH_ID, "id") X(MATCH_EXPECTED, "expected_time") X(MATCH_TAG, "tag")
-enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
-
-static int take_match(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct task_keys *k = arg;
-    char *tag = k->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
-
-    (void)err;
-    if (!tag || task_tag_glob(k->f->tag_glob, tag))
-        cursor_push(&k->cursors[0], (struct key){db_stamp(r, MATCH_EXPECTED), db_u64(r, MATCH_ID)});
-    free(tag);
-    return 0;
-}
-
-static void sort_keys(const struct task_keys *k, struct cursor *c)
-{
-    if (c->count)
-        qsort_r(c->keys, c->count, sizeof *c->keys, compare_keys_r, (void *)(uintptr_t)k->f);
-}
-
-static int load_where(struct task_keys *k, const struct buf *where, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(MATCH_COLUMNS));
-    buf_add(&sql, where->data, where->len);
-    task_filter_put(&sql, k->f, k->statuses);
-    int rc = db_each_streamed(k->db, &sql, MATCH_COUNT, take_match, k, err);
-    buf_done(&sql);
-    return rc;
-}
-
-/* Raises *floor so far that about search->most tasks are left. */
-static int raise_floor(struct task_keys *k, uint64_t *floor, struct err *err)
-{
-    struct task_filter_search *search = k->f->search;
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " ORDER BY id DESC LIMIT %zu, 1",
-               *floor, search->most);
-    int rc = db_first(k->db, &sql, COLUMNS_ONE, sql_take_u64, floor, err);
-    buf_done(&sql);
-    if (rc < 0)
-        return rc;
-    search->partial = rc == 1;
-    *floor += search->partial;
-    return 0;
-}
-
-/* Tasks with ids from about the first one that was created since then. */
-static int load_since(struct task_keys *k, struct err *err)
-{
-    const struct task_filter *f = k->f;
-    struct buf where = BUF_INIT;
-    uint64_t floor;
-    bool ordered;
-
-    int rc = task_floor_id(k->db, f->since[TASK_FILTER_CREATED].at, &floor, &ordered, err);
-    if (rc == 0 && f->unordered)
-        *f->unordered = !ordered && !f->search;
-    if (rc == 0 && f->search)
-        rc = raise_floor(k, &floor, err);
-    if (rc == 0) {
-        buf_printf(&where, "FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64, floor);
-        rc = load_where(k, &where, err);
-    }
-    buf_done(&where);
-    return rc;
-}
-
-/* By ids, by key, or since: few enough to load all keys at once. */
-static int load(struct task_keys *k, struct err *err)
-{
-    const struct task_filter *f = k->f;
-    struct cursor *c = cursor_add(k, 0, NULL);
-    struct buf where = BUF_INIT;
-    int rc = 0;
-
-    c->end = true;
-    for (size_t i = 0; f->ids && rc == 0 && i < f->id_count; i += IDS) {
-        buf_reset(&where);
-        buf_str(&where, "FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ids(&where, "id", f->ids + i, MIN(f->id_count - i, IDS));
-        rc = load_where(k, &where, err);
-    }
-    if (!f->ids && f->key) {
-        buf_str(&where, "FORCE INDEX (live_key) WHERE 1"); /* task_filter_put adds the key */
-        rc = load_where(k, &where, err);
-    } else if (!f->ids) {
-        rc = load_since(k, err);
-    }
-    buf_done(&where);
-    sort_keys(k, c);
-    return rc;
-}
 
 /* Appends the condition of f->pause. */
 static void put_pause(struct buf *sql, const struct task_keys *k, const char *tag)
@@ -354,24 +243,33 @@ static void drop_cursors(struct task_keys *k)
     k->count = 0;
 }
 
+/* The one cursor of keys that are all loaded. */
+static void add_loaded(struct task_keys *k, struct task_match m)
+{
+    struct cursor *c = cursor_add(k, 0, NULL);
+
+    c->m = m;
+    c->end = true;
+    if (m.count)
+        qsort_r(m.keys, m.count, sizeof *m.keys, compare_keys_r, (void *)(uintptr_t)k->f);
+}
+
 /* Instead of a cursor for each range: all keys of these states at once. */
 static int load_ranges(struct task_keys *k, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct buf from = BUF_INIT;
+    struct task_match m = {0};
 
     drop_cursors(k);
-    struct cursor *c = cursor_add(k, 0, NULL);
-    c->end = true;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE ",
-               COLUMNS_SELECT(MATCH_COLUMNS));
-    sql_put_statuses(&sql, "", k->statuses);
-    task_filter_put_time(&sql, k->f, TASK_FILTER_DUE);
+    buf_str(&from, "dq_task FORCE INDEX (due) WHERE ");
+    sql_put_statuses(&from, "", k->statuses);
+    task_filter_put_time(&from, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* as put_page */
-        task_filter_put_row(&sql, k->f);
-    put_pause(&sql, k, "dq_task.tag");
-    int rc = db_each_streamed(k->db, &sql, MATCH_COUNT, take_match, k, err);
-    buf_done(&sql);
-    sort_keys(k, c);
+        task_filter_put_row(&from, k->f);
+    put_pause(&from, k, "dq_task.tag");
+    int rc = task_match_read(k->db, k->f, &from, &m, err);
+    buf_done(&from);
+    add_loaded(k, m);
     return rc;
 }
 
@@ -407,10 +305,11 @@ static int fill_all(struct task_keys *k, bool ranges, struct err *err)
 static int open_cursors(struct task_keys *k, struct err *err)
 {
     const struct task_filter *f = k->f;
-    int rc = 0;
+    struct task_match m = {0};
 
-    if (f->ids || f->key || f->since[TASK_FILTER_CREATED].set) {
-        rc = load(k, err);
+    int rc = task_match_load(k->db, f, k->statuses, &m, err);
+    if (rc) {
+        add_loaded(k, m);
     } else {
         bool walk = by_id(f) && k->statuses == TASK_ANY && !f->tag_glob &&
                     !f->since[TASK_FILTER_DUE].set && !f->before[TASK_FILTER_DUE].set;
@@ -424,7 +323,7 @@ static int open_cursors(struct task_keys *k, struct err *err)
     if (rc < 0)
         return rc;
     for (size_t i = k->count; i-- > 0;) {
-        if (k->cursors[i].count == 0) {
+        if (k->cursors[i].m.count == 0) {
             cursor_done(&k->cursors[i]);
             k->cursors[i] = k->cursors[--k->count];
         }
@@ -460,18 +359,18 @@ void task_keys_free(struct task_keys *k)
 }
 
 /* Takes the least key of all cursors. 1, or 0 at the end. */
-static int take_least(struct task_keys *k, struct key *ret, struct err *err)
+static int take_least(struct task_keys *k, struct task_key *ret, struct err *err)
 {
     if (!k->count)
         return 0;
     struct cursor *top = &k->cursors[0];
-    *ret = top->keys[top->next++];
-    if (top->next == top->count && !top->end) {
+    *ret = top->m.keys[top->next++];
+    if (top->next == top->m.count && !top->end) {
         int rc = fill(k, 0, 1, err);
         if (rc < 0)
             return rc;
     }
-    if (top->next == top->count) {
+    if (top->next == top->m.count) {
         cursor_done(top);
         *top = k->cursors[--k->count];
     }
@@ -481,7 +380,7 @@ static int take_least(struct task_keys *k, struct key *ret, struct err *err)
 
 int task_keys_next(struct task_keys *k, uint64_t *ret_id, struct err *err)
 {
-    struct key key;
+    struct task_key key;
     int rc;
 
     do
