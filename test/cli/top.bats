@@ -32,27 +32,39 @@ fill()
           '', UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE)"
 }
 
-keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
+# Whole ones, those that matter most, and how to leave.
+keys_at_bottom()
+{
+    local some='w why  e errors  ' list='enter list  ' acts='p pause  c cancel  ' most='t retry  r resume  ' line
+    line=$(screen | tail -n 1)
+    case $1 in
+    30) [ "$line" = "${some}q quit" ] ;;
+    40) [ "$line" = "$some${list}q quit" ] ;;
+    60) [ "$line" = "$some$list${acts}q quit" ] ;;
+    80) [ "$line" = "$some$list$acts${most}q quit" ] ;;
+    *) [ "$line" = "$some$list$acts${most}s sort  / filter  q quit" ] ;;
+    esac
+}
 
-@test 'top shows tags, why they wait, and fits 80, 120 and 200 columns and a small window' {
+@test 'top shows tags, why they wait, and fits 60, 80, 120 and 200 columns and a small window' {
     fill
-    for columns in 40 80 120 200; do
+    for columns in 40 60 80 120 200; do
         top_start "$columns" 24
         screen
         sees '^TAG  *RUN  *DUE  *LATE'
         sees '^slow.ex.*  *0  *25  *1h'
         [ "$columns" -lt 80 ] || sees 'no dqd is'
         [ "$columns" -lt 80 ] || sees "/dq  [0-9:]*\$"
-        wait_until keys_at_bottom
+        wait_until keys_at_bottom "$columns"
     done
     top_start 80 5
     sees '^slow.export'
-    wait_until keys_at_bottom
+    wait_until keys_at_bottom 80
     screen_resize 120 30
     sees '^later'
     screen_resize 30 3
     wait_until hides '^later'
-    wait_until keys_at_bottom
+    wait_until keys_at_bottom 30
     keys q
     screen_resize 80 24
     sees '^ended 0'
@@ -105,9 +117,49 @@ keys_at_bottom() { screen | tail -n 1 | grep -q '^s sort  / filter'; }
     sees 'tag later'
     keys / Enter
     sees '^slow.export'
+    keys / a,b Enter
+    sees '^dq: top: --tag: a comma does not separate tags; write --tag a --tag b, or '
+    keys x
+    sees '^slow.export'
+    hides 'tag a,b'
     keys q
     sees '^ended 0'
     sees '^echo'
+}
+
+@test 'keys show why the first task of a tag waits, its errors, and how many tasks have failed; a lock is named' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'one,two', '', UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR"
+    id=$(sql 'SELECT id FROM dq_task')
+    sql "INSERT INTO dq_task (tag, status, message_body, expected_time, create_time, finish_time, attempt, error_stack)
+         SELECT 'one,two', 2, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 1,
+                'exit status 65: no such order' FROM $(numbers 7);
+         INSERT INTO dq_attempt (task_id, version, attempt, start_time, finish_time, outcome, error_stack)
+         SELECT id, 1, 1, UTC_TIMESTAMP(3), finish_time, 'exit', error_stack FROM dq_task WHERE status = 2"
+    fake_dqd 'one?two'
+    top_start 160 24
+    sees ' handlers 0 of 32   failed 7   done/s '
+    keys w
+    sees "^task $id, one,two, pending, 1h"
+    sees 'nothing holds it back'
+    keys x
+    sees 'q quit'
+    keys e
+    sees '^one,two .* no such order '
+    keys x
+    sees 'q quit'
+    hides 'locked by'
+    lock_task "$id"
+    sees '^one,two .*  locked by another session$'
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    own_ini 's/^user = .*/user = dq_doctor/'
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini top_start 160 24 9>&- # which lock_release closes
+    sees '^one,two .*  locked by connection [0-9]+, root@localhost, open for '
+    lock_release
+    wait_until hides 'locked by'
+    keys q
+    sees '^ended 0'
 }
 
 @test 'an act asks first, and is that of the command' {

@@ -51,7 +51,9 @@ static void lines_are_as_in_the_manual(void **state)
     top_view_title(&b, "left", "right", 20);
     starts(&b, "left           right");
     top_view_summary(&b, &d, 120);
-    starts(&b, "dqd 2 of 2 alive   handlers 36 of 64   done/s 212         ██   failed/s 9.0 ");
+    starts(
+        &b,
+        "dqd 2 of 2 alive   handlers 36 of 64   failed 0   done/s 212         ██   failed/s 9.0 ");
     d.tags[0].took_p50_ms = 2000;
     d.tags[0].took_p95_ms = 61500;
     d.tags[1].took_p50_ms = d.tags[1].took_p95_ms = -1;

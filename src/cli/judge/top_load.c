@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/why_fleet.h"
+#include "cli/judge/why_lock.h"
 #include "store/ask/tag_store.h"
 #include "store/fleet/minute_store.h"
 
@@ -14,8 +15,12 @@
 
 /* Rates are those of the minute that has begun and the one before. */
 #define RATE_STEPS 2
+/* Tags that are late for no other reason, and whose first task is looked at for a lock. */
+#define LOCKS_MOST 10
 
 struct load {
+    struct db *db;
+    size_t locks;
     const struct fleet *fleet;
     const char *last_dqd; /* NULL: there was none */
     int64_t now_at;
@@ -86,7 +91,7 @@ static int load_rates(struct cmd_context *c, const char *tag_glob, struct top_da
 /* ---- reasons */
 
 /* Why the task of the tag that is due first waits. The owners are those of the tag. */
-static char *explain(const struct load *l, const struct tag_info *t, const struct why_owner *owners,
+static char *explain(struct load *l, const struct tag_info *t, const struct why_owner *owners,
                      size_t count)
 {
     struct why_facts f = {.tag = t->tag,
@@ -106,6 +111,10 @@ static char *explain(const struct load *l, const struct tag_info *t, const struc
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
     struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);
     why_decide(&f, &w);
+    if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks++ < LOCKS_MOST) {
+        f.late_ms = l->now_at - t->late_from_at;
+        why_lock_see(l->db, &f, &w);
+    }
     char *brief = why_brief(&w);
     why_done(&w);
     free(dqds);
@@ -132,6 +141,8 @@ static void add_tag(struct load *l, const struct tag_info *t, struct why_owner *
     size_t count = take_owners(l, t->tag, owners);
     bool late = t->late_from_at != TASK_TIME_NONE && t->late_from_at <= l->now_at;
 
+    l->data->failed_tasks += t->count[TASK_FAILED];
+    l->data->failed_sampled |= t->sampled[TASK_FAILED];
     l->data->tags[l->data->count++] =
         (struct top_tag){.name = mem_strdup(t->tag),
                          .running = t->count[TASK_RUNNING],
@@ -142,15 +153,16 @@ static void add_tag(struct load *l, const struct tag_info *t, struct why_owner *
                          .why = explain(l, t, owners, count)};
 }
 
-/* Only running and due tasks are counted, as no other number is shown; every second, so not for
- * long. */
-static const struct tag_count_how how = {.most_ms = 50, .skip = ~TASK_BIT(TASK_RUNNING)};
+/* Only running, failed and due tasks are counted, as no other number is shown; every second, so not
+ * for long. */
+static const struct tag_count_how how = {.most_ms = 50,
+                                         .skip = ~(TASK_BIT(TASK_RUNNING) | TASK_BIT(TASK_FAILED))};
 
 int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, struct err *err)
 {
     struct top_data d = {.count = 0};
     struct fleet fleet = {.count = 0};
-    struct load l = {.fleet = &fleet, .data = &d};
+    struct load l = {.db = c->db, .fleet = &fleet, .data = &d};
     struct tag_info *tags = NULL;
     struct buf last = BUF_INIT;
     size_t count = 0;

@@ -472,7 +472,7 @@ void why_decide(const struct why_facts *f, struct why *ret)
               mem_strdup(f->locked ? "another session has locked its row"
                                    : "another session has locked its tag's row of dq_tag, which "
                                      "guards global_max_running"),
-              NULL)
+              mem_printf("locked by %s", f->holder ? f->holder : "another session"))
             ->detail = mem_strdup(f->holder ? f->holder : "a transaction of an application");
         help(ret, f->holder
                       ? mem_printf("end that transaction, or: %s", f->holder_end)
@@ -482,6 +482,11 @@ void why_decide(const struct why_facts *f, struct why *ret)
     if (ret->causes.count == 0)
         cause(ret, CAUSE_NONE,
               mem_strdup("nothing holds it back: it starts with the next look of a dqd"), NULL);
+}
+
+bool why_is_open(const struct why *w)
+{
+    return w->causes.items[0].name == why_names[CAUSE_NONE];
 }
 
 static const char *brief_of(const struct why *w, int which)

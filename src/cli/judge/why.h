@@ -81,6 +81,8 @@ struct why {
 /* The limit over all hosts that a live dqd has for the tag; 0: none. */
 uint32_t why_global_limit(const struct why_facts *f);
 void why_decide(const struct why_facts *f, struct why *ret);
+/* Nothing that is known holds it back. */
+bool why_is_open(const struct why *w);
 void why_done(struct why *w);
 /* The same in a few words, for a list of tags: why the first task of a tag waits, or when it is
  * due; "" if nothing holds it back. Heap memory. */

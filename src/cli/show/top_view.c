@@ -139,11 +139,28 @@ void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
 
     put_rate(done, d->done);
     put_rate(failed, d->failed);
-    buf_printf(&line, "dqd %zu of %zu alive   handlers %" PRIu64 " of %" PRIu64 "   done/s %s ",
-               d->alive, d->dqds, d->running, d->slots, done);
+    buf_printf(&line,
+               "dqd %zu of %zu alive   handlers %" PRIu64 " of %" PRIu64 "   failed %s%" PRIu64
+               "   done/s %s ",
+               d->alive, d->dqds, d->running, d->slots, d->failed_sampled ? "~" : "",
+               d->failed_tasks, done);
     spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
     buf_printf(&line, "   failed/s %s ", failed);
     spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);
+    put_line(b, &line, width);
+}
+
+void top_view_keys(struct buf *b, unsigned width)
+{
+    static const char *const keys[] = {"w why",   "e errors", "enter list", "p pause", "c cancel",
+                                       "t retry", "r resume", "s sort",     "/ filter"};
+    static const char quit[] = "q quit";
+    struct buf line = BUF_INIT;
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (line.len + strlen(keys[i]) + 2 + strlen(quit) <= width)
+            buf_printf(&line, "%s  ", keys[i]);
+    buf_str(&line, quit);
     put_line(b, &line, width);
 }
 

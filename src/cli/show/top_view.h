@@ -26,7 +26,8 @@ struct top_tag {
 
 struct top_data {
     size_t alive, dqds, silent; /* as in struct fleet */
-    uint64_t running, slots;
+    uint64_t running, slots, failed_tasks;
+    bool failed_sampled; /* an estimate */
     double done, failed; /* a second */
     uint64_t done_steps[TOP_VIEW_STEPS], failed_steps[TOP_VIEW_STEPS];
     struct top_tag *tags;
@@ -52,6 +53,8 @@ void top_view_sort(struct top_data *d, enum top_sort by);
  * terminal. top_view_title: `left`, and `right` at the right end if there is room. */
 void top_view_title(struct buf *b, const char *left, const char *right, unsigned width);
 void top_view_summary(struct buf *b, const struct top_data *d, unsigned width);
+/* The keys, those that matter most first, as many as there is room for. */
+void top_view_keys(struct buf *b, unsigned width);
 void top_view_heading(struct buf *b, const struct top_data *d, unsigned width);
 void top_view_tag(struct buf *b, const struct top_data *d, const struct top_tag *t, unsigned width);
 

@@ -28,7 +28,6 @@
 /* An interrupt is noticed within this time. */
 #define KEY_WAIT_MS 100
 #define HEAD_LINES 3 /* title, summary, heading */
-#define KEYS "s sort  / filter  p pause  r resume  c cancel  t retry  enter list  q quit"
 
 struct top_values {
     const char *tag;
@@ -89,7 +88,7 @@ static void draw(struct top *t)
     }
     for (; y + 1 < height; y++)
         top_screen_line(y, "", TOP_PLAIN);
-    top_view_title(&b, KEYS, "", width);
+    top_view_keys(&b, width);
     put(height ? height - 1 : 0, &b, TOP_PLAIN);
     top_screen_show(height);
     buf_done(&b);
@@ -176,10 +175,17 @@ static void run_verb(const struct top *t, const char *const *words)
     (void)confirm_key("-- any key: back to dq top ");
 }
 
+static void come_back(struct top *t)
+{
+    struct err err;
+
+    if (top_screen_begin(&err) < 0)
+        t->quit = true;
+}
+
 static void act(struct top *t, int key)
 {
     const char *tag = t->data.count ? t->data.tags[t->chosen].name : NULL;
-    struct err err = {0};
 
     if (!tag)
         return;
@@ -189,21 +195,31 @@ static void act(struct top *t, int key)
         run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", glob, NULL});
     else if (key == 't')
         run_verb(t, (const char *const[]){"retry", "--ask", "--tag", glob, NULL});
+    else if (key == 'e')
+        run_verb(t, (const char *const[]){"errors", "--tag", glob, NULL});
+    else if (key == 'w')
+        run_verb(t, (const char *const[]){"why", "--tag", tag, NULL});
     else if (key != 'p' && key != 'r')
         run_verb(t, (const char *const[]){"list", "--tag", glob, NULL});
     else if (confirm_tag(t->c, key == 'p' ? "pause" : "resume", tag)) /* these do not ask */
         run_verb(t, (const char *const[]){key == 'p' ? "pause" : "resume", "--", tag, NULL});
     free(glob);
-    if (top_screen_begin(&err) < 0)
-        t->quit = true;
+    come_back(t);
 }
 
 static void filter(struct top *t)
 {
     char answer[TASK_TAG_MAX * 4 + 1];
+    struct err err;
 
     if (!ask("tags (a glob; empty: all): ", answer, sizeof answer))
         return;
+    if (task_check_tag_wanted(answer, &err) < 0) { /* the command line says why */
+        top_screen_end();
+        run_verb(t, (const char *const[]){"top", "--tag", answer, NULL});
+        come_back(t);
+        return;
+    }
     free(t->filter);
     t->filter = *answer ? mem_strdup(answer) : NULL;
     t->chosen = t->first = 0;
@@ -235,6 +251,8 @@ static bool handle(struct top *t, int key)
     case 'r':
     case 'c':
     case 't':
+    case 'e':
+    case 'w':
     case '\n':
     case '\r':
         act(t, key);
@@ -287,11 +305,12 @@ const struct cmd cmd_top = {
     .summary = "watch tags on a full screen, and act on them",
     .usage = "[--tag GLOB] [--every D]",
     .details =
-        "For each tag: running tasks, those that are due, how late the latest is, how many are done "
-        "and how many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
-        "tag; s sorts by another column; / shows other tags; p pauses, r resumes, c cancels, t "
-        "retries, and enter lists the tasks of the tag; q quits. Each act is the command of that "
-        "name, and asks before it changes anything.\n"
+        "Above the tags: the dqds, the handlers that run, and how many tasks have failed. For each "
+        "tag: running tasks, those that are due, how late the latest is, how many are done and how "
+        "many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
+        "tag; w says why its first task waits, e shows its errors, and enter lists its tasks; p "
+        "pauses, c cancels, t retries, r resumes; s sorts by another column; / shows other tags; q "
+        "quits. Each act is the command of that name, and asks before it changes anything.\n"
         "A number with ~ is an estimate. If the database goes away, dq top shows the last numbers "
         "and waits for it.",
     .examples = "dq top\n"

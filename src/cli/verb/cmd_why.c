@@ -5,9 +5,9 @@
  */
 #include "cli/judge/fleet.h"
 #include "cli/judge/why_fleet.h"
+#include "cli/judge/why_lock.h"
 #include "cli/line/named.h"
 #include "cli/line/verbs.h"
-#include "store/ask/lock_store.h"
 #include "store/ask/task_get.h"
 
 #include "base/mem.h"
@@ -18,10 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-
-/* A row is looked at for a lock only if its task is later than this for no other reason: by then a
- * claim has had its chance, and the look does not get in its way. */
-#define LATE_MS (2 * WHEN_SECOND)
 
 struct why_values {
     const char *key;
@@ -79,28 +75,6 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         f->last_dqd = l->last.data;
     }
     f->nearest = l->nearest = fleet_nearest(&l->fleet, t->tag);
-}
-
-/* Only if nothing else explains why it waits. */
-static void see_lock(struct cmd_context *c, struct why_facts *f, struct why *w)
-{
-    struct lock_holder holder = {0};
-    struct err err;
-    if (strcmp(w->causes.items[0].name, "none") != 0 || f->late_ms < LATE_MS)
-        return;
-    f->locked = why_store_locked(c->db, f->id, &err) == 1;
-    f->limit_locked = why_global_limit(f) && why_store_limit_locked(c->db, f->tag, &err) == 1;
-    if (!f->locked && !f->limit_locked)
-        return;
-    (void)!lock_store_holder(c->db, f->locked ? f->id : 0, &holder, &err);
-    char *text = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
-    f->holder = text;
-    f->holder_end = end;
-    why_done(w);
-    why_decide(f, w);
-    f->holder = f->holder_end = NULL;
-    free(text);
-    free(end);
 }
 
 static int look(struct cmd_context *c, uint64_t id, struct looked *l, struct err *err)
@@ -238,7 +212,7 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
     if (rc == 0) {
         see_facts(&l, c->style.cell.now_at, &f);
         why_decide(&f, &w);
-        see_lock(c, &f, &w);
+        why_lock_see(c->db, &f, &w);
         if (c->style.format == OUT_TABLE)
             put_table(&b, &f, &w);
         else
