@@ -32,9 +32,7 @@ static void err_store(struct err *err, char *s, bool cut)
 {
     size_t len = strlen(s), max = sizeof err->text - 1;
     if (len > max || cut) {
-        len = MIN(len, max - 3);
-        while (len && ((unsigned char)s[len] & 0xc0) == 0x80)
-            len--;
+        len = text_cut(s, MIN(len, max - 3));
         memcpy(s + len, "...", 4);
         len += 3;
     }

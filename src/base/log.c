@@ -123,13 +123,6 @@ int log_level_parse(const char *name)
     return -1;
 }
 
-static void cut_at_character(struct buf *b, size_t max)
-{
-    while (((unsigned char)b->data[max] & 0xc0) == 0x80)
-        max--;
-    b->len = max;
-}
-
 #ifndef RWF_NOWAIT /* musl before 1.2.5 has neither */
 #define RWF_NOWAIT 0
 static ssize_t pwritev2(int fd __attribute__((unused)),
@@ -220,7 +213,7 @@ void log_event(int level, const char *msg, const char *fields, ...)
     if (line.data[line.len - 1] == ' ') /* no fields */
         line.len--;
     if (line.len >= LINE_MAX_BYTES) {
-        cut_at_character(&line, LINE_MAX_BYTES - 4);
+        line.len = text_cut(line.data, LINE_MAX_BYTES - 4);
         buf_str(&line, "...");
     }
     for (char *p = line.data; p < line.data + line.len; p++)
@@ -258,9 +251,7 @@ const char *log_quote(const char *text)
         return text;
 
     struct buf *b = &ring[next++ % QUOTE_RING];
-    size_t shown = MIN(len, QUOTE_MAX_BYTES);
-    while (shown < len && shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
-        shown--;
+    size_t shown = len <= QUOTE_MAX_BYTES ? len : text_cut(text, QUOTE_MAX_BYTES);
     buf_reset(b);
     buf_chr(b, '"');
     for (const char *p = text, *end = text + shown; p < end; p++) {

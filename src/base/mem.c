@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ROOM_FIRST 16 /* items */
+
 static _Noreturn void mem_die(void)
 {
     static const char line[] = ": out of memory\n";
@@ -51,6 +53,14 @@ void *mem_zero(size_t count, size_t size)
 void *mem_resize(void *p, size_t count, size_t size)
 {
     return mem_check(reallocarray(p, count ? count : 1, size ? size : 1));
+}
+
+void *mem_room(void *p, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return p;
+    *cap = *cap ? 2 * *cap : ROOM_FIRST;
+    return mem_resize(p, *cap, size);
 }
 
 char *mem_strdup(const char *s)

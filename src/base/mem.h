@@ -15,6 +15,10 @@ void *mem_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *mem_zero(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 void *mem_resize(void *p, size_t count, size_t size) __attribute__((warn_unused_result));
 /* NULL stays NULL */
+/* Makes room for one more item behind the first count; then there is room for *cap. NULL with a
+ * *cap of 0 is an empty array. */
+void *mem_room(void *p, size_t count, size_t *cap, size_t size) __attribute__((warn_unused_result));
+#define MEM_ROOM(items, count, cap) (items) = mem_room(items, count, &(cap), sizeof *(items))
 char *mem_strdup(const char *s) __attribute__((malloc, warn_unused_result));
 /* one NUL byte is added behind */
 void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_result));

@@ -237,9 +237,7 @@ void pattern_put(struct buf *b, const char *error)
     while (s.at < s.len) {
         put_next(b, &s, from);
         if (b->len - from > PATTERN_MAX) {
-            b->len = from + PATTERN_MAX;
-            while (((unsigned char)b->data[b->len] & 0xc0) == 0x80)
-                b->len--;
+            b->len = text_cut(b->data, from + PATTERN_MAX);
             put_star(b, from);
             return;
         }

@@ -32,3 +32,9 @@ int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t 
     uint64_t jitter_ms = (uint64_t)delay_ms * p->jitter_percent / 100;
     return delay_ms + (int64_t)(random % (jitter_ms + 1));
 }
+
+int64_t retry_pause(int64_t pause, int64_t shortest, int64_t longest)
+{
+    pause = pause ? 2 * pause : shortest;
+    return MIN(pause, longest);
+}

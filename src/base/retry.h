@@ -28,4 +28,8 @@ uint32_t retry_max_attempts(const struct retry_policy *p);
 int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts,
                        uint64_t random);
 
+/* A pause between tries: the shortest one after 0, then twice as long each time, up to the longest.
+ */
+int64_t retry_pause(int64_t pause, int64_t shortest, int64_t longest);
+
 #endif

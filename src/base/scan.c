@@ -5,16 +5,13 @@
  */
 #include "base/scan.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-static bool is_continuation(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
 
 int scan_fault(const struct scan *s, const char *at, const char *hint, const char *fmt, ...)
 {
@@ -23,11 +20,10 @@ int scan_fault(const struct scan *s, const char *at, const char *hint, const cha
     bool cut = shown > 80;
 
     if (cut)
-        for (shown = 80; shown && is_continuation(s->text[shown]); shown--)
-            ;
+        shown = text_cut(s->text, 80);
     if (at) {
         for (const char *c = s->text; c < at; c++)
-            character += !is_continuation(c[1]);
+            character += !text_continues(c[1]);
         snprintf(place, sizeof place, " at character %zu", character);
     }
     va_list ap;
@@ -47,10 +43,7 @@ void scan_blanks(struct scan *s)
 int scan_word_length(const char *p)
 {
     size_t n = strcspn(p, " \t0123456789");
-    if (n > 40)
-        for (n = 40; n && is_continuation(p[n]); n--)
-            ;
-    return (int)n;
+    return (int)(n > 40 ? text_cut(p, 40) : n);
 }
 
 bool scan_word(struct scan *s, const char *word)

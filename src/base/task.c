@@ -249,7 +249,7 @@ static const char *skip_char(const char *s)
 {
     do
         s++;
-    while (((unsigned char)*s & 0xc0) == 0x80);
+    while (text_continues(*s));
     return s;
 }
 

@@ -10,6 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
+bool text_continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+size_t text_cut(const char *p, size_t len)
+{
+    size_t n = len;
+
+    while (n && len - n < 3 && text_continues(p[n]))
+        n--;
+    return n;
+}
+
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret)
 {
     const unsigned char *s = (const unsigned char *)p;
@@ -26,7 +40,7 @@ size_t text_utf8_next(const char *p, size_t len, uint32_t *ret)
         return 0;
     uint32_t c = s[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
+        if (!text_continues(p[i]))
             return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
@@ -371,4 +385,24 @@ uint64_t text_hash(uint64_t h, const void *bytes, size_t len)
     for (size_t i = 0; i < len; i++)
         h = (h ^ p[i]) * UINT64_C(1099511628211);
     return h;
+}
+
+size_t text_place(const void *items, size_t count,
+                  const char *(*name_of)(const void *items, size_t i), const char *name,
+                  bool *ret_found)
+{
+    size_t low = 0, high = count;
+
+    *ret_found = false;
+    while (low < high && !*ret_found) {
+        size_t middle = low + (high - low) / 2;
+        int c = strcmp(name_of(items, middle), name);
+
+        *ret_found = c == 0;
+        if (c < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return high;
 }

@@ -16,6 +16,11 @@
  * or len 0). */
 size_t text_utf8_next(const char *p, size_t len, uint32_t *ret);
 
+/* Whether it is a byte of a character after its first. */
+bool text_continues(char c);
+/* How much of len bytes there is without a character that is cut off there: p[len] is read. */
+size_t text_cut(const char *p, size_t len);
+
 /* Whether a terminal would act on it, reorder the line or hide it: control characters (C0, DEL,
  * C1), bidirectional and zero-width formatting, U+2028/2029. */
 bool text_char_unsafe(uint32_t c);
@@ -53,6 +58,11 @@ void text_shell_word(struct buf *b, const char *s);
 /* FNV-1a of the bytes, begun at TEXT_HASH_INIT or at the hash of what comes before it. */
 #define TEXT_HASH_INIT UINT64_C(14695981039346656037)
 uint64_t text_hash(uint64_t h, const void *bytes, size_t len);
+
+/* The place of a name among items that are sorted by name, or the one where it belongs. */
+size_t text_place(const void *items, size_t count,
+                  const char *(*name_of)(const void *items, size_t i), const char *name,
+                  bool *ret_found);
 
 /* The word among words[0..count-1] that a person most likely meant by `word` (edit distance with
  * transpositions, at most a third of its length, at least 1), or NULL. Points into words. */

@@ -11,10 +11,7 @@
 
 void figure_times_add(struct figure_times *t, int64_t us)
 {
-    if (t->count == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 1024;
-        t->us = mem_resize(t->us, t->cap, sizeof *t->us);
-    }
+    MEM_ROOM(t->us, t->count, t->cap);
     t->us[t->count++] = us;
 }
 

@@ -84,7 +84,7 @@ static size_t literal_count(const char *glob)
 {
     size_t n = 0;
     for (; *glob; glob++)
-        n += *glob != '*' && *glob != '?' && ((unsigned char)*glob & 0xc0) != 0x80;
+        n += *glob != '*' && *glob != '?' && !text_continues(*glob);
     return n;
 }
 

@@ -8,6 +8,7 @@
 #include "conf/handlers_yaml.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <sys/param.h>
 #include <yaml.h>
@@ -69,7 +70,7 @@ static int fail_encoding(const struct reader *r)
         if (r->text[i] == '\n') {
             line++;
             column = 1;
-        } else if (((unsigned char)r->text[i] & 0xc0) != 0x80) {
+        } else if (!text_continues(r->text[i])) {
             column++;
         }
     }

@@ -4,6 +4,7 @@
 #include "poller/aside.h"
 
 #include "base/mem.h"
+#include "base/retry.h"
 #include "poller/trouble.h"
 #include "store/row/rows.h"
 
@@ -31,10 +32,7 @@ static struct aside_row *find(struct aside *a, uint64_t id)
             return &a->rows[i];
     if (a->count == ASIDE_MOST)
         return NULL;
-    if (a->count == a->cap) {
-        a->cap = a->cap ? 2 * a->cap : 8;
-        a->rows = mem_resize(a->rows, a->cap, sizeof *a->rows);
-    }
+    MEM_ROOM(a->rows, a->count, a->cap);
     a->rows[a->count] = (struct aside_row){.id = id};
     return &a->rows[a->count++];
 }
@@ -52,9 +50,7 @@ static void put(struct aside *a, const struct rows_fault *f, int64_t now_us)
     if (!r)
         return;
     r->since_us = since_us;
-    r->hold_us = r->hold_us ? 2 * r->hold_us : HOLD_MIN_US;
-    if (r->hold_us > most_us)
-        r->hold_us = most_us;
+    r->hold_us = retry_pause(r->hold_us, HOLD_MIN_US, most_us);
     r->until_us = now_us + r->hold_us;
 }
 

@@ -86,7 +86,7 @@ static bool started_before(const struct task_array *l)
 static void take(struct claims *claims, struct tag_state *t, struct task_array *won,
                  int64_t sent_us)
 {
-    if (when_steady_us() - sent_us > context_lease_us(claims->ctx) / 3) {
+    if (when_steady_us() - sent_us > context_renew_us(claims->ctx)) {
         log_event(LOG_WARN, "a claim took too long; its tasks are given back", "tag=%s tasks=%zu",
                   log_quote(t->name), won->count);
         flight_release(claims->flight, t, won, sent_us, "the claim took a third of the lease");

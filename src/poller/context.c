@@ -12,6 +12,11 @@ int64_t context_lease_us(const struct context *ctx)
     return ctx->conf->dqd.lease_ms * 1000;
 }
 
+int64_t context_renew_us(const struct context *ctx)
+{
+    return context_lease_us(ctx) / 3;
+}
+
 /* The kernel is asked for many numbers at once: each task of a batch takes one. */
 uint64_t context_random(void)
 {

@@ -30,6 +30,8 @@ struct context {
 };
 
 int64_t context_lease_us(const struct context *ctx); /* [dqd] lease */
+/* A third of it: its age when it is renewed, and how much of it a claim may use up. */
+int64_t context_renew_us(const struct context *ctx);
 /* The next heartbeat, retry or sidestep is spread with this: 64 random bits from the kernel. */
 uint64_t context_random(void);
 

@@ -39,11 +39,10 @@ struct flight_job *flight_job_new(struct flight *f, struct tag_state *t,
     while (f->free < f->cap && f->jobs[f->free])
         f->free++;
     if (f->free == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 64;
+        size_t cap = f->cap;
 
-        f->jobs = mem_resize(f->jobs, cap, sizeof *f->jobs);
-        memset(f->jobs + f->cap, 0, (cap - f->cap) * sizeof *f->jobs);
-        f->cap = cap;
+        MEM_ROOM(f->jobs, cap, f->cap);
+        memset(f->jobs + cap, 0, (f->cap - cap) * sizeof *f->jobs);
     }
     j->number = (uint32_t)f->free++;
     j->tag = t;
@@ -135,10 +134,7 @@ void flight_hold(struct flight *f, struct flight_job *j, size_t at)
 {
     struct held_jobs *h = &f->held[j->kind];
 
-    if (h->count == h->cap) {
-        h->cap = h->cap ? 2 * h->cap : 16;
-        h->jobs = mem_resize(h->jobs, h->cap, sizeof *h->jobs);
-    }
+    MEM_ROOM(h->jobs, h->count, h->cap);
     memmove(h->jobs + at + 1, h->jobs + at, (h->count - at) * sizeof *h->jobs);
     h->jobs[at] = j;
     h->count++;

@@ -40,11 +40,6 @@ static int64_t check_age_us(const struct context *ctx)
     return ctx->conf->dqd.poll_interval_ms * 500;
 }
 
-static int64_t renew_age_us(const struct context *ctx)
-{
-    return context_lease_us(ctx) / 3;
-}
-
 int64_t lease_vouch_us(const struct context *ctx)
 {
     return MAX(ctx->conf->dqd.poll_interval_ms * 1000, VOUCH_MIN_US);
@@ -233,7 +228,7 @@ int lease_check(struct leases *l, struct err *err)
 
 int64_t lease_renew_next(const struct leases *l)
 {
-    int64_t age_us = renew_age_us(l->ctx), result_us = settle_leased_us(l->results),
+    int64_t age_us = context_renew_us(l->ctx), result_us = settle_leased_us(l->results),
             next = l->ctx->runner_gone ? NEVER_US : next_after(l, l->renew_us, age_us);
 
     if (l->round_us)
@@ -296,7 +291,7 @@ int lease_renew(struct leases *l, struct err *err)
 {
     int64_t sent_us = when_steady_us();
     bool begins = !l->round_us;
-    struct settle_turn turn = {.old_us = sent_us - renew_age_us(l->ctx) / 2,
+    struct settle_turn turn = {.old_us = sent_us - context_renew_us(l->ctx) / 2,
                                .round_us = begins ? sent_us : l->round_us,
                                .now_us = sent_us};
     size_t n;

@@ -51,10 +51,7 @@ void look_forget_tags(struct look *l)
 
 void look_add_tag(struct look *l, struct look_tag *t)
 {
-    if (l->tag_count == l->tag_cap) {
-        l->tag_cap = l->tag_cap ? 2 * l->tag_cap : 16;
-        l->tags = mem_resize(l->tags, l->tag_cap, sizeof(struct look_tag *));
-    }
+    MEM_ROOM(l->tags, l->tag_count, l->tag_cap);
     l->tags[l->tag_count++] = t;
 }
 

@@ -3,6 +3,7 @@
  * slots can take soon, so that another tag, or another host, finds room.
  */
 #include "poller/look_tag.h"
+#include "base/retry.h"
 #include "conf/handlers.h"
 #include "store/row/rows.h"
 
@@ -102,7 +103,7 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us)
 {
     if (now_us < t->rest_until_us)
         return 0;
-    t->rest_us = t->rest_us ? MIN(2 * t->rest_us, REST_MAX_US) : REST_MIN_US;
+    t->rest_us = retry_pause(t->rest_us, REST_MIN_US, REST_MAX_US);
     t->rest_until_us = now_us + t->rest_us;
     return t->rest_us;
 }
@@ -114,8 +115,7 @@ void look_tag_handler_changed(struct look_tag *t)
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)
 {
-    t->limit_hold_us =
-        t->limit_hold_us ? MIN(2 * t->limit_hold_us, LIMIT_HOLD_MOST_US) : LIMIT_HOLD_MIN_US;
+    t->limit_hold_us = retry_pause(t->limit_hold_us, LIMIT_HOLD_MIN_US, LIMIT_HOLD_MOST_US);
     t->hold_until_us =
         now_us + t->limit_hold_us / 2 + (int64_t)(random % (uint64_t)t->limit_hold_us);
 }

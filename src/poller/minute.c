@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <stdlib.h>
@@ -61,26 +62,9 @@ static void look_at_clock(struct minute *m)
         turn(m, now_at / WHEN_MINUTE * WHEN_MINUTE);
 }
 
-/* Among the tags: its place, or where it belongs. */
-static size_t find(const struct minute *m, const char *name, bool *found)
+static const char *name_of(const void *items, size_t i)
 {
-    size_t low = 0, high = m->count;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int c = strcmp(m->tags[mid].name, name);
-
-        if (c == 0) {
-            *found = true;
-            return mid;
-        }
-        if (c < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    *found = false;
-    return low;
+    return ((const struct minute_tag *)items)[i].name;
 }
 
 static struct minute_tag *insert(struct minute *m, size_t at, const char *name)
@@ -129,10 +113,10 @@ static struct minute_tag *tag_of(struct minute *m, const char *name)
     look_at_clock(m);
     if (m->last < m->count && !strcmp(m->tags[m->last].name, name))
         return &m->tags[m->last];
-    at = find(m, name, &found);
+    at = text_place(m->tags, m->count, name_of, name, &found);
     if (!found && m->count > MINUTE_TAGS_MOST) {
         make_room(m);
-        at = find(m, name, &found);
+        at = text_place(m->tags, m->count, name_of, name, &found);
     }
     if (!found && m->count > MINUTE_TAGS_MOST)
         return others(m);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/log_fold.h"
 #include "base/mem.h"
+#include "base/retry.h"
 #include "base/when.h"
 #include "poller/trouble.h"
 #include "store/fleet/attempt_store.h"
@@ -42,10 +43,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, const ch
 {
     struct settle_item *r;
 
-    if (q->count == q->cap) {
-        q->cap = q->cap ? 2 * q->cap : 64;
-        q->items = mem_resize(q->items, q->cap, sizeof *q->items);
-    }
+    MEM_ROOM(q->items, q->count, q->cap);
     r = &q->items[q->count++];
     r->s = *s;
     r->tag = mem_strdup(tag);
@@ -62,10 +60,7 @@ void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, 
 {
     if (!size)
         return;
-    if (q->output_count == q->output_cap) {
-        q->output_cap = q->output_cap ? 2 * q->output_cap : 8;
-        q->outputs = mem_resize(q->outputs, q->output_cap, sizeof *q->outputs);
-    }
+    MEM_ROOM(q->outputs, q->output_count, q->output_cap);
     q->outputs[q->output_count++] = (struct settle_output){*ref, mem_dup(output, size), size};
 }
 
@@ -185,11 +180,7 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
 {
     int64_t most_us = context_lease_us(ctx) / 8;
 
-    if (most_us > HOLD_MOST_US)
-        most_us = HOLD_MOST_US;
-    r->hold_us = r->hold_us ? 2 * r->hold_us : HOLD_MIN_US;
-    if (r->hold_us > most_us)
-        r->hold_us = most_us;
+    r->hold_us = retry_pause(r->hold_us, HOLD_MIN_US, MIN(most_us, HOLD_MOST_US));
     r->again_us = now_us + r->hold_us;
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > TROUBLE_LOCK_US)) {
         log_fold(now_us, LOG_WARN, "a result cannot be recorded yet; others are not affected", NULL,

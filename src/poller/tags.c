@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <stdlib.h>
@@ -26,26 +27,9 @@ void tags_init(struct tag_set *set, struct look *look, const char *const *globs,
     *set = (struct tag_set){.look = look, .globs = globs, .table = handlers_table_new(handlers)};
 }
 
-/* Among the first `count`, which are sorted. */
-static size_t find(const struct tag_set *set, size_t count, const char *name, bool *found)
+static const char *name_of(const void *items, size_t i)
 {
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int c = strcmp(set->items[mid]->name, name);
-
-        if (c == 0) {
-            *found = true;
-            return mid;
-        }
-        if (c < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    *found = false;
-    return low;
+    return ((struct tag_state *const *)items)[i]->name;
 }
 
 static bool selected(const struct tag_set *set, const char *name)
@@ -104,10 +88,7 @@ static struct tag_state *insert(struct tag_set *set, size_t at, const char *name
 {
     struct tag_state *t = mem_zero(1, sizeof *t);
 
-    if (set->count == set->cap) {
-        set->cap = set->cap ? 2 * set->cap : 16;
-        set->items = mem_resize(set->items, set->cap, sizeof(struct tag_state *));
-    }
+    MEM_ROOM(set->items, set->count, set->cap);
     memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
     t->set = set;
@@ -122,7 +103,7 @@ static struct tag_state *insert(struct tag_set *set, size_t at, const char *name
 struct tag_state *tags_named(struct tag_set *set, const char *name)
 {
     bool found;
-    size_t at = find(set, set->count, name, &found);
+    size_t at = text_place(set->items, set->count, name_of, name, &found);
     struct tag_state *t;
 
     if (found)
@@ -201,7 +182,7 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
     for (size_t i = 0; i < peek->count; i++) {
         const struct peek_tag *seen = &peek->tags[i];
         bool found;
-        size_t at = find(set, known, seen->tag, &found);
+        size_t at = text_place(set->items, known, name_of, seen->tag, &found);
         struct tag_state *t = found ? set->items[at] : insert(set, set->count, seen->tag);
 
         t->seen_us = now_us;

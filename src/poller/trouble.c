@@ -4,6 +4,7 @@
 #include "poller/trouble.h"
 
 #include "base/log.h"
+#include "base/retry.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -20,7 +21,7 @@
 /* Random, so that many pollers do not come back at once. */
 static int64_t back_off(int64_t *backoff_us, int64_t min_us, int64_t max_us, int64_t now_us)
 {
-    *backoff_us = *backoff_us ? MIN(2 * *backoff_us, max_us) : min_us;
+    *backoff_us = retry_pause(*backoff_us, min_us, max_us);
     return now_us + *backoff_us / 2 + (int64_t)(context_random() % (uint64_t)*backoff_us);
 }
 

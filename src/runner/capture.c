@@ -6,6 +6,7 @@
 #include "runner/capture.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ const char *capture_tail(struct capture *c, size_t *ret_len)
         c->head = 0;
     }
     if (c->cut)
-        while (skip < 3 && skip < c->len && ((unsigned char)c->data[skip] & 0xc0) == 0x80)
+        while (skip < 3 && skip < c->len && text_continues(c->data[skip]))
             skip++;
     *ret_len = c->len - skip;
     return c->len ? c->data + skip : "";

@@ -33,8 +33,7 @@ static void note(struct orphans *o, pid_t pid, int64_t now)
     while (i < o->count && o->items[i].pid != pid)
         i++;
     if (i == o->count) {
-        if (o->count == o->cap)
-            o->items = mem_resize(o->items, o->cap = o->cap ? 2 * o->cap : 8, sizeof *o->items);
+        MEM_ROOM(o->items, o->count, o->cap);
         o->items[o->count++] = (struct orphan){.pid = pid, .seen_at = now};
     }
     o->items[i].here = true;

@@ -162,7 +162,7 @@ MUTATIONS = [
     ("failover", "dqd stays connected to a read-only server", "src/store/db/db_error.c",
      "{1290, ERR_UNAVAILABLE, DROP, READ_ONLY}", "{1290, ERR_TRANSIENT, KEEP, READ_ONLY}"),
     ("connections-refused", "reconnects do not back off", "src/poller/trouble.c",
-     "*backoff_us = *backoff_us ? MIN(2 * *backoff_us, max_us) : min_us;", "*backoff_us = max_us > 0 ? min_us : 0;"),
+     "*backoff_us = retry_pause(*backoff_us, min_us, max_us);", "*backoff_us = max_us > 0 ? min_us : 0;"),
     ("connections-refused", "reconnects have no jitter", "src/poller/trouble.c",
      "*backoff_us / 2 + (int64_t)(context_random() % (uint64_t)*backoff_us);", "*backoff_us;"),
     ("idle-connection", "a connection that the server has closed is reused", "src/store/db/db_error.c",

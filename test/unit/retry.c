@@ -100,6 +100,15 @@ static void jitter_spreads_over_its_whole_share_and_no_further(void **state)
     assert_in_range(most, 11980, 12000);
 }
 
+static void pauses_double_up_to_the_longest(void **state)
+{
+    (void)state;
+    assert_int_equal(retry_pause(0, 5, 30), 5);
+    assert_int_equal(retry_pause(5, 5, 30), 10);
+    assert_int_equal(retry_pause(20, 5, 30), 30);
+    assert_int_equal(retry_pause(0, 5, 3), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +116,7 @@ int main(void)
         cmocka_unit_test(the_default_ladder_allows_ten_attempts),
         cmocka_unit_test(a_task_that_keeps_failing_is_planned_to_the_millisecond),
         cmocka_unit_test(jitter_spreads_over_its_whole_share_and_no_further),
+        cmocka_unit_test(pauses_double_up_to_the_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

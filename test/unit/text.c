@@ -247,6 +247,39 @@ static void a_shell_reads_one_word(void **state)
     }
 }
 
+/* In damaged text, no more is cut off than a character can have. */
+static void text_is_cut_at_a_character(void **state)
+{
+    (void)state;
+    assert_int_equal(text_cut("ab\u20acd", 2), 2);
+    assert_int_equal(text_cut("ab\u20acd", 3), 2);
+    assert_int_equal(text_cut("ab\u20acd", 4), 2);
+    assert_int_equal(text_cut("ab\u20acd", 5), 5);
+    assert_int_equal(text_cut("\xf0\x9f\x90\x98", 3), 0);
+    assert_int_equal(text_cut("\x80\x80\x80\x80\x80\x80", 5), 2);
+    assert_int_equal(text_cut("\x80", 0), 0);
+}
+
+static const char *name_of(const void *items, size_t i)
+{
+    return ((const char *const *)items)[i];
+}
+
+static void a_name_has_a_place(void **state)
+{
+    static const char *const names[] = {"b", "d", "f"};
+    static const char wanted[] = "abcdefg";
+    bool found;
+
+    (void)state;
+    for (size_t i = 0; i < 7; i++) {
+        assert_int_equal(text_place(names, 3, name_of, (char[]){wanted[i], 0}, &found), i / 2);
+        assert_int_equal(found, i % 2);
+    }
+    assert_int_equal(text_place(names, 0, name_of, "a", &found), 0);
+    assert_false(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +292,8 @@ int main(void)
         cmocka_unit_test(a_typo_finds_its_word),
         cmocka_unit_test(a_shell_reads_one_word),
         cmocka_unit_test(hashes_are_fnv_1a),
+        cmocka_unit_test(text_is_cut_at_a_character),
+        cmocka_unit_test(a_name_has_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,10 +18,7 @@ static struct failures_group *group_of(struct failures *f, struct buf *key)
     size_t len = key->len, at = index_find(&f->index, key->data, len);
 
     if (at == INDEX_NONE) {
-        if (f->count == f->cap) {
-            f->cap = f->cap ? 2 * f->cap : 16;
-            f->items = mem_resize(f->items, f->cap, sizeof *f->items);
-        }
+        MEM_ROOM(f->items, f->count, f->cap);
         at = f->count++;
         char *tag = buf_take(key);
         f->items[at] = (struct failures_group){.tag = tag, .pattern = tag + strlen(tag) + 1};

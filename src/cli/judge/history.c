@@ -35,10 +35,7 @@ struct reading {
 
 static struct history_line *add_line(struct history *h)
 {
-    if (h->count == h->cap) {
-        h->cap = h->cap ? 2 * h->cap : 64;
-        h->lines = mem_resize(h->lines, h->cap, sizeof *h->lines);
-    }
+    MEM_ROOM(h->lines, h->count, h->cap);
     struct history_line *l = &h->lines[h->count++];
     *l = (struct history_line){0};
     return l;

@@ -22,10 +22,7 @@ void survey_add(struct survey *s, const struct task *t)
 {
     size_t len = strlen(t->tag), at = index_find(&s->index, t->tag, len);
     if (at == INDEX_NONE) {
-        if (s->count == s->cap) {
-            s->cap = s->cap ? 2 * s->cap : 16;
-            s->tags = mem_resize(s->tags, s->cap, sizeof *s->tags);
-        }
+        MEM_ROOM(s->tags, s->count, s->cap);
         at = s->count++;
         s->tags[at] = (struct survey_tag){mem_strdup(t->tag), 0};
         index_add(&s->index, s->tags[at].tag, len);

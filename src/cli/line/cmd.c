@@ -184,10 +184,7 @@ static bool add_id(struct ids *ids, const char *text)
     /* the greatest number is no task's: it ends a search */
     if (!isdigit((unsigned char)text[0]) || *end != '\0' || id == UINT64_MAX || id == 0)
         return false;
-    if (ids->count == ids->cap) {
-        ids->cap = ids->cap ? 2 * ids->cap : 64;
-        ids->items = mem_resize(ids->items, ids->cap, sizeof *ids->items);
-    }
+    MEM_ROOM(ids->items, ids->count, ids->cap);
     ids->items[ids->count++] = id;
     return true;
 }

@@ -180,10 +180,7 @@ static void table_put_pending(struct out *o)
 
 static void table_add_piece(struct out *o, size_t offset, enum cell_colour colour)
 {
-    if (o->piece_count == o->piece_cap) {
-        o->piece_cap = o->piece_cap ? o->piece_cap * 2 : 64;
-        o->pieces = mem_resize(o->pieces, o->piece_cap, sizeof *o->pieces);
-    }
+    MEM_ROOM(o->pieces, o->piece_count, o->piece_cap);
     size_t len = o->text.len - offset;
     o->pieces[o->piece_count++] =
         (struct piece){offset, len, text_width(o->text.data + offset, len), colour};

@@ -216,10 +216,7 @@ static int take_attempt(struct import *m, const char *line, size_t len, struct e
         attempt_store_free(mem_dup(&a, sizeof a), 1);
         return rc;
     }
-    if (item->attempt_count == item->attempt_cap) {
-        item->attempt_cap = item->attempt_cap ? 2 * item->attempt_cap : 4;
-        item->attempts = mem_resize(item->attempts, item->attempt_cap, sizeof a);
-    }
+    MEM_ROOM(item->attempts, item->attempt_count, item->attempt_cap);
     item->attempts[item->attempt_count++] = a;
     return 0;
 }

@@ -54,10 +54,7 @@ static int compare_numbers(const void *a, const void *b)
 
 static void sample_add(struct sample *s, int64_t late_ms, uint64_t done, uint64_t failed)
 {
-    if (s->count == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 256;
-        s->late_ms = mem_resize(s->late_ms, s->cap, sizeof *s->late_ms);
-    }
+    MEM_ROOM(s->late_ms, s->count, s->cap);
     s->late_ms[s->count++] = late_ms;
     s->done += done;
     s->failed += failed;
@@ -72,20 +69,14 @@ static struct sample *add_sample(struct samples *all, char *tag)
 {
     struct sample *s = mem_zero(1, sizeof *s);
 
-    if (all->count == all->cap) {
-        all->cap = all->cap ? 2 * all->cap : 32;
-        all->items = mem_resize(all->items, all->cap, sizeof *all->items);
-    }
+    MEM_ROOM(all->items, all->count, all->cap);
     s->tag = tag;
     return all->items[all->count++] = s;
 }
 
 static void add_pair(struct pairs *pairs, int status, struct sample *s)
 {
-    if (pairs->count == pairs->cap) {
-        pairs->cap = pairs->cap ? 2 * pairs->cap : 32;
-        pairs->items = mem_resize(pairs->items, pairs->cap, sizeof *pairs->items);
-    }
+    MEM_ROOM(pairs->items, pairs->count, pairs->cap);
     pairs->items[pairs->count++] = (struct pair){status, s, 0};
 }
 

@@ -43,10 +43,7 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
 
     if (found)
         return found;
-    if (!t->items || t->count == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 32;
-        t->items = mem_resize(t->items, t->cap, sizeof *t->items);
-    }
+    MEM_ROOM(t->items, t->count, t->cap);
     t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag),
                                            .late_from_at = TASK_TIME_NONE,
                                            .next_at = TASK_TIME_NONE,

@@ -18,15 +18,13 @@ static int add_target(const struct task *t, void *arg)
 {
     const struct listing *l = arg;
     struct targets *x = l->x;
+    size_t cap = x->cap, cap_too = x->cap;
 
     if (l->wanted && !l->wanted(t, l->arg))
         return 0;
-    if (x->count == x->cap) {
-        x->cap = x->cap ? 2 * x->cap : 64;
-        x->refs = mem_resize(x->refs, x->cap, sizeof *x->refs);
-        x->running = mem_resize(x->running, x->cap, sizeof *x->running);
-        x->sizes = mem_resize(x->sizes, x->cap, sizeof *x->sizes);
-    }
+    MEM_ROOM(x->refs, x->count, cap);
+    MEM_ROOM(x->running, x->count, cap_too);
+    MEM_ROOM(x->sizes, x->count, x->cap);
     x->refs[x->count] = (struct claim_ref){t->id, t->version};
     x->sizes[x->count] = t->body_size;
     x->running[x->count++] = t->status == TASK_RUNNING;

@@ -97,10 +97,7 @@ static void sift_down(struct task_keys *k, size_t i)
 
 static struct cursor *cursor_add(struct task_keys *k, int status, const char *tag)
 {
-    if (k->count == k->cap) {
-        k->cap = k->cap ? 2 * k->cap : 16;
-        k->cursors = mem_resize(k->cursors, k->cap, sizeof *k->cursors);
-    }
+    MEM_ROOM(k->cursors, k->count, k->cap);
     struct cursor *c = &k->cursors[k->count++];
     *c = (struct cursor){.status = status, .tag = mem_strdup(tag)};
     return c;

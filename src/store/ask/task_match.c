@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-#define CAP_FIRST 16
 #define IDS 500 /* in one statement */
 /* An attempt is stored in the transaction that ends its task, maybe long before the task is. */
 #define ATTEMPT_SLACK_MS (10 * WHEN_MINUTE)
@@ -28,10 +27,7 @@ struct reading {
 
 void task_match_add(struct task_match *m, struct task_key key)
 {
-    if (m->count == m->cap) {
-        m->cap = m->cap ? 2 * m->cap : CAP_FIRST;
-        m->keys = mem_resize(m->keys, m->cap, sizeof *m->keys);
-    }
+    MEM_ROOM(m->keys, m->count, m->cap);
     m->keys[m->count++] = key;
 }
 

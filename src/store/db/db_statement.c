@@ -44,10 +44,7 @@ void db_statement_cut(struct db_statement *s, size_t len, size_t count)
 
 static void add_value(struct db_statement *s, struct db_statement_value value)
 {
-    if (s->count == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 8;
-        s->values = mem_resize(s->values, s->cap, sizeof *s->values);
-    }
+    MEM_ROOM(s->values, s->count, s->cap);
     s->values[s->count++] = value;
 }
 

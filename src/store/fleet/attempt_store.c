@@ -49,10 +49,7 @@ static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
     struct attempts *list = arg;
 
     (void)err;
-    if (list->count == list->cap) {
-        list->cap = list->cap ? 2 * list->cap : 16;
-        list->items = mem_resize(list->items, list->cap, sizeof *list->items);
-    }
+    MEM_ROOM(list->items, list->count, list->cap);
     read_attempt(r, &list->items[list->count++]);
     return 0;
 }

@@ -162,10 +162,7 @@ static int add_row(const struct db_rows *r, void *arg, struct err *err)
     struct rows *list = arg;
 
     (void)err;
-    if (list->count == list->cap) {
-        list->cap = list->cap ? 2 * list->cap : 32;
-        list->items = mem_resize(list->items, list->cap, sizeof *list->items);
-    }
+    MEM_ROOM(list->items, list->count, list->cap);
     struct handler_row *h = &list->items[list->count++];
     *h = (struct handler_row){0};
 #define READ(name, text, statement) statement;

@@ -144,10 +144,7 @@ static int take_row(const struct db_rows *r, void *arg, struct err *err)
         free(tag);
         return 0;
     }
-    if (a->count == w->cap) {
-        w->cap = w->cap ? 2 * w->cap : 64;
-        a->rows = mem_resize(a->rows, w->cap, sizeof *a->rows);
-    }
+    MEM_ROOM(a->rows, a->count, w->cap);
     struct minute_row *row = &a->rows[a->count++];
     *row = (struct minute_row){.tag = tag, .at = at, .first_at = db_time(r, READ_FIRST)};
     read_counts(r, READ_COUNTS, &row->counts);

@@ -40,10 +40,7 @@ bool rows_take(size_t *bytes, size_t body_size)
 
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
 {
-    if (f->count == f->cap) {
-        f->cap = f->cap ? 2 * f->cap : 4;
-        f->items = mem_resize(f->items, f->cap, sizeof *f->items);
-    }
+    MEM_ROOM(f->items, f->count, f->cap);
     f->items[f->count++] = (struct rows_fault){id, at, *err};
 }
 

@@ -17,10 +17,7 @@ void task_array_done(struct task_array *l)
 
 struct task *task_array_add(struct task_array *l)
 {
-    if (l->count == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 64;
-        l->items = mem_resize(l->items, l->cap, sizeof *l->items);
-    }
+    MEM_ROOM(l->items, l->count, l->cap);
     struct task *t = &l->items[l->count++];
     task_init(t);
     return t;

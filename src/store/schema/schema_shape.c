@@ -29,10 +29,7 @@ static void part_done(struct schema_shape_part *p)
 /* Takes over what the part has. */
 static void push(struct schema_shape_parts *p, const struct schema_shape_part *part)
 {
-    if (p->count == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 64;
-        p->items = mem_resize(p->items, p->cap, sizeof *p->items);
-    }
+    MEM_ROOM(p->items, p->count, p->cap);
     p->items[p->count++] = *part;
 }
 

@@ -39,10 +39,7 @@ static int take_tag(const struct db_rows *r, void *arg, struct err *err)
     struct peek *p = &a->peek;
 
     (void)err;
-    if (p->count == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 16;
-        p->tags = mem_resize(p->tags, p->cap, sizeof *p->tags);
-    }
+    MEM_ROOM(p->tags, p->count, p->cap);
     p->now_us = sql_now_us(r, PEEK_NOW);
     p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
     if (a->with_id && db_u64(r, NEWS_ID) > a->id)

@@ -11,6 +11,7 @@
  */
 #include "store/work/settle_store.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
@@ -148,13 +149,8 @@ static void put_signal(struct db_statement *st, const struct settlement *s)
 static void put_error(struct db_statement *st, const struct settlement *s)
 {
     size_t n = error_size(s);
-    char *cut = NULL;
+    char *cut = s->error && s->error[n] ? mem_dup(s->error, text_cut(s->error, n)) : NULL;
 
-    if (s->error && s->error[n]) {
-        while (n > ERROR_BYTES - 4 && ((unsigned char)s->error[n] & 0xc0) == 0x80)
-            n--; /* not within a character */
-        cut = mem_dup(s->error, n);
-    }
     db_put_text(&st->sql, cut ? cut : s->error);
     free(cut);
 }
