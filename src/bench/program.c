@@ -9,13 +9,14 @@
 #include "bench/spawn.h"
 #include "bench/statement.h"
 #include "bench/stop.h"
-#include "store/ask/tag_lateness.h"
 #include "store/ask/tag_store.h"
+#include "store/ask/task_list.h"
 #include "store/fleet/poller_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -194,19 +195,20 @@ static int run_planned(struct db *db, pid_t pid, size_t n, int64_t spread_ms, st
     return rc;
 }
 
+static int add_lateness(const struct task *t, void *arg)
+{
+    figure_times_add(arg, (t->execution_at - MAX(t->expected_at, t->create_at)) * 1000);
+    return 0;
+}
+
 /* From the rows: when each was to be started, and when it was. */
 static int read_lateness(struct db *db, struct figure *ret, struct err *err)
 {
-    struct tag_lateness *late = NULL;
-    size_t count = 0;
-    int rc = tag_lateness_list(db, RIG_TAG_LATE, WHEN_HOUR, &late, &count, err);
+    struct figure_times times = {0};
+    struct task_filter f = {.tag_glob = RIG_TAG_LATE, .statuses = TASK_BIT(TASK_DONE)};
 
-    if (rc == 0 && count && late[0].started)
-        *ret = (struct figure){.known = true,
-                               .has_p99 = true,
-                               .value = (double)late[0].p50_ms,
-                               .p99 = (double)late[0].p99_ms};
-    tag_lateness_free(late, count);
+    int rc = task_list(db, &f, false, add_lateness, &times, err);
+    figure_set_times(ret, &times);
     return rc;
 }
 

@@ -4,7 +4,6 @@
  * touched, whatever plan the optimizer has chosen.
  */
 #include "harness.h"
-#include "store/ask/tag_lateness.h"
 #include "store/ask/tag_store.h"
 
 #include <inttypes.h>
@@ -320,7 +319,6 @@ static void keys_and_statistics(void **state)
 {
     struct task_new t = {.tag = "tag1", .key = "key20", .body = "", .expected_at = TASK_TIME_NONE};
     struct tag_info *tags;
-    struct tag_lateness *late;
     struct task_added added;
     size_t count;
     int64_t at;
@@ -333,10 +331,6 @@ static void keys_and_statistics(void **state)
                       &err));
     end_within(PAIRS * 8 + 11 * 4500 * 2);
     tag_store_free(tags, count);
-    begin("lateness of a window without tasks");
-    ok(tag_lateness_list(db, NULL, 60000, &late, &count, &err));
-    end_within(PAIRS * 12);
-    tag_lateness_free(late, count);
 }
 
 static void changes(void **state)

@@ -1,6 +1,5 @@
 /* Tags: counts, switches, lateness. */
 #include "harness.h"
-#include "store/ask/tag_lateness.h"
 #include "store/ask/tag_store.h"
 #include "store/fleet/tag_pause.h"
 
@@ -244,53 +243,6 @@ static void a_pause_is_seen_until_it_ends(void **state)
     tag_store_free(list, count);
 }
 
-static void lateness_is_by_nearest_rank(void **state)
-{
-    struct tag_lateness *list;
-    size_t count;
-    (void)state;
-    ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
-    assert_int_equal(count, 0);
-    tag_lateness_free(list, count);
-    /* a: 1 .. 100 ms late; b: one task, 5 s late, failed; out of the window or not started: not
-     * measured. */
-    run(db,
-        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-        " SELECT 'a', '', 1, n, n + INTERVAL seq * 1000 MICROSECOND, n, n FROM %s, (SELECT UTC_TIMESTAMP(3) - "
-        "INTERVAL 10 MINUTE AS n) x",
-        numbers(100));
-    run(db,
-        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-        " SELECT 'b', '', 2, n, n + INTERVAL 5 SECOND, n + INTERVAL 6 SECOND, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 10 "
-        "MINUTE AS n) x");
-    run(db,
-        "INSERT INTO dq_task (tag, message_body, status, expected_time, execution_time, finish_time, create_time)"
-        " SELECT 'a', '', 1, n, n + INTERVAL 1 HOUR, n, n FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 2 HOUR AS n) x");
-    add("a", NULL, -1000);
-    ok(tag_lateness_list(db, NULL, 3600000, &list, &count, &err));
-    assert_int_equal(count, 3);
-    assert_null(list[0].tag);
-    assert_int_equal(list[0].started, 101);
-    assert_int_equal(list[0].max_ms, 5000);
-    assert_int_equal(list[0].failed, 1);
-    assert_string_equal(list[1].tag, "a");
-    assert_int_equal(list[1].started, 100);
-    assert_int_equal(list[1].p50_ms, 50);
-    assert_int_equal(list[1].p95_ms, 95);
-    assert_int_equal(list[1].p99_ms, 99);
-    assert_int_equal(list[1].max_ms, 100);
-    assert_int_equal(list[1].done, 100);
-    assert_false(list[1].sampled);
-    assert_in_range((int)(list[1].done_per_second * 3600 + 0.5), 100, 100);
-    assert_string_equal(list[2].tag, "b");
-    assert_int_equal(list[2].p50_ms, 5000);
-    tag_lateness_free(list, count);
-    ok(tag_lateness_list(db, "b", 3600000, &list, &count, &err));
-    assert_int_equal(count, 2);
-    assert_int_equal(list[0].started, 1);
-    tag_lateness_free(list, count);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,7 +253,6 @@ int main(void)
         cmocka_unit_test_setup(lateness_of_many_tags_is_that_of_each, harness_setup),
         cmocka_unit_test_setup(lateness_of_many_tags_is_marked_if_it_is_a_part, harness_setup),
         cmocka_unit_test_setup(a_pause_is_seen_until_it_ends, harness_setup),
-        cmocka_unit_test_setup(lateness_is_by_nearest_rank, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

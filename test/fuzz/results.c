@@ -13,7 +13,6 @@
 #include "store/ask/health_store.h"
 #include "store/ask/import_store.h"
 #include "store/ask/lock_store.h"
-#include "store/ask/tag_lateness.h"
 #include "store/ask/tag_store.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_add.h"
@@ -251,7 +250,6 @@ static void see_handlers(struct db *db)
 static void look(struct db *db)
 {
     struct tag_info *tags;
-    struct tag_lateness *late;
     struct poller_info *pollers;
     struct poller_share share;
     struct minute_answer minutes;
@@ -264,8 +262,6 @@ static void look(struct db *db)
                        &(struct tag_count_how){.exact = results_next() % 2}, &tags, &count, &now_at,
                        &err) == 0)
         tag_store_free(tags, count);
-    if (tag_lateness_list(db, NULL, 1000, &late, &count, &err) == 0)
-        tag_lateness_free(late, count);
     if (poller_store_list(db, &pollers, &count, &err) == 0)
         poller_store_free(pollers, count);
     if (minute_store_read(db, &(struct minute_ask){"m*", 3600000, 60000, 0}, &minutes, &err) == 0)
