@@ -155,9 +155,10 @@ CREATE TABLE IF NOT EXISTS dq_rest (
   token binary(16) NOT NULL COMMENT 'of a dqd in dq_poller',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   rest_until datetime(3) NOT NULL,
-  error text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'why its handler could not be started',
+  reason tinyint unsigned NOT NULL COMMENT '0: its handler could not be started; 1: the server refuses to change its tasks; 2: changing one takes long',
+  error text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   PRIMARY KEY (token, tag)
-) ENGINE=InnoDB COMMENT='dq: tags that a dqd leaves alone for a while, because their handler could not be started';
+) ENGINE=InnoDB COMMENT='dq: tags that a dqd leaves alone, or can claim few tasks of';
 
 -- What operators did, and when a dqd began and ended.
 CREATE TABLE IF NOT EXISTS dq_event (

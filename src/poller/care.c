@@ -45,6 +45,8 @@ void care_say_left(const struct tag_set *tags)
 
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)
 {
+    bool said = t->aside.said_us;
+
     aside_put(&t->aside, f, now_us);
     if (f->count)
         t->careful_us = now_us + CAREFUL_US;
@@ -52,6 +54,16 @@ void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t no
         say(t);
     else if (aside_over(&t->aside))
         log_event(LOG_INFO, "all due tasks can be claimed again", "tag=%s", log_quote(t->name));
+    t->set->rests_changed |= said != !!t->aside.said_us;
+    care_refused(t, NULL);
+}
+
+void care_refused(struct tag_state *t, const struct err *err)
+{
+    if (err)
+        t->aside.last = (struct rows_fault){.err = *err};
+    t->set->rests_changed |= !t->refused_us != !err;
+    t->refused_us = err ? when_steady_us() : 0;
 }
 
 void care_limit_locked(struct tag_state *t, const struct err *err)
@@ -82,6 +94,7 @@ void care_slow(struct tag_state *t)
     if (t->look.slow == t->slow_said)
         return;
     t->slow_said = t->look.slow;
+    t->set->rests_changed = true;
     log_event(
         t->slow_said ? LOG_WARN : LOG_INFO,
         t->slow_said ? "changing a task of the tag takes long, so its tasks are claimed one by one"

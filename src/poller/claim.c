@@ -115,6 +115,8 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc, int6
             claims->sent_us = sent_us;
         claims->recover = true;
     }
+    if (why == LOOK_REFUSED && db_connected(claims->ctx->db))
+        care_refused(t, err);
     return look_claim_failed(claims->look, &t->look, why, sent_us, when_steady_us(),
                              context_random())
                ? 0

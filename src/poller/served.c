@@ -9,11 +9,14 @@
 #include "base/when.h"
 #include "store/fleet/handler_store.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
 /* The handlers are looked for this often, in case something has deleted them. */
 #define LOOK_EVERY_US INT64_C(60000000)
+/* What has no end of its own is written again with each look. */
+#define LASTING_MS (3 * LOOK_EVERY_US / 1000)
 /* Tags that begin to rest one after the other are written together. */
 #define RESTS_EVERY_US INT64_C(1000000)
 #define LOCKED_AGAIN_US INT64_C(20000000)
@@ -69,6 +72,7 @@ static int look(struct served *s, struct err *err)
     int rc = handler_store_look(s->ctx->db, table->number, &seen, err);
 
     s->clean = s->clean || seen.rests;
+    s->tags->rests_changed |= seen.rests; /* some may be over */
     if (rc == 0 && !seen.known) {
         s->clean = true;
         rc = put_handlers(s, table, err);
@@ -81,26 +85,44 @@ static int look(struct served *s, struct err *err)
     return rc;
 }
 
+/* What others are to know of a tag; false: nothing. The error is heap memory. */
+static bool rest_of(struct tag_state *t, int64_t now_us, struct handler_rest *ret)
+{
+    const struct rows_fault *last = &t->aside.last;
+    char took[WHEN_TEXT_SIZE];
+    uint64_t *ids;
+
+    *ret = (struct handler_rest){.tag = t->name, .for_ms = LASTING_MS};
+    aside_ids(&t->aside, now_us, &ids); /* forgets what nobody tries any more */
+    free(ids);
+    if (t->look.rest_until_us > now_us && t->rest_error) {
+        ret->for_ms = (t->look.rest_until_us - now_us) / 1000;
+        ret->error = mem_printf("%.*s", REST_ERROR_MOST, t->rest_error);
+    } else if ((t->refused_us && now_us - t->refused_us < LOOK_EVERY_US) ||
+               (t->aside.said_us && t->aside.count && last->err.code != ERR_LOCKED)) {
+        ret->reason = HANDLER_REFUSED;
+        ret->error = last->id ? mem_printf("task %" PRIu64 ": %s", last->id, last->err.text)
+                              : mem_strdup(last->err.text);
+    } else if (t->slow_said) {
+        ret->reason = HANDLER_SLOW;
+        ret->error = mem_printf("it takes %s, so its tasks are claimed one by one",
+                                when_format_rough(took, t->look.row_us / 1000));
+    }
+    return ret->error;
+}
+
 static int put_rests(struct served *s, struct err *err)
 {
     struct handler_rest rests[RESTS_MOST];
-    char *errors[RESTS_MOST];
-    const struct tag_state *t;
+    struct tag_state *t;
     size_t count = 0;
     int64_t now_us = when_steady_us();
 
-    for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));) {
-        if (t->look.rest_until_us <= now_us || !t->rest_error)
-            continue;
-        errors[count] = mem_printf("%.*s", REST_ERROR_MOST, t->rest_error);
-        rests[count] = (struct handler_rest){.tag = t->name,
-                                             .error = errors[count],
-                                             .for_ms = (t->look.rest_until_us - now_us) / 1000};
-        count++;
-    }
+    for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));)
+        count += rest_of(t, now_us, &rests[count]);
     int rc = handler_store_put_rests(s->ctx->db, &s->ctx->owner, rests, count, err);
     for (size_t i = 0; i < count; i++)
-        free(errors[i]);
+        free(rests[i].error);
     s->clean = true;
     s->rests_us = when_steady_us() + RESTS_EVERY_US;
     if (rc == 0)

@@ -1,6 +1,6 @@
 /*
- * served.h - records in the database, for operators, which handlers this dqd has and which tags
- * rest here: a duty.
+ * served.h - records in the database, for operators, which handlers this dqd has, which tags
+ * rest here, and which are refused or slow: a duty.
  */
 #ifndef DQ_POLLER_SERVED_H
 #define DQ_POLLER_SERVED_H

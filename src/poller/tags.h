@@ -29,6 +29,7 @@ struct tag_state {
     struct aside aside; /* due tasks whose rows could not be changed */
     int64_t careful_us; /* until then a claim looks for locked rows first */
     bool slow_said;     /* the log has it that changing its rows takes long */
+    int64_t refused_us; /* when its last claim was, as a whole: aside.last; 0: it was not */
     int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
     /* since when another session has locked its row of dq_tag; 0: it has not */
     int64_t limit_since_us;
@@ -42,7 +43,7 @@ struct tag_set {
     struct tag_state **items;     /* by name */
     size_t count, cap;
     int64_t looked_at;  /* the last look, on the database's clock */
-    bool rests_changed; /* since served.c recorded them */
+    bool rests_changed; /* rests, refusals or slow tags, since served.c recorded them */
 };
 
 /* Takes the handlers over. globs: only tags that match one, NULL-terminated, the caller's; NULL:

@@ -17,7 +17,7 @@ fill()
     sql "INSERT INTO dq_tag VALUES ($text, '9999-12-31 23:59:59.999', $text, $text, $now)"
     fake_dqd x
     sql "UPDATE dq_poller SET host = $text, handlers_file = $text, tags = $text; UPDATE dq_handler SET pattern = $text;
-         INSERT INTO dq_rest SELECT token, $text, $now + INTERVAL 1 HOUR, $text FROM dq_poller;
+         INSERT INTO dq_rest SELECT token, $text, $now + INTERVAL 1 HOUR, 0, $text FROM dq_poller;
          INSERT INTO dq_event (token, event_time, actor, verb, arguments, tag)
          VALUES (REPEAT('a', 16), $now, $text, 'cancel', $text, $text)"
 }

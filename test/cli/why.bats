@@ -193,6 +193,36 @@ YAML
     lock_release
 }
 
+@test 'why, tags, check and doctor name what the server refuses: a row, or whole claims' {
+    serve <<<'handlers: {t: {run: "true"}, u: {run: "true", global_max_running: 2}}'
+    sql "CREATE TRIGGER limit_refused BEFORE INSERT ON dq_tag FOR EACH ROW SET NEW.tag = (SELECT 1 UNION SELECT 2);
+         CREATE TRIGGER refuses BEFORE UPDATE ON dq_task FOR EACH ROW SET NEW.host =
+         IF(OLD.tag = 't', (SELECT 1 UNION SELECT 2), NEW.host)"
+    id=$(dq -q add t)
+    wait_until causes_are refused "$id"
+    why "$id"
+    says "^  the server refuses to change tasks of its tag +task $id: .*error 1242"
+    says '^  correct what the error names$'
+    [[ $(dq tags 2>&1) == *"t is refused: task $id: "*'error 1242'* ]]
+    run dq check
+    [ "$status" -eq 1 ]
+    [[ $output == "WARNING: t is refused: task $id: "*'error 1242'* ]]
+    dq doctor >"$BATS_TEST_TMPDIR/why" || true
+    says "^BAD +starts +t is refused: task $id: .*error 1242"
+    refute grep -q rests <(dq pollers -v)
+    other=$(dq -q add u)
+    wait_until causes_are refused "$other"
+    why "$other"
+    says '^  the server refuses to change tasks of its tag +[^ ]*: unexpected error 1242'
+    sql 'DROP TRIGGER refuses; DROP TRIGGER limit_refused'
+    dq run-now "$id"
+    wait_until causes_are 'done' "$id"
+    wait_until causes_are 'done' "$other"
+    nothing_is_recorded() { [ "$(sql 'SELECT COUNT(*) FROM dq_rest')" = 0 ]; }
+    wait_until nothing_is_recorded
+    dqd_stop
+}
+
 @test 'why -o json has causes, ruled_out and remedies; everything is inert in a terminal' {
     id=$(dq -q add t --in 1h)
     sql "UPDATE dq_task SET attempt = 1, error_stack = CONCAT('a', CHAR(27), '[2J') WHERE id = $id"

@@ -96,7 +96,10 @@ static bool read_dqd(char *text, struct why_dqd *d)
             d->serves = WHY_SERVES_UNKNOWN;
         else if (!strcmp(word, "between"))
             d->between = true;
-        else if (*word && strcmp(word, "not"))
+        else if (!strcmp(word, "refused") || !strcmp(word, "slow")) {
+            d->hindrance = "error 1644";
+            d->slow = *word == 's';
+        } else if (*word && strcmp(word, "not"))
             d->host = word;
     }
     d->max_running = (uint32_t)max;

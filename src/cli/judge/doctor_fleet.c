@@ -106,11 +106,16 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
             if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest)
                 continue;
             named++;
+            if (rest->reason != HANDLER_RESTS) { /* the other dqds say the same */
+                doctor_find(f, DOCTOR_BAD, "%s %s: %s", rest->tag, fleet_reasons[rest->reason],
+                            rest->error);
+                break;
+            }
             doctor_find(f, DOCTOR_BAD, "%s cannot be started on %s: %s; tried again in %s",
                         rest->tag, dqd->host, rest->error ? rest->error : "not known why",
                         when_format_rough(left, rest->for_ms > 0 ? rest->for_ms : 0));
         }
     }
-    doctor_find(f, DOCTOR_OK, "no tag rests because its handler cannot be started");
+    doctor_find(f, DOCTOR_OK, "no tag rests, is refused or slow");
     fleet_done(&fleet);
 }

@@ -151,6 +151,9 @@ const struct handler_row *fleet_handlers(const struct fleet *f, const struct pol
     return t ? t->rows : NULL;
 }
 
+const char *const fleet_reasons[] = {
+    [HANDLER_RESTS] = "rests", [HANDLER_REFUSED] = "is refused", [HANDLER_SLOW] = "is slow"};
+
 const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
                                       const char *tag)
 {
@@ -161,6 +164,16 @@ const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller
             return r;
     }
     return NULL;
+}
+
+const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag)
+{
+    const struct handler_rest *found = NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (fleet_dqd_serves(f, &f->dqds[i], tag, NULL) == FLEET_SERVES &&
+            !(found = fleet_rest(f, &f->dqds[i], tag)))
+            return NULL;
+    return found;
 }
 
 /* ---- typing errors ---- */

@@ -45,10 +45,14 @@ enum fleet_serves fleet_serves(const struct fleet *f, const char *tag,
 /* The handlers of a live dqd, in the order of its file; *ret_count 0 if they are not known. */
 const struct handler_row *fleet_handlers(const struct fleet *f, const struct poller_info *dqd,
                                          size_t *ret_count);
-/* Why a tag rests at a live dqd; NULL: it does not. A pass that has ended keeps its rests: the next
- * one has not seen yet that the handler can be started. */
+/* Why a tag rests at a live dqd, or is refused or slow; NULL: it is not. A pass that has ended
+ * keeps its rests: the next one has not seen yet that the handler can be started. */
 const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
                                       const char *tag);
+/* The same of every live dqd that serves it: that of the last one. */
+const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag);
+/* "rests", "is refused", "is slow". */
+extern const char *const fleet_reasons[];
 /* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 

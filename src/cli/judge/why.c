@@ -36,6 +36,7 @@ enum {
     CAUSE_BEHIND,
     CAUSE_LOCKED,
     CAUSE_REFUSED,
+    CAUSE_SLOW,
     CAUSE_UNKNOWN,
     CAUSE_NONE,
     CAUSE_COUNT
@@ -64,6 +65,7 @@ const char *const why_names[] = {
     [CAUSE_BEHIND] = "behind",
     [CAUSE_LOCKED] = "locked",
     [CAUSE_REFUSED] = "refused",
+    [CAUSE_SLOW] = "slow",
     [CAUSE_UNKNOWN] = "unknown",
     [CAUSE_NONE] = "none",
     [CAUSE_COUNT] = NULL,
@@ -142,8 +144,7 @@ static char *run_time(const struct why_facts *f, int64_t run_ms, int64_t timeout
                       f->usual_ms >= 0 ? when_format_rough(usual, f->usual_ms) : "");
 }
 
-/* Only a task that has run for far longer than its tag usually does: what runs well is let alone.
- */
+/* Only a task that has run for far longer than usual: what runs well is let alone. */
 static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, int64_t timeout_ms,
                         struct why *w)
 {
@@ -298,6 +299,22 @@ static void say_blocked(const struct why_dqd *d, struct why *w)
     }
 }
 
+/* The server is the same for all dqds: one that has seen it is enough. */
+static void hindered(const struct why_facts *f, struct why *w)
+{
+    const struct why_dqd *d = f->dqds;
+    for (size_t i = 1; i < f->dqd_count && !d->hindrance; i++)
+        d = &f->dqds[i];
+    if (!d->hindrance)
+        return;
+    cause(w, d->slow ? CAUSE_SLOW : CAUSE_REFUSED,
+          mem_printf("the server %s of its tag",
+                     d->slow ? "takes long to change a task" : "refuses to change tasks"),
+          mem_printf("%s: see dq why", d->slow ? "slow" : "refused"))
+        ->detail = mem_strdup(d->hindrance);
+    help(w, mem_strdup(d->slow ? "faster triggers on dq_task" : "correct what the error names"));
+}
+
 uint32_t why_global_limit(const struct why_facts *f)
 {
     uint32_t limit = 0;
@@ -413,6 +430,7 @@ static void dqds(const struct why_facts *f, struct why *w)
         blocked_dqds(f, w);
     else if (!count_serves(f, WHY_SERVES_UNKNOWN))
         say_unserved(f, w);
+    hindered(f, w);
 }
 
 /* ---- its place in the queue ---- */

@@ -45,9 +45,12 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
         d.max_running = h->max_running;
         d.global_max_running = h->global_max_running;
     }
-    if (rest) {
+    if (rest && rest->reason == HANDLER_RESTS) {
         d.rest_error = rest->error ? rest->error : "";
         d.rest_ms = p->next_pass_at == TASK_TIME_NONE ? rest->for_ms : 0;
+    } else if (rest) {
+        d.hindrance = rest->error;
+        d.slow = rest->reason == HANDLER_SLOW;
     }
     return d;
 }

@@ -119,23 +119,6 @@ static void check_late(struct finding *f, const struct limits *limits, const str
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
 }
 
-/* Whether it rests at every live dqd that serves it. */
-static const struct handler_rest *rests(const struct fleet *fleet, const char *tag)
-{
-    const struct handler_rest *found = NULL;
-
-    for (size_t i = 0; i < fleet->count; i++) {
-        const struct poller_info *dqd = &fleet->dqds[i];
-
-        if (!dqd->alive || fleet_dqd_serves(fleet, dqd, tag, NULL) != FLEET_SERVES)
-            continue;
-        found = fleet_rest(fleet, dqd, tag);
-        if (!found)
-            return NULL;
-    }
-    return found;
-}
-
 static void check_served(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
                          size_t count)
 {
@@ -152,15 +135,16 @@ static void check_served(struct finding *f, const struct fleet *fleet, const str
                 add_problem(f, STATUS_CRITICAL,
                             "%s has %s%" PRIu64 " due tasks, and no dqd serves it", t->tag,
                             t->due_sampled ? "about " : "", t->due);
-        } else if ((rest = rests(fleet, t->tag)) && resting++ < TAGS_NAMED) {
-            add_problem(f, STATUS_WARNING, "%s rests: %s", t->tag,
+        } else if ((rest = fleet_rests(fleet, t->tag)) && resting++ < TAGS_NAMED) {
+            add_problem(f, STATUS_WARNING, "%s %s: %s", t->tag, fleet_reasons[rest->reason],
                         rest->error ? rest->error : "its handler cannot be started");
         }
     }
     if (unserved > TAGS_NAMED)
         add_problem(f, STATUS_CRITICAL, "%zu more tags are served by none", unserved - TAGS_NAMED);
     if (resting > TAGS_NAMED)
-        add_problem(f, STATUS_WARNING, "%zu more tags rest", resting - TAGS_NAMED);
+        add_problem(f, STATUS_WARNING, "%zu more tags rest, are refused or slow",
+                    resting - TAGS_NAMED);
 }
 
 static void put_silent(struct finding *f, const struct fleet *fleet)

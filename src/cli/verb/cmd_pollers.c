@@ -157,7 +157,8 @@ OUT_GETTER(resting)
     for (size_t i = 0; SERVED->handler && ret->kind == CELL_NULL && i < f->rest_count; i++) {
         const struct handler_row *h;
         const char *tag = f->rests[i].tag;
-        if (fleet_rest(f, SERVED->dqd, tag) == &f->rests[i] &&
+        if (f->rests[i].reason == HANDLER_RESTS &&
+            fleet_rest(f, SERVED->dqd, tag) == &f->rests[i] &&
             fleet_dqd_serves(f, SERVED->dqd, tag, &h) == FLEET_SERVES && h == SERVED->handler) {
             cell_set_text(ret, tag);
             ret->colour = CELL_BAD;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAMED 5 /* of those that rest, are refused or slow */
 #define TABLE_COLUMNS                                                                              \
     "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler,pause_reason"
 
@@ -136,6 +137,10 @@ static int answer(struct cmd_context *c, const struct tags_values *v, struct err
         rc = out_flush(err);
     if (rc == 0 && count == 0)
         none_note(c, "no tag matches", v->tag);
+    const struct handler_rest *rest;
+    for (size_t i = 0, named = 0; rc == 0 && known == 0 && i < count && named < NAMED; i++)
+        if ((rest = fleet_rests(&fleet, tags[i].tag)) && ++named)
+            cmd_note(c, "%s %s: %s", tags[i].tag, fleet_reasons[rest->reason], rest->error);
     if (rc == 0 && known < 0)
         cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 /* Far below any max_allowed_packet in use, and enough for hundreds of rows. */
 #define STATEMENT_BYTES ((size_t)64 << 10)
@@ -211,7 +212,7 @@ static void put_rest(struct buf *sql, const struct claim_owner *owner, const str
     db_put_text(sql, r->tag);
     buf_chr(sql, ',');
     sql_put_from_now(sql, r->for_ms);
-    buf_chr(sql, ',');
+    buf_printf(sql, ",%d,", (int)r->reason);
     db_put_text(sql, r->error);
     buf_chr(sql, ')');
 }
@@ -225,7 +226,7 @@ static int replace_rests(struct db *db, const struct claim_owner *owner,
     sql_put_token(&sql, owner->token);
     int rc = db_exec(db, &sql, NULL, err);
     buf_reset(&sql);
-    buf_str(&sql, "INSERT INTO dq_rest (token, tag, rest_until, error) VALUES ");
+    buf_str(&sql, "INSERT INTO dq_rest (token, tag, rest_until, reason, error) VALUES ");
     for (size_t i = 0; i < count; i++) {
         buf_str(&sql, i ? "," : "");
         put_rest(&sql, owner, &rests[i]);
@@ -251,6 +252,7 @@ int handler_store_put_rests(struct db *db, const struct claim_owner *owner,
 #define REST_COLUMNS(X)      \
     X(REST_TOKEN, "token")   \
     X(REST_TAG, "tag")       \
+    X(REST_REASON, "reason") \
     X(REST_ERROR, "error")   \
     X(REST_FOR, "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), rest_until) DIV 1000")
 /* clang-format on */
@@ -268,9 +270,11 @@ static int add_rest(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
     struct handler_rest *rest = &list->items[list->count++];
-    *rest = (struct handler_rest){.tag = sql_dup_tag(r, REST_TAG),
-                                  .error = sql_dup(r, REST_ERROR, NULL),
-                                  .for_ms = db_i64(r, REST_FOR, 0)};
+    *rest = (struct handler_rest){
+        .reason = MIN((enum handler_reason)db_u32(r, REST_REASON), HANDLER_SLOW),
+        .tag = sql_dup_tag(r, REST_TAG),
+        .error = sql_dup(r, REST_ERROR, NULL),
+        .for_ms = db_i64(r, REST_FOR, 0)};
     sql_read_token(r, REST_TOKEN, rest->token);
     return 0;
 }

@@ -41,7 +41,14 @@ int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct
                        size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 void handler_store_free(struct handler_row *rows, size_t count);
 
+/* Why a dqd claims no tasks of a tag, or few. */
+enum handler_reason {
+    HANDLER_RESTS,   /* its handler cannot be started */
+    HANDLER_REFUSED, /* the server refuses to change its tasks */
+    HANDLER_SLOW     /* changing one of its tasks takes long */
+};
 struct handler_rest {
+    enum handler_reason reason;
     unsigned char token[TASK_TOKEN_SIZE]; /* of the dqd; for handler_store_put_rests unused */
     char *tag, *error;
     int64_t for_ms; /* from now on; negative: it has ended */
