@@ -1,6 +1,6 @@
 /*
- * handover.c - makes jobs of claimed tasks and gives them to the runner. Invariant: no job is given
- * to it before all bodies are loaded, and none that holds nothing of ours.
+ * handover.c - makes jobs of claimed tasks and gives them to the runner. Invariant: a job is handed
+ * over only when all its bodies are loaded and at least one of its tasks is still ours.
  */
 #include "poller/handover.h"
 

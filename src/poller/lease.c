@@ -197,7 +197,7 @@ static int ask(struct leases *l, const struct claim_ref *refs, size_t n, bool *l
     if (rc < 0 || blind)
         return rc;
     if (!l->blind_until_us)
-        log_event(LOG_WARN, "cannot read dq_output; only dq logs -f misses that", "error=%s",
+        log_event(LOG_WARN, "cannot read dq_output; only dq logs -f is affected", "error=%s",
                   log_quote(why.text));
     l->blind_until_us = when_steady_us() + (why.code == ERR_LOCKED ? BLIND_LOCKED_US : BLIND_US);
     return rc;

@@ -74,7 +74,7 @@ static void put_histograms(struct buf *b, const struct minute *minute)
     for (size_t i = 0; i < minute->count; i++)
         counts_add(&all, &minute->tags[i].total);
     put_histogram(b, "dq_dqd_late_seconds",
-                  "How late attempts began, after their task was due, created or moved.", all.late,
+                  "How late attempts began, after their task was due, added or moved.", all.late,
                   (int64_t)all.late_sum_ms, all.started);
     put_histogram(b, "dq_dqd_run_seconds", "How long attempts ran.", all.run,
                   (int64_t)all.run_sum_ms, all.ended);

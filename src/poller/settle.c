@@ -23,8 +23,8 @@
  * worked off. */
 #define WAIT_RUNNING_US 2000
 #define WAIT_QUEUE_US 40000
-/* A claim that is due this soon afterwards goes first: a task waits for it, and nobody for the
- * result. */
+/* A claim that is due this soon afterwards goes first: a task waits for the claim, but nothing
+ * waits for the result. */
 #define CLAIM_SOON_US 2000
 /* A result that cannot be recorded is tried again after this time, then after twice as long each
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */

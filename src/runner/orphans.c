@@ -1,7 +1,8 @@
 /*
  * orphans.c - keeps track of adopted processes.
  *
- * Invariant: if the kernel lists them, seen_at of each orphan is not before it became one.
+ * Invariant: if the kernel lists them, an orphan's seen_at is never earlier than when it became
+ * one.
  */
 #include "runner/orphans.h"
 

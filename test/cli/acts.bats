@@ -80,7 +80,7 @@ END
         dq retry "$option" '' -y >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
         [ "$rc" -eq "$([ "$option" = --body ] && echo 64 || echo 1)" ]
     done
-    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: retry: --body: every body has an empty text in it' ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: retry: --body is empty and would match every task' ]
 }
 
 @test 'a search with a limit ends after 10,000 tasks that do not match, and says so' {

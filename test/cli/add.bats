@@ -233,13 +233,13 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
 {"tag":"t"}
 {"tag":"t"}'
     [ "$rc" -eq 69 ]
-    [[ $err == *'lines 2 to 3: '*'is not known'*'they are in if line 3 is what dq list '* ]]
-    [[ $err == *'then continue with --skip 3, else with --skip 1' ]]
+    [[ $err == *'lines 2 to 3: '*'is not known'*'; run: dq list -t t '*'; if it shows line 3, '* ]]
+    [[ $err == *'continue with --skip 3, else with --skip 1' ]]
     dq -q add t 'an earlier one' --in 1h
     yes '{"tag":"t","body":"x","in":"1h"}' | head -n 2000 | sed '$s/x/the last/' | dq -q add --from - >/dev/null
     dq -q add other 'of somebody'
-    command=$(grep -o 'dq list .* shows:' <<<"$err")
-    [[ $(eval "${command% shows:}") == *'the last' ]]
+    command=$(grep -o 'dq list .*,body' <<<"$err")
+    [[ $(eval "$command") == *'the last' ]]
     wait
     sql 'DROP USER inserter@localhost'
 }

@@ -117,7 +117,7 @@ refused()
     dq -q cancel "$kept"
     dqd_stop
     cat "$DQD_LOG"
-    [ "$(grep -c 'cannot read dq_output; only dq logs -f misses that' "$DQD_LOG")" -eq 1 ]
+    [ "$(grep -c 'cannot read dq_output; only dq logs -f is affected' "$DQD_LOG")" -eq 1 ]
     refute grep -qE 'duty=(check|renew)' "$DQD_LOG"
     sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example" | grep dq_output)"
 }

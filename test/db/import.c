@@ -93,7 +93,7 @@ static void an_outcome_that_cannot_be_looked_up_is_said(void **state)
     ok(db_connect(proxy_db(p), &err));
     proxy_cut_all(p, "add_token", true);
     assert_int_equal(import_store_add(proxy_db(p), items, TASKS, true, NULL, &err), ERR_LOST);
-    assert_non_null(strstr(err.text, "it cannot be looked up whether these are stored"));
+    assert_non_null(strstr(err.text, "it is not known whether these tasks were stored"));
     import_store_free(items, TASKS);
     proxy_free(p);
 }

@@ -19,7 +19,8 @@ struct seen { /* initialize with {0}, free with seen_done */
 bool seen_has(const struct seen *s, uint64_t key);
 /* True if it was not there. */
 bool seen_put(struct seen *s, uint64_t key);
-/* Forgets what was put between keep_ms and twice as long ago, or earlier; the caller's clock. */
+/* Forgets keys that were put twice keep_ms ago or earlier, and perhaps later ones, but none younger
+ * than keep_ms; by the caller's clock. */
 void seen_age(struct seen *s, int64_t now_at, int64_t keep_ms);
 void seen_done(struct seen *s);
 

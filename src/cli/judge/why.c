@@ -499,7 +499,7 @@ void why_decide(const struct why_facts *f, struct why *ret)
     }
     if (ret->causes.count == 0)
         cause(ret, CAUSE_NONE,
-              mem_strdup("nothing holds it back: it starts with the next look of a dqd"), NULL);
+              mem_strdup("nothing holds it back: it starts with the next poll of a dqd"), NULL);
 }
 
 bool why_is_open(const struct why *w)

@@ -12,7 +12,7 @@
 /* clang-format off */
 #define LIVE_OPTION(field)                                                                       \
     {"watch", 0, CMD_DURATION, (field), "D",                                                      \
-     "show this again every D on a screen of its own, until interrupted or q; least: "            \
+     "refresh this every D on a full screen, until interrupted or q; minimum: "                   \
      TEXT_OF(LIVE_LEAST_S) "s", NULL, 0}
 /* clang-format on */
 

@@ -34,7 +34,7 @@ int select_filter(struct cmd_context *c, const struct select_values *v, unsigned
     };
     int rc = 0;
     if (v->body && *v->body == '\0') /* a variable that is not set, in a script */
-        return err_set(err, ERR_USAGE, "--body: every body has an empty text in it");
+        return err_set(err, ERR_USAGE, "--body is empty and would match every task");
     for (int t = 0; rc == 0 && t < TASK_FILTER_TIMES; t++) {
         rc = bound(c, &v->since[t], &f.since[t], err);
         if (rc == 0)

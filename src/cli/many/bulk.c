@@ -321,12 +321,11 @@ static int explain_fault(const struct bulk *b, struct err *err)
         return err_set(err, err->code, "%s; the statements of lines up to %" PRIu64 " are printed",
                        err->text, b->done_line);
     if (b->unknown_line)
-        return err_set(err, err->code,
-                       "%s; they are in if line %" PRIu64
-                       " is what dq list -t %s -s all --sort -id -n 1 -c id,created,key,body"
-                       " shows: then continue with --skip %" PRIu64 ", else with --skip %" PRIu64,
-                       err->text, b->unknown_line, b->unknown_tag.data, b->unknown_line,
-                       b->done_line);
+        return err_set(
+            err, err->code,
+            "%s; run: dq list -t %s -s all --sort -id -n 1 -c id,created,key,body; if it"
+            " shows line %" PRIu64 ", continue with --skip %" PRIu64 ", else with --skip %" PRIu64,
+            err->text, b->unknown_tag.data, b->unknown_line, b->unknown_line, b->done_line);
     if (b->added + b->kept == 0)
         return err_set(err, err->code, "%s; nothing was added", err->text);
     return err_set(err, err->code,

@@ -257,12 +257,12 @@ static const struct cmd_option options[] = {
     {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
      "if there is such a task: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
-     "fail after N attempts; default: one more than the steps in the handler's retry list", NULL, 1},
+     "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
     {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; of a task, say when it would be due",
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; for a task, show when it would be due",
      NULL, 0},
     {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
 };
@@ -275,8 +275,8 @@ const struct cmd cmd_add = {
     .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
     .details =
         "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
-        "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and data that waits at "
-        "standard input is an error.\n"
+        "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and it is an error if "
+        "standard input has data.\n"
         "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
         "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(

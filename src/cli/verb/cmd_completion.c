@@ -110,7 +110,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct completion_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
-    {"line", 0, CMD_FLAG, FIELD(line), NULL, "print what the last WORD of a command line may become", NULL, 0},
+    {"line", 0, CMD_FLAG, FIELD(line), NULL, "print how the last WORD of a command line can be completed", NULL, 0},
 };
 /* clang-format on */
 
@@ -122,7 +122,7 @@ const struct cmd cmd_completion = {
     .details =
         "The script asks dq completion --line for words: verbs, options, their values, and tags, ids "
         "and keys that are in the database, if it answers at once.\n"
-        "Names with characters that a shell acts on are left out.",
+        "Names with characters that are special to a shell are left out.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct completion_values),
     .max_operands = -1,

@@ -118,9 +118,10 @@ const struct cmd cmd_doctor = {
     .summary = "check the configuration, the server, the tables and the dqds",
     .usage = "[--old-transaction D]",
     .details =
-        "Prints one line for each check: ok, warn or BAD, and what to do; or ?, in other formats unknown, if it could not be "
-        "looked at. Changes nothing. A check that needs what an earlier one did not find is left out. Exit status: 2 if "
-        "something is bad, 1 with a warning, else 0.",
+        "Prints one line for each check: ok, warn or BAD, and what to do; or ?, in other formats "
+        "unknown, if the check could not be made. Changes nothing. A check is skipped if an "
+        "earlier one on which it depends has failed. Exit status: 2 if something is bad, 1 with a "
+        "warning, else 0.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct doctor_values),
     .level = CMD_NOTHING,

@@ -232,9 +232,10 @@ static int check_events(const char *list, struct err *err)
             continue;
         char *name = mem_dup(p, len);
         const char *near = history_nearest(name);
-        int rc = near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
-                                name, near)
-                      : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq-events(1)", name);
+        int rc =
+            near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
+                           name, near)
+                 : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq-events(1)", name);
         free(name);
         return rc;
     }
@@ -309,15 +310,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 /* clang-format off */
 static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
-     "what happened at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
-    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "what happened before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match, and what is about several tags or none", NULL, 0},
+     "events at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "events before TIME, or more than D ago", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only events of matching tags, of several tags, or of no tag", NULL, 0},
     NAMED_KEY(FIELD(key)),
-    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only what people whose name matches did: 'alice@*'", NULL, 0},
+    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only acts of people whose name matches: 'alice@*'", NULL, 0},
     {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
-    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only what people and applications did", NULL, 0},
+    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only acts of people and applications", NULL, 0},
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
-    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "go on with what happens from now on, until interrupted", NULL, 0},
+    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "show new events until interrupted", NULL, 0},
 };
 /* clang-format on */
 
@@ -332,7 +333,7 @@ const struct cmd cmd_events = {
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
         "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
         "many attempts began and how many tasks were done, by tag if --tag is given. Oldest first. With an ID, the life of that "
-        "task: its attempts, and the acts that touched it. [retention] in dq.ini says how long each is kept.",
+        "task: its attempts, and the acts that changed it. [retention] in dq.ini says how long each is kept.",
     .examples =
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),

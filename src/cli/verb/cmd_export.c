@@ -220,9 +220,11 @@ const struct cmd cmd_export = {
     .summary = "write tasks with all that belongs to them, for dq import",
     .usage = "[FILTER]... >FILE",
     .details =
-        "Writes one JSON object per line to standard output: each task, and behind it its attempts. Without a filter, all tasks. "
-        "A running task is written as pending, without the attempt that runs. The table is read in steps and without locks: what "
-        "changes meanwhile is written as it was before or after. The last line says how many tasks and attempts are before it.",
+        "Writes one JSON object per line to standard output: each task, followed by its attempts. "
+        "Without a filter, all tasks. A running task is exported as pending, without its current "
+        "attempt. The table is read in steps and without locks, so a task that changes meanwhile "
+        "is written in its old or its new state. The last line has the numbers of tasks and "
+        "attempts.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct export_values),
     .level = CMD_SCHEMA,

@@ -352,11 +352,12 @@ const struct cmd cmd_import = {
     .summary = "store the tasks that dq export wrote",
     .usage = "[FILE | -] [--keep-ids] [--complete] [--skip N] [--dry-run]",
     .details =
-        "Without FILE, reads standard input. Tasks keep their states, times, counts and attempts. They are stored in chunks, each "
-        "whole or not at all. An id that exists, with --keep-ids, or a key that a pending or running task of the tag has, is an "
-        "error with the line. If lines are missing at the end, a note says so; with --complete that is an error: nothing of a file "
-        "is stored then, and of other input only the chunks before the end. Pending tasks that are due run at once: pause their "
-        "tags first if they must not.",
+        "Without FILE, reads standard input. Tasks keep their states, times, counts and attempts. "
+        "They are stored in chunks, each whole or not at all. It is an error, which names the "
+        "line, if an id exists (with --keep-ids), or if a pending or running task of the tag has "
+        "the key. If lines are missing at the end, a note says so; with --complete that is an "
+        "error: a file is then not imported at all, and other input only up to the last complete "
+        "chunk. Pending tasks that are due run at once: pause their tags first if they must not.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct import_values),
     .max_operands = 1,

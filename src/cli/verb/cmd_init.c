@@ -254,9 +254,9 @@ const struct cmd cmd_init = {
     .summary = "create the tables, or upgrade them; never destroys data",
     .usage = "[--no-routines]\n--plan [--no-routines]\n--print-sql [N] [--no-routines]",
     .details =
-        "Can be run at any time, also several times at once, while dq and dqd of this and of the previous version work. The "
-        "next run continues what an interrupted one has left. Creates the database if it does not exist and the account may create "
-        "it.",
+        "Can be run at any time, also several times at once, while dq and dqd of this and of the "
+        "previous version work. If it is interrupted, the next run continues its work. Creates "
+        "the database if it does not exist and the account may create it.",
     CMD_OPTIONS(options),
     .exclusive = (const char *const[]){"plan", "print-sql", NULL},
     .values_size = sizeof(struct init_values),

@@ -298,7 +298,7 @@ const struct cmd cmd_list = {
     .summary = "list tasks",
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
-        "Without filters, shows what is running, late, next and paused, and how many tasks have failed. With a filter, and in "
+        "Without filters, shows running, overdue, next and paused tasks, and how many have failed. With a filter, and in "
         "formats for programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for "
         "pipes.",
     CMD_OPTIONS(options),

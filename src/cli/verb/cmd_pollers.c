@@ -247,8 +247,9 @@ const struct cmd cmd_pollers = {
     .summary = "list the dqd processes, and whether they are alive; -v: what they serve",
     .usage = "[-v]",
     .details =
-        "A dqd that crashed stays in the list for a day, as not alive. A pass of a timer counts as alive until some "
-        "intervals of its timer after its end. With -v, lists each handler of each live dqd.",
+        "A dqd that crashed stays in the list for a day, as not alive. A dqd that a timer starts "
+        "counts as alive until three intervals after its last pass. With -v, lists each handler "
+        "of each live dqd.",
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

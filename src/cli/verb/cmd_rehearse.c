@@ -237,7 +237,7 @@ const struct cmd cmd_rehearse = {
     .details =
         "Uses the handlers file of this host, and runs the handler as its dqd would: with the same "
         "environment, account, directory, limits and standard input, in a session of its own. "
-        "Prints what the handler writes, and then what dqd would make of its end. Nothing in the "
+        "Prints what the handler writes, and then what dqd would record. Nothing in the "
         "database changes. A handler that runs as another account needs root.\n"
         "The exit status is that of the handler, or 128 + signal; 126 if it cannot be started. For "
         "a batch handler, which gets one line of JSON, it is 0 if the verdict is done, 75 for "

@@ -125,7 +125,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct targets due = {0};
 
     if (v->dry_run && v->over_ms < 0)
-        return err_set(err, ERR_USAGE, "--dry-run is for --over: without it, no task is changed");
+        return err_set(err, ERR_USAGE, "--dry-run requires --over: without it, no task is changed");
     int rc = task_check_wanted(tag, err);
     if (rc == 0 && v->over_ms > 0)
         rc = list_due(c, tag, &due, err);

@@ -395,8 +395,8 @@ const struct cmd cmd_show = {
     .summary = "show a task's state, body, attempts and output",
     .usage = "ID... [--full]\n--key KEY [--tag GLOB] [--full]",
     .details =
-        "For a pending task, also shows what holds it back: a tag that is paused, or that no dqd "
-        "serves. In json, bytes are exact; in a table they are escaped.",
+        "For a pending task, also shows if its tag is paused, or if no dqd serves it. In json, "
+        "bytes are exact; in a table they are escaped.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct show_values),
     .min_operands = 1,

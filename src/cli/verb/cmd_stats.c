@@ -447,7 +447,7 @@ const struct cmd cmd_stats = {
     .usage =
         "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE [--refresh D]",
     .details =
-        "Lateness is the time from when a task was due, created or moved, whichever was last, to the start of an attempt: "
+        "Lateness is the time from when a task was due, added or moved, whichever was last, to the start of an attempt: "
         "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
         "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
         "sampled.",

@@ -175,7 +175,7 @@ const struct cmd cmd_tags = {
     .summary = "list tags: tasks by state, what is due, the handler",
     .usage = "[--tag GLOB] [--exact]",
     .details =
-        "The handler is that of the live dqds, on whatever host. If it is \"none\", no dqd serves the "
+        "The handler is the one that the live dqds of all hosts have. If it is \"none\", no dqd serves the "
         "tag, and its tasks stay pending.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct tags_values),

@@ -295,7 +295,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 #define FIELD(name) offsetof(struct top_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only these tags", NULL, 0},
-    {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "look again after D; default and least: 1s",
+    {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "refresh every D; default and minimum: 1s",
      NULL, 0},
 };
 
@@ -305,14 +305,15 @@ const struct cmd cmd_top = {
     .summary = "watch tags on a full screen, and act on them",
     .usage = "[--tag GLOB] [--every D]",
     .details =
-        "Above the tags: the dqds, the handlers that run, and how many tasks have failed. For each "
-        "tag: running tasks, those that are due, how late the latest is, how many are done and how "
-        "many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
+        "Above the tags: the dqds, the running handlers, and how many tasks have failed. For each "
+        "tag: how many tasks run and are due, how late the most overdue one is, how many are done "
+        "and how many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
         "tag; w says why its first task waits, e shows its errors, and enter lists its tasks; p "
-        "pauses, c cancels, t retries, r resumes; s sorts by another column; / shows other tags; q "
-        "quits. Each act is the command of that name, and asks before it changes anything.\n"
-        "A number with ~ is an estimate. If the database goes away, dq top shows the last numbers "
-        "and waits for it.",
+        "pauses, c cancels, t retries, r resumes; s sorts by another column; / filters tags by a "
+        "glob; q quits. Each act is the command of that name, and asks before it changes "
+        "anything.\n"
+        "A number with ~ is an estimate. If the database becomes unavailable, dq top shows the "
+        "last numbers and waits for it.",
     .examples = "dq top\n"
                 "dq top --tag 'mail.*' --every 5s",
     CMD_OPTIONS(options),

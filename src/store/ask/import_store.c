@@ -345,7 +345,7 @@ int import_store_add(struct db *db, struct import_item *items, size_t n, bool ke
     if (stored < 0)
         return err_set(
             err, ERR_LOST,
-            "the connection broke, and it cannot be looked up whether these are stored: %s",
+            "the connection broke; it is not known whether these tasks were stored, because dq could not find out: %s",
             why.text);
     return stored ? 0 : err_set(err, ERR_TRANSIENT, "the connection broke, and nothing was stored");
 }

@@ -256,8 +256,7 @@ static int find_added(struct db *db, const struct add_token *token, struct task_
     if (rc < 0)
         return err_set(
             err, ERR_LOST,
-            "the connection broke while storing; it is not known whether that was stored, because it cannot be"
-            " looked up: %s",
+            "the connection broke while storing; it is not known whether that was stored, because dq could not find out: %s",
             why.text);
     return rc;
 }
