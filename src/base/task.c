@@ -40,7 +40,7 @@ static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
     [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL},
     [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS},
     [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS},
-    [TASK_RELEASE] = {TASK_RELEASE, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,
+    [TASK_GIVE_BACK] = {TASK_GIVE_BACK, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,
                       .history = HISTORY_IF_ERROR},
     [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS},
     [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, .history = HISTORY_ALWAYS},

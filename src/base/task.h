@@ -55,8 +55,8 @@ enum task_event {
     TASK_SUCCEED, /* running -> done */
     /* running -> pending at a later time: the attempt failed and others are left */
     TASK_TRY_LATER,
-    TASK_GIVE_UP, /* running -> failed: exhausted, or a permanent failure */
-    TASK_RELEASE, /* running -> pending, the attempt given back: it was never started */
+    TASK_GIVE_UP,   /* running -> failed: exhausted, or a permanent failure */
+    TASK_GIVE_BACK, /* running -> pending, the attempt given back: it was never started */
     /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the
      * attempt counts */
     TASK_TAKE_BACK,

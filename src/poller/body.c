@@ -94,7 +94,7 @@ static int measure(const struct context *ctx, struct flight *f, struct flight_jo
         return rc;
     for (uint32_t i = 0; i < j->count;) {
         if (!j->tasks[i].body && j->tasks[i].body_size == SIZE_MAX) {
-            flight_release_task(f, j, &j->flight[i], "the body could not be read");
+            flight_give_back_task(f, j, &j->flight[i], "the body could not be read");
             remove_task(j, i);
         } else {
             i++;
@@ -148,7 +148,7 @@ static int load_some(const struct context *ctx, struct flight *f, struct flight_
     if (j->count == 1 && loaded)
         j->body_bytes = j->tasks[0].body_size;
     if (rc == 0 && n && loaded == 0) {
-        flight_release_task(f, j, &j->flight[first], "the body could not be read");
+        flight_give_back_task(f, j, &j->flight[first], "the body could not be read");
         remove_task(j, first);
     }
     return rc;

@@ -25,14 +25,14 @@ int64_t claim_next(const struct claims *claims)
     return claims->ctx->ending || claims->recover ? NEVER_US : look_when(claims->look);
 }
 
-static int look_at_all(struct claims *claims, int64_t limit_ms, struct err *err)
+static int peek_at_all(struct claims *claims, int64_t limit_ms, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us;
     int rc = peek_store_all(claims->ctx->db, limit_ms, &claims->peek, err);
 
     now_us = when_steady_us();
     if (rc == ERR_TRANSIENT && look_gave_up(claims->look, limit_ms, sent_us, now_us)) {
-        log_event(LOG_DEBUG, "a look at all tags took too long and was given up",
+        log_event(LOG_DEBUG, "a peek at all tags took too long and was given up",
                   "after_ms=%" PRId64, limit_ms);
         return 0;
     }
@@ -89,10 +89,10 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
     if (when_steady_us() - sent_us > context_renew_us(claims->ctx)) {
         log_event(LOG_WARN, "a claim took too long; its tasks are given back", "tag=%s tasks=%zu",
                   log_quote(t->name), won->count);
-        flight_release(claims->flight, t, won, sent_us, "the claim took a third of the lease");
+        flight_give_back(claims->flight, t, won, sent_us, "the claim took a third of the lease");
     } else if (t->handler < 0 || claims->ctx->ending) {
-        flight_release(claims->flight, t, won, sent_us,
-                       t->handler < 0 ? "no handler" : "dqd is stopping");
+        flight_give_back(claims->flight, t, won, sent_us,
+                         t->handler < 0 ? "no handler" : "dqd is stopping");
     } else {
         handover_take(claims->handover, tags_table(claims->tags), t, won, sent_us);
     }
@@ -212,7 +212,7 @@ static int do_step(struct claims *claims, const struct look_step *s, struct err 
 {
     switch (s->what) {
     case LOOK_AT_ALL:
-        return look_at_all(claims, s->limit_ms, err);
+        return peek_at_all(claims, s->limit_ms, err);
     case LOOK_AT_NEWS:
         return look_at_news(claims, s->above_id, err);
     case LOOK_AT_TAG:

@@ -211,7 +211,7 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
 /* The task was claimed and is given back. */
 static struct settlement released(const struct flight *f, const char *why)
 {
-    struct settlement s = {.event = TASK_RELEASE,
+    struct settlement s = {.event = TASK_GIVE_BACK,
                            .outcome = OUTCOME_RELEASED,
                            .exit_code = -1,
                            .start_at = TASK_TIME_NONE,
@@ -221,23 +221,23 @@ static struct settlement released(const struct flight *f, const char *why)
     return s;
 }
 
-void flight_release_task(struct flight *f, struct flight_job *j, struct flight_task *t,
-                         const char *why)
+void flight_give_back_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                           const char *why)
 {
     struct settlement s = released(f, why);
 
     flight_settle_task(f, j, t, &s);
 }
 
-void flight_release_job(struct flight *f, struct flight_job *j, const char *why)
+void flight_give_back_job(struct flight *f, struct flight_job *j, const char *why)
 {
     for (uint32_t i = 0; i < j->count; i++)
-        flight_release_task(f, j, &j->flight[i], why);
+        flight_give_back_task(f, j, &j->flight[i], why);
     flight_job_free(f, j);
 }
 
-void flight_release(struct flight *f, const struct tag_state *t, struct task_array *won,
-                    int64_t sent_us, const char *why)
+void flight_give_back(struct flight *f, const struct tag_state *t, struct task_array *won,
+                      int64_t sent_us, const char *why)
 {
     struct settlement s = released(f, why);
 

@@ -126,12 +126,12 @@ void flight_end_task(struct flight_job *j, struct flight_task *t);
 void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_task *t,
                         struct settlement *s);
 /* Gives a task back that was never started. */
-void flight_release_task(struct flight *f, struct flight_job *j, struct flight_task *t,
-                         const char *why);
+void flight_give_back_task(struct flight *f, struct flight_job *j, struct flight_task *t,
+                           const char *why);
 /* Gives back those that have not ended, and frees the job. */
-void flight_release_job(struct flight *f, struct flight_job *j, const char *why);
+void flight_give_back_job(struct flight *f, struct flight_job *j, const char *why);
 /* Gives claimed tasks of a tag back that never became jobs; empties won. sent_us: of the claim. */
-void flight_release(struct flight *f, const struct tag_state *t, struct task_array *won,
-                    int64_t sent_us, const char *why);
+void flight_give_back(struct flight *f, const struct tag_state *t, struct task_array *won,
+                      int64_t sent_us, const char *why);
 
 #endif

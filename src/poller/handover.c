@@ -77,7 +77,7 @@ static void hand_over(struct handover *h, struct flight_job *j)
         fail_job(h, j, err.text);
     } else {
         tags_rest(j->tag, err.text);
-        flight_release_job(h->flight, j, err.text);
+        flight_give_back_job(h->flight, j, err.text);
     }
 }
 
@@ -191,7 +191,7 @@ static int load_step(struct handover *h, struct flight_job *j, struct err *err)
         return rc;
     if (!still_ours(j)) {
         flight_unhold_first(h->flight, JOB_LONG);
-        flight_release_job(h->flight, j, "the body could not be read");
+        flight_give_back_job(h->flight, j, "the body could not be read");
     } else if (body_loaded(j) && flight_has_room(h->flight, j)) { /* none if its size was a lie */
         flight_unhold_first(h->flight, JOB_LONG);
         hand_over(h, j);
@@ -208,7 +208,7 @@ int handover_load(struct handover *h, struct err *err)
         if (still_ours(j))
             hand_over(h, j);
         else
-            flight_release_job(h->flight, j, NULL);
+            flight_give_back_job(h->flight, j, NULL);
     }
     return ready(h->flight, JOB_LONG) ? load_step(h, flight_first(h->flight, JOB_LONG), err) : 0;
 }
@@ -220,7 +220,7 @@ void handover_return(struct handover *h, const char *why)
 
         while ((j = flight_first(h->flight, kind))) {
             flight_unhold_first(h->flight, kind);
-            flight_release_job(h->flight, j, why);
+            flight_give_back_job(h->flight, j, why);
         }
     }
 }

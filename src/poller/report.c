@@ -101,11 +101,11 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
     case MESSAGE_RETURNED:
         if (m->returned.cannot_start)
             tags_rest(j->tag, m->returned.error);
-        flight_release_job(f, j, m->returned.error);
+        flight_give_back_job(f, j, m->returned.error);
         break;
     case MESSAGE_ENDED:
         look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
-        flight_release_job(f, j, "the runner did not report how the handler ended");
+        flight_give_back_job(f, j, "the runner did not report how the handler ended");
         break;
     default:
         break;
@@ -203,6 +203,6 @@ void report_runner_gone(const struct context *ctx, struct flight *f)
         else if (begun)
             leave_to_lease(f, j);
         else
-            flight_release_job(f, j, "dqd's runner process died before the start");
+            flight_give_back_job(f, j, "dqd's runner process died before the start");
     }
 }

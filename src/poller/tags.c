@@ -64,7 +64,7 @@ struct tag_state *tags_of(struct look_tag *t)
     return (struct tag_state *)t;
 }
 
-static void look_at(struct tag_set *set, struct tag_state *t)
+static void register_tag(struct tag_set *set, struct tag_state *t)
 {
     const struct handler *h = tags_handler(set, t);
 
@@ -76,11 +76,11 @@ static void look_at(struct tag_set *set, struct tag_state *t)
     look_add_tag(set->look, &t->look);
 }
 
-static void look_at_all(struct tag_set *set)
+static void register_all(struct tag_set *set)
 {
     look_forget_tags(set->look);
     for (size_t i = 0; i < set->count; i++)
-        look_at(set, set->items[i]);
+        register_tag(set, set->items[i]);
 }
 
 /* Makes a tag at that index. */
@@ -109,7 +109,7 @@ struct tag_state *tags_named(struct tag_set *set, const char *name)
     if (found)
         return set->items[at];
     t = insert(set, at, name);
-    look_at(set, t);
+    register_tag(set, t);
     return t;
 }
 
@@ -125,7 +125,7 @@ void tags_set_handlers(struct tag_set *set, struct handlers *handlers)
         t->warned_us = 0;
         set->rests_changed = set->rests_changed || t->rest_error;
     }
-    look_at_all(set);
+    register_all(set);
 }
 
 static void free_tag(struct tag_state *t)
@@ -197,7 +197,7 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
     if (set->count > known)
         qsort(set->items, set->count, sizeof(struct tag_state *), by_name);
     forget(set, now_us);
-    look_at_all(set);
+    register_all(set);
 }
 
 void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us)

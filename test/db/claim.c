@@ -106,7 +106,7 @@ static void a_row_tells_whether_its_task_had_a_verdict_of_its_own(void **state)
         {TASK_TRY_LATER, OUTCOME_TIMEOUT, 0, 0, COMPANY_BATCH / 2},
         {TASK_TAKE_BACK, OUTCOME_RUNNER_DIED, -1, 9, COMPANY_BATCH / 2},
         {TASK_TAKE_BACK, OUTCOME_LEASE_EXPIRED, -1, 0, COMPANY_BATCH / 2},
-        {TASK_RELEASE, OUTCOME_RELEASED, -1, 0, COMPANY_BATCH},
+        {TASK_GIVE_BACK, OUTCOME_RELEASED, -1, 0, COMPANY_BATCH},
     };
     struct claim_owner a = owner('a');
     struct claim_seen saw;
@@ -128,7 +128,7 @@ static void a_row_tells_whether_its_task_had_a_verdict_of_its_own(void **state)
 static void a_task_that_was_given_back_is_no_longer_known_to_have_had_one(void **state)
 {
     static const struct ending verdict = {TASK_TRY_LATER, OUTCOME_VERDICT, -1, 0, 0},
-                               released = {TASK_RELEASE, OUTCOME_RELEASED, -1, 0, 0};
+                               released = {TASK_GIVE_BACK, OUTCOME_RELEASED, -1, 0, 0};
     struct claim_owner a = owner('a');
     struct claim_seen saw;
     (void)state;

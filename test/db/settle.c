@@ -23,7 +23,7 @@ static void each_event_leaves_its_state(void **state)
     s[2] = result(&won.items[2], TASK_GIVE_UP, OUTCOME_SIGNAL);
     s[2].exit_code = -1;
     s[2].signal = 9;
-    s[3] = result(&won.items[3], TASK_RELEASE, OUTCOME_RELEASED);
+    s[3] = result(&won.items[3], TASK_GIVE_BACK, OUTCOME_RELEASED);
     s[3].start_at = s[3].finish_at = TASK_TIME_NONE;
     s[3].exit_code = -1;
     s[4] = result(&won.items[4], TASK_TAKE_BACK, OUTCOME_RUNNER_DIED);

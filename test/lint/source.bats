@@ -128,7 +128,7 @@ END
 }
 
 @test 'only the transition table says what follows from an event: no other file compares events by name' {
-    local events='CLAIM|SUCCEED|TRY_LATER|GIVE_UP|RELEASE|TAKE_BACK|CANCEL|RETRY|RESCHEDULE'
+    local events='CLAIM|SUCCEED|TRY_LATER|GIVE_UP|GIVE_BACK|TAKE_BACK|CANCEL|RETRY|RESCHEDULE'
     grep -nE "\bevent\b *[!=]= *TASK_|\bcase TASK_($events)\b" $(c_files | grep -v '^src/base/task') | none
 }
 

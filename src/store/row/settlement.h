@@ -10,7 +10,7 @@
 struct settlement {
     uint64_t id, version; /* as claimed */
     size_t body_size;     /* of the task, see rows_take */
-    /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_RELEASE, TASK_TAKE_BACK */
+    /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_GIVE_BACK, TASK_TAKE_BACK */
     enum task_event event;
     enum task_outcome outcome;
     /* TASK_TRY_LATER: due this long after the statement; otherwise the expected time stays */
