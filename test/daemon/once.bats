@@ -145,6 +145,28 @@ END
     DQD_PID=''
 }
 
+@test "a pass that was asked to stop does not keep the next one waiting for its last handlers" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
+handlers:
+  slow:
+    run: echo >$BATS_TEST_TMPDIR/begun; read x <$BATS_TEST_TMPDIR/go
+  quick:
+    run: 'true'
+END
+    dq add slow
+    dqd_start
+    wait_until test -e "$BATS_TEST_TMPDIR/begun"
+    kill "$DQD_PID"
+    wait_until grep -q 'asked to stop' "$DQD_LOG"
+    dq add quick
+    dqd
+    [ "$(sql "SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task")" = slow3,quick1 ]
+    echo >"$BATS_TEST_TMPDIR/go"
+    wait "$DQD_PID"
+    DQD_PID=''
+}
+
 # write_counted LIMIT: handlers that write down their begin and their end, and wait for the file go in between.
 write_counted()
 {

@@ -62,7 +62,7 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = 0 ]
 }
 
-@test "a second TERM kills running handlers and gives their tasks back" {
+@test "a second TERM, or ^C, kills running handlers and gives their tasks back" {
     write_handlers <<END
 handlers:
   t:
@@ -71,7 +71,7 @@ END
     dq add t
     dqd_start --resident
     wait_until begun 1
-    kill "$DQD_PID"
+    kill -INT "$DQD_PID"
     wait_until logged 'asked to stop'
     kill "$DQD_PID"
     wait "$DQD_PID"

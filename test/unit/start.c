@@ -1,5 +1,5 @@
 /*
- * start.c - a start that fails, or is given up, leaves nothing behind.
+ * start.c - a start that fails, or is given up, leaves nothing behind; output is read in turns.
  */
 #include "runner/start.h"
 
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,11 +116,43 @@ static void start_that_is_given_up_leaves_no_note(void **state)
     table_free(table);
 }
 
+/* Other handlers, and the link, have their turn in between. */
+static void a_stream_is_read_in_turns(void **state)
+{
+    (void)state;
+    static char data[200 * 1024];
+    const int turn = 64 * 1024;
+    struct proto_out out = {0};
+    struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
+    struct table *table = table_new(&handlers, NULL);
+    struct job *j = job_of(table, -1);
+    struct err err = {0};
+    int left;
+
+    assert_int_equal(start_job(j, &c, NULL, &err), 0);
+    struct process *p = j->process;
+    assert_true(fcntl(p->launch.out, F_SETPIPE_SZ, sizeof data) >= (int)sizeof data);
+    assert_int_equal(write(p->launch.out, data, sizeof data), sizeof data);
+    for (int read = turn; read < (int)sizeof data; read += turn) {
+        stream_read(&p->streams[0], &c, (size_t)turn);
+        assert_int_equal(ioctl(p->streams[0].fd, FIONREAD, &left), 0);
+        assert_int_equal(left, (int)sizeof data - read);
+    }
+
+    stream_close(p, &c);
+    process_free(p);
+    job_free(j);
+    close(c.epoll);
+    proto_out_done(&out);
+    table_free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_without_descriptors_closes_the_body_once),
         cmocka_unit_test(start_that_is_given_up_leaves_no_note),
+        cmocka_unit_test(a_stream_is_read_in_turns),
     };
 
     return cmocka_run_group_tests_name("start", tests, NULL, NULL);

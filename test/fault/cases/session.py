@@ -110,6 +110,7 @@ def root_runner(t):
         t.expect(
             "its handlers were killed and their tasks" in d.log(), f"{who}: the tasks were not taken back"
         )
+        t.expect('"restarting"' not in d.log(), f"{who}: the poller has begun again without the rights of root")
         t.wait(lambda runner=runner: not os.path.exists(f"/proc/{runner}"), "the runner is gone")
         t.wait(lambda: not _left(t), f"{who}: no process of a handler is left")
         t.expect(t.count("status = 3") == 0, f"{who}: a task is still running")

@@ -1,0 +1,137 @@
+/*
+ * lease.c - for how long a check vouches for tasks that wait in the runner, whose lease is renewed,
+ * and which tasks are lost.
+ */
+#include "runner/link.c" /* to make a link without a runner */
+
+#include "poller/lease.c"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define LEASE_MS 3000
+#define LEASE_US (LEASE_MS * INT64_C(1000))
+
+static struct conf conf = {.dqd = {.lease_ms = LEASE_MS, .poll_interval_ms = 1000}};
+static struct context ctx = {.conf = &conf};
+static struct minute minute;
+static struct settle_results results;
+static struct look look;
+static struct flight flight;
+static struct follow follow;
+static struct leases leases;
+
+static int begin(void **state)
+{
+    (void)state;
+    minute_init(&minute, &ctx);
+    settle_init(&results, &ctx, &minute);
+    flight_init(&flight, &ctx, &look, &results, &minute);
+    follow_init(&follow, &ctx, &flight);
+    lease_init(&leases, &ctx, &flight, &results, &follow);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    follow_free(&follow);
+    flight_free(&flight);
+    settle_free(&results);
+    minute_free(&minute);
+    return 0;
+}
+
+/* The order that the link has for the runner. */
+static struct message sent(struct link *l, int runner)
+{
+    static struct proto_in in;
+    struct message m;
+    struct err err;
+
+    assert_int_equal(link_flush(l, &err), 0);
+    proto_in_init(&in);
+    assert_true(proto_recv(&in, runner) > 0);
+    assert_int_equal(message_get_order(&in, &m), 1);
+    return m;
+}
+
+/* If the poller is frozen, what waits in the runner is not started for ever. */
+static void a_check_vouches_for_a_poll(void **state)
+{
+    int fds[2];
+    struct err err;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+    struct link l = {.fd = fds[0]};
+    ctx.link = &l;
+    int64_t before_us = when_steady_us();
+    assert_int_equal(lease_check(&leases, &err), 0);
+    int64_t after_us = when_steady_us();
+    struct message m = sent(&l, fds[1]);
+    assert_int_equal(m.type, MESSAGE_VOUCH);
+    assert_in_range(m.vouch.until_us, before_us + 1000000,
+                    after_us + 1000000 + after_us - before_us);
+    proto_out_done(&l.out);
+    ctx.link = NULL;
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* Nobody else may run the task again, also when no other job is left to renew leases for. */
+static void the_lease_of_a_result_that_waits_is_renewed(void **state)
+{
+    const struct settlement s = {.id = 1, .version = 2};
+    int64_t now_us = when_steady_us(), leased_us = now_us - LEASE_US / 2;
+
+    (void)state;
+    assert_int_equal(lease_renew_next(&leases), NEVER_US);
+    settle_queue(&results, &s, "t", leased_us);
+    assert_int_equal(lease_renew_next(&leases), leased_us + LEASE_US / 3);
+    results.items[0].leased_us = results.items[0].queued_us + 11 * LEASE_US; /* long enough */
+    assert_int_equal(lease_renew_next(&leases), NEVER_US);
+}
+
+static void results_are_recorded_at_once_if_nothing_else_is_under_way(void **state)
+{
+    const struct settlement s = {.id = 1, .version = 2};
+    const struct settle_load idle = {.next_us = NEVER_US}, busy = {2, 1, NEVER_US};
+
+    (void)state;
+    assert_int_equal(settle_next(&results, &idle), NEVER_US);
+    settle_queue(&results, &s, "t", 0);
+    int64_t queued_us = results.items[0].queued_us;
+    assert_int_equal(settle_next(&results, &idle), queued_us);
+    assert_true(settle_next(&results, &busy) > queued_us);
+    results.items[0].again_us = queued_us + 5; /* it was kept back */
+    assert_int_equal(settle_next(&results, &idle), queued_us + 5);
+}
+
+static void a_task_is_lost_if_the_check_says_so_of_its_attempt(void **state)
+{
+    const struct claim_ref refs[] = {{1, 7}, {2, 7}, {3, 7}};
+    const bool lost[] = {false, true, false};
+
+    (void)state;
+    for (uint64_t id = 0; id <= 4; id++)
+        for (uint64_t version = 6; version <= 8; version++)
+            assert_int_equal(
+                is_lost(refs, lost, 3, &(struct flight_task){.id = id, .version = version}),
+                id == 2 && version == 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_check_vouches_for_a_poll, begin, end),
+        cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
+        cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
+                                        begin, end),
+        cmocka_unit_test(a_task_is_lost_if_the_check_says_so_of_its_attempt),
+    };
+
+    return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
+}
