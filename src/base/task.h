@@ -127,6 +127,42 @@ struct task {
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
     uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
+/* clang-format off */
+/* Its columns (column.h): what the store reads of dq_task, and what is shown and moved. In the order
+ * in which they are shown; those behind the body are not in lists. To add a column, add a field and
+ * a row: X(number in sets, in dq_task, name, type, field, cut at, flags, get, help). get is in
+ * src/cli/show/task_columns.c. */
+#define TASK_COLUMNS(X)                                                                                                              \
+    X(ID, "id", "id", ID, id, 0, COLUMN_NEEDED, NULL, "number of the task")                                                          \
+    X(TAG, "tag", "tag", TAG, tag, COLUMN_NARROW, COLUMN_NEEDED, NULL, "tag, which selects the handler")                             \
+    X(KEY, "task_key", "key", KEY, key, 40, COLUMN_MOVES, NULL, "key, unique per tag among pending and running tasks")               \
+    X(STATUS, "status", "status", STATUS, status, 0, COLUMN_NEEDED, get_status, "pending, running, done, failed or cancelled")       \
+    X(ATTEMPT, "attempt", "attempt", U32, attempt, 0, COLUMN_MOVES, NULL, "attempts started so far")                                 \
+    X(MAX_ATTEMPTS, "max_attempts", "max_attempts", SOME, max_attempts, 0, COLUMN_MOVES, NULL,                                       \
+      "attempts allowed; empty: not set yet, the handler's retry list decides")                                                      \
+    X(DUE_IN, NULL, "due_in", MS, expected_at, 0, 0, get_due_in, "pending tasks: time until it is due; empty: it is due")            \
+    X(LATE, NULL, "late", MS, late_from_at, 0, 0, get_late, "how late it is, or how late its last attempt started")                  \
+    X(EXPECTED, "expected_time", "expected", DUE, expected_at, 0, COLUMN_NEEDED, NULL, "when it is due")                             \
+    X(EXECUTION, "execution_time", "started", TIME, execution_at, 0, COLUMN_MOVES, NULL, "start of the last attempt")                \
+    X(FINISH, "finish_time", "finished", TIME, finish_at, 0, COLUMN_MOVES, NULL, "when it became done, failed or cancelled")         \
+    X(TOOK, NULL, "took", MS, execution_at, 0, 0, get_took,                                                                          \
+      "run time of the last attempt of a finished task; of a running one, so far")                                                   \
+    X(DELAY, "delay_time", "delay", MS, delay_ms, 0, COLUMN_MOVES, NULL, "delay as requested")                                       \
+    X(CREATE, "create_time", "created", TIME, create_at, 0, COLUMN_NEEDED, NULL, "when it was added")                                \
+    X(UPDATE, "update_time", "updated", TIME, update_at, 0, COLUMN_MOVES, NULL, "last change of state")                              \
+    X(HOST, "host", "host", TEXT, host, COLUMN_NARROW, COLUMN_MOVES, NULL, "host of the last owner")                                 \
+    X(PID, "pid", "pid", SOME, pid, 0, COLUMN_MOVES, NULL, "process id of dqd on that host")                                         \
+    X(LEASE_UNTIL, "lease_until", "lease_until", TIME, lease_until_at, 0, 0, NULL, "running tasks: when another dqd may take it over") \
+    X(EXIT_CODE, "exit_code", "exit", EXIT, exit_code, 0, COLUMN_MOVES, NULL, "exit status of the last attempt")                     \
+    X(SIGNAL, "`signal`", "signal", SIGNAL, signal, 0, COLUMN_MOVES, NULL, "signal that ended the last attempt")                     \
+    X(ERROR, "error_stack", "error", TEXT, error, 60, COLUMN_MOVES, NULL, "why the last attempt failed")                             \
+    X(VERSION, "version", "version", U64, version, 0, COLUMN_MOVES, NULL, "number of state changes")                                 \
+    X(BODY_SIZE, "body_size", "size", SIZE, body_size, 0, 0, NULL, "bytes of the body")                                              \
+    X(BODY, "message_body", "body", BYTES, body, 60, COLUMN_MOVES, NULL, "the body")                                                 \
+    X(OUTPUT, "output", "output", BYTES, output, 0, COLUMN_MOVES, NULL, "the end of the output of the last attempt")                 \
+    X(TOKEN, "claim_token", "claim", TOKEN, claim_token, 0, COLUMN_MOVES, NULL, "the last owner")
+/* clang-format on */
+
 /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
 void task_init(struct task *t);
 void task_done(struct task *t); /* frees what it points to; t itself stays the caller's */

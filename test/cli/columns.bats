@@ -86,6 +86,15 @@ fill()
     diff documented printed
 }
 
+@test 'dq(1) says which column of dq_task has another name' {
+    sed -nE 's/^    X\([A-Z_]+, "`?([a-z_]+)`?", "([a-z_]+)", .*/\2 \1/p' "$DQ_TOP/src/base/task.h" |
+        awk '$1 != $2 && $1 != "claim"' >differ
+    [ "$(wc -l <differ)" -gt 5 ]
+    sed -n '/^Of a task$/,/^Of an attempt$/p' "$DQ_TOP/doc/dq.1" |
+        awk '/^\.It Cm / { name = $3 } /^\.Pq Li / { print name, $3 }' |
+        diff differ -
+}
+
 @test 'the output of list, in NDJSON, TSV and CSV, can be added again' {
     head -c 300 /dev/urandom >bytes
     printf 'a\033[31m\n\t\\x\r"\303\244' | dq -q add t - --key 'k\ "1' --in 90m

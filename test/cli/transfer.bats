@@ -56,6 +56,50 @@ END
         "import"$'\t'"$(count)" ]
 }
 
+# Columns that an import does not bring back, each with the reason.
+unmoved()
+{
+    cat <<'END'
+dq_task.add_token belongs to the statement that stored the row
+dq_task.lease_until no dqd owns an imported task
+END
+}
+
+# A value for each column: by its name if not every value will do, else by its type.
+values()
+{
+    sql "SELECT column_name, CASE
+            WHEN column_name IN ('id', 'task_id') THEN '77' WHEN column_name = 'status' THEN '1'
+            WHEN column_name = 'live' THEN 'NULL' WHEN column_name = 'body_size' THEN '16'
+            WHEN column_name = 'outcome' THEN '''exit'''
+            WHEN data_type = 'datetime' THEN CONCAT('''2026-01-02 03:04:', 10 + ordinal_position, '.5''')
+            WHEN data_type LIKE '%int' THEN ordinal_position
+            ELSE CONCAT('REPEAT(''', CHAR(96 + ordinal_position), ''', 16)') END
+         FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '$1'
+         ORDER BY ordinal_position"
+}
+
+# A column that was added to a table, but not to its list of columns, is lost here.
+@test 'export and import carry every column that the tables have' {
+    local tables='dq_task dq_attempt' table column value
+    for table in $tables; do
+        values "$table" >"$table"
+        [ "$(wc -l <"$table")" -gt 10 ]
+        sql "INSERT INTO $table ($(cut -f 1 "$table" | sed 's/.*/`&`/' | paste -sd,))
+             VALUES ($(cut -f 2 "$table" | paste -sd,))"
+    done
+    dq -q export >one
+    sandbox_clear
+    try dq import --keep-ids one
+    [ "$rc" -eq 0 ]
+    for table in $tables; do
+        while IFS=$'\t' read -r column value; do
+            [ "$(sql "SELECT COUNT(*) FROM $table WHERE \`$column\` <=> $value")" = 1 ] || echo "$table.$column"
+        done <"$table"
+    done >lost
+    unmoved | cut -d ' ' -f 1 | diff - lost
+}
+
 @test 'a body of zero bytes near max_allowed_packet is imported again' {
     head -c 12000000 /dev/zero | dq -q add t - >/dev/null # 72 MB as JSON
     dq -q export >one
@@ -98,7 +142,7 @@ END
     sql "UPDATE dq_task SET status = 3, version = 5, attempt = 2, host = 'h', pid = 1,
          execution_time = UTC_TIMESTAMP(3), lease_until = UTC_TIMESTAMP(3)"
     try dq export
-    [[ $out == *'"status":"pending","version":5,"attempt":1,'* ]]
+    [[ $out == *'"status":"pending","attempt":1,'*'"version":5,'* ]]
     [[ $out != *started* ]]
     [[ $err == *'1 running task is exported as pending: to move it, stop the dqds first'* ]]
     sandbox_clear

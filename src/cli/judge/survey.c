@@ -76,19 +76,9 @@ void survey_put_tags(struct buf *b, struct survey *s)
 
 /* ---- tables ---- */
 
-OUT_GETTER(tag)
-{
-    cell_set_text(ret, ((const struct survey_tag *)row)->tag);
-}
-
-OUT_GETTER(tasks)
-{
-    cell_set_number(ret, ((const struct survey_tag *)row)->tasks);
-}
-
-static const struct out_column columns[] = {
-    {"tag", false, OUT_NARROW, "", get_tag},
-    {"tasks", true, 0, "", get_tasks},
+static const struct column columns[] = {
+    OUT_FIELD(survey_tag, "tag", TEXT, tag, COLUMN_NARROW),
+    OUT_FIELD(survey_tag, "tasks", U64, tasks, 0),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 

@@ -69,6 +69,58 @@ void cell_set_since(struct cell *cell, int64_t at)
     }
 }
 
+void cell_set_bool(struct cell *cell, bool truth)
+{
+    cell->kind = CELL_BOOL;
+    cell->number = truth;
+}
+
+void cell_set_field(struct cell *cell, const struct column *c, const void *row)
+{
+    const void *p = (const char *)row + c->offset;
+    uint64_t number;
+    int outcome;
+
+    switch (c->type) {
+    case COLUMN_TEXT:
+    case COLUMN_NAME:
+    case COLUMN_TAG:
+    case COLUMN_KEY:
+        cell_set_text(cell, *(char *const *)p);
+        break;
+    case COLUMN_CHARS:
+        cell_set_text(cell, *(const char *)p ? p : NULL);
+        break;
+    case COLUMN_BYTES:
+        cell_set_bytes(cell, *(void *const *)p, *(const size_t *)((void *const *)p + 1));
+        break;
+    case COLUMN_TOKEN:
+        cell_set_bytes(cell, ((const char *)p)[TASK_TOKEN_SIZE] ? p : NULL, TASK_TOKEN_SIZE);
+        break;
+    case COLUMN_TIME:
+    case COLUMN_DUE:
+        cell_set_time(cell, *(const int64_t *)p);
+        break;
+    case COLUMN_MS:
+        cell_set_duration(cell, *(const int64_t *)p);
+        break;
+    case COLUMN_BOOL:
+        cell_set_bool(cell, *(const bool *)p);
+        break;
+    case COLUMN_STATUS:
+        cell_set_text(cell, task_status_name(*(const int *)p));
+        break;
+    case COLUMN_OUTCOME:
+        outcome = *(const int *)p;
+        cell_set_text(cell, task_outcome_name(outcome));
+        cell->colour = outcome == OUTCOME_DONE ? CELL_GOOD : CELL_BAD;
+        break;
+    default:
+        if (column_number(c, row, &number))
+            cell_set_number(cell, number);
+    }
+}
+
 /* The cell seen from now: CELL_UNTIL and CELL_SINCE have become a duration, or nothing. */
 static struct cell seen_now(const struct cell_style *style, const struct cell *cell)
 {

@@ -5,6 +5,7 @@
 #define DQ_CLI_SHOW_CELL_H
 
 #include "base/buf.h"
+#include "base/column.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +48,9 @@ void cell_set_time(struct cell *cell, int64_t at);
 void cell_set_duration(struct cell *cell, int64_t ms);
 void cell_set_until(struct cell *cell, int64_t at);
 void cell_set_since(struct cell *cell, int64_t at); /* how late something is: CELL_WARN */
+void cell_set_bool(struct cell *cell, bool truth);
+/* The field of a row, as the type of its column says. */
+void cell_set_field(struct cell *cell, const struct column *c, const void *row);
 
 struct cell_style {
     bool utc;       /* people are shown UTC instead of the local zone */

@@ -33,7 +33,7 @@ struct piece { /* one cell of a table that waits for its width */
 
 struct out {
     struct out_style style;
-    const struct out_column **columns;
+    const struct column **columns;
     size_t count, last; /* last: of those that are shown */
     const void *arg;
     struct buf line, text; /* text: the waiting cells */
@@ -46,18 +46,27 @@ struct out {
     bool widths_known;
 };
 
-static struct cell column_get(const struct out_column *column, const void *row, const void *arg)
+static struct cell get_cell(const struct column *column, const void *row, const void *arg)
 {
     struct cell cell = {.kind = CELL_NULL};
-    column->get(row, arg, &cell);
+    if (column->get)
+        column->get(row, arg, &cell);
+    else
+        cell_set_field(&cell, column, row);
     return cell;
 }
 
-void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+/* Numbers and durations are aligned to the right. */
+static bool is_right(const struct column *column)
+{
+    return column->type <= COLUMN_MS;
+}
+
+void out_put_members(struct buf *b, const struct cell_style *style, const struct column *table,
                      size_t count, const void *row, const void *arg)
 {
     for (size_t i = 0; i < count; i++) {
-        struct cell cell = column_get(&table[i], row, arg);
+        struct cell cell = get_cell(&table[i], row, arg);
         if (i > 0)
             buf_chr(b, ',');
         cell_put_json(b, style, table[i].name, &cell);
@@ -91,7 +100,7 @@ static void table_put_line(struct out *o, const struct piece *row)
         bool paint = o->style.colour && p->colour != CELL_PLAIN;
         if (o->dropped[i])
             continue;
-        if (o->columns[i]->right)
+        if (is_right(o->columns[i]))
             buf_printf(&o->line, "%*s", (int)fill, "");
         if (paint)
             buf_str(&o->line, cell_colour_code(p->colour));
@@ -102,7 +111,7 @@ static void table_put_line(struct out *o, const struct piece *row)
         if (paint)
             buf_str(&o->line, "\033[0m");
         if (!last)
-            buf_printf(&o->line, "%*s  ", o->columns[i]->right ? 0 : (int)fill, "");
+            buf_printf(&o->line, "%*s  ", is_right(o->columns[i]) ? 0 : (int)fill, "");
     }
     buf_chr(&o->line, '\n');
     out_write(&o->line);
@@ -202,7 +211,7 @@ static void table_add_header(struct out *o)
 static void table_row(struct out *o, const void *row)
 {
     for (size_t i = 0; i < o->count; i++) {
-        struct cell cell = column_get(o->columns[i], row, o->arg);
+        struct cell cell = get_cell(o->columns[i], row, o->arg);
         size_t offset = o->text.len;
         cell_put_plain(&o->text, &o->style.cell, &cell, o->columns[i]->max, false);
         table_add_piece(o, offset, cell_colour(&o->style.cell, &cell));
@@ -213,8 +222,8 @@ static void table_row(struct out *o, const void *row)
 
 /* ---- outputs ---- */
 
-static int columns_find(struct out *o, const struct out_column *table, size_t count,
-                        const char *name, size_t len, struct err *err)
+static int columns_find(struct out *o, const struct column *table, size_t count, const char *name,
+                        size_t len, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
@@ -236,7 +245,7 @@ static int columns_find(struct out *o, const struct out_column *table, size_t co
     return rc;
 }
 
-static int columns_choose(struct out *o, const struct out_column *table, size_t count,
+static int columns_choose(struct out *o, const struct column *table, size_t count,
                           const char *names, struct err *err)
 {
     size_t wanted = count;
@@ -245,7 +254,7 @@ static int columns_choose(struct out *o, const struct out_column *table, size_t 
         for (const char *s = names; *s != '\0'; s++)
             wanted += *s == ',';
     }
-    o->columns = mem_alloc(wanted * sizeof(struct out_column *));
+    o->columns = mem_alloc(wanted * sizeof(struct column *));
     if (!names) {
         for (; o->count < count; o->count++)
             o->columns[o->count] = &table[o->count];
@@ -274,7 +283,7 @@ static void out_destroy(struct out *o)
     free(o);
 }
 
-int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+int out_new(struct out **ret, const struct out_style *style, const struct column *table,
             size_t count, const char *names, const void *arg, struct err *err)
 {
     struct out *o = mem_zero(1, sizeof *o);
@@ -345,7 +354,7 @@ void out_row(struct out *o, const void *row)
     else if (o->style.format == OUT_NDJSON)
         buf_chr(&o->line, '{');
     for (size_t i = 0; i < o->count; i++) {
-        struct cell cell = column_get(o->columns[i], row, o->arg);
+        struct cell cell = get_cell(o->columns[i], row, o->arg);
         bool tsv = o->style.format == OUT_TSV || o->style.format == OUT_ID;
         if (i > 0)
             buf_chr(&o->line, tsv ? '\t' : ',');
@@ -381,7 +390,7 @@ int out_end(struct out *o, int rc)
     return rc;
 }
 
-int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+int out_record(const struct out_style *style, const struct column *table, size_t count,
                const char *names, const void *row, const void *arg, struct err *err)
 {
     if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
@@ -405,7 +414,7 @@ int out_record(const struct out_style *style, const struct out_column *table, si
     for (size_t i = 0; i < o->count; i++)
         width = MAX(width, strlen(o->columns[i]->name));
     for (size_t i = 0; i < o->count; i++) {
-        struct cell cell = column_get(o->columns[i], row, arg);
+        struct cell cell = get_cell(o->columns[i], row, arg);
         enum cell_colour colour = cell_colour(&style->cell, &cell);
         bool paint = style->colour && colour != CELL_PLAIN;
         if (cell.kind == CELL_NULL)

@@ -1,7 +1,7 @@
 /*
  * out.h - what dq prints on stdout: rows of a table of columns, in one of six formats.
  *
- * A verb describes its rows once, as a table of struct out_column; which column is shown and how it
+ * A verb describes its rows once, as a table of struct column; which column is shown and how it
  * looks follows from the format. Memory is bounded: a table looks at OUT_AHEAD rows to find its
  * column widths, everything else is written row by row.
  */
@@ -9,10 +9,10 @@
 #define DQ_CLI_SHOW_OUT_H
 
 #include "base/buf.h"
+#include "base/column.h"
 #include "base/err.h"
 #include "cli/show/cell.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,18 +35,12 @@ enum out_format {
 #define OUT_NO_ID (OUT_ANY & ~OUT_BIT(OUT_ID))
 extern const char *const out_format_names[]; /* index = format, NULL-terminated */
 
-#define OUT_NARROW UINT_MAX /* as max: cut only if the terminal is narrow */
-
-struct out_column {
-    /* in --columns, JSON and TSV. The heading of a table has it in upper case, with blanks for _
-     * and / for _per_. The table COLUMNS of dq(1) lists all names */
-    const char *name;
-    bool right; /* numbers: aligned to the right */
-    /* a table cuts it at this width, or at less if the terminal is narrow; 0: never */
-    unsigned max;
-    const char *help; /* one line */
-    void (*get)(const void *row, const void *arg, struct cell *ret);
-};
+/* Rows of a table of columns: a field of a struct, and what a getter computes. */
+#define OUT_FIELD(of, name, type, field, max) COLUMN(of, NULL, name, type, field, max, 0, NULL, "")
+#define OUT_GET(name, type, max, get)                                                              \
+    {                                                                                              \
+        NULL, name, COLUMN_##type, 0, max, 0, get, ""                                              \
+    }
 /* Begins the definition of get_NAME, for a column that depends on `row` alone. */
 #define OUT_GETTER(name)                                                                           \
     static void get_##name(const void *row, const void *arg __attribute__((unused)),               \
@@ -63,7 +57,7 @@ struct out_style {
 /* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes
  * to the getters. OUT_ID prints table[0] alone. ERR_USAGE if a name is not in the table. */
 struct out;
-int out_new(struct out **ret, const struct out_style *style, const struct out_column *table,
+int out_new(struct out **ret, const struct out_style *style, const struct column *table,
             size_t count, const char *names, const void *arg, struct err *err)
     __attribute__((warn_unused_result));
 /* A table that is too wide for the terminal leaves these columns out ("cancelled,done"), the first
@@ -78,11 +72,11 @@ int out_end(struct out *o, int rc);
 
 /* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
  * as in out_new (JSON: always all). */
-int out_record(const struct out_style *style, const struct out_column *table, size_t count,
+int out_record(const struct out_style *style, const struct column *table, size_t count,
                const char *names, const void *row, const void *arg, struct err *err)
     __attribute__((warn_unused_result));
 /* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
-void out_put_members(struct buf *b, const struct cell_style *style, const struct out_column *table,
+void out_put_members(struct buf *b, const struct cell_style *style, const struct column *table,
                      size_t count, const void *row, const void *arg);
 
 /* To stdout, as it is. */

@@ -10,37 +10,18 @@
 #define GETTER(name)                                                                               \
     void tag_get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
 
-static void set_count(struct cell *ret, const struct tag_info *t, int status)
-{
-    cell_set_number(ret, t->count[status]);
-    ret->sampled = t->sampled[status];
-    ret->colour = t->count[status] ? task_status_colour(status) : CELL_DIM;
-}
-
-GETTER(pending)
-{
-    set_count(ret, TAG, TASK_PENDING);
-}
-
-GETTER(running)
-{
-    set_count(ret, TAG, TASK_RUNNING);
-}
-
-GETTER(done)
-{
-    set_count(ret, TAG, TASK_DONE);
-}
-
-GETTER(failed)
-{
-    set_count(ret, TAG, TASK_FAILED);
-}
-
-GETTER(cancelled)
-{
-    set_count(ret, TAG, TASK_CANCELLED);
-}
+#define COUNT(name, status)                                                                        \
+    GETTER(name)                                                                                   \
+    {                                                                                              \
+        cell_set_number(ret, TAG->count[status]);                                                  \
+        ret->sampled = TAG->sampled[status];                                                       \
+        ret->colour = TAG->count[status] ? task_status_colour(status) : CELL_DIM;                  \
+    }
+COUNT(pending, TASK_PENDING)
+COUNT(running, TASK_RUNNING)
+COUNT(done, TASK_DONE)
+COUNT(failed, TASK_FAILED)
+COUNT(cancelled, TASK_CANCELLED)
 
 GETTER(late)
 {
@@ -50,8 +31,7 @@ GETTER(late)
 
 GETTER(sampled)
 {
-    ret->kind = CELL_BOOL;
-    ret->number = TAG->due_sampled || TAG->late_sampled;
+    cell_set_bool(ret, TAG->due_sampled || TAG->late_sampled);
     for (int s = 0; s < TASK_STATUS_COUNT; s++)
         ret->number |= TAG->sampled[s];
 }

@@ -13,17 +13,16 @@ void tag_get_done(const void *row, const void *arg, struct cell *ret);
 void tag_get_failed(const void *row, const void *arg, struct cell *ret);
 void tag_get_cancelled(const void *row, const void *arg, struct cell *ret);
 void tag_get_due(const void *row, const void *arg, struct cell *ret);
-
 void tag_get_late(const void *row, const void *arg, struct cell *ret);
 void tag_get_sampled(const void *row, const void *arg, struct cell *ret);
 
-/* One row each of a column table. */
+/* Rows of a column table. */
+/* clang-format off */
 #define TAG_COUNT_COLUMNS                                                                          \
-    {"pending", true, 0, "", tag_get_pending}, {"running", true, 0, "", tag_get_running},          \
-        {"done", true, 0, "", tag_get_done}, {"failed", true, 0, "", tag_get_failed},              \
-        {"cancelled", true, 0, "", tag_get_cancelled}, {"due", true, 0, "", tag_get_due},          \
-    {                                                                                              \
-        "late", true, 0, "", tag_get_late                                                          \
-    }
+    OUT_GET("pending", U64, 0, tag_get_pending), OUT_GET("running", U64, 0, tag_get_running),      \
+    OUT_GET("done", U64, 0, tag_get_done), OUT_GET("failed", U64, 0, tag_get_failed),              \
+    OUT_GET("cancelled", U64, 0, tag_get_cancelled), OUT_GET("due", U64, 0, tag_get_due),          \
+    OUT_GET("late", MS, 0, tag_get_late), OUT_GET("sampled", BOOL, 0, tag_get_sampled)
+/* clang-format on */
 
 #endif

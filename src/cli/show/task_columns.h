@@ -11,9 +11,10 @@
 struct task_columns_arg {
     bool paused; /* the tag of the pending task is */
 };
-/* Rows are struct task. The last column is `body`: it is set only if bodies were loaded. */
-extern const struct out_column task_columns[];
-extern const size_t task_column_count;
+/* Rows are struct task. The last one that is counted is `body`: it is set only if bodies were
+ * loaded. Behind it are `output`, and others that are only exported; total: with these. */
+extern const struct column task_columns[];
+extern const size_t task_column_count, task_column_total;
 
 enum cell_colour task_status_colour(int status);
 

@@ -36,25 +36,10 @@ struct added {
     const char *result;
 };
 
-OUT_GETTER(id)
-{
-    cell_set_number(ret, ((const struct added *)row)->task.id);
-}
-
-OUT_GETTER(expected)
-{
-    cell_set_time(ret, ((const struct added *)row)->task.expected_at);
-}
-
-OUT_GETTER(result)
-{
-    cell_set_text(ret, ((const struct added *)row)->result);
-}
-
-static const struct out_column columns[] = {
-    {"id", true, 0, "number of the task", get_id},
-    {"expected", false, 0, "when it is due", get_expected},
-    {"result", false, 0, "added, kept or replaced", get_result},
+static const struct column columns[] = {
+    OUT_FIELD(added, "id", U64, task.id, 0),
+    OUT_FIELD(added, "expected", TIME, task.expected_at, 0),
+    OUT_FIELD(added, "result", TEXT, result, 0),
 };
 
 /* The time until it is due. An account that may only insert does not learn the database's clock:

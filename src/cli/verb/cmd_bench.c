@@ -57,16 +57,6 @@ static void set_value(const void *arg, struct cell *ret, double v)
     }
 }
 
-OUT_GETTER(kind)
-{
-    cell_set_text(ret, ROW->kind);
-}
-
-OUT_GETTER(name)
-{
-    cell_set_text(ret, ROW->name);
-}
-
 static void get_value(const void *row, const void *arg, struct cell *ret)
 {
     if (ROW->known)
@@ -79,32 +69,21 @@ static void get_p99(const void *row, const void *arg, struct cell *ret)
         set_value(arg, ret, ROW->p99);
 }
 
-OUT_GETTER(unit)
-{
-    cell_set_text(ret, ROW->unit);
-}
-
-OUT_GETTER(setting)
-{
-    cell_set_text(ret, ROW->setting[0] ? ROW->setting : NULL);
-}
-
-OUT_GETTER(now)
-{
-    cell_set_text(ret, ROW->now[0] ? ROW->now : NULL);
-}
-
 OUT_GETTER(about)
 {
     cell_set_text(ret, ROW->about);
     ret->colour = ROW->warn ? CELL_WARN : CELL_PLAIN;
 }
 
-static const struct out_column columns[] = {
-    {"kind", false, 0, "", get_kind},  {"name", false, 0, "", get_name},
-    {"value", true, 0, "", get_value}, {"p99", true, 0, "", get_p99},
-    {"unit", false, 0, "", get_unit},  {"setting", false, OUT_NARROW, "", get_setting},
-    {"now", false, 0, "", get_now},    {"about", false, OUT_NARROW, "", get_about},
+static const struct column columns[] = {
+    OUT_FIELD(judge_row, "kind", TEXT, kind, 0),
+    OUT_FIELD(judge_row, "name", TEXT, name, 0),
+    OUT_GET("value", REAL, 0, get_value),
+    OUT_GET("p99", REAL, 0, get_p99),
+    OUT_FIELD(judge_row, "unit", TEXT, unit, 0),
+    OUT_FIELD(judge_row, "setting", CHARS, setting, COLUMN_NARROW),
+    OUT_FIELD(judge_row, "now", CHARS, now, 0),
+    OUT_GET("about", TEXT, COLUMN_NARROW, get_about),
 };
 
 /* kind NULL: all. */

@@ -69,15 +69,10 @@ OUT_GETTER(check)
     cell_set_text(ret, ROW->check->name);
 }
 
-OUT_GETTER(text)
-{
-    cell_set_text(ret, ROW->finding.text.data);
-}
-
-static const struct out_column columns[] = {
-    {"verdict", false, 0, "ok, unknown, warn or BAD", get_verdict},
-    {"check", false, 0, "what was looked at", get_check},
-    {"text", false, 0, "what was found", get_text},
+static const struct column columns[] = {
+    OUT_GET("verdict", TEXT, 0, get_verdict),
+    OUT_GET("check", TEXT, 0, get_check),
+    OUT_FIELD(row, "text", TEXT, finding.text.data, 0),
 };
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

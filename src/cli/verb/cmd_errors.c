@@ -32,16 +32,6 @@ struct found {
 
 #define GROUP ((const struct failures_group *)row)
 
-OUT_GETTER(tag)
-{
-    cell_set_text(ret, GROUP->tag);
-}
-
-OUT_GETTER(error)
-{
-    cell_set_text(ret, GROUP->pattern);
-}
-
 /* arg: struct found */
 static void set_count(struct cell *ret, uint64_t count, const void *arg)
 {
@@ -77,11 +67,6 @@ OUT_GETTER(last)
     ret->brief = true;
 }
 
-OUT_GETTER(id)
-{
-    cell_set_number(ret, GROUP->id);
-}
-
 /* For the tasks that are counted: those that failed in the time that was asked for. */
 static void put_retry(struct buf *b, const struct failures_group *g, const struct found *f)
 {
@@ -113,16 +98,20 @@ static void get_retry(const void *row, const void *arg, struct cell *ret)
 
 static void get_sampled(const void *row __attribute__((unused)), const void *arg, struct cell *ret)
 {
-    ret->kind = CELL_BOOL;
-    ret->number = ((const struct found *)arg)->sampled;
+    cell_set_bool(ret, ((const struct found *)arg)->sampled);
 }
 
-static const struct out_column columns[] = {
-    {"tag", false, OUT_NARROW, "", get_tag}, {"error", false, 100, "", get_error},
-    {"failures", true, 0, "", get_failures}, {"failed", true, 0, "", get_failed},
-    {"retrying", true, 0, "", get_retrying}, {"first", false, 0, "", get_first},
-    {"last", false, 0, "", get_last},        {"id", true, 0, "", get_id},
-    {"sampled", false, 0, "", get_sampled},  {"retry", false, 0, "", get_retry},
+static const struct column columns[] = {
+    OUT_FIELD(failures_group, "tag", TEXT, tag, COLUMN_NARROW),
+    OUT_FIELD(failures_group, "error", TEXT, pattern, 100),
+    OUT_GET("failures", U64, 0, get_failures),
+    OUT_GET("failed", U64, 0, get_failed),
+    OUT_GET("retrying", U64, 0, get_retrying),
+    OUT_GET("first", TIME, 0, get_first),
+    OUT_GET("last", TIME, 0, get_last),
+    OUT_FIELD(failures_group, "id", U64, id, 0),
+    OUT_GET("sampled", BOOL, 0, get_sampled),
+    OUT_GET("retry", TEXT, 0, get_retry),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 #define TABLE_COLUMNS "tag,error,failures,failed,retrying,first,last,id"

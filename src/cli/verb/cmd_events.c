@@ -37,16 +37,6 @@ struct events_values {
 
 #define LINE ((const struct history_line *)row)
 
-OUT_GETTER(time)
-{
-    cell_set_time(ret, LINE->at);
-}
-
-OUT_GETTER(who)
-{
-    cell_set_text(ret, LINE->who);
-}
-
 OUT_GETTER(event)
 {
     cell_set_text(ret, LINE->event);
@@ -54,23 +44,6 @@ OUT_GETTER(event)
         ret->colour = CELL_BAD;
     else if (strcmp(LINE->event, "done") == 0)
         ret->colour = CELL_GOOD;
-}
-
-OUT_GETTER(tag)
-{
-    cell_set_text(ret, LINE->tag);
-}
-
-OUT_GETTER(count)
-{
-    if (LINE->count > 0)
-        cell_set_number(ret, LINE->count);
-}
-
-OUT_GETTER(id)
-{
-    if (LINE->id > 0)
-        cell_set_number(ret, LINE->id);
 }
 
 /* The instant of the text is one of the database, in UTC. Returns it as people see the others,
@@ -106,11 +79,14 @@ static void get_detail(const void *row, const void *arg, struct cell *ret)
     cell_set_text(ret, people ? people : text);
 }
 
-static const struct out_column columns[] = {
-    {"time", false, 0, "", get_time},       {"who", false, OUT_NARROW, "", get_who},
-    {"event", false, 0, "", get_event},     {"tag", false, OUT_NARROW, "", get_tag},
-    {"count", true, 0, "", get_count},      {"id", true, 0, "", get_id},
-    {"detail", false, 100, "", get_detail},
+static const struct column columns[] = {
+    OUT_FIELD(history_line, "time", TIME, at, 0),
+    OUT_FIELD(history_line, "who", TEXT, who, COLUMN_NARROW),
+    OUT_GET("event", TEXT, 0, get_event),
+    OUT_FIELD(history_line, "tag", TEXT, tag, COLUMN_NARROW),
+    OUT_FIELD(history_line, "count", ID, count, 0),
+    OUT_FIELD(history_line, "id", ID, id, 0),
+    OUT_GET("detail", TEXT, 100, get_detail),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 

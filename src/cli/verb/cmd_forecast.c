@@ -26,7 +26,7 @@ struct forecast_values {
 };
 
 struct row {
-    const struct forecast_step *step;
+    struct forecast_step step;
     int64_t at; /* TASK_TIME_NONE: due already */
     uint64_t most;
 };
@@ -42,32 +42,21 @@ OUT_GETTER(time)
 
 OUT_GETTER(tasks)
 {
-    cell_set_number(ret, ROW->step->tasks);
-    ret->sampled = ROW->step->sampled;
-}
-
-OUT_GETTER(sampled)
-{
-    ret->kind = CELL_BOOL;
-    ret->number = ROW->step->sampled;
+    cell_set_number(ret, ROW->step.tasks);
+    ret->sampled = ROW->step.sampled;
 }
 
 OUT_GETTER(herd)
 {
-    if (ROW->step->herd)
-        cell_set_number(ret, ROW->step->herd);
+    if (ROW->step.herd)
+        cell_set_number(ret, ROW->step.herd);
     ret->colour = CELL_WARN;
 }
 
 OUT_GETTER(herd_time)
 {
-    if (ROW->step->herd)
-        cell_set_time(ret, ROW->step->herd_at);
-}
-
-OUT_GETTER(herd_tag)
-{
-    cell_set_text(ret, ROW->step->herd_tag);
+    if (ROW->step.herd)
+        cell_set_time(ret, ROW->step.herd_at);
 }
 
 OUT_GETTER(trend)
@@ -76,26 +65,26 @@ OUT_GETTER(trend)
 
     buf_reset(&line);
     buf_str(&line, "");
-    spark_bar(&line, ROW->step->tasks, ROW->most, BAR_WIDTH);
-    spark_set(ret, &list, &line, &ROW->step->tasks, 1);
+    spark_bar(&line, ROW->step.tasks, ROW->most, BAR_WIDTH);
+    spark_set(ret, &list, &line, &ROW->step.tasks, 1);
 }
 
-static const struct out_column columns[] = {
-    {"time", false, 0, "", get_time},
-    {"tasks", true, 0, "", get_tasks},
-    {"sampled", false, 0, "", get_sampled},
-    {"trend", false, 0, "", get_trend},
-    {"herd", true, 0, "", get_herd},
-    {"herd_time", false, 0, "", get_herd_time},
-    {"herd_tag", false, OUT_NARROW, "", get_herd_tag},
+static const struct column columns[] = {
+    OUT_GET("time", TIME, 0, get_time),
+    OUT_GET("tasks", U64, 0, get_tasks),
+    OUT_FIELD(row, "sampled", BOOL, step.sampled, 0),
+    OUT_GET("trend", TEXT, 0, get_trend),
+    OUT_GET("herd", U64, 0, get_herd),
+    OUT_GET("herd_time", TIME, 0, get_herd_time),
+    OUT_FIELD(row, "herd_tag", TEXT, step.herd_tag, COLUMN_NARROW),
 };
 #define TABLE_COLUMNS "time,tasks,trend,herd,herd_time,herd_tag"
 
 static int put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms,
                struct err *err)
 {
-    const struct forecast_step due = {.tasks = f->due, .sampled = f->due_sampled};
-    struct row row = {.step = &due, .at = TASK_TIME_NONE, .most = f->due};
+    struct row row = {
+        .step = {.tasks = f->due, .sampled = f->due_sampled}, .at = TASK_TIME_NONE, .most = f->due};
     struct out *out;
     int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0],
                      c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, NULL, err);
@@ -107,7 +96,7 @@ static int put(const struct cmd_context *c, const struct forecast *f, int64_t st
         row.most = MAX(row.most, f->steps[i].tasks);
     out_row(out, &row);
     for (size_t i = 0; i < f->count; i++) {
-        row.step = &f->steps[i];
+        row.step = f->steps[i];
         row.at = f->from_at + (int64_t)i * step_ms;
         out_row(out, &row);
     }

@@ -37,44 +37,13 @@ static int print_sql(const struct cmd_context *c, bool routines, struct err *err
 
 #define STEP ((const struct schema_migrate_step *)row)
 
-OUT_GETTER(migration)
-{
-    cell_set_text(ret, STEP->migration);
-}
-
-OUT_GETTER(table)
-{
-    cell_set_text(ret, STEP->table);
-}
-
-OUT_GETTER(rows)
-{
-    cell_set_number(ret, (uint64_t)STEP->rows);
-}
-
-OUT_GETTER(touched)
-{
-    cell_set_number(ret, (uint64_t)STEP->touched);
-}
-
-OUT_GETTER(waits)
-{
-    ret->kind = CELL_BOOL;
-    ret->number = STEP->writers_wait;
-}
-
-OUT_GETTER(statement)
-{
-    cell_set_text(ret, STEP->statement);
-}
-
-static const struct out_column columns[] = {
-    {"migration", false, 0, "", get_migration},
-    {"table", false, 0, "", get_table},
-    {"rows", true, 0, "", get_rows},
-    {"touched", true, 0, "", get_touched},
-    {"writers_wait", false, 0, "", get_waits},
-    {"statement", false, 0, "", get_statement},
+static const struct column columns[] = {
+    OUT_FIELD(schema_migrate_step, "migration", TEXT, migration, 0),
+    OUT_FIELD(schema_migrate_step, "table", TEXT, table, 0),
+    OUT_FIELD(schema_migrate_step, "rows", U64, rows, 0),
+    OUT_FIELD(schema_migrate_step, "touched", U64, touched, 0),
+    OUT_FIELD(schema_migrate_step, "writers_wait", BOOL, writers_wait, 0),
+    OUT_FIELD(schema_migrate_step, "statement", TEXT, statement, 0),
 };
 
 /* Where a plan is printed, and how many procedures it keeps, cannot make, and makes. */

@@ -45,21 +45,6 @@ struct shown { /* one task and what belongs to it */
 
 #define ATTEMPT ((const struct task_attempt *)row)
 
-OUT_GETTER(attempt)
-{
-    cell_set_number(ret, ATTEMPT->attempt);
-}
-
-OUT_GETTER(start)
-{
-    cell_set_time(ret, ATTEMPT->start_at);
-}
-
-OUT_GETTER(finish)
-{
-    cell_set_time(ret, ATTEMPT->finish_at);
-}
-
 OUT_GETTER(took)
 {
     if (ATTEMPT->start_at != TASK_TIME_NONE && ATTEMPT->finish_at != TASK_TIME_NONE) {
@@ -67,58 +52,8 @@ OUT_GETTER(took)
     }
 }
 
-OUT_GETTER(outcome)
-{
-    cell_set_text(ret, task_outcome_name(ATTEMPT->outcome));
-    ret->colour = ATTEMPT->outcome == OUTCOME_DONE ? CELL_GOOD : CELL_BAD;
-}
-
-OUT_GETTER(exit)
-{
-    if (ATTEMPT->exit_code >= 0)
-        cell_set_number(ret, (uint64_t)ATTEMPT->exit_code);
-}
-
-OUT_GETTER(signal)
-{
-    if (ATTEMPT->signal > 0)
-        cell_set_number(ret, (uint64_t)ATTEMPT->signal);
-}
-
-OUT_GETTER(host)
-{
-    cell_set_text(ret, ATTEMPT->host);
-}
-
-OUT_GETTER(pid)
-{
-    if (ATTEMPT->host)
-        cell_set_number(ret, ATTEMPT->pid);
-}
-
-OUT_GETTER(error)
-{
-    cell_set_text(ret, ATTEMPT->error);
-}
-
-OUT_GETTER(output)
-{
-    cell_set_bytes(ret, ATTEMPT->output, ATTEMPT->output_size);
-}
-
-static const struct out_column attempt_columns[] = {
-    {"attempt", true, 0, "number", get_attempt},
-    {"started", false, 0, "when its handler was started", get_start},
-    {"finished", false, 0, "when the handler ended", get_finish},
-    {"took", true, 0, "how long it took", get_took},
-    {"outcome", false, 0, "how it ended", get_outcome},
-    {"exit", true, 0, "exit status", get_exit},
-    {"signal", true, 0, "signal that ended it", get_signal},
-    {"host", false, 0, "where it ran", get_host},
-    {"pid", true, 0, "process id of dqd there", get_pid},
-    {"error", false, 60, "why it failed", get_error},
-    {"output", false, 0, "end of its output", get_output},
-};
+#define COLUMN_ROW(...) COLUMN(task_attempt, __VA_ARGS__),
+static const struct column attempt_columns[] = {ATTEMPT_STORE_COLUMNS(COLUMN_ROW)};
 #define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
 
 /* ---- gathering ---- */
@@ -201,13 +136,10 @@ static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t
 /* One JSON object. A pending task also says what may hold it back. */
 static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b)
 {
-    struct cell output = {.kind = CELL_NULL}, until = {.kind = CELL_NULL};
+    struct cell until = {.kind = CELL_NULL};
     const struct cell_style *style = &c->style.cell;
     buf_chr(b, '{');
-    out_put_members(b, style, task_columns, task_column_count, &s->task, NULL);
-    cell_set_bytes(&output, s->task.output, s->task.output_size);
-    buf_chr(b, ',');
-    cell_put_json(b, style, "output", &output);
+    out_put_members(b, style, task_columns, task_column_count + 1, &s->task, NULL);
     if (s->task.status == TASK_PENDING) {
         struct cell handler = {.kind = CELL_NULL};
         cell_set_text(&handler, s->handler);

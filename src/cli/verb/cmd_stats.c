@@ -58,67 +58,23 @@ OUT_GETTER(tag)
         ret->people = "(others)";
 }
 
-OUT_GETTER(starts)
-{
-    cell_set_number(ret, ROW->sum.started);
-}
-
-static void set_late(struct cell *ret, const struct counts *c, unsigned percent)
-{
-    if (c->started)
-        cell_set_duration(ret, counts_late(c, percent));
-}
-
-OUT_GETTER(p50)
-{
-    set_late(ret, &ROW->sum, 50);
-}
-
-OUT_GETTER(p95)
-{
-    set_late(ret, &ROW->sum, 95);
-}
-
-OUT_GETTER(p99)
-{
-    set_late(ret, &ROW->sum, 99);
-}
-
-OUT_GETTER(max)
-{
-    set_late(ret, &ROW->sum, 100);
-}
-
-static void set_took(struct cell *ret, const struct counts *c, unsigned percent)
-{
-    if (c->ended)
-        cell_set_duration(ret, counts_took(c, percent));
-}
-
-OUT_GETTER(took_p50)
-{
-    set_took(ret, &ROW->sum, 50);
-}
-
-OUT_GETTER(took_p95)
-{
-    set_took(ret, &ROW->sum, 95);
-}
-
-OUT_GETTER(ended_done)
-{
-    cell_set_number(ret, ROW->sum.done);
-}
+#define PERCENTILE(name, of, counted, percent)                                                     \
+    OUT_GETTER(name)                                                                               \
+    {                                                                                              \
+        if (ROW->sum.counted)                                                                      \
+            cell_set_duration(ret, of(&ROW->sum, percent));                                        \
+    }
+PERCENTILE(p50, counts_late, started, 50)
+PERCENTILE(p95, counts_late, started, 95)
+PERCENTILE(p99, counts_late, started, 99)
+PERCENTILE(max, counts_late, started, 100)
+PERCENTILE(took_p50, counts_took, ended, 50)
+PERCENTILE(took_p95, counts_took, ended, 95)
 
 OUT_GETTER(ended_failed)
 {
     cell_set_number(ret, ROW->sum.failed);
     ret->colour = ROW->sum.failed ? CELL_BAD : CELL_PLAIN;
-}
-
-OUT_GETTER(retried)
-{
-    cell_set_number(ret, ROW->sum.retried);
 }
 
 OUT_GETTER(done_per_s)
@@ -142,22 +98,28 @@ OUT_GETTER(trend)
     free(done);
 }
 
-static const struct out_column columns[] = {
-    {"tag", false, OUT_NARROW, "", get_tag},     TAG_COUNT_COLUMNS,
-    {"sampled", false, 0, "", tag_get_sampled},  {"starts", true, 0, "", get_starts},
-    {"late_p50", true, 0, "", get_p50},          {"late_p95", true, 0, "", get_p95},
-    {"late_p99", true, 0, "", get_p99},          {"late_max", true, 0, "", get_max},
-    {"took_p50", true, 0, "", get_took_p50},     {"took_p95", true, 0, "", get_took_p95},
-    {"ended_done", true, 0, "", get_ended_done}, {"ended_failed", true, 0, "", get_ended_failed},
-    {"retried", true, 0, "", get_retried},       {"done_per_s", true, 0, "", get_done_per_s},
-    {"trend", false, 0, "", get_trend},
+static const struct column columns[] = {
+    OUT_GET("tag", TEXT, COLUMN_NARROW, get_tag),
+    TAG_COUNT_COLUMNS,
+    OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
+    OUT_GET("late_p50", MS, 0, get_p50),
+    OUT_GET("late_p95", MS, 0, get_p95),
+    OUT_GET("late_p99", MS, 0, get_p99),
+    OUT_GET("late_max", MS, 0, get_max),
+    OUT_GET("took_p50", MS, 0, get_took_p50),
+    OUT_GET("took_p95", MS, 0, get_took_p95),
+    OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
+    OUT_GET("ended_failed", U64, 0, get_ended_failed),
+    OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
+    OUT_GET("done_per_s", REAL, 0, get_done_per_s),
+    OUT_GET("trend", TEXT, 0, get_trend),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 /* Columns that a narrow terminal does not show, the least useful first. */
 #define TASK_DROP "cancelled,done,running,pending"
 #define PERIOD_DROP "late_p95,trend,took_p50,retried,late_p50,starts,late_max,took_p95,late_p99"
-#define TASK_COLUMNS "tag,pending,running,done,failed,cancelled,due,late"
-#define PERIOD_COLUMNS                                                                             \
+#define COUNT_TABLE "tag,pending,running,done,failed,cancelled,due,late"
+#define PERIOD_TABLE                                                                               \
     "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,done_per_s,trend"
 
 /* Of MINUTE_OTHER_TAGS nothing but counts is known. */
@@ -186,13 +148,13 @@ static int put_tags(const struct cmd_context *c, const struct stats *s, const ch
 static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
     char text[WHEN_TEXT_SIZE];
-    int rc = put_tags(c, s, TASK_COLUMNS, false, err);
+    int rc = put_tags(c, s, COUNT_TABLE, false, err);
 
     if (rc < 0)
         return rc;
     out_printf("\nwhat began and ended in the last %s, counted by dqd\n",
                when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
-    return put_tags(c, s, PERIOD_COLUMNS, true, err);
+    return put_tags(c, s, PERIOD_TABLE, true, err);
 }
 
 /* ---- a row for each step of time */
@@ -226,21 +188,21 @@ OUT_GETTER(step_trend)
     spark_set(ret, &list, &line, &ROW->sum.done, 1);
 }
 
-static const struct out_column step_columns[] = {
-    {"time", false, 0, "", get_time},
-    {"tag", false, OUT_NARROW, "", get_tag},
-    {"starts", true, 0, "", get_starts},
-    {"ended_done", true, 0, "", get_ended_done},
-    {"ended_failed", true, 0, "", get_ended_failed},
-    {"retried", true, 0, "", get_retried},
-    {"done_per_s", true, 0, "", get_step_per_s},
-    {"late_p50", true, 0, "", get_p50},
-    {"late_p95", true, 0, "", get_p95},
-    {"late_p99", true, 0, "", get_p99},
-    {"late_max", true, 0, "", get_max},
-    {"took_p50", true, 0, "", get_took_p50},
-    {"took_p95", true, 0, "", get_took_p95},
-    {"trend", false, 0, "", get_step_trend},
+static const struct column step_columns[] = {
+    OUT_GET("time", TIME, 0, get_time),
+    OUT_GET("tag", TEXT, COLUMN_NARROW, get_tag),
+    OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
+    OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
+    OUT_GET("ended_failed", U64, 0, get_ended_failed),
+    OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
+    OUT_GET("done_per_s", REAL, 0, get_step_per_s),
+    OUT_GET("late_p50", MS, 0, get_p50),
+    OUT_GET("late_p95", MS, 0, get_p95),
+    OUT_GET("late_p99", MS, 0, get_p99),
+    OUT_GET("late_max", MS, 0, get_max),
+    OUT_GET("took_p50", MS, 0, get_took_p50),
+    OUT_GET("took_p95", MS, 0, get_took_p95),
+    OUT_GET("trend", TEXT, 0, get_step_trend),
 };
 #define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
 #define STEP_TABLE                                                                                 \

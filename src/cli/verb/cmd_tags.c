@@ -27,11 +27,6 @@ struct tags_values {
 
 #define TAG ((const struct tag_info *)row)
 
-OUT_GETTER(tag)
-{
-    cell_set_text(ret, TAG->tag);
-}
-
 OUT_GETTER(next)
 {
     if (TAG->late_from_at == TASK_TIME_NONE)
@@ -40,8 +35,7 @@ OUT_GETTER(next)
 
 OUT_GETTER(paused)
 {
-    ret->kind = CELL_BOOL;
-    ret->number = TAG->paused_until_at != TASK_TIME_NONE;
+    cell_set_bool(ret, TAG->paused_until_at != TASK_TIME_NONE);
 }
 
 OUT_GETTER(paused_until)
@@ -52,16 +46,6 @@ OUT_GETTER(paused_until)
         ret->people = "resumed";
     else
         cell_set_time(ret, TAG->paused_until_at);
-}
-
-OUT_GETTER(paused_by)
-{
-    cell_set_text(ret, TAG->paused_by);
-}
-
-OUT_GETTER(reason)
-{
-    cell_set_text(ret, TAG->pause_reason);
 }
 
 /* arg, here and below: the fleet. */
@@ -79,22 +63,20 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 {
     enum fleet_serves serves = fleet_serves(arg, TAG->tag, NULL);
     if (serves != FLEET_SERVES_UNKNOWN) {
-        ret->kind = CELL_BOOL;
-        ret->number = serves == FLEET_SERVES;
+        cell_set_bool(ret, serves == FLEET_SERVES);
     }
 }
 
-static const struct out_column columns[] = {
-    {"tag", false, OUT_NARROW, "", get_tag},
+static const struct column columns[] = {
+    OUT_FIELD(tag_info, "tag", TEXT, tag, COLUMN_NARROW),
     TAG_COUNT_COLUMNS,
-    {"sampled", false, 0, "", tag_get_sampled},
-    {"next", false, 0, "", get_next},
-    {"paused", false, 0, "", get_paused},
-    {"paused_until", false, 0, "", get_paused_until},
-    {"handler", false, OUT_NARROW, "", get_handler},
-    {"handled", false, 0, "", get_handled},
-    {"paused_by", false, 0, "", get_paused_by},
-    {"pause_reason", false, 60, "", get_reason},
+    OUT_GET("next", TIME, 0, get_next),
+    OUT_GET("paused", BOOL, 0, get_paused),
+    OUT_GET("paused_until", TIME, 0, get_paused_until),
+    OUT_GET("handler", TEXT, COLUMN_NARROW, get_handler),
+    OUT_GET("handled", BOOL, 0, get_handled),
+    OUT_FIELD(tag_info, "paused_by", TEXT, paused_by, 0),
+    OUT_FIELD(tag_info, "pause_reason", TEXT, pause_reason, 60),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 

@@ -10,62 +10,35 @@
 #include <string.h>
 
 struct versions {
+    const char *dq, *client;
+    int schema;
     const char *server; /* NULL: not asked */
-    struct schema_range schema;
+    struct schema_range range;
     struct buf dqds; /* empty: not known */
 };
 
 #define VERSIONS ((const struct versions *)row)
 
-OUT_GETTER(dq)
-{
-    (void)row;
-    cell_set_text(ret, PACKAGE_VERSION);
-}
-
-OUT_GETTER(client)
-{
-    (void)row;
-    cell_set_text(ret, db_client());
-}
-
-OUT_GETTER(schema)
-{
-    (void)row;
-    cell_set_number(ret, (uint64_t)schema_latest);
-}
-
-OUT_GETTER(server)
-{
-    cell_set_text(ret, VERSIONS->server);
-}
-
 OUT_GETTER(schema_version)
 {
-    if (VERSIONS->schema.version)
-        cell_set_number(ret, (uint64_t)VERSIONS->schema.version);
+    if (VERSIONS->range.version)
+        cell_set_number(ret, (uint64_t)VERSIONS->range.version);
 }
 
 OUT_GETTER(schema_compat)
 {
-    if (VERSIONS->schema.compat)
-        cell_set_number(ret, (uint64_t)VERSIONS->schema.compat);
+    if (VERSIONS->range.compat)
+        cell_set_number(ret, (uint64_t)VERSIONS->range.compat);
 }
 
-OUT_GETTER(dqds)
-{
-    if (VERSIONS->dqds.len)
-        cell_set_text(ret, VERSIONS->dqds.data);
-}
-
-static const struct out_column columns[] = {
-    {"dq", false, 0, "", get_dq},
-    {"client", false, 0, "", get_client},
-    {"schema", false, 0, "", get_schema},
-    {"server", false, 0, "", get_server},
-    {"schema_version", false, 0, "", get_schema_version},
-    {"schema_compat", false, 0, "", get_schema_compat},
-    {"dqds", false, 0, "", get_dqds},
+static const struct column columns[] = {
+    OUT_FIELD(versions, "dq", TEXT, dq, 0),
+    OUT_FIELD(versions, "client", TEXT, client, 0),
+    OUT_FIELD(versions, "schema", INT, schema, 0),
+    OUT_FIELD(versions, "server", TEXT, server, 0),
+    OUT_GET("schema_version", INT, 0, get_schema_version),
+    OUT_GET("schema_compat", INT, 0, get_schema_compat),
+    OUT_FIELD(versions, "dqds", TEXT, dqds.data, 0),
 };
 
 /* "2 of 0.2.0, 1 of 0.1.0", in the order in which they come. */
@@ -97,7 +70,7 @@ static int ask(struct cmd_context *c, struct versions *v, struct err *err)
     if (rc < 0)
         return rc;
     v->server = db_server(c->db);
-    if (schema_read(c->db, &v->schema, NULL) == 0 &&
+    if (schema_read(c->db, &v->range, NULL) == 0 &&
         poller_store_list(c->db, &pollers, &count, NULL) == 0) {
         put_dqds(&v->dqds, pollers, count);
         poller_store_free(pollers, count);
@@ -107,7 +80,8 @@ static int ask(struct cmd_context *c, struct versions *v, struct err *err)
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
-    struct versions v = {.dqds = BUF_INIT};
+    struct versions v = {
+        .dq = PACKAGE_VERSION, .client = db_client(), .schema = schema_latest, .dqds = BUF_INIT};
 
     int rc = c->verbose ? ask(c, &v, err) : 0;
     if (rc == 0)

@@ -9,7 +9,9 @@
 #include "store/db/db_put.h"
 #include "store/db/db_statement.h"
 #include "store/row/add_token.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
+#include "store/row/task_read.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -55,23 +57,13 @@ static int check_twins(const struct import_item *items, size_t n, bool keep_ids,
     return 0;
 }
 
-/* clang-format off */
-#define TAKEN_COLUMNS(X)            \
-    X(TAKEN_ID, "id")               \
-    X(TAKEN_TAG, "tag")             \
-    X(TAKEN_KEY, "task_key")        \
-    X(TAKEN_STATUS, "status")
-/* clang-format on */
-enum { TAKEN_COLUMNS(COLUMNS_NAME) TAKEN_COUNT };
+#define TAKEN_COLUMNS                                                                              \
+    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |   \
+     TASK_READ_BIT(TASK_READ_STATUS))
 
 static void take_taken(const struct db_rows *r, void *arg)
 {
-    struct task *t = arg;
-
-    t->id = db_u64(r, TAKEN_ID);
-    t->tag = sql_dup_tag(r, TAKEN_TAG);
-    t->key = sql_dup(r, TAKEN_KEY, NULL);
-    t->status = sql_status(r, TAKEN_STATUS);
+    task_read(r, TAKEN_COLUMNS, arg);
 }
 
 /* Appends the condition for tasks of the table that have the id of one of these. */
@@ -112,9 +104,11 @@ static int check_table(struct db *db, const struct import_item *items, size_t n,
     int rc = 0;
 
     task_init(&taken);
-    buf_printf(&sql, "SELECT %s FROM dq_task ", COLUMNS_SELECT(TAKEN_COLUMNS));
+    buf_str(&sql, "SELECT ");
+    unsigned count = task_read_put_columns(&sql, "", TAKEN_COLUMNS);
+    buf_str(&sql, " FROM dq_task ");
     if (by_id ? put_same_ids(&sql, items, n) : put_same_keys(&sql, items, n))
-        rc = db_first(db, &sql, TAKEN_COUNT, take_taken, &taken, err);
+        rc = db_first(db, &sql, count, take_taken, &taken, err);
     buf_done(&sql);
     for (size_t i = 0; rc == 1 && i < n; i++) {
         const struct task *t = &items[i].task;
@@ -145,99 +139,43 @@ int import_store_check(struct db *db, const struct import_item *items, size_t n,
 
 /* ---- rows as SQL */
 
-#define TASK_COLUMNS                                                                               \
-    "tag, task_key, live, message_body, body_size, status, version, attempt, max_attempts, "       \
-    "add_token, claim_token, host, pid, delay_time, expected_time, execution_time, finish_time, "  \
-    "exit_code, `signal`, error_stack, output, create_time, update_time"
-#define ATTEMPT_COLUMNS                                                                            \
-    "task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, "          \
-    "`signal`, error_stack, output"
-
-static void put_text(struct buf *b, const char *s)
+/* The id goes first, and only if it is kept. live and add_token are no fields of a task: an import
+ * sets them by what they mean. */
+static const struct column *task_columns(bool keep_id, size_t *ret_count)
 {
-    db_put_text(b, s);
-    buf_chr(b, ',');
-}
-
-static void put_time(struct buf *b, int64_t at)
-{
-    db_put_time(b, at);
-    buf_chr(b, ',');
-}
-
-/* `none` stands for NULL. */
-static void put_number(struct buf *b, int64_t n, int64_t none)
-{
-    if (n == none)
-        buf_str(b, "NULL,");
-    else
-        buf_printf(b, "%" PRId64 ",", n);
-}
-
-static void put_token(struct buf *b, const unsigned char *token)
-{
-    if (token)
-        sql_put_token(b, token);
-    else
-        buf_str(b, "NULL");
-    buf_chr(b, ',');
+    *ret_count = TASK_READ_COUNT - !keep_id;
+    return &task_read_columns[keep_id ? 0 : 1];
 }
 
 static void put_task(struct db_statement *st, const struct task *t, bool keep_id,
                      const unsigned char *token)
 {
-    struct buf *b = &st->sql;
+    size_t count;
+    const struct column *columns = task_columns(keep_id, &count);
 
-    buf_chr(b, '(');
-    if (keep_id)
-        buf_printf(b, "%" PRIu64 ",", t->id);
-    put_text(b, t->tag);
-    put_text(b, t->key);
-    buf_str(b, holds_key(t) ? "1," : "NULL,");
-    db_statement_put(st, t->body, t->body_size);
-    buf_printf(b, ",%zu,%d,%" PRIu64 ",%" PRIu32 ",", t->body_size, t->status, t->version,
-               t->attempt);
-    put_number(b, t->max_attempts, 0);
-    put_token(b, token);
-    put_token(b, t->claimed ? t->claim_token : NULL);
-    put_text(b, t->host);
-    put_number(b, t->host ? (int64_t)t->pid : -1, -1);
-    put_number(b, t->delay_ms, -1);
-    put_time(b, t->expected_at);
-    put_time(b, t->execution_at);
-    put_time(b, t->finish_at);
-    put_number(b, t->exit_code, -1);
-    put_number(b, t->signal, 0);
-    put_text(b, t->error);
-    db_statement_put(st, t->output, t->output_size);
-    buf_chr(b, ',');
-    put_time(b, t->create_at);
-    db_put_time(b, t->update_at);
-    buf_chr(b, ')');
+    buf_str(&st->sql, holds_key(t) ? "(1, " : "(NULL, ");
+    if (token)
+        sql_put_token(&st->sql, token);
+    buf_str(&st->sql, token ? ", " : "NULL, ");
+    field_put_values(st, columns, count, t);
+    buf_chr(&st->sql, ')');
 }
 
 static void put_attempt(struct db_statement *st, uint64_t task, const struct task_attempt *a)
 {
-    struct buf *b = &st->sql;
+    struct task_attempt copy = *a;
 
-    buf_printf(b, "(%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",", task, a->version, a->attempt);
-    put_text(b, a->host);
-    put_number(b, a->host ? (int64_t)a->pid : -1, -1);
-    put_time(b, a->start_at);
-    put_time(b, a->finish_at);
-    put_text(b, task_outcome_name(a->outcome));
-    put_number(b, a->exit_code, -1);
-    put_number(b, a->signal, 0);
-    put_text(b, a->error);
-    db_statement_put(st, a->output, a->output_size);
-    buf_chr(b, ')');
+    copy.task_id = task;
+    buf_chr(&st->sql, '(');
+    field_put_values(st, attempt_store_columns, attempt_store_column_count, &copy);
+    buf_chr(&st->sql, ')');
 }
 
 /* ---- sending */
 
 struct sending {
     struct db *db;
-    const char *head; /* INSERT INTO ... VALUES */
+    struct buf head; /* INSERT INTO ... VALUES */
     struct db_statement st;
     size_t rows, most; /* most: bytes of a packet */
 };
@@ -265,7 +203,7 @@ static int next_row(struct sending *s, struct err *err)
 
     if (rc == 0 && s->rows && db_statement_packet(&s->st) >= STATEMENT_BYTES)
         rc = send_rows(s, err);
-    buf_str(&s->st.sql, s->rows++ ? "," : s->head);
+    buf_str(&s->st.sql, s->rows++ ? "," : s->head.data);
     return rc;
 }
 
@@ -274,7 +212,10 @@ static int send_attempts(struct sending *s, const struct import_item *items, siz
 {
     int rc = 0;
 
-    s->head = "REPLACE INTO dq_attempt (" ATTEMPT_COLUMNS ") VALUES ";
+    buf_reset(&s->head);
+    buf_str(&s->head, "REPLACE INTO dq_attempt (");
+    field_put_names(&s->head, "", attempt_store_columns, attempt_store_column_count);
+    buf_str(&s->head, ") VALUES ");
     for (size_t i = 0; i < n; i++) {
         for (size_t a = 0; a < items[i].attempt_count && rc == 0; a++) {
             rc = next_row(s, err);
@@ -288,10 +229,13 @@ static int send_attempts(struct sending *s, const struct import_item *items, siz
 static int send_tasks(struct sending *s, struct import_item *items, size_t n, bool keep_ids,
                       const unsigned char *token, struct err *err)
 {
+    size_t count;
+    const struct column *columns = task_columns(keep_ids, &count);
     int rc = 0;
 
-    s->head = keep_ids ? "INSERT INTO dq_task (id, " TASK_COLUMNS ") VALUES "
-                       : "INSERT INTO dq_task (" TASK_COLUMNS ") VALUES ";
+    buf_str(&s->head, "INSERT INTO dq_task (live, add_token, ");
+    field_put_names(&s->head, "", columns, count);
+    buf_str(&s->head, ") VALUES ");
     for (size_t i = 0; i < n && rc == 0; i++) {
         bool alone = !keep_ids && items[i].attempt_count;
         rc = alone ? send_rows(s, err) : 0;
@@ -309,7 +253,7 @@ static int send_tasks(struct sending *s, struct import_item *items, size_t n, bo
 static int add_once(struct db *db, struct import_item *items, size_t n, bool keep_ids,
                     const unsigned char *token, struct event_act *act, struct err *err)
 {
-    struct sending s = {.db = db, .st = DB_STATEMENT_INIT};
+    struct sending s = {.db = db, .head = BUF_INIT, .st = DB_STATEMENT_INIT};
 
     int rc = db_max_packet(db, &s.most, err);
     if (rc == 0)
@@ -322,6 +266,7 @@ static int add_once(struct db *db, struct import_item *items, size_t n, bool kee
     if (rc == 0)
         rc = event_store_add(db, act, NULL, n, err);
     db_statement_done(&s.st);
+    buf_done(&s.head);
     return db_end(db, rc, err);
 }
 

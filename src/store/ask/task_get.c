@@ -28,9 +28,9 @@ static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, s
     struct reading reading = {columns, ret};
 
     buf_str(&sql, "SELECT ");
-    task_read_put_columns(&sql, "t.", columns);
+    unsigned count = task_read_put_columns(&sql, "t.", columns);
     buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
-    int rc = db_first(db, &sql, task_read_count(columns), take_task, &reading, err);
+    int rc = db_first(db, &sql, count, take_task, &reading, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
     buf_done(&sql);

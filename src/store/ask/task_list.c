@@ -53,11 +53,11 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
                            TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
 
     buf_str(&sql, "SELECT ");
-    task_read_put_columns(&sql, "t.", read.columns);
+    unsigned count = task_read_put_columns(&sql, "t.", read.columns);
     buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "id", ids, n);
     task_filter_put(&sql, l->f, l->statuses);
-    int rc = db_each(l->db, &sql, task_read_count(read.columns), take_task, &read, err);
+    int rc = db_each(l->db, &sql, count, take_task, &read, err);
     buf_done(&sql);
     qsort(ret, read.count, sizeof *ret, compare_tasks);
     *ret_count = read.count;

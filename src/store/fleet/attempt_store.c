@@ -4,8 +4,8 @@
  */
 #include "store/fleet/attempt_store.h"
 #include "base/mem.h"
-#include "store/db/columns.h"
 #include "store/db/db_statement.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -13,30 +13,26 @@
 
 #define OUTPUT_FIXED 4096 /* of a statement with an output, all but that */
 
-/* Every column of dq_attempt that struct task_attempt has, and how its cell becomes a field. */
-/* clang-format off */
-#define ATTEMPT_COLUMNS(X)                                                        \
-    X(TASK_ID, "task_id", a->task_id = db_u64(r, TASK_ID))                        \
-    X(CLAIM_VERSION, "version", a->version = db_u64(r, CLAIM_VERSION))            \
-    X(ATTEMPT, "attempt", a->attempt = db_u32(r, ATTEMPT))                        \
-    X(HOST, "host", a->host = sql_dup(r, HOST, NULL))                             \
-    X(PID, "pid", a->pid = db_u32(r, PID))                                        \
-    X(START, "start_time", a->start_at = db_time(r, START))                       \
-    X(FINISH, "finish_time", a->finish_at = db_time(r, FINISH))                   \
-    X(OUTCOME, "outcome", a->outcome = task_outcome_parse(db_string(r, OUTCOME))) \
-    X(EXIT_CODE, "exit_code", a->exit_code = db_int(r, EXIT_CODE, -1))            \
-    X(SIGNAL, "`signal`", a->signal = db_int(r, SIGNAL, 0))                       \
-    X(ERROR, "error_stack", a->error = sql_dup(r, ERROR, NULL))                   \
-    X(OUTPUT, "output", a->output = sql_dup(r, OUTPUT, &a->output_size))
-/* clang-format on */
-enum { ATTEMPT_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
+#define COLUMN_ROW(sql, name, type, field, max, flags, get, help)                                  \
+    COLUMN(task_attempt, sql, name, type, field, max, flags, NULL, help),
+const struct column attempt_store_columns[] = {ATTEMPT_STORE_KEY(COLUMN_ROW)
+                                                   ATTEMPT_STORE_COLUMNS(COLUMN_ROW)};
+const size_t attempt_store_column_count =
+    sizeof attempt_store_columns / sizeof attempt_store_columns[0];
+
+/* Appends the SELECT of what read_attempt reads, and returns how many columns that are. */
+static unsigned put_select(struct buf *sql)
+{
+    buf_str(sql, "SELECT ");
+    unsigned count = field_put_names(sql, "", attempt_store_columns, attempt_store_column_count);
+    buf_str(sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
+    return count;
+}
 
 static void read_attempt(const struct db_rows *r, struct task_attempt *a)
 {
     *a = (struct task_attempt){0};
-#define READ(name, text, statement) statement;
-    ATTEMPT_COLUMNS(READ)
-#undef READ
+    field_read_all(r, attempt_store_columns, attempt_store_column_count, a);
 }
 
 struct attempts {
@@ -60,9 +56,9 @@ int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, si
     struct buf sql = BUF_INIT;
     struct attempts list = {0};
 
-    buf_printf(&sql, "SELECT %s FROM dq_attempt WHERE task_id = %" PRIu64 " ORDER BY version",
-               COLUMNS_SELECT(ATTEMPT_COLUMNS), id);
-    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, add_attempt, &list, err);
+    unsigned count = put_select(&sql);
+    buf_printf(&sql, "task_id = %" PRIu64 " ORDER BY version", id);
+    int rc = db_each_streamed(db, &sql, count, add_attempt, &list, err);
     buf_done(&sql);
     if (rc < 0) {
         attempt_store_free(list.items, list.count);
@@ -104,11 +100,10 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
     struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
-    buf_printf(&sql, "SELECT %s FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(ATTEMPT_COLUMNS));
+    unsigned count = put_select(&sql);
     sql_put_ids(&sql, "task_id", ids, n);
     buf_str(&sql, " ORDER BY task_id, version");
-    int rc = db_each_streamed(db, &sql, COLUMN_COUNT, call, &calling, err);
+    int rc = db_each_streamed(db, &sql, count, call, &calling, err);
     buf_done(&sql);
     return rc;
 }

@@ -5,6 +5,7 @@
 #ifndef DQ_STORE_FLEET_ATTEMPT_STORE_H
 #define DQ_STORE_FLEET_ATTEMPT_STORE_H
 
+#include "base/column.h"
 #include "base/task.h"
 #include "store/db/db.h"
 #include "store/row/claim_ref.h"
@@ -21,6 +22,28 @@ struct task_attempt {
     void *output;
     size_t output_size;
 };
+/* clang-format off */
+/* Its columns, as TASK_COLUMNS in base/task.h: X(in dq_attempt, name, type, field, cut at, flags,
+ * get, help). get is in src/cli/verb/cmd_show.c. Those of the key are not shown. */
+#define ATTEMPT_STORE_KEY(X)                                                                              \
+    X("task_id", "task", ID, task_id, 0, COLUMN_NEEDED, NULL, "number of its task")                       \
+    X("version", "version", U64, version, 0, COLUMN_NEEDED, NULL, "of the task while it ran")
+#define ATTEMPT_STORE_COLUMNS(X)                                                                          \
+    X("attempt", "attempt", U32, attempt, 0, COLUMN_NEEDED, NULL, "number")                               \
+    X("start_time", "started", TIME, start_at, 0, COLUMN_MOVES, NULL, "when its handler was started")     \
+    X("finish_time", "finished", TIME, finish_at, 0, COLUMN_NEEDED, NULL, "when the handler ended")       \
+    X(NULL, "took", MS, start_at, 0, 0, get_took, "how long it took")                                     \
+    X("outcome", "outcome", OUTCOME, outcome, 0, COLUMN_NEEDED, NULL, "how it ended")                     \
+    X("exit_code", "exit", EXIT, exit_code, 0, COLUMN_MOVES, NULL, "exit status")                         \
+    X("`signal`", "signal", SIGNAL, signal, 0, COLUMN_MOVES, NULL, "signal that ended it")                \
+    X("host", "host", TEXT, host, 0, COLUMN_MOVES, NULL, "where it ran")                                  \
+    X("pid", "pid", SOME, pid, 0, COLUMN_MOVES, NULL, "process id of dqd there")                          \
+    X("error_stack", "error", TEXT, error, 60, COLUMN_MOVES, NULL, "why it failed")                       \
+    X("output", "output", BYTES, output, 0, COLUMN_MOVES, NULL, "end of its output")
+/* clang-format on */
+extern const struct column attempt_store_columns[];
+extern const size_t attempt_store_column_count;
+
 /* Lists the attempts of a task that have ended, oldest first. Free *ret with attempt_store_free. */
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
                        struct err *err) __attribute__((warn_unused_result));

@@ -8,11 +8,11 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 #include "store/schema/schema.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -221,30 +221,12 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
 }
 
 #define SILENT_MS "GREATEST(TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)), 0) DIV 1000"
-/* The columns of dq_poller that struct poller_info has, and how a cell becomes a field. */
-/* clang-format off */
-#define INFO_COLUMNS(X)                                                                           \
-    X(TOKEN, "token", sql_read_token(r, TOKEN, p->token))                                         \
-    X(HOST, "host", p->host = mem_strdup(db_string(r, HOST)))                                     \
-    X(PID, "pid", p->pid = db_u32(r, PID))                                                        \
-    X(MODE, "mode", snprintf(p->mode, sizeof p->mode, "%s", db_string(r, MODE)))                  \
-    X(SLOTS, "slots", p->slots = db_int(r, SLOTS, 0))                                             \
-    X(RUNNING, "running", p->running = db_int(r, RUNNING, 0))                                     \
-    X(STARTED, "start_time", p->started_at = db_time(r, STARTED))                                 \
-    X(LAST_SEEN, "last_seen", p->last_seen_at = db_time(r, LAST_SEEN))                            \
-    X(STALE_AFTER, "stale_after", p->stale_after_ms = db_i64(r, STALE_AFTER, 0))                  \
-    X(LEASE, "lease", p->lease_ms = db_i64(r, LEASE, 0))                                          \
-    X(AHEAD, SQL_SEEN_AHEAD, p->ahead = db_u64(r, AHEAD) == 1)                                    \
-    X(DQD_VERSION, "version", p->version = mem_strdup(db_string(r, DQD_VERSION)))                 \
-    X(LIVES, "(" ALIVE ") OR " EXPECTED, p->alive = db_u64(r, LIVES) == 1)                        \
-    X(NEXT_PASS, "next_pass", p->next_pass_at = db_time(r, NEXT_PASS))                            \
-    X(SILENT, SILENT_MS, p->silent_ms = db_i64(r, SILENT, 0))                                     \
-    X(CLOCK, "clock_ahead", p->clock_ahead_ms = db_i64(r, CLOCK, POLLER_CLOCK_NONE))              \
-    X(HANDLERS, "handlers", p->handlers = db_u64(r, HANDLERS))                                    \
-    X(HANDLERS_FILE, "handlers_file", p->handlers_file = sql_dup(r, HANDLERS_FILE, NULL))         \
-    X(TAGS, "tags", p->tags = sql_dup(r, TAGS, NULL))
-/* clang-format on */
-enum { INFO_COLUMNS(COLUMNS_NAME) INFO_COUNT };
+#define LIVES "(" ALIVE ") OR " EXPECTED
+#define COLUMN_ROW(sql, name, type, field, max, flags, get, help)                                  \
+    COLUMN(poller_info, sql, name, type, field, max, flags, NULL, help),
+static const struct column columns[] = {POLLER_STORE_COLUMNS(COLUMN_ROW)
+                                            POLLER_STORE_MORE(COLUMN_ROW)};
+#define INFO_COUNT (sizeof columns / sizeof columns[0])
 
 struct infos {
     struct poller_info *items;
@@ -257,11 +239,7 @@ static int add_info(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
-    struct poller_info *p = &list->items[list->count++];
-    *p = (struct poller_info){0};
-#define READ(name, text, statement) statement;
-    INFO_COLUMNS(READ)
-#undef READ
+    field_read_all(r, columns, INFO_COUNT, &list->items[list->count++]);
     return 0;
 }
 
@@ -270,9 +248,10 @@ int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count
     struct buf sql = BUF_INIT;
     struct infos list = {0};
 
-    buf_printf(&sql, "SELECT %s FROM dq_poller ORDER BY host, pid, token",
-               COLUMNS_SELECT(INFO_COLUMNS));
-    int rc = db_each(db, &sql, INFO_COUNT, add_info, &list, err);
+    buf_str(&sql, "SELECT ");
+    unsigned count = field_put_names(&sql, "", columns, INFO_COUNT);
+    buf_str(&sql, " FROM dq_poller ORDER BY host, pid, token");
+    int rc = db_each(db, &sql, count, add_info, &list, err);
     buf_done(&sql);
     if (rc < 0) {
         poller_store_free(list.items, list.count);
@@ -296,6 +275,7 @@ bool poller_store_is_silent(const struct poller_info *p)
 void poller_store_free(struct poller_info *p, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(p[i].host), free(p[i].version), free(p[i].handlers_file), free(p[i].tags);
+        free(p[i].host), free(p[i].mode), free(p[i].version), free(p[i].handlers_file),
+            free(p[i].tags);
     free(p);
 }

@@ -5,6 +5,7 @@
 #ifndef DQ_STORE_FLEET_POLLER_STORE_H
 #define DQ_STORE_FLEET_POLLER_STORE_H
 
+#include "base/column.h"
 #include "base/task.h"
 #include "store/db/db.h"
 #include "store/row/claim_ref.h"
@@ -13,9 +14,10 @@
 
 struct poller_info {
     unsigned char token[TASK_TOKEN_SIZE];
+    bool has_token; /* it always has */
     char *host;
     uint32_t pid;
-    char mode[16]; /* "once", "for", "resident" */
+    char *mode; /* "once", "for", "resident" */
     int slots, running;
     int64_t started_at, last_seen_at;
     int64_t stale_after_ms; /* silent for longer: dead */
@@ -31,6 +33,33 @@ struct poller_info {
     char *handlers_file;
     char *tags; /* globs of --tag, one a line; NULL: all tags */
 };
+
+/* clang-format off */
+/* Its columns, as TASK_COLUMNS in base/task.h: those that are shown, and the others. X(in dq_poller
+ * or defined in poller_store.c, name, type, field, cut at, flags, get, help). get is in
+ * src/cli/verb/cmd_pollers.c. */
+#define POLLER_STORE_COLUMNS(X)                                                                           \
+    X("host", "host", NAME, host, COLUMN_NARROW, 0, NULL, "")                                             \
+    X("pid", "pid", U32, pid, 0, 0, NULL, "")                                                             \
+    X("mode", "mode", NAME, mode, 0, 0, NULL, "")                                                         \
+    X("slots", "slots", INT, slots, 0, 0, NULL, "")                                                       \
+    X("running", "running", INT, running, 0, 0, get_running, "")                                          \
+    X("start_time", "started", TIME, started_at, 0, 0, NULL, "")                                          \
+    X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "")                                       \
+    X("version", "version", NAME, version, 0, 0, NULL, "")                                                \
+    X(LIVES, "alive", BOOL, alive, 0, 0, get_alive, "")                                                   \
+    X("next_pass", "next_pass", TIME, next_pass_at, 0, 0, NULL, "")
+#define POLLER_STORE_MORE(X)                                                                              \
+    X("token", NULL, TOKEN, token, 0, 0, NULL, "")                                                        \
+    X("stale_after", NULL, MS, stale_after_ms, 0, 0, NULL, "")                                            \
+    X("lease", NULL, MS, lease_ms, 0, 0, NULL, "")                                                        \
+    X(SQL_SEEN_AHEAD, NULL, BOOL, ahead, 0, 0, NULL, "")                                                  \
+    X(SILENT_MS, NULL, MS, silent_ms, 0, 0, NULL, "")                                                     \
+    X("clock_ahead", NULL, AHEAD, clock_ahead_ms, 0, 0, NULL, "")                                         \
+    X("handlers", NULL, U64, handlers, 0, 0, NULL, "")                                                    \
+    X("handlers_file", NULL, TEXT, handlers_file, 0, 0, NULL, "")                                         \
+    X("tags", NULL, TEXT, tags, 0, 0, NULL, "")
+/* clang-format on */
 
 /* Whether it is a pass that has ended, and the next one is expected. */
 bool poller_store_is_between(const struct poller_info *p);

@@ -3,58 +3,27 @@
  * hold.
  */
 #include "store/row/task_read.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static void read_token(const struct db_rows *r, unsigned col, struct task *t)
+#define COLUMN_ROW(name, sql, shown, type, field, max, flags, get, help)                           \
+    COLUMN(task, sql, shown, type, field, max, flags, NULL, help),
+_Static_assert(TASK_READ_COUNT <= COLUMN_MOST, "sets of columns");
+const struct column task_read_columns[TASK_READ_COUNT] = {TASK_COLUMNS(COLUMN_ROW)};
+
+unsigned task_read_put_columns(struct buf *sql, const char *alias, unsigned set)
 {
-    size_t len;
-    const char *token = db_text(r, col, &len);
-
-    t->claimed = token && len == TASK_TOKEN_SIZE;
-    if (t->claimed)
-        memcpy(t->claim_token, token, TASK_TOKEN_SIZE);
-}
-
-static void read_cell(const struct db_rows *r, unsigned col, enum task_read_column column,
-                      struct task *t)
-{
-    switch (column) {
-#define READ(name, text, statement)                                                                \
-    case name:                                                                                     \
-        statement; /* NOLINT(bugprone-macro-parentheses) */                                        \
-        break;
-        TASK_READ_COLUMNS(READ)
-#undef READ
-    case TASK_READ_COUNT:
-        break;
-    }
-}
-
-void task_read_put_columns(struct buf *sql, const char *alias, unsigned set)
-{
-    static const char *const names[] = {
-#define NAME(name, text, ...) [name] = text,
-        TASK_READ_COLUMNS(NAME)
-#undef NAME
-    };
-    const char *separator = "";
+    unsigned count = 0;
 
     for (unsigned c = 0; c < TASK_READ_COUNT; c++) {
-        if (!(set & TASK_READ_BIT(c)))
+        if (!(set & TASK_READ_BIT(c)) || !task_read_columns[c].sql)
             continue;
-        buf_str(sql, separator);
-        buf_str(sql, alias);
-        buf_str(sql, names[c]);
-        separator = ", ";
+        buf_str(sql, count++ ? ", " : "");
+        field_put_names(sql, alias, &task_read_columns[c], 1);
     }
-}
-
-unsigned task_read_count(unsigned set)
-{
-    return (unsigned)__builtin_popcount(set);
+    return count;
 }
 
 void task_read(const struct db_rows *r, unsigned set, struct task *ret)
@@ -63,8 +32,8 @@ void task_read(const struct db_rows *r, unsigned set, struct task *ret)
 
     task_init(ret);
     for (unsigned c = 0; c < TASK_READ_COUNT; c++)
-        if (set & TASK_READ_BIT(c))
-            read_cell(r, col++, (enum task_read_column)c, ret);
+        if (set & TASK_READ_BIT(c) && task_read_columns[c].sql)
+            field_read(r, col++, &task_read_columns[c], ret);
 }
 
 void task_read_body(const struct db_rows *r, unsigned col, struct task *t)

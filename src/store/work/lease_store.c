@@ -160,7 +160,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     skip_locked = skip_locked && db_skips_locked(db);
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT ");
-    task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
+    unsigned count = task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
     buf_printf(&sql,
                " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND (" SQL_LEASE_ENDED
                " OR " SQL_LEASE_AHEAD("%" PRId64) ")",
@@ -175,7 +175,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     }
     buf_printf(&sql, " ORDER BY t.tag, " SQL_DUE_ORDER("t.", "") " LIMIT %zu%s", limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
-    int rc = db_each(db, &sql, task_read_count(TASK_READ_SHORT), add_task, ret, err);
+    int rc = db_each(db, &sql, count, add_task, ret, err);
     buf_done(&sql);
     return rc;
 }

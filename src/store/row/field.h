@@ -1,0 +1,23 @@
+/*
+ * field.h - the columns of a table (base/column.h) as SQL: selected, read into a struct, stored.
+ */
+#ifndef DQ_STORE_ROW_FIELD_H
+#define DQ_STORE_ROW_FIELD_H
+
+#include "base/column.h"
+#include "store/db/db.h"
+#include "store/db/db_statement.h"
+
+/* Of these functions, those for many columns leave out the ones that are not read. */
+
+/* Appends `t.id, t.tag, ...` (alias: "t."), and returns how many. */
+unsigned field_put_names(struct buf *sql, const char *alias, const struct column *c, size_t count);
+/* Fills a struct from the cells of a row that begins with these columns. Texts and bytes become
+ * heap memory of its fields. */
+void field_read_all(const struct db_rows *r, const struct column *c, size_t count, void *row);
+void field_read(const struct db_rows *r, unsigned col, const struct column *c, void *row);
+/* Appends the literals `1, 'mail', NULL, ...`. */
+void field_put_values(struct db_statement *st, const struct column *c, size_t count,
+                      const void *row);
+
+#endif
