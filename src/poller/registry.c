@@ -142,7 +142,7 @@ static int record(struct registry *r, bool fewer, struct err *err)
     if (rc < 0 && !db_connected(r->ctx->db))
         return rc;
     if (rc < 0 && !r->unrecorded)
-        log_event(LOG_WARN, "cannot write to dq_event, so dq events misses starts and ends of dqds",
+        log_event(LOG_WARN, "cannot write to dq_event, so dq events lacks starts and ends of dqds",
                   "error=%s", log_quote(err->text));
     r->unrecorded = rc < 0;
     r->recorded = true;

@@ -141,7 +141,7 @@ static void put_off(struct served *s, int rc, const struct err *err)
     if (news)
         log_event(
             LOG_WARN,
-            "cannot record which handlers this dqd has; only dq tags, dq show and dq why miss that",
+            "cannot record which handlers this dqd has; only dq tags, dq show and dq why are affected",
             "error=%s", log_quote(err->text));
     s->refused = s->refused || news;
 }
