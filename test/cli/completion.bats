@@ -9,7 +9,7 @@ setup()
     sandbox_clear
     cd "$BATS_TEST_TMPDIR"
     mkdir bin
-    ln -s "$DQ_BIN/dq" bin/dq
+    ln -s "$DQ_BIN/dq" "$DQ_BIN/dqd" bin
     PATH=$PWD/bin:$PATH
 }
 
@@ -105,9 +105,10 @@ END_OF_PYTHON
 }
 
 @test 'the scripts are those that are installed; another shell is refused' {
-    dq completion bash | cmp - "$DQ_TOP/etc/completion/bash/dq"
-    dq completion zsh | cmp - "$DQ_TOP/etc/completion/zsh/_dq"
-    dq completion fish | cmp - "$DQ_TOP/etc/completion/fish/dq.fish"
+    local of=$DQ_TOP/etc/completion
+    dq completion bash | cmp - <(cat "$of/bash/dq" "$of/bash/dqd")
+    dq completion zsh | cmp - <(cat "$of/zsh/_dq" "$of/zsh/_dqd")
+    dq completion fish | cmp - <(cat "$of/fish/dq.fish" "$of/fish/dqd.fish")
     run -64 dq completion tcsh
     [[ $output == *'bash, zsh or fish'* ]]
 }
@@ -125,6 +126,11 @@ complete dq list --status fail -> --status failed\s
 complete dq pause shop:order.p -> dq pause shop:order.paid\s
 complete dq list --tag=shop:order.s -> --tag=shop:order.sent\s
 complete dq import ord -> dq import orders.csv\s
+complete dqd --resi -> dqd --resident\s
+complete dqd --log-level noti -> dqd --log-level notice\s
+complete dqd --once --tag shop:order.p -> dqd --once --tag shop:order.paid\s
+complete dqd --tag=shop:order.s -> dqd --tag=shop:order.sent\s
+complete dqd --config ord -> dqd --config orders.csv\s
 END_OF_KEYS
 }
 
@@ -135,7 +141,7 @@ END_OF_KEYS
 
 @test 'zsh completes at a terminal' {
     mkdir zdot functions
-    cp "$DQ_TOP/etc/completion/zsh/_dq" functions
+    cp "$DQ_TOP"/etc/completion/zsh/* functions
     printf 'PS1="> "; fpath=(%s $fpath); autoload -U compinit; compinit -u -D\n' "$PWD/functions" >zdot/.zshrc
     ZDOTDIR=$PWD/zdot completes_in zsh -i
 }
@@ -144,11 +150,19 @@ END_OF_KEYS
     dq -q add shop:order.paid x
     touch orders.csv
     mkdir home
-    offers() { HOME=$PWD/home fish --no-config -c "source $DQ_TOP/etc/completion/fish/dq.fish; complete -C '$1'" 3>&-; }
+    offers()
+    {
+        HOME=$PWD/home fish --no-config -c "source $DQ_TOP/etc/completion/fish/${1%% *}.fish; complete -C '$1'" 3>&-
+    }
     offered() { [ "$(offers "$1" | cut -f1)" = "$2" ]; }
     [ "$(offers 'dq expo')" = $'export\t'"$(dq help export | sed -n 's/^export: //p')" ]
     offered 'dq list --status fail' failed
     wait_until offered 'dq pause shop:order.p' shop:order.paid
     wait_until offered 'dq list --tag=shop:ord' --tag=shop:order.paid
     offered 'dq import ord' orders.csv
+    [ "$(offers 'dqd --list-h')" = $'--list-handlers\tprint the handlers as dqd understands them' ]
+    offered 'dqd --log-level noti' notice
+    offered 'dqd --for 5' ''
+    wait_until offered 'dqd --once --tag shop:order.p' shop:order.paid
+    offered 'dqd --config ord' orders.csv
 }

@@ -298,6 +298,30 @@ added()
          FROM $(numbers "$1"), (SELECT UTC_TIMESTAMP(3) - INTERVAL $3 MINUTE AS n) c) x"
 }
 
+@test 'list is sorted by lateness, creation and end, also beyond what a limit sorts' {
+    fill
+    # moved, added and ended in other orders than they are due
+    sql "UPDATE dq_task SET update_time = UTC_TIMESTAMP(3) WHERE tag = 'pending.late';
+         UPDATE dq_task SET create_time = UTC_TIMESTAMP(3) - INTERVAL id % 3 HOUR;
+         UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) - INTERVAL id % 4 MINUTE WHERE status IN (1, 2, 4)"
+    task pending.later 0 -4
+    [ "$(tags --sort late)" = 'pending.later pending.late pending.soon ' ]
+    [ "$(tags --sort late -n 1)" = 'pending.later ' ]
+    by() { sql "SELECT tag FROM dq_task $1" | tr '\n' ' '; }
+    [ "$(tags --sort created -s all)" = "$(by 'ORDER BY create_time DESC, id')" ]
+    [ "$(tags --sort created -n 2 -t '*.*')" = \
+        "$(by "WHERE tag LIKE '%.%' AND status IN (0, 2, 3) ORDER BY create_time DESC, id LIMIT 2")" ]
+    [ "$(tags --sort finished)" = "$(by 'WHERE status IN (1, 2, 4) ORDER BY finish_time DESC, id')" ]
+    [ "$(tags --sort finished -n 2 -s done)" = "$(by 'WHERE status = 1 ORDER BY finish_time DESC, id LIMIT 2')" ]
+    [ "$(tags --sort finished -s pending)" = 'pending.soon pending.late pending.later ' ]
+    added 12000 old 900
+    for by in late created finished; do
+        dq list -s failed --sort "$by" -n 1 >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
+        grep -q '^only 10000 tasks were sorted; a narrower filter or -n 0 sorts all$' "$BATS_TEST_TMPDIR/err"
+        [ "$(dq list -s failed --sort "$by" -n 0 2>&1 | grep -cE '^(only| *[0-9])')" -eq 12001 ]
+    done
+}
+
 @test '--since misses no task whose id is below that of an older task' {
     unordered='an import or a wrong clock broke the order of ids: --since had to read all tasks'
     counts()

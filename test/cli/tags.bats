@@ -69,11 +69,16 @@ task()
     task image.resize 1 -10
     [ "$(dq list -t image.resze 2>&1 >/dev/null | head -n 1)" = \
         'no task has the tag "image.resze": did you mean "image.resize"?' ]
-    for verb in tags errors; do
+    for verb in tags errors events; do
         [[ $(dq $verb -t image.resze 2>&1 >/dev/null) == *'did you mean "image.resize"?'* ]]
     done
     [ "$(dq list -t image.resize -s failed 2>&1 >/dev/null | head -n 1)" = 'no task matches' ]
     [[ $(dq errors 2>&1 >/dev/null) == *'nothing failed in that time'* ]]
+    [ "$(dq events 2>&1 >/dev/null)" = 'nothing happened in that time' ]
+    [ "$(dq events "$(dq list -o id -s all)" -e failed 2>&1 >/dev/null)" = 'no event of the task matches' ]
+    for verbose in '' -v; do
+        [ "$(dq pollers $verbose 2>&1 >/dev/null)" = 'no dqd is alive, and none was lost within a day' ]
+    done
     [ -z "$(dq list -q -t nosuch 2>&1 >/dev/null)" ]
     [ -z "$(dq errors -t nosuch -o json 2>&1 >/dev/null)" ]
 }

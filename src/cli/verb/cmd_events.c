@@ -4,6 +4,7 @@
 #include "cli/judge/history.h"
 #include "cli/judge/seen.h"
 #include "cli/line/named.h"
+#include "cli/line/none.h"
 #include "cli/line/verbs.h"
 
 #include "base/mem.h"
@@ -236,6 +237,8 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     history_keep(&h, &(struct history_ask){.events = v->event, .acts = v->acts});
     if (rc == 0)
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
+    if (rc == 0 && h.count == 0)
+        none_note(c, "no event of the task matches", NULL);
     history_done(&h);
     free(ids);
     return rc;
@@ -272,6 +275,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     rc = history_read(c->db, &ask, &h, err);
     if (rc == 0)
         rc = print(c, &h, most, err);
+    if (rc == 0 && h.count == 0)
+        none_note(c, "nothing happened in that time", v->tag);
     /* all of the lines asked for may be later than what was left out */
     bool whole = most && h.count >= most && h.lines[first_line(&h, most)].at > h.left_at;
     if (rc == 0 && h.left_at != TASK_TIME_NONE && !whole)

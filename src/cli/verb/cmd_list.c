@@ -41,6 +41,9 @@ static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
                                          [SORT_EXPECTED_DESC] = "-expected",
                                          [SORT_ID] = "id",
                                          [SORT_ID_DESC] = "-id",
+                                         [SORT_LATE] = "late",
+                                         [SORT_CREATED] = "created",
+                                         [SORT_FINISHED] = "finished",
                                          NULL};
 
 static int print_columns(void)
@@ -195,8 +198,11 @@ static unsigned default_statuses(const struct list_values *v)
 {
     const struct select_values *s = &v->select;
 
-    if (s->since[TASK_FILTER_FINISHED].text || s->before[TASK_FILTER_FINISHED].text)
+    if (s->since[TASK_FILTER_FINISHED].text || s->before[TASK_FILTER_FINISHED].text ||
+        v->sort == SORT_FINISHED)
         return TASK_FINISHED;
+    if (v->sort == SORT_LATE)
+        return TASK_BIT(TASK_PENDING);
     return TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN);
 }
 
@@ -237,7 +243,9 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
                  how_to_list_more(v));
-    if (rc >= 0 && search.partial)
+    if (rc >= 0 && search.partial && f.sort >= SORT_LATE)
+        cmd_note(c, "only %d tasks were sorted; a narrower filter or -n 0 sorts all", SEARCH_MOST);
+    else if (rc >= 0 && search.partial)
         cmd_note(
             c,
             "only %d tasks were searched, there may be more; a narrower filter or -n 0 finds all",
@@ -284,7 +292,7 @@ static const struct cmd_option options[] = {
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N",
      "list at most N tasks, 0: all; default: " TEXT_OF(TERMINAL_LIMIT) " on a terminal, else all", NULL, 0},
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
-     "expected, -expected, id or -id; default: expected, or -expected if only finished tasks are listed", sort_names, 0},
+     "expected, -expected, id, -id, late, created or finished; default: expected, or -expected for finished tasks", sort_names, 0},
     {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),

@@ -2,6 +2,7 @@
  * cmd_pollers.c - dq pollers: which dqd processes look for due tasks.
  */
 #include "cli/judge/fleet.h"
+#include "cli/line/none.h"
 #include "cli/line/verbs.h"
 #include "store/fleet/poller_store.h"
 
@@ -86,6 +87,15 @@ static const struct column served_columns[] = {
     "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,line"
 #define SERVED_DROP "max_attempts,batch,timeout,global_max_running,line"
 
+/* Ends the list. */
+static int end_list(struct cmd_context *c, struct out *out, size_t count)
+{
+    int rc = out_end(out, 0);
+    if (rc == 0 && count == 0)
+        none_note(c, "no dqd is alive, and none was lost within a day", NULL);
+    return rc;
+}
+
 static void put_served(struct out *out, const struct fleet *f, const struct poller_info *dqd)
 {
     struct served s = {.fleet = f, .dqd = *dqd};
@@ -114,7 +124,7 @@ static int list_served(struct cmd_context *c, struct err *err)
     for (size_t i = 0; rc == 0 && i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
-        rc = out_end(out, rc);
+        rc = end_list(c, out, f.count);
     fleet_done(&f);
     return rc;
 }
@@ -136,7 +146,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
     for (size_t i = 0; rc == 0 && i < count; i++)
         out_row(out, &pollers[i]);
     if (rc == 0)
-        rc = out_end(out, rc);
+        rc = end_list(c, out, count);
     poller_store_free(pollers, count);
     return rc;
 }

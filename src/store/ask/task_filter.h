@@ -10,7 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum task_sort { SORT_EXPECTED, SORT_EXPECTED_DESC, SORT_ID, SORT_ID_DESC };
+enum task_sort {
+    SORT_EXPECTED,
+    SORT_EXPECTED_DESC,
+    SORT_ID,
+    SORT_ID_DESC,
+    /* without an index, for task_list only: the latest first, and those that were created or
+     * finished last. A search looks at that many only, which come first in an order that is near to
+     * it. */
+    SORT_LATE,
+    SORT_CREATED,
+    SORT_FINISHED
+};
 
 /* Which tags: all, those that are not paused, those that are. */
 enum task_filter_pause { TASK_FILTER_ALL_TAGS, TASK_FILTER_NOT_PAUSED, TASK_FILTER_PAUSED };

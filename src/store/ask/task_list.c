@@ -69,27 +69,22 @@ struct handled {
     size_t rows; /* of these, those that match, for which `each` was called */
 };
 
-/* Handles at most `most` tasks of the list, and calls `each` for at most `left`. */
-static int handle_some(const struct list *l, size_t most, size_t left, bool bodies,
-                       int (*each)(const struct task *t, void *arg), void *arg, struct handled *ret,
-                       struct err *err)
+/* Calls `each` for at most `left` of these tasks; *ret_rows: for how many. */
+static int show_some(const struct list *l, const uint64_t *ids, size_t n, size_t left, bool bodies,
+                     int (*each)(const struct task *t, void *arg), void *arg, size_t *ret_rows,
+                     struct err *err)
 {
-    uint64_t ids[ROWS];
     struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
-    size_t n = 0, count = 0;
-    int rc = 1;
+    size_t count = 0;
+    int rc = n ? read_tasks(l, ids, n, bodies, tasks, &count, err) : 0;
 
-    ret->rows = 0;
-    while (n < most && (rc = task_keys_next(l->keys, &ids[n], err)) == 1)
-        n++;
-    if (rc >= 0 && n)
-        rc = read_tasks(l, ids, n, bodies, tasks, &count, err);
-    for (size_t i = 0; rc >= 0 && i < n && ret->rows < left; i++) {
+    *ret_rows = 0;
+    for (size_t i = 0; rc >= 0 && i < n && *ret_rows < left; i++) {
         const struct task *t =
             bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
         if (!t)
             continue;
-        ret->rows++;
+        ++*ret_rows;
         rc = each(t, arg);
         if (rc)
             break;
@@ -98,12 +93,29 @@ static int handle_some(const struct list *l, size_t most, size_t left, bool bodi
     for (size_t i = 0; i < count; i++)
         task_done(&tasks[i]);
     free(tasks);
+    return rc;
+}
+
+/* Handles at most `most` tasks of the list, and calls `each` for at most `left`. */
+static int handle_some(const struct list *l, size_t most, size_t left, bool bodies,
+                       int (*each)(const struct task *t, void *arg), void *arg, struct handled *ret,
+                       struct err *err)
+{
+    uint64_t ids[ROWS];
+    size_t n = 0;
+    int rc = 1;
+
+    ret->rows = 0;
+    while (n < most && (rc = task_keys_next(l->keys, &ids[n], err)) == 1)
+        n++;
+    if (rc >= 0)
+        rc = show_some(l, ids, n, left, bodies, each, arg, &ret->rows, err);
     ret->keys = n;
     return rc;
 }
 
-int task_list(struct db *db, const struct task_filter *f, bool bodies,
-              int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
+static int list_by_index(struct db *db, const struct task_filter *f, bool bodies,
+                         int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
 {
     struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
     struct handled done = {1, 0};
@@ -125,4 +137,78 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies,
         f->search->partial = false; /* none of the older ones belongs before these */
     task_keys_free(l.keys);
     return rc;
+}
+
+/* ---- orders without an index */
+
+struct place {
+    int64_t at;
+    uint64_t id;
+};
+
+struct sorting {
+    enum task_sort by;
+    struct task_filter_search *search;
+    struct place *items;
+    size_t count, cap;
+};
+
+static int64_t place_of(const struct task *t, enum task_sort by)
+{
+    int64_t at = by == SORT_FINISHED ? t->finish_at : t->create_at;
+    return by == SORT_LATE ? task_late_from(t) : at == TASK_TIME_NONE ? INT64_MAX : -at;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->id > y->id) - (x->id < y->id);
+}
+
+static int add_place(const struct task *t, void *arg)
+{
+    struct sorting *s = arg;
+
+    if (s->search && s->count == s->search->most) {
+        s->search->partial = true;
+        return 1;
+    }
+    s->items = mem_room(s->items, s->count, &s->cap, sizeof *s->items);
+    s->items[s->count++] = (struct place){place_of(t, s->by), t->id};
+    return 0;
+}
+
+static int list_sorted(struct db *db, const struct task_filter *f, bool bodies,
+                       int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
+{
+    struct list l = {.db = db, .f = f, .statuses = f->statuses ? f->statuses : TASK_ANY};
+    struct sorting s = {.by = f->sort, .search = f->search};
+    struct task_filter near = *f;
+    size_t left = f->limit ? f->limit : SIZE_MAX, rows;
+
+    near.limit = 0;
+    near.sort = f->sort == SORT_LATE       ? SORT_EXPECTED
+                : f->sort == SORT_FINISHED ? SORT_EXPECTED_DESC
+                                           : SORT_ID_DESC;
+    if (f->sort == SORT_CREATED) /* reads ids from the newest on, even if none is so old */
+        near.since[TASK_FILTER_CREATED].set = true;
+    int rc = list_by_index(db, &near, false, add_place, &s, err);
+    if (s.count)
+        qsort(s.items, s.count, sizeof *s.items, compare_places);
+    rc = MIN(rc, 0);
+    for (size_t i = 0, n; rc == 0 && left && i < s.count; i += n, left -= rows) {
+        uint64_t ids[ROWS];
+        n = MIN(MIN(s.count - i, left), bodies ? ROWS_WITH_BODIES : ROWS);
+        for (size_t k = 0; k < n; k++)
+            ids[k] = s.items[i + k].id;
+        rc = show_some(&l, ids, n, left, bodies, each, arg, &rows, err);
+    }
+    free(s.items);
+    return rc;
+}
+
+int task_list(struct db *db, const struct task_filter *f, bool bodies,
+              int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
+{
+    return (f->sort < SORT_LATE ? list_by_index : list_sorted)(db, f, bodies, each, arg, err);
 }

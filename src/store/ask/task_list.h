@@ -11,7 +11,8 @@
 /* Calls each(task, arg) for the matching tasks, in order, with every column except output and,
  * unless `bodies`, body. If each returns non-zero, stops and returns that. `each` may use the
  * connection. Reads at most limit x (tags x statuses) rows or so: one range of the index `due` per
- * (status, tag), merged; with a key through its index; with ids through the primary key. */
+ * (status, tag), merged; with a key through its index; with ids through the primary key. An order
+ * without an index is made in memory. */
 int task_list(struct db *db, const struct task_filter *f, bool bodies,
               int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
     __attribute__((warn_unused_result));
