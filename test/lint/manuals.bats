@@ -79,6 +79,15 @@ none()
     done | none
 }
 
+# test/cli/examples.bats runs those of dq help.
+@test 'the page of a command has the examples of dq help' {
+    for verb in $(verbs); do
+        "$DQ_BIN/dq" help "$verb" | sed -n '/^examples:$/,/^options/s/^  //p' >"$BATS_TEST_TMPDIR/helped"
+        sed -n "/^\.Sh EXAMPLES/,\$ { s/\\\\(dq/\"/g; s/\\\\(aq/'/g; s/\\\\e/\\\\/g; /^[^.]/p }" "$doc/dq-$verb.1" |
+            diff "$BATS_TEST_TMPDIR/helped" - | sed "s|^|doc/dq-$verb.1: |"
+    done | none
+}
+
 # mandoc takes any page that is not installed for one of the system.
 @test 'a manual refers to pages of dq that exist' {
     grep -ohE '\.?Xr dqd?[a-z.-]* [0-9]' $(pages | sed "s|^|$doc/|") | sort -u | while read -r _ page section; do
