@@ -176,21 +176,28 @@ int child_reap(pid_t pid)
     return status;
 }
 
-#define FORKNOEXEC 0x40 /* PF_FORKNOEXEC of the kernel */
-
-bool child_never_executed(pid_t pid)
+const char *child_stat(pid_t pid, char text[CHILD_STAT_SIZE])
 {
-    char path[32], line[512], *rest;
-    unsigned flags = 0;
+    char path[32], *rest;
     FILE *f;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     f = fopen(path, "re");
     if (!f)
-        return false;
-    line[fread(line, 1, sizeof line - 1, f)] = '\0';
+        return NULL;
+    text[fread(text, 1, CHILD_STAT_SIZE - 1, f)] = '\0';
     fclose(f);
-    rest = strrchr(line, ')');
-    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-           flags & FORKNOEXEC;
+    rest = strrchr(text, ')');
+    return rest ? rest + 1 : "";
+}
+
+#define FORKNOEXEC 0x40 /* PF_FORKNOEXEC of the kernel */
+
+bool child_never_executed(pid_t pid)
+{
+    char text[CHILD_STAT_SIZE];
+    const char *stat = child_stat(pid, text);
+    unsigned flags = 0;
+
+    return stat && sscanf(stat, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & FORKNOEXEC;
 }

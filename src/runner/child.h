@@ -56,6 +56,10 @@ bool child_has_ended(pid_t pid);
 /* Reaps a child that has ended, and returns its status as waitpid(2) does. Kill the rest of its
  * session first: its pid cannot belong to another process only until it is reaped. */
 int child_reap(pid_t pid);
+/* What the kernel says of a process behind its name (proc_pid_stat(5)): " S 1 ...". Copied into
+ * text, of this size. NULL: there is no such process, or it cannot be read (errno). */
+#define CHILD_STAT_SIZE 512
+const char *child_stat(pid_t pid, char text[CHILD_STAT_SIZE]);
 /* Whether a child that has ended never executed its program. */
 bool child_never_executed(pid_t pid);
 

@@ -20,9 +20,7 @@ struct job *job_new(uint32_t number, const struct message_job *m, int64_t now)
     j->order.tag = mem_strdup(m->tag);
     j->order.key = mem_strdup(m->key);
     j->order.ids = j->ids = mem_dup(m->ids, m->count * sizeof *j->ids);
-    j->start_us = m->start_us;
     job_set_deadline(j, m->deadline_at, now);
-    j->stdin_fd = MAX(m->stdin_fd, -1);
     j->open = m->count;
     j->reported = mem_zero(m->count, sizeof *j->reported);
     return j;
@@ -32,8 +30,8 @@ void job_free(struct job *j)
 {
     if (!j)
         return;
-    if (j->stdin_fd >= 0)
-        close(j->stdin_fd);
+    if (j->order.stdin_fd >= 0)
+        close(j->order.stdin_fd);
     capture_done(&j->tail);
     capture_done(&j->fresh);
     for (uint32_t i = 0; j->unread && i < j->order.count; i++)

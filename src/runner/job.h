@@ -21,19 +21,19 @@ struct process;
 
 struct job {
     uint32_t number;
-    struct message_job order; /* as it came; tag, key and ids are the job's own copies */
-    const uint64_t *ids;      /* order.ids */
-    struct job *number_next;  /* of the same hash in the tables of jobs.h */
-    struct process *process;  /* works on it; NULL: none yet */
-    struct lane *lane;        /* of its tag */
-    struct job *prev, *next;  /* in the lane or among the early ones, while it waits */
-    struct table *table;      /* NULL: the digest is unknown */
+    /* as it came, with tag, key and ids of its own; start_us is 0 when its time has come, and
+     * stdin_fd -1 when it has a process */
+    struct message_job order;
+    const uint64_t *ids;     /* order.ids */
+    struct job *number_next; /* of the same hash in the tables of jobs.h */
+    struct process *process; /* works on it; NULL: none yet */
+    struct lane *lane;       /* of its tag */
+    struct job *prev, *next; /* in the lane or among the early ones, while it waits */
+    struct table *table;     /* NULL: the digest is unknown */
     const struct plan *plan;
 
-    int64_t start_us; /* not before; 0: its time has come */
     int64_t deadline_at;
     int64_t lease_ms; /* how far away the deadline was when it was set */
-    int stdin_fd;     /* -1: none, or handed over */
     uint32_t open;    /* tasks that are not reported yet */
     bool *reported;
     char **unread, *unread_any; /* see answer.h */

@@ -199,53 +199,34 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
 
 /* ---- all of them */
 
+/* clang-format off */
+#define CODES(X)                                \
+    X(JOB, code_job(c, &m->job))                \
+    X(DEADLINE, code_deadline(c, &m->deadline)) \
+    X(VOUCH, code_i64(c, &m->vouch.until_us))   \
+    X(KILL, code_kill(c, &m->kill))             \
+    X(FOLLOW, code_follow(c, &m->follow))       \
+    X(RELOAD, code_u64(c, &m->reload.digest))   \
+    X(PING, code_u64(c, &m->ping.n))            \
+    X(STARTED, code_started(c, &m->started))    \
+    X(CHUNK, code_chunk(c, &m->chunk))          \
+    X(OUTPUT, code_output(c, &m->output))       \
+    X(RESULT, code_result(c, &m->result))       \
+    X(RETURNED, code_returned(c, &m->returned)) \
+    X(RELOADED, code_reloaded(c, &m->reloaded)) \
+    X(PONG, code_u64(c, &m->pong.n))
+/* clang-format on */
+#define CODE_CASE(NAME, statement)                                                                 \
+    case MESSAGE_##NAME:                                                                           \
+        statement;                                                                                 \
+        break;
+
 static void code(struct codec *c, struct message *m)
 {
     code_u32(c, &m->number);
     switch (m->type) {
-    case MESSAGE_JOB:
-        code_job(c, &m->job);
-        break;
-    case MESSAGE_DEADLINE:
-        code_deadline(c, &m->deadline);
-        break;
-    case MESSAGE_VOUCH:
-        code_i64(c, &m->vouch.until_us);
-        break;
-    case MESSAGE_KILL:
-        code_kill(c, &m->kill);
-        break;
-    case MESSAGE_FOLLOW:
-        code_follow(c, &m->follow);
-        break;
-    case MESSAGE_RELOAD:
-        code_u64(c, &m->reload.digest);
-        break;
-    case MESSAGE_PING:
-        code_u64(c, &m->ping.n);
-        break;
-    case MESSAGE_STARTED:
-        code_started(c, &m->started);
-        break;
-    case MESSAGE_CHUNK:
-        code_chunk(c, &m->chunk);
-        break;
-    case MESSAGE_OUTPUT:
-        code_output(c, &m->output);
-        break;
-    case MESSAGE_RESULT:
-        code_result(c, &m->result);
-        break;
-    case MESSAGE_RETURNED:
-        code_returned(c, &m->returned);
-        break;
-    case MESSAGE_RELOADED:
-        code_reloaded(c, &m->reloaded);
-        break;
-    case MESSAGE_PONG:
-        code_u64(c, &m->pong.n);
-        break;
-    case MESSAGE_RETURN:
+        CODES(CODE_CASE)
+    case MESSAGE_RETURN: /* these have no fields */
     case MESSAGE_ENDED:
     case MESSAGE_GONE:
         break;

@@ -22,8 +22,8 @@ struct process *process_new(struct job *j, volatile pid_t *note)
     p->launch.job = j;
     p->launch.plan = &j->table->plans[j->order.handler];
     p->launch.setup = p->launch.plan->setup;
-    p->launch.in = j->stdin_fd;
-    p->launch.out = p->launch.err = j->stdin_fd = -1;
+    p->launch.in = j->order.stdin_fd;
+    p->launch.out = p->launch.err = j->order.stdin_fd = -1;
     p->launch.note = note ? note : &p->launch.own_note;
     *p->launch.note = NOTES_STARTS;
     for (int i = 0; i < 2; i++)

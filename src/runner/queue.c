@@ -68,7 +68,7 @@ static void early_join(struct queue *q, struct job *j)
 {
     struct job *before = q->early_last; /* they nearly always come in order */
 
-    while (before && before->start_us > j->start_us)
+    while (before && before->order.start_us > j->order.start_us)
         before = before->prev;
     j->prev = before;
     j->next = before ? before->next : q->early_first;
@@ -80,7 +80,7 @@ void queue_add(struct queue *q, struct job *j, const char *tag)
 {
     j->lane = lane_of(q, tag);
     j->lane->jobs++;
-    if (j->start_us)
+    if (j->order.start_us)
         early_join(q, j);
     else
         lane_join(q, j);
@@ -89,7 +89,7 @@ void queue_add(struct queue *q, struct job *j, const char *tag)
 void queue_take(struct queue *q, struct job *j)
 {
     struct lane *l = j->lane;
-    bool early = j->start_us != 0;
+    bool early = j->order.start_us != 0;
 
     *(j->prev ? &j->prev->next : early ? &q->early_first : &l->first) = j->next;
     *(j->next ? &j->next->prev : early ? &q->early_last : &l->last) = j->prev;
@@ -102,12 +102,12 @@ int64_t queue_ripen(struct queue *q, int64_t now_us)
 {
     struct job *j;
 
-    while ((j = q->early_first) && j->start_us <= now_us) {
+    while ((j = q->early_first) && j->order.start_us <= now_us) {
         queue_take(q, j);
-        j->start_us = 0;
+        j->order.start_us = 0;
         lane_join(q, j);
     }
-    return j ? j->start_us : JOB_NEVER;
+    return j ? j->order.start_us : JOB_NEVER;
 }
 
 struct job *queue_any(const struct queue *q)

@@ -8,6 +8,7 @@
 #include "runner/session.h"
 
 #include "base/mem.h"
+#include "runner/child.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -92,17 +93,10 @@ struct doom {
 
 static bool is_dead(pid_t pid)
 {
-    char path[32], line[512], *state;
-    FILE *f;
+    char text[CHILD_STAT_SIZE];
+    const char *stat = child_stat(pid, text);
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    f = fopen(path, "re");
-    if (!f)
-        return errno == ENOENT;
-    line[fread(line, 1, sizeof line - 1, f)] = '\0';
-    fclose(f);
-    state = strrchr(line, ')');
-    return !state || state[1] == '\0' || state[2] == 'Z' || state[2] == 'X';
+    return stat ? !*stat || strchr("ZX", stat[1]) : errno == ENOENT;
 }
 
 static void kill_one(void *ctx, pid_t pid, pid_t session)
