@@ -4,6 +4,7 @@
 #include "bench/figure.h"
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,12 +14,6 @@ void figure_times_add(struct figure_times *t, int64_t us)
 {
     MEM_ROOM(t->us, t->count, t->cap);
     t->us[t->count++] = us;
-}
-
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 /* The smallest value that at least this share of the sorted ones does not exceed. */
@@ -31,7 +26,7 @@ static double percentile_ms(const struct figure_times *t, size_t percent)
 void figure_set_times(struct figure *ret, struct figure_times *t)
 {
     if (t->count) {
-        qsort(t->us, t->count, sizeof *t->us, compare);
+        qsort(t->us, t->count, sizeof *t->us, order_times);
         *ret = (struct figure){.known = true,
                                .has_p99 = true,
                                .value = percentile_ms(t, 50),

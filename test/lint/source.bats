@@ -161,6 +161,7 @@ END
 mechanisms() {
     cat <<'END'
 src/base/mem \? 2 \* .*cap\b
+src/base/order \(x > y\) - \(x < y\)
 src/base/retry (_us|_ms|pause) \? (MIN\()?2 \*
 src/base/text 0xc0\) [!=]= 0x80
 src/base/(text|zone) \bmid(dle)? = low\b

@@ -4,6 +4,7 @@
 #include "cli/judge/stats.h"
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/when.h"
 
 #include <stdlib.h>
@@ -52,19 +53,9 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
         all->late_from_at = t->late_from_at;
 }
 
-static int compare_tag(const void *key, const void *element)
-{
-    return strcmp(key, ((const struct stats_tag *)element)->info.tag);
-}
-
-static int compare_tags(const void *a, const void *b)
-{
-    return compare_tag(((const struct stats_tag *)a)->info.tag, b);
-}
-
 static struct stats_tag *find(const struct stats *s, const char *tag)
 {
-    return s->count > 1 ? bsearch(tag, s->tags + 1, s->count - 1, sizeof *s->tags, compare_tag)
+    return s->count > 1 ? bsearch(&tag, s->tags + 1, s->count - 1, sizeof *s->tags, order_names)
                         : NULL;
 }
 
@@ -92,11 +83,6 @@ static void take_tags(struct stats *s, struct tag_info *infos, size_t count, siz
     free(infos);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Adds the tags that have counts, but no tasks any more. */
 static void add_tags(struct stats *s, const struct minute_answer *a)
 {
@@ -107,7 +93,7 @@ static void add_tags(struct stats *s, const struct minute_answer *a)
         if (!find(s, a->rows[i].tag))
             names[count++] = a->rows[i].tag;
     if (count)
-        qsort(names, count, sizeof *names, compare_names);
+        qsort(names, count, sizeof *names, order_names);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             s->tags[s->count++].info = (struct tag_info){.tag = mem_strdup(names[i]),
@@ -115,7 +101,7 @@ static void add_tags(struct stats *s, const struct minute_answer *a)
                                                          .next_at = TASK_TIME_NONE,
                                                          .paused_until_at = TASK_TIME_NONE};
     free(names);
-    qsort(s->tags + 1, s->count - 1, sizeof *s->tags, compare_tags);
+    qsort(s->tags + 1, s->count - 1, sizeof *s->tags, order_names);
 }
 
 static void take_rows(struct stats *s, const struct minute_answer *a)

@@ -4,6 +4,7 @@
 #include "cli/judge/top_load.h"
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/when.h"
 #include "cli/judge/why_fleet.h"
 #include "cli/judge/why_lock.h"
@@ -31,11 +32,6 @@ struct load {
 
 /* ---- rates */
 
-static int compare_tag(const void *name, const void *tag)
-{
-    return strcmp(name, ((const struct top_tag *)tag)->name);
-}
-
 /* The tags are in the order of tag_store_list, that of strcmp. */
 static void add_row(struct top_data *d, struct counts *sums, const struct minute_answer *a,
                     const struct minute_row *r)
@@ -48,7 +44,7 @@ static void add_row(struct top_data *d, struct counts *sums, const struct minute
     d->done_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.done;
     d->failed_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.failed + r->counts.retried;
     struct top_tag *t =
-        d->count ? bsearch(r->tag, d->tags, d->count, sizeof *d->tags, compare_tag) : NULL;
+        d->count ? bsearch(&r->tag, d->tags, d->count, sizeof *d->tags, order_names) : NULL;
     if (t)
         counts_add(&sums[t - d->tags], &r->counts);
     if (t && back < RATE_STEPS) {

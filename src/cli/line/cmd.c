@@ -6,6 +6,7 @@
 #include "cli/line/cmd.h"
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -165,12 +166,6 @@ void cmd_put_instant(struct buf *b, int64_t at)
     buf_str(b, when_format_utc(text, at));
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 struct ids {
     uint64_t *items;
     size_t count, cap;
@@ -235,7 +230,7 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
         return rc;
     }
     if (sorted)
-        qsort(ids.items, ids.count, sizeof *ids.items, compare_ids);
+        qsort(ids.items, ids.count, sizeof *ids.items, order_ids);
     for (size_t i = 0; i < ids.count; i++) {
         if (!sorted || count == 0 || ids.items[count - 1] != ids.items[i])
             ids.items[count++] = ids.items[i];

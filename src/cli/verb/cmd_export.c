@@ -13,6 +13,7 @@
 
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "store/ask/task_get.h"
 
 #include <inttypes.h>
@@ -45,15 +46,9 @@ struct export
     struct err *err;
 };
 
-static int by_id(const void *a, const void *b)
-{
-    const struct line *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static struct line *find_line(struct export *x, uint64_t id)
 {
-    return bsearch(&(struct line){.id = id}, x->lines, x->count, sizeof x->lines[0], by_id);
+    return bsearch(&id, x->lines, x->count, sizeof x->lines[0], order_ids);
 }
 
 static void take_output(uint64_t id, const void *output, size_t size, void *arg)
@@ -93,7 +88,7 @@ static int flush(struct export *x)
 
     if (x->count == 0)
         return 0;
-    qsort(x->lines, x->count, sizeof x->lines[0], by_id);
+    qsort(x->lines, x->count, sizeof x->lines[0], order_ids);
     for (size_t i = 0; i < x->count; i++)
         ids[i] = x->lines[i].id;
     int rc = task_get_outputs(x->c->db, ids, x->count, take_output, x, x->err);

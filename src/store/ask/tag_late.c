@@ -5,6 +5,7 @@
  * that was read was due no earlier than the minimum, it is the minimum of all.
  */
 #include "store/ask/tag_late.h"
+#include "base/order.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
@@ -136,16 +137,11 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
 /* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 
-static int compare_tag(const void *key, const void *element)
-{
-    return strcmp(key, ((const struct tag_info *)element)->tag);
-}
-
 static int take_all(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
     char *tag = sql_dup_tag(r, ALL_TAG);
-    struct tag_info *t = bsearch(tag, w->infos, w->count, sizeof *t, compare_tag);
+    struct tag_info *t = bsearch(&tag, w->infos, w->count, sizeof *t, order_names);
 
     (void)err;
     if (t) {

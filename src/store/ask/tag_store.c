@@ -7,6 +7,7 @@
 #include "store/ask/tag_store.h"
 #include "base/index.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "store/ask/tag_late.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
@@ -50,12 +51,6 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
                                            .paused_until_at = TASK_TIME_NONE};
     index_add(&t->index, t->items[t->count].tag, strlen(tag));
     return &t->items[t->count++];
-}
-
-static int compare_infos(const void *a, const void *b)
-{
-    const struct tag_info *x = a, *y = b;
-    return strcmp(x->tag, y->tag);
 }
 
 struct reading {
@@ -292,7 +287,7 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
         rc = rc == 1 ? read_all_counts(&w, err) : read_counts(&w, err);
     index_done(&t.index);
     if (t.count)
-        qsort(t.items, t.count, sizeof *t.items, compare_infos);
+        qsort(t.items, t.count, sizeof *t.items, order_names);
     if (rc == 0)
         rc = tag_late_read(db, t.items, t.count, !tag_glob, err);
     if (rc < 0) {

@@ -6,6 +6,7 @@
  * A row that cannot be changed does not keep others from it (rows.h).
  */
 #include "store/ask/task_change.h"
+#include "base/order.h"
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
@@ -38,12 +39,6 @@ struct changing {
     struct step sum;
 };
 
-static int by_id(const void *a, const void *b)
-{
-    const struct claim_ref *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 /* Each task's own time, found by its id; `version` holds its place meanwhile. */
 static void put_spread(struct buf *sql, const struct changing *w, const struct part *p)
 {
@@ -52,7 +47,7 @@ static void put_spread(struct buf *sql, const struct changing *w, const struct p
 
     for (size_t i = 0; i < p->count; i++)
         sorted[i] = (struct claim_ref){p->refs[i].id, p->place[i]};
-    qsort(sorted, p->count, sizeof *sorted, by_id);
+    qsort(sorted, p->count, sizeof *sorted, order_ids);
     buf_str(sql, "ELT(INTERVAL(id");
     for (size_t i = 0; i < p->count; i++) {
         buf_chr(sql, ',');

@@ -3,6 +3,7 @@
  */
 #include "store/ask/task_list.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "store/ask/task_keys.h"
 #include "store/row/sql.h"
 #include "store/row/task_read.h"
@@ -19,12 +20,6 @@ struct list {
     unsigned statuses;
     struct task_keys *keys;
 };
-
-static int compare_tasks(const void *a, const void *b)
-{
-    const struct task *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
 
 struct reading {
     struct task *items;
@@ -59,7 +54,7 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
     task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each(l->db, &sql, count, take_task, &read, err);
     buf_done(&sql);
-    qsort(ret, read.count, sizeof *ret, compare_tasks);
+    qsort(ret, read.count, sizeof *ret, order_ids);
     *ret_count = read.count;
     return rc;
 }
@@ -80,8 +75,7 @@ static int show_some(const struct list *l, const uint64_t *ids, size_t n, size_t
 
     *ret_rows = 0;
     for (size_t i = 0; rc >= 0 && i < n && *ret_rows < left; i++) {
-        const struct task *t =
-            bsearch(&(struct task){.id = ids[i]}, tasks, count, sizeof *tasks, compare_tasks);
+        const struct task *t = bsearch(&ids[i], tasks, count, sizeof *tasks, order_ids);
         if (!t)
             continue;
         ++*ret_rows;

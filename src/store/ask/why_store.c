@@ -4,6 +4,7 @@
  */
 #include "store/ask/why_store.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
@@ -83,11 +84,6 @@ static int add_running(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int compare_running(const void *a, const void *b)
-{
-    return strcmp(((const struct why_running *)a)->tag, ((const struct why_running *)b)->tag);
-}
-
 int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
 {
     struct runnings list = {0};
@@ -104,7 +100,7 @@ int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count
         return rc;
     }
     if (list.count)
-        qsort(list.items, list.count, sizeof *list.items, compare_running);
+        qsort(list.items, list.count, sizeof *list.items, order_names);
     *ret = list.items;
     *ret_count = list.count;
     return 0;
@@ -132,12 +128,6 @@ static int add_took(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int compare_tooks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -150,7 +140,7 @@ static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct
     buf_done(&sql);
     if (rc < 0 || !w.count)
         return rc;
-    qsort(w.us, w.count, sizeof *w.us, compare_tooks);
+    qsort(w.us, w.count, sizeof *w.us, order_times);
     ret->mean_ms = w.sum / (int64_t)w.count / 1000;
     ret->usual_ms = w.us[w.count / 2] / 1000;
     return 0;
