@@ -1,5 +1,5 @@
-# What users read has one word for a thing, that of "Terms" in doc/lifecycle, and plain sentences: documents, samples in
-# etc, and the texts in the sources.
+# What users read has one word for a thing, that of "Terms" in doc/lifecycle, and plain sentences: documents, comments
+# in sql, samples in etc, and the texts in the sources.
 
 setup()
 {
@@ -19,7 +19,7 @@ documents() { ls README NEWS HACKING SECURITY CONTRIBUTING doc/* test/bench/READ
 # Each line of a document, and each string of a source, behind FILE:LINE:.
 texts()
 {
-    grep -n '' $(documents) $(find etc -type f ! -path 'etc/producers/README' ! -path 'etc/debian/*')
+    grep -n '' $(documents) sql/* $(find etc -type f ! -path 'etc/producers/README' ! -path 'etc/debian/*')
     perl -ne 'while (/"((?:\\.|[^"\\])*)"/g) { print "$ARGV:$.: $1\n" if !/^ *#/ } close ARGV if eof' \
         $(find src bin -name '*.[ch]' ! -name migrations.c ! -name completion_scripts.c)
 }
