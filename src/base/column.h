@@ -69,6 +69,10 @@ struct column {
         sql, name, COLUMN_##type, offsetof(struct of, field), max, flags, get, help                \
     }
 
+/* The same for those who do not show it: without the getter, which they do not have. */
+#define COLUMN_UNSHOWN(of, sql, name, type, field, max, flags, get, help)                          \
+    COLUMN(of, sql, name, type, field, max, flags, NULL, help)
+
 /* The number that a field holds; a status is one, a time is not. False: none. */
 bool column_number(const struct column *c, const void *row, uint64_t *ret);
 /* Sets a field that is as long as the type says: of an integer, a duration or a status. */

@@ -13,6 +13,11 @@
 #define ATTEMPT_BEGIN "{\"task\":"
 #define END_BEGIN "{\"end\":"
 
+#define COLUMN_ROW(...) COLUMN_UNSHOWN(task_attempt, __VA_ARGS__),
+static const struct column attempt_columns[] = {ATTEMPT_STORE_KEY(COLUMN_ROW)
+                                                    ATTEMPT_STORE_COLUMNS(COLUMN_ROW)};
+#define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
+
 bool transfer_can_task(const struct task *t)
 {
     return t->status != TASK_STATUS_UNKNOWN && !strchr(t->tag, TASK_TAG_NUL) &&
@@ -58,7 +63,7 @@ void transfer_put_output(struct buf *b, const void *output, size_t size)
 
 void transfer_put_attempt(struct buf *b, const struct task_attempt *a)
 {
-    put_members(b, attempt_store_columns, attempt_store_column_count, a);
+    put_members(b, attempt_columns, ATTEMPT_COLUMNS, a);
     buf_chr(b, '}');
 }
 
@@ -239,7 +244,7 @@ int transfer_read_attempt(struct json_reader *r, const char *line, size_t len,
                           struct task_attempt *ret, struct err *err)
 {
     *ret = (struct task_attempt){.start_at = TASK_TIME_NONE, .exit_code = -1};
-    return read_row(r, line, len, attempt_store_columns, attempt_store_column_count, ret, err);
+    return read_row(r, line, len, attempt_columns, ATTEMPT_COLUMNS, ret, err);
 }
 
 int transfer_read_end(struct json_reader *r, const char *line, size_t len, struct transfer_end *ret,

@@ -13,8 +13,7 @@
 
 #define OUTPUT_FIXED 4096 /* of a statement with an output, all but that */
 
-#define COLUMN_ROW(sql, name, type, field, max, flags, get, help)                                  \
-    COLUMN(task_attempt, sql, name, type, field, max, flags, NULL, help),
+#define COLUMN_ROW(...) COLUMN_UNSHOWN(task_attempt, __VA_ARGS__),
 const struct column attempt_store_columns[] = {ATTEMPT_STORE_KEY(COLUMN_ROW)
                                                    ATTEMPT_STORE_COLUMNS(COLUMN_ROW)};
 const size_t attempt_store_column_count =

@@ -222,8 +222,7 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
 
 #define SILENT_MS "GREATEST(TIMESTAMPDIFF(MICROSECOND, last_seen, UTC_TIMESTAMP(3)), 0) DIV 1000"
 #define LIVES "(" ALIVE ") OR " EXPECTED
-#define COLUMN_ROW(sql, name, type, field, max, flags, get, help)                                  \
-    COLUMN(poller_info, sql, name, type, field, max, flags, NULL, help),
+#define COLUMN_ROW(...) COLUMN_UNSHOWN(poller_info, __VA_ARGS__),
 static const struct column columns[] = {POLLER_STORE_COLUMNS(COLUMN_ROW)
                                             POLLER_STORE_MORE(COLUMN_ROW)};
 #define INFO_COUNT (sizeof columns / sizeof columns[0])

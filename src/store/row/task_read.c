@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-#define COLUMN_ROW(name, sql, shown, type, field, max, flags, get, help)                           \
-    COLUMN(task, sql, shown, type, field, max, flags, NULL, help),
+#define COLUMN_ROW(number, ...) COLUMN_UNSHOWN(task, __VA_ARGS__),
 _Static_assert(TASK_READ_COUNT <= COLUMN_MOST, "sets of columns");
 const struct column task_read_columns[TASK_READ_COUNT] = {TASK_COLUMNS(COLUMN_ROW)};
 
