@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
@@ -337,6 +338,7 @@ void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_
 void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
                   int64_t now_us)
 {
+    assert(sent_us <= now_us);
     l->pace.tag_cost_us = now_us - sent_us;
     look_saw_next(l, t, next_at, now_us);
 }

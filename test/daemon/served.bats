@@ -49,7 +49,7 @@ YAML
     write_handlers <<<'handlers: {a: {run: "true"}}'
     "$DQ_BIN/dqd" --resident 3>&- 2>/dev/null &
     other=$!
-    dqd_start --resident
+    dqd_start --resident --log-level debug
     wait_until eval '[ "$(sql "SELECT COUNT(*) FROM dq_poller")" = 2 ]'
     wait_until served_are a,a
     [ "$(sql 'SELECT COUNT(*) FROM dq_handler')" = 1 ]
@@ -58,6 +58,7 @@ YAML
     served_are a
     dqd_stop
     handlers_are NULL
+    refute grep 'cannot delete' "$DQD_LOG"
 }
 
 @test 'a tag whose handler cannot be started rests, with the reason, until a reload' {

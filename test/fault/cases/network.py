@@ -1,4 +1,5 @@
 """The network between dq and the server: cuts, delays, injected errors, failover, refused connections."""
+import re
 import threading
 import time
 
@@ -73,6 +74,9 @@ def cut_claim(t):
     lease to end."""
     _cut_daemon(t, "claim", t.often(12), lambda: t.add(20, words="ms=5"), lease="10s", claim_batch=5)
     t.expect(t.overdue_ms == 0, "a task was found only when its lease had ended")
+    logs = "".join(d.log() for d in t.dqds)
+    counts = re.findall(r"recovered tasks of a claim.* tasks=(\d+)", logs)
+    t.expect(counts and "0" not in counts, f"the log says that claims had {counts} tasks")
 
 
 @case("cut-settle", 12, tls="short")
