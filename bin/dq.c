@@ -9,8 +9,8 @@
 #include "cli/line/verbs.h"
 #include "cli/show/pager.h"
 
-#include "base/limits.h"
 #include "base/log.h"
+#include "base/rlimit.h"
 #include "base/task.h"
 
 #include <signal.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     /* a connection that breaks is an error like others; out_flush makes up for stdout */
     signal(SIGPIPE, SIG_IGN);
-    int rc = limits_check(false, &err);
+    int rc = rlimit_check(false, &err);
     if (rc == 0)
         rc = run(&c, argc, argv, &err);
     struct err flush_err = {0};

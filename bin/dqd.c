@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rlimit.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -414,7 +414,7 @@ int main(int argc, char **argv)
     hold_hup();
     log_fill_descriptors();
     log_open("dqd", LOG_INFO);
-    rc = limits_check(true, &err);
+    rc = rlimit_check(true, &err);
     if (rc == 0)
         rc = parse(&c, argc, argv, &err);
     if (rc == 0)

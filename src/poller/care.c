@@ -40,7 +40,7 @@ void care_say_left(const struct tag_set *tags)
             say(t);
         else if (t->limit_since_us && !t->limit_said_us &&
                  tags_is_due(tags, t)) /* else others have taken all of it since */
-            say_limit(t, "its row in dq_tag, which enforces global_max_running, is locked");
+            say_limit(t, LIMIT_LOCKED_TEXT);
 }
 
 void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)

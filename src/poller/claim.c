@@ -99,10 +99,10 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
 }
 
 /* Its UPDATE may have been done, whatever came after it. Returns 0 if the round goes on. */
-static int claim_failed(struct claims *claims, struct tag_state *t, int rc, int64_t sent_us,
-                        struct err *err)
+static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
+                        const struct claim_seen *saw, int64_t sent_us, struct err *err)
 {
-    bool limit = rc == ERR_LOCKED && t->look.limited;
+    bool limit = saw->held == LIMIT_LOCKED;
     enum look_failure why = limit                 ? LOOK_LIMIT_LOCKED
                             : rc == ERR_TRANSIENT ? LOOK_DEADLOCK
                             : rc == ERR_LOCKED    ? LOOK_LOCKED
@@ -131,6 +131,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .bad = faults->count,
                            .left = saw->left,
                            .won = won->count,
+                           .held = saw->held,
                            .started_before = started_before(won),
                            .next_known = saw->next_known,
                            .next_at = saw->next_at,
@@ -177,7 +178,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .steal_after_ms = claims->ctx->conf->dqd.steal_after_ms,
         .max_attempts = retry_max_attempts(&h->retry),
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
-        .global_limit = (uint32_t)h->global_max_running,
+        .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
         .row_us = s->tag->row_us,
         .next = s->next};
     struct rows_faults faults = {0};
@@ -195,7 +196,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);
     free(aside);
     if (rc < 0) {
-        rc = claim_failed(claims, t, rc, sent_us, err);
+        rc = claim_failed(claims, t, rc, &saw, sent_us, err);
     } else {
         claim_worked(claims, t, &won, &saw, &faults, sent_us);
         if (won.count || saw.lost)

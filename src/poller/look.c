@@ -81,7 +81,7 @@ static int64_t due_us(const struct look *l, const struct look_tag *t)
 
 static int64_t held_until_us(const struct look_tag *t)
 {
-    return MAX(MAX(t->hold_until_us, t->rest_until_us), t->pause_until_us);
+    return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
 }
 
 static bool asks_singly(const struct look *l)
@@ -351,16 +351,16 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     size_t seen = c->seen - c->bad;
     bool had_more = t->more;
 
-    t->full = seen == 0 && t->limited;
-    l->any_full |= t->full;
+    t->hold.because = c->held;
+    l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
     t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
-    if (seen == 0 && !had_more)
-        t->hold_until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.poll_us, due_us(l, t));
+    if (seen == 0 && (!had_more || c->held))
+        t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.poll_us, due_us(l, t));
     else if (seen > 0 && c->won == 0)
-        t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
+        t->hold.until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
     else if (!t->more && l->set.once)
         l->stale = true; /* is there anything left? */
     else if (!t->more)
@@ -381,7 +381,7 @@ static void pace(const struct look *l, struct look_tag *t, size_t rows, int64_t 
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     l->claim_failed = false;
-    t->put_off_us = t->limit_hold_us = 0;
+    t->put_off_us = 0;
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
         l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
     if (!c->bad)
@@ -393,7 +393,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     if (c->seen > c->bad) {
         l->found = true;
     } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {
-        t->hold_until_us = 0;
+        t->hold.until_us = 0;
         l->again = true;
     }
 }
@@ -405,7 +405,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         t->put_off_us = sent_us;
     /* another claim went on in its place; the other tags need not wait while we step aside */
     if (why == LOOK_DEADLOCK) {
-        t->hold_until_us = now_us + STEP_ASIDE_US + (int64_t)(random % DEADLOCK_US);
+        t->hold.until_us = now_us + STEP_ASIDE_US + (int64_t)(random % DEADLOCK_US);
         return true;
     }
     if (why == LOOK_LIMIT_LOCKED) {
@@ -427,9 +427,8 @@ static void make_room(struct look *l)
     for (size_t i = 0; l->any_full && i < l->tag_count; i++) {
         struct look_tag *t = l->tags[i];
 
-        if (t->full) {
-            t->full = false;
-            t->hold_until_us = 0;
+        if (t->hold.because == LIMIT_RUNNING) {
+            t->hold = (struct look_hold){.because = LIMIT_OPEN};
             t->ask = true;
         }
     }
@@ -455,7 +454,7 @@ void look_reaped(struct look *l)
 int64_t look_woken(struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++)
-        l->tags[i]->hold_until_us = 0;
+        l->tags[i]->hold.until_us = 0;
     if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
                                                    it must not be put off for ever */
         return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);

@@ -124,6 +124,7 @@ struct look_claim {
     size_t won;             /* of these: are ours now */
     bool started_before;    /* one of them was */
     bool some_aside;        /* due tasks of the tag were left out */
+    enum limit_why held;    /* its limit allowed none; LIMIT_OPEN: it allowed some, or has none */
     struct peek_floor last; /* of those won */
     /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
      * is none, or the tag is paused */

@@ -115,7 +115,9 @@ void look_tag_handler_changed(struct look_tag *t)
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)
 {
-    t->limit_hold_us = retry_pause(t->limit_hold_us, LIMIT_HOLD_MIN_US, LIMIT_HOLD_MOST_US);
-    t->hold_until_us =
-        now_us + t->limit_hold_us / 2 + (int64_t)(random % (uint64_t)t->limit_hold_us);
+    int64_t last_us = t->hold.because == LIMIT_LOCKED ? t->hold.locked_us : 0;
+    int64_t us = retry_pause(last_us, LIMIT_HOLD_MIN_US, LIMIT_HOLD_MOST_US);
+
+    t->hold =
+        (struct look_hold){now_us + us / 2 + (int64_t)(random % (uint64_t)us), LIMIT_LOCKED, us};
 }

@@ -5,6 +5,7 @@
 #ifndef DQ_POLLER_LOOK_TAG_H
 #define DQ_POLLER_LOOK_TAG_H
 
+#include "base/limit.h"
 #include "store/work/peek_store.h"
 
 #include <stdbool.h>
@@ -15,13 +16,18 @@
  * because a task that is cancelled in that time already counts as running. */
 #define LOOK_EARLY_MS 5
 
-/* What is known of a tag that has a handler. Init with the first three and next_at =
+/* Why a tag is not claimed: the last claim brought nothing. */
+struct look_hold {
+    int64_t until_us;       /* no claim before */
+    enum limit_why because; /* LIMIT_OPEN: not because of its limit */
+    int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
+};
+
+/* What is known of a tag that has a handler. Init with the first two and next_at =
  * TASK_TIME_NONE. */
 struct look_tag {
     uint32_t batch;       /* tasks per process, at most */
     uint32_t max_running; /* processes at a time */
-    /* has global_max_running: a claim may bring nothing because our own tasks fill it */
-    bool limited;
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
@@ -40,10 +46,7 @@ struct look_tag {
     int64_t mean_us;  /* moving average of a job's duration; 0: not known */
     int64_t row_us;   /* how long changing one of its rows takes; 0: not long */
 
-    int64_t hold_until_us; /* no claim before: the last one brought nothing */
-    /* how long it was last held because its row of dq_tag was locked; 0: it was not */
-    int64_t limit_hold_us;
-    bool full; /* limited, and the last claim brought nothing */
+    struct look_hold hold;
     /* since when claims failed because of a lock or a deadlock; 0: the last one did not */
     int64_t put_off_us;
     int64_t rest_until_us; /* no claim before: its handler could not be started */

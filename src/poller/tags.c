@@ -72,7 +72,6 @@ static void register_tag(struct tag_set *set, struct tag_state *t)
         return;
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
-    t->look.limited = h->global_max_running > 0;
     look_add_tag(set->look, &t->look);
 }
 

@@ -298,20 +298,23 @@ static void global_limit_holds(void **state)
     (void)state;
     for (int i = 0; i < 10; i++)
         add("t", NULL, -1000);
-    ask.global_limit = 3;
+    ask.tag_limit.running = 3;
     ask.limit = 2;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 2);
     ask.limit = 10;
     ok(claim_store_claim(other, &b, &ask, &more, &saw, NULL, &err));
     assert_int_equal(more.count, 1);
+    assert_int_equal(saw.held, LIMIT_OPEN);
     ok(claim_store_claim(db, &a, &ask, &more, &saw, NULL, &err));
     assert_int_equal(more.count, 1);
     assert_int_equal(saw.found, 0);
+    assert_int_equal(saw.held, LIMIT_RUNNING);
     /* While one counts, the other waits: the tag's row is the lock. */
     run(db, "START TRANSACTION");
     run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
     assert_int_equal(claim_store_claim(other, &b, &ask, &more, &saw, NULL, &err), ERR_LOCKED);
+    assert_int_equal(saw.held, LIMIT_LOCKED);
     run(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3"), 3);
     task_array_done(&won);

@@ -22,7 +22,7 @@ static int64_t statements(void)
 static void claim_says_when_the_next_one_is_due(void **state)
 {
     static const struct claim_ask kinds[] = {
-        {.limit = 5}, {.limit = 5, .careful = true}, {.limit = 5, .global_limit = 100}};
+        {.limit = 5}, {.limit = 5, .careful = true}, {.limit = 5, .tag_limit = {.running = 100}}};
     struct claim_owner a = owner('a');
     struct db *other = harness_db();
     struct claim_seen saw;
@@ -40,7 +40,7 @@ static void claim_says_when_the_next_one_is_due(void **state)
         ask.next = true;
         ask.limit = kinds[i].limit;
         ask.careful = kinds[i].careful;
-        ask.global_limit = kinds[i].global_limit;
+        ask.tag_limit.running = kinds[i].tag_limit.running;
         uint64_t due = add("t", NULL, -1000);
         int64_t before = statements(), cost = statements() - before;
         before = statements();
@@ -81,14 +81,14 @@ static void claim_says_nothing_of_the_next_one_if_it_cannot_know(void **state)
     assert_int_equal(won.count, 2);
     assert_false(saw.next_known); /* another one is due */
     ask.limit = 10;
-    ask.global_limit = 3;
+    ask.tag_limit.running = 3;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 3);
     assert_false(saw.next_known); /* there was room for one */
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(saw.found, 0);
     assert_false(saw.next_known);
-    ask.global_limit = 0;
+    ask.tag_limit.running = 0;
     ask.skip_locked = true;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_false(saw.next_known);

@@ -184,7 +184,7 @@ static void shares_and_limits(void **state)
                             .steal_after_ms = INT64_C(1000000000),
                             .max_attempts = 3,
                             .lease_ms = 60000,
-                            .global_limit = 20};
+                            .tag_limit = {.running = 20}};
     struct task_array won = {0};
     struct claim_seen saw;
     (void)state;
@@ -194,7 +194,7 @@ static void shares_and_limits(void **state)
     assert_in_range(won.count, 1, 20);
     task_array_done(&won);
     begin("claim when the limit is reached");
-    ask.global_limit = 1;
+    ask.tag_limit.running = 1;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     end_within(60);
     assert_int_equal(won.count, 0);

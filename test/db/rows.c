@@ -81,12 +81,12 @@ static void claims_take_what_is_not_locked(void **state)
         run(db, "DELETE FROM dq_task");
         for (int i = 0; i < N; i++)
             id = i == 5 ? add("t", NULL, -1000) : (add("t", NULL, -1000), id);
-        ask.global_limit = round % 2 ? 1000 : 0;
+        ask.tag_limit.running = round % 2 ? 1000 : 0;
         ask.careful = round / 2 == 1;
         ask.skip_locked = round / 2 == 2 && db_skips_locked(db);
         lock_row(id);
         /* in a transaction: the first alone */
-        bool singly = ask.global_limit && !db_skips_locked(db);
+        bool singly = ask.tag_limit.running && !db_skips_locked(db);
         ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
         if (!ask.skip_locked && !singly)
             expect_fault(id, ERR_LOCKED);
@@ -130,7 +130,7 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
                             .shares = 1,
                             .max_attempts = 7,
                             .lease_ms = 60000,
-                            .global_limit = 5};
+                            .tag_limit = {.running = 5}};
     struct task_array won = {0};
     struct claim_seen saw;
     (void)state;

@@ -285,7 +285,7 @@ MUTATIONS = [
     ("locked-due", "locked rows beyond those put aside are not skipped", "src/poller/claim.c",
      "ask.skip_locked = t->aside.count >= ASIDE_MANY;", "ask.skip_locked = false;"),
     ("locked-limit", "a locked dq_tag row ends the claims of all tags", "src/poller/claim.c",
-     "bool limit = rc == ERR_LOCKED && t->look.limited;", "bool limit = rc > 0 && t->look.limited;"),
+     "bool limit = saw->held == LIMIT_LOCKED;", "bool limit = saw->held > LIMIT_LOCKED;"),
     ("locked-running", "one bad row fails its whole statement", "src/store/row/rows.c",
      "if (careful || (faults && rows_at_fault(db, rc)))", "if (careful && !faults)"),
     ("locked-running", "a lease that could not be renewed counts as renewed", "src/poller/lease.c",

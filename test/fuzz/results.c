@@ -169,7 +169,7 @@ static void claim(struct db *db)
                             .shares = 1 + results_next() % 3,
                             .max_attempts = 3,
                             .lease_ms = 1000,
-                            .global_limit = results_next() % 3};
+                            .tag_limit = {.running = results_next() % 3}};
     struct task_array won = {0};
     struct rows_faults faults = {0};
     unsigned how = results_next();

@@ -88,9 +88,6 @@ static bool set(struct play *p, const char *word)
         p->tags[0].max_running = (uint32_t)count;
     else if (sscanf(word, "batch=%d", &count) == 1)
         p->tags[0].batch = (uint32_t)count;
-    else if (!strcmp(word, "limited"))
-        for (size_t i = 0; i < TAGS_MOST; i++)
-            p->tags[i].limited = true;
     else if (!strcmp(word, "once"))
         s.once = true;
     else
@@ -160,6 +157,8 @@ static bool claimed(struct play *p, char *text)
             c.started_before = true;
         else if (!strcmp(word, "aside"))
             c.some_aside = true;
+        else if (!strcmp(word, "full"))
+            c.held = LIMIT_RUNNING;
         else
             return false;
     }

@@ -8,6 +8,7 @@
 #ifndef DQ_STORE_WORK_CLAIM_FIND_H
 #define DQ_STORE_WORK_CLAIM_FIND_H
 
+#include "base/limit.h"
 #include "base/task.h"
 #include "store/db/db.h"
 #include "store/row/task_array.h"
@@ -30,11 +31,11 @@ struct claim_ask {
     bool steal_far_end;
     uint32_t max_attempts; /* for rows that have none */
     int64_t lease_ms;
-    uint32_t global_limit; /* running tasks of the tag on all hosts; 0: none */
-    bool without_bodies;   /* load no bodies */
-    bool without_long;     /* leave tasks with long bodies for a later claim */
-    int64_t row_us;        /* how long changing one of its rows takes, if that is long */
-    bool next;             /* also find out when the next task is due; ignored with skip_locked */
+    struct limit tag_limit; /* but for its pause */
+    bool without_bodies;    /* load no bodies */
+    bool without_long;      /* leave tasks with long bodies for a later claim */
+    int64_t row_us;         /* how long changing one of its rows takes, if that is long */
+    bool next;              /* also find out when the next task is due; ignored with skip_locked */
     /* After some rows could not be claimed: */
     bool careful; /* as rows_run */
     /* leave out all locked rows, however many, if the server can */
@@ -46,7 +47,9 @@ struct claim_ask {
 struct claim_seen {
     size_t found; /* candidates */
     size_t lost;  /* of these: claimed by others first */
-    size_t left;  /* of these: would have needed a process, or bytes of bodies, too many */
+    /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
+    enum limit_why held;
+    size_t left; /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
      * paused. Its row is neither changed nor locked. */

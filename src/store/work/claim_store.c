@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
@@ -92,7 +93,7 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
 /* Locks the tag's row of dq_tag (adds it if there is none) until the transaction ends, counts its
  * running tasks, and lowers *limit. careful: does not wait for that lock. */
 static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
-                      struct err *err)
+                      enum limit_why *ret_held, struct err *err)
 {
     struct buf sql = BUF_INIT;
     uint64_t running = 0;
@@ -111,8 +112,10 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
     if (rc >= 0)
         rc = db_exec(db, &sql, NULL, err);
     if (rc < 0) {
-        if (rc == ERR_LOCKED)
-            err_prefix(err, "its row of dq_tag, which guards global_max_running");
+        if (rc == ERR_LOCKED) {
+            err_prefix(err, LIMIT_LOCKED_TEXT);
+            *ret_held = LIMIT_LOCKED;
+        }
         goto out;
     }
     buf_reset(&sql);
@@ -120,9 +123,9 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
                TASK_RUNNING);
     db_put_text(&sql, ask->tag);
     rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &running, err);
-    uint64_t room = running < ask->global_limit ? ask->global_limit - running : 0;
-    if (*limit > room)
-        *limit = (size_t)room;
+    struct limit_answer answer = limit_ask(&ask->tag_limit, running, 0);
+    *ret_held = answer.why;
+    *limit = (size_t)MIN(*limit, answer.may);
 out:
     buf_done(&sql);
     return rc < 0 ? rc : 0;
@@ -246,7 +249,7 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
 
     int rc = db_begin(w->db, err);
     if (rc == 0)
-        rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, err);
+        rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, &w->saw.held, err);
     locked = rc == 0;
     if (rc == 0)
         rc = find_some(w, limit, faults, err);
@@ -282,7 +285,7 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     bool again = false;
     int rc = 0;
 
-    if (ask->global_limit) {
+    if (ask->tag_limit.running) {
         for (;; care++) {
             rc = claim_limited(&w, care, faults, &again, err);
             if (!again)
@@ -300,8 +303,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
         if (rc == 0)
             rc = find_held(&w, err);
     }
+    *ret = w.saw;
     if (rc == 0) {
-        *ret = w.saw;
         ret->lost =
             w.saw.found - w.saw.left - (size_t)w.rows - (faults ? faults->count - before : 0);
         if (w.rows)

@@ -1,8 +1,8 @@
 /*
- * limits.h - limits that the system sets for this process (ulimit, LimitSTACK= of a systemd unit).
+ * rlimit.h - limits that the system sets for this process (ulimit, LimitSTACK= of a systemd unit).
  */
-#ifndef DQ_BASE_LIMITS_H
-#define DQ_BASE_LIMITS_H
+#ifndef DQ_BASE_RLIMIT_H
+#define DQ_BASE_RLIMIT_H
 
 #include "base/err.h"
 
@@ -11,6 +11,6 @@
 /* For the beginning of a program: with a smaller stack, it would die of SIGSEGV somewhere; with
  * less of the others, dqd could start no handler. From now on, a write beyond the limit of a file's
  * size raises no signal, and fails with EFBIG. ERR_SYSTEM: a limit is too low. */
-int limits_check(bool starts_handlers, struct err *err) __attribute__((warn_unused_result));
+int rlimit_check(bool starts_handlers, struct err *err) __attribute__((warn_unused_result));
 
 #endif

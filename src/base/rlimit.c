@@ -1,7 +1,7 @@
 /*
- * limits.c - see limits.h.
+ * rlimit.c - see rlimit.h.
  */
-#include "base/limits.h"
+#include "base/rlimit.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const struct {
 };
 /* clang-format on */
 
-int limits_check(bool starts_handlers, struct err *err)
+int rlimit_check(bool starts_handlers, struct err *err)
 {
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < (starts_handlers ? sizeof needs / sizeof needs[0] : 1); i++) {

@@ -1,0 +1,43 @@
+/*
+ * limit.h - how many tasks of a tag may start now, and if none, why: what is stored for the tag,
+ * what runs, and the time decide. Pure, but for the text. claim_find.c asks the server itself
+ * whether a tag is paused, so that a claim needs no statement for that.
+ */
+#ifndef DQ_BASE_LIMIT_H
+#define DQ_BASE_LIMIT_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+/* What is stored for a tag. */
+struct limit {
+    uint32_t running;        /* tasks that may run at a time, on all hosts; 0: any number */
+    int64_t paused_until_at; /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
+    const char *reason;      /* of the pause; NULL: none */
+};
+
+enum limit_why {
+    LIMIT_OPEN,
+    LIMIT_PAUSED,
+    LIMIT_RUNNING,
+    /* that is not known, as another session has locked the row; never an answer of limit_ask */
+    LIMIT_LOCKED
+};
+
+struct limit_answer {
+    uint64_t may; /* tasks that may start; UINT64_MAX: any number */
+    enum limit_why why;
+    /* when to look again; INT64_MAX: when a task ends, or the tag is resumed */
+    int64_t again_at;
+};
+/* running: tasks of the tag that run, on all hosts. */
+struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at);
+
+/* Appends the reason, as every program words it; nothing for LIMIT_OPEN. */
+void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *a, int64_t now_at);
+
+#define LIMIT_LOCKED_TEXT                                                                          \
+    "another session has locked its tag's row of dq_tag, which guards global_max_running"
+
+#endif

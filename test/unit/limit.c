@@ -1,0 +1,77 @@
+/* How many tasks of a tag may start, when to look again, and why: each row is a test. */
+#include "base/limit.h"
+#include "base/task.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "table_rows.h"
+
+static bool read_stored(char *text, struct limit *l)
+{
+    *l = (struct limit){.paused_until_at = TASK_TIME_NONE};
+    for (char *word; (word = strsep(&text, " "));) {
+        if (!strncmp(word, "running=", 8))
+            l->running = (uint32_t)strtoul(word + 8, NULL, 10);
+        else if (!strcmp(word, "paused=resumed"))
+            l->paused_until_at = INT64_MAX;
+        else if (!strncmp(word, "paused=", 7))
+            l->paused_until_at = strtoll(word + 7, NULL, 10);
+        else if (!strncmp(word, "reason=", 7))
+            l->reason = word + 7;
+        else if (strcmp(word, "-") != 0)
+            return false;
+    }
+    return true;
+}
+
+static int64_t read_instant(const char *text, int64_t now_at)
+{
+    return !strcmp(text, "now")      ? now_at
+           : !strcmp(text, "change") ? INT64_MAX
+                                     : strtoll(text, NULL, 10);
+}
+
+static bool check_row(char **cell, const char *where)
+{
+    uint64_t may = strcmp(cell[4], "any") ? strtoull(cell[4], NULL, 10) : UINT64_MAX;
+    int64_t now_at = strtoll(cell[3], NULL, 10);
+    struct buf words = BUF_INIT;
+    struct limit l;
+
+    if (!read_stored(cell[1], &l)) {
+        print_error("%s: what is stored?\n", where);
+        return false;
+    }
+    struct limit_answer a = limit_ask(&l, strtoull(cell[2], NULL, 10), now_at);
+    limit_put(&words, &l, &a, now_at);
+    const char *text = words.len ? words.data : "-";
+    bool right = a.may == may && a.again_at == read_instant(cell[5], now_at) &&
+                 !strcmp(text, cell[6]) && (a.why == LIMIT_OPEN) == (a.may > 0);
+    if (!right)
+        print_error("%s: %ju may start, again at %jd: %s\n", where, (uintmax_t)a.may,
+                    (intmax_t)a.again_at, text);
+    buf_done(&words);
+    return right;
+}
+
+static void a_locked_limit_is_worded_as_in_every_program(void **state)
+{
+    const struct limit_answer a = {.why = LIMIT_LOCKED};
+    struct buf words = BUF_INIT;
+
+    (void)state;
+    limit_put(&words, &(struct limit){0}, &a, 0);
+    assert_string_equal(words.data, LIMIT_LOCKED_TEXT);
+    buf_done(&words);
+}
+
+int main(void)
+{
+    const struct CMUnitTest locked = cmocka_unit_test(a_locked_limit_is_worded_as_in_every_program);
+
+    return table_run_rows("limits.tbl", 7, check_row, &locked, 1);
+}
