@@ -5,7 +5,6 @@
 #include "poller/look_tag.h"
 #include "base/retry.h"
 #include "conf/handlers.h"
-#include "store/row/rows.h"
 
 #include <sys/param.h>
 
@@ -18,10 +17,8 @@
  * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
-/* A claim that takes longer shows what a row costs. A row that costs less than the second does not
- * matter, as a statement changes ROWS_STEP of them at most. */
+/* A claim that takes longer shows what a row costs; claims of rows that cost a tenth are fast. */
 #define SLOW_US INT64_C(250000)
-#define ROW_LEAST_US (SLOW_US / ROWS_STEP)
 /* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
  * transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
@@ -89,13 +86,11 @@ void look_tag_took(struct look_tag *t, int64_t duration_us)
 /* Once may be chance: the cost is halved by each claim that is faster. */
 bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us)
 {
-    bool again = t->row_us && rows == 1 && took_us > SLOW_US;
+    bool again = rows == 1 && MIN(took_us, t->row_us) > SLOW_US;
 
     if (rows && (t->row_us || took_us > SLOW_US))
         t->row_us = MAX(took_us / (int64_t)rows, t->row_us / 2);
-    if (t->row_us < ROW_LEAST_US)
-        t->row_us = 0;
-    t->slow = again || (t->slow && t->row_us);
+    t->slow = again || (t->slow && t->row_us > SLOW_US / 10);
     return again;
 }
 

@@ -120,11 +120,6 @@ static void look_behind(struct upkeep *u, const char *tag)
     u->after = tag ? mem_strdup(tag) : NULL;
 }
 
-static int64_t row_us_of(const struct upkeep *u, const struct task *t)
-{
-    return tags_named(u->tags, t->tag)->look.row_us;
-}
-
 /* Keeps those that are ours to take back; ends[] is by their new place. Those whose bodies are too
  * long for one statement with the others are taken back at once afterwards. */
 static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *ends,
@@ -138,7 +133,8 @@ static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *
 
         if (!judge(u, t, now_us, &ends[kept])) {
             left = t->tag;
-        } else if (!rows_take(&bytes, rows_weight(t->body_size, row_us_of(u, t)))) {
+        } else if (!rows_take(&bytes, rows_weight(t->body_size,
+                                                  tags_named(u->tags, t->tag)->look.row_us))) {
             u->reap_us = 0;
         } else {
             ahead += ends[kept] == LEASE_CUT;
