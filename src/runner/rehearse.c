@@ -209,8 +209,7 @@ int rehearse_run(struct rehearse *r, const struct task *task, int handler,
                     .fn = fn,
                     .arg = arg,
                     .result = ret};
-    /* SA_RESTART: what is being written is written */
-    const struct sigaction catch = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    const struct sigaction catch = {.sa_handler = on_signal};
     struct sigaction old_int, old_term;
 
     *ret = (struct rehearse_result){.exit_code = -1};
