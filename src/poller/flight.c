@@ -10,11 +10,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+/* Of the files that the runner may open, those that are not for a job, which has one. */
+#define FILES_OTHERS 32
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
                  struct settle_results *results, struct minute *minute)
 {
+    struct rlimit files;
+
     *f = (struct flight){.ctx = ctx, .look = look, .results = results, .minute = minute};
+    getrlimit(RLIMIT_NOFILE, &files); /* the runner raises it as far as it goes */
+    f->most = files.rlim_max - FILES_OTHERS;
 }
 
 void flight_free(struct flight *f)
@@ -166,7 +174,8 @@ bool flight_has_room(const struct flight *f, const struct flight_job *j)
 {
     size_t sent = f->sent_bytes[j->kind];
 
-    return sent == 0 || sent + j->body_bytes <= FLIGHT_BODIES_MOST;
+    return f->count - f->held[JOB_SHORT].count - f->held[JOB_LONG].count < f->most &&
+           (sent == 0 || sent + j->body_bytes <= FLIGHT_BODIES_MOST);
 }
 
 /* --- tasks --- */

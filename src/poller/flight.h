@@ -71,6 +71,7 @@ struct flight {
     struct minute *minute;
     struct flight_job **jobs; /* by number; NULL: free */
     size_t cap, count;
+    size_t most; /* of those that the runner has, by the limit of its files */
     size_t free; /* where to look for a free number */
     /* JOB_HELD by kind, so that no short body waits for the loading of a long one */
     struct held_jobs held[2];
@@ -111,7 +112,7 @@ size_t flight_held(const struct flight *f, enum job_kind kind);              /* 
 struct flight_job *flight_first(const struct flight *f, enum job_kind kind); /* NULL: none */
 void flight_unhold_first(struct flight *f, enum job_kind kind);
 void flight_unhold_all(struct flight *f);
-/* Whether its bodies may be handed over now, without too much memory in use. */
+/* Whether it may be handed over now, without too many files or too much memory in use. */
 bool flight_has_room(const struct flight *f, const struct flight_job *j);
 
 /* --- tasks --- */

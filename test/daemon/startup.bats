@@ -66,6 +66,16 @@ END
     sql 'DELETE FROM dq_task'
 }
 
+@test 'with few open files, no more is handed over than they allow' {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    for ((i = 0; i < 1000; i++)); do echo '{"tag":"t","body":"x"}'; done | dq add -q --from -
+    limited -n 100 "$DQ_BIN/dqd" --once
+    [ "$status" = 0 ]
+    [[ $output != *'too many open files'* && $output != *'cannot be started'* ]]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1')" = 1000 ]
+    sql 'DELETE FROM dq_task'
+}
+
 @test 'output that cannot be written is an error' {
     local option
     write_handlers <<<'handlers: {t: {run: "true"}}'
