@@ -156,10 +156,12 @@ void zone_free(struct zone *z)
 bool zone_local_is_known(void)
 {
     const char *zone = getenv("TZ");
+    bool file = zone && *zone == ':';
     char path[512];
 
-    if (!zone || strpbrk(zone, ":0123456789") || !strcmp(zone, "UTC"))
+    if (!zone || (!file && strpbrk(zone, "0123456789")) || !strcmp(zone, "UTC"))
         return true;
+    zone += file;
     snprintf(path, sizeof path, "%s%s%s", *zone == '/' ? "" : database(), *zone == '/' ? "" : "/",
              zone);
     return access(path, R_OK) == 0;

@@ -290,7 +290,7 @@ task()
     run dq --config "$ini" init
     [ "$status" -eq 78 ]
     [[ $output == 'dq: init: '*': these are not the tables of dq: column dq_task.id is int NOT NULL, not bigint '* ]]
-    [[ $output == *'; and '[0-9]*' more. Put them right (dq init --print-sql has how each is created), or give dq a database of its own' ]]
+    [[ $output == *'; and '[0-9]*' more. Put them right (see dq init --print-sql), or give dq a database of its own' ]]
     [ "$(sql "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'others'")" = 1 ]
     sql 'DROP DATABASE others; CREATE DATABASE others'
     dq --config "$ini" -q init
@@ -307,7 +307,7 @@ task()
     [[ $output == *'dq_event'*'run dq init' ]]
     run dq init
     [ "$status" -eq 78 ]
-    [[ $output == *': table dq_event is missing. Put them right (dq init --print-sql has how each is created), '* ]]
+    [[ $output == *': table dq_event is missing. Put them right (see dq init --print-sql), '* ]]
     sql "$(dq init --print-sql --no-routines)"
     dq -q pause t
     dq -q resume t

@@ -267,7 +267,7 @@ int schema_verify(struct db *db, int version, struct buf *mend, struct err *err)
     if (rc == 0 && f.count)
         rc = err_set(
             err, ERR_CONFIG,
-            "%s: these are not the tables of dq: %s. Put them right (dq init --print-sql has how each is created), or give dq a database of its own",
+            "%s: these are not the tables of dq: %s. Put them right (see dq init --print-sql), or give dq a database of its own",
             db_server(db), f.text.data);
     buf_done(&f.text);
     buf_done(&f.mend);

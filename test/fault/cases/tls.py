@@ -271,6 +271,7 @@ def tls(t):
             what = f"{certificate or 'no TLS'}, {mode}"
             t.expect(done.returncode == 78, f"{what}: status {done.returncode}: {done.stderr}")
             t.expect(b"s3cret" not in done.stderr, f"{what}: the password is shown")
+            t.expect((certificate == "expired") == (b"has expired: renew it" in done.stderr), f"{what}: {done.stderr}")
             t.expect(
                 not impostor.clear and not impostor.secret, f"{what}: was sent {impostor.clear or impostor.secret}"
             )
