@@ -233,6 +233,16 @@ moved()
     done | tr "'" '"'
 }
 
+@test 'a line is no longer than what the server could take' {
+    packet=$(sql 'SELECT @@GLOBAL.max_allowed_packet; SET GLOBAL max_allowed_packet = 1048576')
+    rc=0
+    head -c 20M /dev/zero | tr '\0' '{' | dq import 2>err || rc=$?
+    sql "SET GLOBAL max_allowed_packet = $packet"
+    [ "$rc" -eq 65 ]
+    cat err
+    grep -q ':1: the line is longer than 16 MiB' err
+}
+
 @test 'an export ends with a line that counts what is before it, and an import of one that was cut off says so' {
     moved 3 >lines
     end='{"end":true,"tasks":3,"attempts":3}'

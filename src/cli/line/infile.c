@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define READ_SIZE (256u << 10)
-#define LONG_LINE (1u << 20)
 #define INTERRUPT_MS 100 /* one that comes just before a wait is noticed within this time */
 
 int infile_open(struct infile *l, const char *path, uint64_t line_max, struct err *err)
@@ -95,11 +94,6 @@ static int infile_fill(struct infile *l, struct err *err)
         return err_set(err, ERR_DATA, "cannot read %s: %s", l->name, strerror(errno));
     l->data.len += (size_t)n;
     l->ended = n == 0;
-    /* no line of text is that long and has such a byte: /dev/zero, or an image of a disk */
-    if (l->data.len > LONG_LINE && memchr(l->data.data + l->data.len - n, '\0', (size_t)n))
-        return err_set(err, ERR_DATA,
-                       "%s:%llu: a long line with a NUL byte; this is not a text file", l->name,
-                       (unsigned long long)l->number + 1);
     if (l->number == 0 && l->bytes == 0 && l->data.len >= 3 &&
         memcmp(l->data.data, "\xef\xbb\xbf", 3) == 0) {
         l->start = 3;

@@ -9,9 +9,9 @@
 #include "base/json.h"
 #include "store/ask/import_store.h"
 
-/* Bytes of a line: the greatest packet of a server is 1 GiB, and JSON has six bytes for one that is
- * not printable. */
-#define TRANSFER_LINE_MAX ((uint64_t)8 << 30)
+/* A line has a body and an output, each of which the server takes in a packet, and JSON has six
+ * bytes for one that is not printable. */
+#define TRANSFER_LINE_PACKETS 16
 
 /* Whether a row can be read back: not if an application gave it an unknown status or outcome, a
  * NUL in the tag or key, or an id or version beyond INT64_MAX, the greatest number that

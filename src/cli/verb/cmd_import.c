@@ -308,9 +308,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     struct import m = {.c = c, .v = values};
 
+    size_t packet = 0;
+
     int rc = cmd_now(c, &m.now_at, err);
     if (rc == 0)
-        rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-", TRANSFER_LINE_MAX, err);
+        rc = db_max_packet(c->db, &packet, err);
+    if (rc == 0)
+        rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-",
+                         packet * TRANSFER_LINE_PACKETS, err);
     if (rc < 0)
         return rc;
     m.done_line = (uint64_t)MAX(m.v->skip, 0);
