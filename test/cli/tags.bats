@@ -83,6 +83,14 @@ task()
     [ -z "$(dq errors -t nosuch -o json 2>&1 >/dev/null)" ]
 }
 
+@test 'how late a tag is has a mark if not all of its tasks could be looked at' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'past', '', '2020-01-01', UTC_TIMESTAMP(3) - INTERVAL 1 HOUR FROM $(numbers 4200)"
+    [[ $(dq tags | tail -n 1) =~ ^past\ .*\ ~1h ]]
+    sql "DELETE FROM dq_task LIMIT 200"
+    [[ $(dq tags | tail -n 1) =~ ^past\ .*\ \ 1h ]]
+}
+
 @test 'the columns of tags are the same, whatever the tags are' {
     fake_dqd known 'mail.*'
     task known 0 0

@@ -1,5 +1,6 @@
 /* Tags: counts, switches, lateness. */
 #include "harness.h"
+#include "store/ask/tag_late.h"
 #include "store/ask/tag_store.h"
 #include "store/fleet/tag_pause.h"
 
@@ -201,6 +202,26 @@ static void lateness_of_many_tags_is_marked_if_it_is_a_part(void **state)
     assert_in_range(late_ms("big7"), 0, 600000);
 }
 
+/* A row may cost 50 us: without time, only some are read, however many tags there are. */
+static void lateness_is_read_while_there_is_time(void **state)
+{
+    struct tag_info *list;
+    size_t count;
+    int64_t now_at;
+    (void)state;
+
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time) SELECT CONCAT('tag', seq %% 40), '', '2020-01-01', "
+        "UTC_TIMESTAMP(3) FROM %s",
+        numbers(40000));
+    ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
+    int64_t before = reads(db);
+    ok(tag_late_read(db, list, count, true, 0, &err));
+    assert_in_range(reads(db) - before, 40, 10000);
+    assert_true(list[0].late_sampled);
+    tag_store_free(list, count);
+}
+
 static void a_pause_is_seen_until_it_ends(void **state)
 {
     struct tag_pause one;
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test_setup(lateness_counts_from_when_a_task_could_have_started, harness_setup),
         cmocka_unit_test_setup(lateness_of_many_tags_is_that_of_each, harness_setup),
         cmocka_unit_test_setup(lateness_of_many_tags_is_marked_if_it_is_a_part, harness_setup),
+        cmocka_unit_test_setup(lateness_is_read_while_there_is_time, harness_setup),
         cmocka_unit_test_setup(a_pause_is_seen_until_it_ends, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

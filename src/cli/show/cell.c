@@ -201,6 +201,7 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
             cell_put_time(b, style, cell->at, exact);
         break;
     case CELL_DURATION:
+        buf_str(b, cell->sampled ? "~" : "");
         buf_str(b, when_format_rough(text, seen.at));
         break;
     }

@@ -6,6 +6,7 @@
  */
 #include "store/ask/tag_late.h"
 #include "base/order.h"
+#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
@@ -16,10 +17,11 @@
 #include <sys/param.h>
 
 #define TAGS_AT_ONCE 100 /* in one statement */
-/* Tasks that are read if the first one of a tag was given a time in the past: of a tag, and of all
- * tags together. */
-#define TAG_MOST 2000
-#define ALL_MOST 100000
+/* Tasks of a tag that are read if the first one was given a time in the past: so many times more
+ * again and again, while there is time. A row costs up to 50 us, and so few of all tags are always
+ * read. */
+#define MORE 8
+#define TAG_MOST (MORE * MORE * MORE * MORE)
 /* To look at one tag costs the server as much as reading about this many tasks. */
 #define TASKS_A_LOOK 4
 
@@ -166,7 +168,8 @@ static int read_all(struct reading *w, struct err *err)
     return rc;
 }
 
-int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, struct err *err)
+int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, int64_t most_ms,
+                  struct err *err)
 {
     struct reading w = {.db = db, .infos = infos, .count = count};
     size_t late = count_tags(&w, has_late);
@@ -179,7 +182,16 @@ int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whol
     if (whole && due <= late * TASKS_A_LOOK)
         return read_all(&w, err);
 
-    int rc = read_first(&w, 1, has_late, err);
-    uint64_t limit = MIN(TAG_MOST, ALL_MOST / MAX(count_tags(&w, is_unclear), 1));
-    return rc == 0 && limit > 1 ? read_first(&w, limit, is_unclear, err) : rc;
+    const int64_t until_at = when_steady() + most_ms;
+    bool (*wanted)(const struct tag_info *) = has_late;
+    for (uint64_t limit = 1;; limit *= MORE) {
+        int64_t begun_at = when_steady();
+        int rc = read_first(&w, limit, wanted, err);
+        int64_t now_at = when_steady();
+        wanted = is_unclear;
+        size_t unclear = count_tags(&w, wanted);
+        if (rc < 0 || !unclear || limit == TAG_MOST ||
+            (limit * MORE * unclear > TAG_MOST && now_at + (now_at - begun_at) * MORE > until_at))
+            return rc;
+    }
 }

@@ -21,6 +21,7 @@
 /* A count costs the server as much as reading this many entries of the index in a row. */
 #define ENTRIES_A_COUNT 300
 #define ENTRIES_MOST 3000000
+#define LATE_MS 200    /* that finding out how late tags are may take, unless counting has less */
 #define MANY_PARTS 200 /* for fewer, tag_store_is_small does not ask */
 
 struct infos {
@@ -289,7 +290,8 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
     if (t.count)
         qsort(t.items, t.count, sizeof *t.items, order_names);
     if (rc == 0)
-        rc = tag_late_read(db, t.items, t.count, !tag_glob, err);
+        rc = tag_late_read(db, t.items, t.count, !tag_glob,
+                           how->most_ms > 0 ? how->most_ms : LATE_MS, err);
     if (rc < 0) {
         tag_store_free(t.items, t.count);
         return rc;
