@@ -1,6 +1,6 @@
 /*
  * cmd_rehearse.c - dq rehearse: runs the handler of a task in this terminal, and reports what dqd
- * would make of it. Invariant: the task is only read.
+ * would record. Invariant: the task is only read.
  */
 #include "cli/line/cmd.h"
 #include "cli/line/verbs.h"

@@ -15,7 +15,7 @@ enum task_sort {
     SORT_EXPECTED_DESC,
     SORT_ID,
     SORT_ID_DESC,
-    /* without an index, for task_list only: the latest first, and those that were created or
+    /* without an index, for task_list only: the most overdue first, and those that were created or
      * finished last. A search looks at that many only, which come first in an order that is near to
      * it. */
     SORT_LATE,
