@@ -39,7 +39,7 @@ none()
             while read -r name; do
                 case $name in # examples of names; names of the system and of the server
                 module_verb_noun | ret_x | CAP_SETUID | CAP_SETGID) continue ;;
-                group_replication_unreachable_majority_timeout) continue ;;
+                group_replication_unreachable_majority_timeout | ROW_COUNT) continue ;;
                 auth_basic | auth_basic_user_file) continue ;; # nginx
                 DQ_MYSQL_* | DQ_DQD_* | DQ_RETENTION_* | DQ_DQ_*) name=${name#DQ_*_} name=${name,,} ;; # made of a key
                 esac

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -138,20 +139,20 @@ int handler_store_clean(struct db *db, struct err *err)
 
 /* ---- lists */
 
-/* clang-format off */
-#define ROW_COLUMNS(X)                                                                 \
-    X(HANDLERS, "handlers", h->handlers = db_u64(r, HANDLERS))                         \
-    X(PATTERN, "pattern", h->pattern = mem_strdup(db_string(r, PATTERN)))              \
-    X(IS_GLOB, "is_glob", h->is_glob = db_u64(r, IS_GLOB) == 1)                        \
-    X(LINE, "line", h->line = db_u32(r, LINE))                                         \
-    X(DIGEST, "digest", h->digest = db_u64(r, DIGEST))                                 \
-    X(BATCH, "batch", h->batch = db_u32(r, BATCH))                                     \
-    X(MAX_RUNNING, "max_running", h->max_running = db_u32(r, MAX_RUNNING))             \
-    X(GLOBAL_MAX, "global_max_running", h->global_max_running = db_u32(r, GLOBAL_MAX)) \
-    X(MAX_ATTEMPTS, "max_attempts", h->max_attempts = db_u32(r, MAX_ATTEMPTS))         \
-    X(TIMEOUT, "timeout", h->timeout_ms = db_i64(r, TIMEOUT, 0))
-/* clang-format on */
-enum { ROW_COLUMNS(COLUMNS_NAME) ROW_COUNT };
+#define ROW(sql, type, field) COLUMN(handler_row, sql, NULL, type, field, 0, 0, NULL, NULL)
+static const struct column row_columns[] = {
+    ROW("handlers", U64, handlers),
+    ROW("pattern", NAME, pattern),
+    ROW("is_glob", BOOL, is_glob),
+    ROW("line", U32, line),
+    ROW("digest", U64, digest),
+    ROW("batch", U32, batch),
+    ROW("max_running", U32, max_running),
+    ROW("global_max_running", U32, global_max_running),
+    ROW("max_attempts", U32, max_attempts),
+    ROW("timeout", MS, timeout_ms),
+};
+#define ROW_COLUMNS (sizeof row_columns / sizeof row_columns[0])
 
 struct rows {
     struct handler_row *items;
@@ -164,11 +165,7 @@ static int add_row(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     MEM_ROOM(list->items, list->count, list->cap);
-    struct handler_row *h = &list->items[list->count++];
-    *h = (struct handler_row){0};
-#define READ(name, text, statement) statement;
-    ROW_COLUMNS(READ)
-#undef READ
+    field_read_all(r, row_columns, ROW_COLUMNS, &list->items[list->count++]);
     return 0;
 }
 
@@ -180,10 +177,12 @@ int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct
     int rc = 0;
 
     if (n) {
-        buf_printf(&sql, "SELECT %s FROM dq_handler WHERE ", COLUMNS_SELECT(ROW_COLUMNS));
+        buf_str(&sql, "SELECT ");
+        unsigned columns = field_put_names(&sql, "", row_columns, ROW_COLUMNS);
+        buf_str(&sql, " FROM dq_handler WHERE ");
         sql_put_ids(&sql, "handlers", handlers, n);
         buf_str(&sql, " ORDER BY handlers, number");
-        rc = db_each(db, &sql, ROW_COUNT, add_row, &list, err);
+        rc = db_each(db, &sql, columns, add_row, &list, err);
     }
     buf_done(&sql);
     if (rc < 0) {
