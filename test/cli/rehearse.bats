@@ -84,7 +84,7 @@ END
     [ "$(tail -n 1 "$BATS_TEST_TMPDIR/out")" = world ]
     rehearses 1 'has no handler for the tag other' --tag other
     rehearses 64 'give the id of a task, or --tag'
-    rehearses 64 '--key goes with --tag' 1 --key k
+    rehearses 64 '--key requires --tag' 1 --key k
     echo body >"$BATS_TEST_TMPDIR/body"
     rehearses 64 'standard input has data, and no BODY is given' --tag e <"$BATS_TEST_TMPDIR/body"
     rehearses 69 '/nonexistent' 1

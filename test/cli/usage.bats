@@ -122,7 +122,11 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 'dq: add: missing argument: dq add TAG' add
     refused 64 '--in and --at cannot be combined' add t --in 1m --at @1790000000
     refused 64 '--plan and --print-sql cannot be combined' init --plan --print-sql
-    refused 64 'require --from' add t --skip 3
+    refused 64 '--skip requires --from' add t --skip 3
+    refused 64 '--format requires --from' add t --format csv
+    refused 64 '--refresh requires --html' stats --refresh 5s
+    refused 64 '--dry-run requires --over' resume t --dry-run
+    refused 64 '--follow and --until cannot be combined' events -f --until 1h
     refused 64 '--from cannot be combined with a tag' add t --from x.ndjson
     refused 64 '-o id is not available with --from' add --from x.ndjson -o id
 }

@@ -43,10 +43,11 @@ static void test_options_are_complete(void **state)
 {
     (void)state;
     for (size_t v = 0; verbs_table[v]; v++) {
-        const char *const *name = verbs_table[v]->exclusive;
-        for (size_t i; name && *name; name++) {
-            for (i = 0; strcmp(verbs_table[v]->options[i].name, *name) != 0; i++)
-                assert_true(i + 1 < verbs_table[v]->option_count);
+        const char *const *lists[] = {verbs_table[v]->exclusive, verbs_table[v]->requires};
+        for (size_t l = 0; l < 2; l++) {
+            for (const char *const *name = lists[l]; name && *name; name++)
+                for (size_t i = 0; strcmp(verbs_table[v]->options[i].name, *name) != 0; i++)
+                    assert_true(i + 1 < verbs_table[v]->option_count);
         }
         for (size_t i = 0; i < verbs_table[v]->option_count + option_global_count; i++) {
             const struct cmd_option *o = option_at(verbs_table[v], i);

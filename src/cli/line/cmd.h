@@ -72,8 +72,9 @@ struct cmd {
     const char *examples;     /* one command a line */
     const struct cmd_option *options;
     size_t option_count;
-    /* pairs of options that cannot be combined, NULL-terminated; NULL: none */
-    const char *const *exclusive;
+    /* pairs of options: that cannot be combined; of which the first is for the second. Each list is
+     * NULL-terminated; NULL: none */
+    const char *const *exclusive, *const *requires;
     size_t values_size;             /* of the verb's own struct that the options fill */
     int min_operands, max_operands; /* max -1: any number */
     const char *instead;            /* an option that replaces them; NULL: none */

@@ -355,12 +355,19 @@ static const struct cmd_option *own_option(const struct cmd *cmd, const char *na
     return o;
 }
 
-static int check_exclusive(const struct cmd_context *c, struct err *err)
+static bool is_given(const struct cmd_context *c, const char *name)
+{
+    return is_set(own_option(c->cmd, name), c->values);
+}
+
+static int check_pairs(const struct cmd_context *c, struct err *err)
 {
     for (const char *const *pair = c->cmd->exclusive; pair && *pair; pair += 2)
-        if (is_set(own_option(c->cmd, pair[0]), c->values) &&
-            is_set(own_option(c->cmd, pair[1]), c->values))
+        if (is_given(c, pair[0]) && is_given(c, pair[1]))
             return err_set(err, ERR_USAGE, "--%s and --%s cannot be combined", pair[0], pair[1]);
+    for (const char *const *pair = c->cmd->requires; pair && *pair; pair += 2)
+        if (is_given(c, pair[0]) && !is_given(c, pair[1]))
+            return err_set(err, ERR_USAGE, "--%s requires --%s", pair[0], pair[1]);
     return 0;
 }
 
@@ -368,7 +375,7 @@ static int check_operands(const struct cmd_context *c, struct err *err)
 {
     const struct cmd *cmd = c->cmd;
     int len = (int)strcspn(cmd->usage, "\n");
-    bool replaced = cmd->instead && is_set(own_option(cmd, cmd->instead), c->values);
+    bool replaced = cmd->instead && is_given(c, cmd->instead);
     if (c->operand_count < cmd->min_operands && !replaced)
         return err_set(err, ERR_USAGE, "missing argument: dq %s %.*s", cmd->name, len, cmd->usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
@@ -403,7 +410,7 @@ int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
     c->operand_count = argc - at - optind;
     if (c->help || c->version)
         return 0;
-    rc = check_exclusive(c, err);
+    rc = check_pairs(c, err);
     return rc < 0 ? rc : check_operands(c, err);
 }
 

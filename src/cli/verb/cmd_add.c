@@ -201,13 +201,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
-    bool many_only = v->skip >= 0 || v->format >= 0;
     if (!v->from) {
         if (c->operand_count == 0)
             return err_set(err, ERR_USAGE,
                            "missing argument: dq add TAG [BODY], or dq add --from FILE");
-        if (many_only)
-            return err_set(err, ERR_USAGE, "--skip and --format require --from");
         if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
             return err_set(err, ERR_USAGE,
                            "--sql asks no database what time it is: use --in, or --at with a date");
@@ -268,6 +265,7 @@ const struct cmd cmd_add = {
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .exclusive = (const char *const[]){"in", "at", "sql", "dry-run", NULL},
+    .requires = (const char *const[]){"skip", "from", "format", "from", NULL},
     .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,

@@ -254,9 +254,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct history_ask ask = {
         .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
     struct history h;
-    if (v->follow && (v->until.text || c->style.format == OUT_JSON))
-        return err_set(err, ERR_USAGE, "-f cannot be combined with %s",
-                       v->until.text ? "--until" : "-o json; use -o ndjson");
+    if (v->follow && c->style.format == OUT_JSON)
+        return err_set(err, ERR_USAGE, "-f cannot be combined with -o json; use -o ndjson");
     int rc = cmd_now(c, &ask.now_at, err);
     ask.since_at = ask.now_at - (v->follow ? 0 : DEFAULT_WINDOW_HOURS * WHEN_HOUR);
     ask.before_at = ask.now_at + WHEN_DAY;
@@ -319,6 +318,7 @@ const struct cmd cmd_events = {
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct events_values),
+    .exclusive = (const char *const[]){"follow", "until", NULL},
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,

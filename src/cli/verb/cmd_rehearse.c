@@ -177,8 +177,6 @@ static int check(const struct cmd_context *c, const struct rehearse_values *v, s
 {
     if (!v->tag && c->operand_count != 1)
         return err_set(err, ERR_USAGE, "give the id of a task, or --tag and a body");
-    if (!v->tag && v->key)
-        return err_set(err, ERR_USAGE, "--key goes with --tag");
     return 0;
 }
 
@@ -247,6 +245,7 @@ const struct cmd cmd_rehearse = {
                 "echo hello | dq rehearse --tag mail.welcome -",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct rehearse_values),
+    .requires = (const char *const[]){"key", "tag", NULL},
     .max_operands = 1,
     .level = CMD_CONF,
     .reads_only = true,

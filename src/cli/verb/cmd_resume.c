@@ -124,8 +124,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const char *tag = c->operands[0];
     struct targets due = {0};
 
-    if (v->dry_run && v->over_ms < 0)
-        return err_set(err, ERR_USAGE, "--dry-run requires --over: without it, no task is changed");
     int rc = task_check_wanted(tag, err);
     if (rc == 0 && v->over_ms > 0)
         rc = list_due(c, tag, &due, err);
@@ -159,6 +157,7 @@ const struct cmd cmd_resume = {
         "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct resume_values),
+    .requires = (const char *const[]){"dry-run", "over", NULL},
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,

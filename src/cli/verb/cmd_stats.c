@@ -328,8 +328,6 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
 {
     if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
         return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
-    if (v->refresh_ms >= 0 && !v->html)
-        return err_set(err, ERR_USAGE, "--refresh is for the page of --html");
     int rc = period(c, v, &ask->since_ms, err);
     if (rc < 0)
         return rc;
@@ -415,6 +413,7 @@ const struct cmd cmd_stats = {
         "sampled.",
     CMD_OPTIONS(options),
     .exclusive = (const char *const[]){"by", "html", "html", "watch", NULL},
+    .requires = (const char *const[]){"refresh", "html", NULL},
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
