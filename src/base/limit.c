@@ -6,6 +6,7 @@
 #include "base/when.h"
 
 #include <inttypes.h>
+#include <sys/param.h>
 
 struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at)
 {
@@ -16,6 +17,11 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
     if (running >= l->running)
         return (struct limit_answer){0, LIMIT_RUNNING, INT64_MAX};
     return (struct limit_answer){l->running - running, LIMIT_OPEN, now_at};
+}
+
+uint32_t limit_join(uint32_t a, uint32_t b)
+{
+    return a && b ? MAX(a, b) : 0;
 }
 
 /* A list that is drawn each second shows no part of one. */

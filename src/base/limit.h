@@ -37,6 +37,9 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
 /* Appends the reason, as every program words it; nothing for LIMIT_OPEN. */
 void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *a, int64_t now_at);
 
+/* Of one tag, as two dqds have it: what holds for both together. The greater one; 0: none. */
+uint32_t limit_join(uint32_t a, uint32_t b);
+
 #define LIMIT_LOCKED_TEXT                                                                          \
     "another session has locked its tag's row of dq_tag, which guards global_max_running"
 

@@ -142,3 +142,58 @@ YAML
     dqd_stop
     [ "$(dq pollers -v -o json)" = '[]' ]
 }
+
+# A dqd on web2 has the handlers of that on vm, but without global_max_running.
+unlimited_dqd()
+{
+    sql "INSERT INTO dq_handler
+         SELECT 2, pattern, is_glob, number, line, digest, batch, max_running, 0, max_attempts, timeout
+         FROM dq_handler;
+         INSERT INTO dq_poller
+         SELECT REPEAT('e', 16), 'web2', pid, mode, slots, running, start_time, last_seen, stale_after, lease,
+                version, 2, handlers_file, tags, next_pass, clock_ahead FROM dq_poller"
+}
+
+# limits_are N M: global_max_running on vm and on web2. What doctor and tags say of it is in checked and noted.
+limits_are()
+{
+    sql "UPDATE dq_handler SET global_max_running = IF(handlers = 1, $1, $2)"
+    checked=$(dq doctor -o tsv | grep -P '\ttags\t' || true)
+    noted=$(said tags)
+    echo "$checked" "$noted"
+}
+
+@test 'tags and doctor name dqds whose handlers files disagree about global_max_running' {
+    fake_dqd t
+    unlimited_dqd
+    dq -q add t
+    limits_are 2 2
+    [[ $checked == ok* ]]
+    [[ $noted != *global* ]]
+    limits_are 2 0
+    says='global_max_running of t differs: 2 on vm, 0 on web2'
+    [[ $checked == warn*"$says; give it one value in all handlers files" ]]
+    [ "$noted" = "$says" ]
+    limits_are 3 2
+    [[ $noted == *'differs: 3 on vm, 2 on web2' ]]
+}
+
+@test 'why, tags and check give one reason for a late tag at its limit; a dqd without the limit starts its tasks' {
+    fake_dqd t
+    sql 'UPDATE dq_handler SET global_max_running = 2'
+    for _ in 1 2; do dq -q add t; done
+    sql "UPDATE dq_task SET status = 3, version = 1, claim_token = REPEAT('f', 16), host = 'vm', pid = 1,
+         execution_time = UTC_TIMESTAMP(3), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR"
+    id=$(dq -q add t)
+    sql "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, create_time = expected_time,
+         update_time = expected_time WHERE id = $id"
+    reason='global_max_running 2 is full'
+    [[ $(dq why "$id") == *"$reason    2 tasks of the tag run on all hosts"* ]]
+    [ "$(said tags)" = "t waits: $reason" ]
+    rc=0
+    dq check --max-late 1m >"$BATS_TEST_TMPDIR/check" || rc=$?
+    [ "$rc" -eq 2 ]
+    grep -qE "t is 1h[0-9a-z]* late, more than 1m: $reason" "$BATS_TEST_TMPDIR/check"
+    unlimited_dqd
+    [[ $(dq why "$id") != *"$reason"* ]]
+}

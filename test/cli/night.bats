@@ -149,7 +149,7 @@ rests()
     dq why --tag invoice.sent | tee "$out"
     says '^  no dqd serves it +did you mean "invoice.send"\?$'
     dq why --tag report.daily | tee "$out"
-    says '^  the tag is paused until it is resumed +by [^ ]+: the warehouse is down$'
+    says '^  paused until resumed: the warehouse is down +by [^ ]+$'
     says '^  dq resume report.daily$'
 }
 

@@ -96,7 +96,7 @@ YAML
     dq -q pause t --reason 'provider is down'
     causes_are 'not_due paused' "$id"
     why "$id"
-    says '^  the tag is paused until it is resumed    by .*@.*: provider is down$'
+    says '^  paused until resumed: provider is down    by .*@[^:]*$'
     says "^  dq run-now $id\$"
     says '^  dq resume t$'
     dq -q cancel "$id"

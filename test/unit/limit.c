@@ -69,9 +69,21 @@ static void a_locked_limit_is_worded_as_in_every_program(void **state)
     buf_done(&words);
 }
 
+static void of_two_dqds_the_greater_limit_holds_and_none_is_the_greatest(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_join(2, 3), 3);
+    assert_int_equal(limit_join(3, 2), 3);
+    assert_int_equal(limit_join(0, 3), 0);
+    assert_int_equal(limit_join(3, 0), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest locked = cmocka_unit_test(a_locked_limit_is_worded_as_in_every_program);
+    const struct CMUnitTest others[] = {
+        cmocka_unit_test(a_locked_limit_is_worded_as_in_every_program),
+        cmocka_unit_test(of_two_dqds_the_greater_limit_holds_and_none_is_the_greatest),
+    };
 
-    return table_run_rows("limits.tbl", 7, check_row, &locked, 1);
+    return table_run_rows("limits.tbl", 7, check_row, others, 2);
 }

@@ -33,7 +33,7 @@ static bool take_number(const char *word, const char *key, int64_t *ret)
 
 static bool read_facts(char *text, struct why_facts *f)
 {
-    int64_t before = 0, attempt = 0, tasks = 0;
+    int64_t before = 0, attempt = 0, tasks = 0, global = 0;
     char *word;
     *f = (struct why_facts){.id = 7,
                             .tag = "t",
@@ -52,8 +52,8 @@ static bool read_facts(char *text, struct why_facts *f)
             take_number(word, "mean", &f->mean_ms) || take_number(word, "ran", &f->ran_ms) ||
             take_number(word, "usual", &f->usual_ms) || take_number(word, "lease", &f->lease_ms) ||
             take_number(word, "attempt", &attempt) || take_number(word, "tasks", &tasks) ||
-            take_number(word, "paused", &f->paused_ms) ||
-            take_number(word, "timeout", &f->timeout_ms) ||
+            take_number(word, "paused", &f->limit.paused_until_at) ||
+            take_number(word, "global", &global) || take_number(word, "timeout", &f->timeout_ms) ||
             take_number(word, "longest", &f->longest_ms))
             continue;
         f->error = value_of(word, "error") ? value_of(word, "error") : f->error;
@@ -72,21 +72,21 @@ static bool read_facts(char *text, struct why_facts *f)
     f->before = (uint64_t)before;
     f->attempt = (uint32_t)attempt;
     f->tasks = (uint64_t)tasks;
+    f->limit.running = (uint32_t)global;
     return f->status >= 0;
 }
 
 static bool read_dqd(char *text, struct why_dqd *d)
 {
-    int64_t max = 8, tasks = 0, global = 0, batch = 1;
+    int64_t max = 8, tasks = 0, batch = 1;
     char *word;
     *d = (struct why_dqd){
         .host = "", .pid = 1, .slots = 32, .file = "/etc/dq/handlers.yaml", .line = 27};
     while ((word = strsep(&text, " "))) {
         if (take_number(word, "slots", &d->slots) || take_number(word, "running", &d->running) ||
             take_number(word, "max", &max) || take_number(word, "tasks", &tasks) ||
-            take_number(word, "global", &global) || take_number(word, "batch", &batch) ||
-            take_number(word, "rest", &d->rest_ms) || take_number(word, "silent", &d->silent_ms) ||
-            take_number(word, "next", &d->next_ms)) {
+            take_number(word, "batch", &batch) || take_number(word, "rest", &d->rest_ms) ||
+            take_number(word, "silent", &d->silent_ms) || take_number(word, "next", &d->next_ms)) {
             d->rest_error = value_of(word, "rest") ? "no program" : d->rest_error;
             continue;
         }
@@ -104,7 +104,6 @@ static bool read_dqd(char *text, struct why_dqd *d)
     }
     d->max_running = (uint32_t)max;
     d->tasks = (uint64_t)tasks;
-    d->global_max_running = (uint32_t)global;
     d->batch = (uint32_t)batch;
     return *d->host;
 }

@@ -46,7 +46,7 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     struct peek peek = {0};
     struct buf names = BUF_INIT;
     struct err err;
-    size_t due = 0, unserved = 0, unknown = 0, looked = 0;
+    size_t due = 0, unserved = 0, unknown = 0, looked = 0, differing = 0;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
     if (rc == 0)
@@ -54,6 +54,11 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     if (rc < 0)
         doctor_find_failed(f, &err);
     for (size_t i = 0; rc == 0 && i < peek.count; i++) {
+        char *differ;
+        fleet_limit(&fleet, peek.tags[i].tag, &differ);
+        if (differ && differing++ < NAMED)
+            doctor_find(f, DOCTOR_WARN, "%s; give it one value in all handlers files", differ);
+        free(differ);
         if (peek.tags[i].next_at > peek.now_us / 1000)
             continue;
         enum fleet_serves serves = fleet_serves(&fleet, peek.tags[i].tag, NULL);

@@ -4,12 +4,15 @@
  */
 #include "cli/judge/fleet.h"
 
+#include "base/limit.h"
 #include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "conf/handlers.h"
+#include "store/ask/tag_store.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,6 +177,38 @@ const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag)
             !(found = fleet_rest(f, &f->dqds[i], tag)))
             return NULL;
     return found;
+}
+
+uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
+{
+    const struct poller_info *first = NULL, *other = NULL;
+    const struct handler_row *h;
+    uint32_t limit = 0, first_limit = 0, other_limit = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        if (fleet_dqd_serves(f, &f->dqds[i], tag, &h) != FLEET_SERVES)
+            continue;
+        limit = first ? limit_join(limit, h->global_max_running) : h->global_max_running;
+        if (!first) {
+            first = &f->dqds[i];
+            first_limit = limit;
+        } else if (h->global_max_running != first_limit) {
+            other = &f->dqds[i];
+            other_limit = h->global_max_running;
+        }
+    }
+    if (ret_differ)
+        *ret_differ = !other ? NULL
+                             : mem_printf("global_max_running of %s differs: %" PRIu32
+                                          " on %s, %" PRIu32 " on %s",
+                                          tag, first_limit, first->host, other_limit, other->host);
+    return limit;
+}
+
+void fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t, int64_t now_at)
+{
+    const struct limit l = {fleet_limit(f, t->tag, NULL), t->paused_until_at, t->pause_reason};
+    struct limit_answer a = limit_ask(&l, t->count[TASK_RUNNING], now_at);
+    limit_put(b, &l, &a, now_at);
 }
 
 /* ---- typing errors ---- */

@@ -10,6 +10,7 @@
 #include "store/fleet/poller_store.h"
 
 struct fleet_table; /* the handlers of a file */
+struct tag_info;
 struct fleet {
     struct poller_info *dqds; /* by host and pid; also dead ones */
     size_t count, alive;
@@ -53,6 +54,13 @@ const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller
 const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag);
 /* "rests", "is refused", "is slow". */
 extern const char *const fleet_reasons[];
+/* global_max_running of a tag, as the live dqds that serve it have it: the greatest one; 0: one has
+ * none. If they disagree, *ret_differ (NULL: not wanted) becomes a sentence that names two, heap
+ * memory; else NULL. */
+uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ);
+/* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. */
+void fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
+                     int64_t now_at);
 /* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 

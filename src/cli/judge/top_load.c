@@ -93,16 +93,16 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
     struct why_facts f = {.tag = t->tag,
                           .status = TASK_PENDING,
                           .attempt = t->refused ? TASK_ATTEMPT_MOST : 0,
-                          .paused_ms = why_fleet_left_ms(t->paused_until_at, l->now_at),
+                          .limit = {0, t->paused_until_at, t->pause_reason},
                           .paused_by = t->paused_by,
-                          .pause_reason = t->pause_reason,
+                          .now_at = l->now_at,
                           .ran_ms = -1,
                           .mean_ms = -1,
                           .usual_ms = -1,
                           .last_dqd = l->last_dqd};
     struct why w;
 
-    if (t->next_at == TASK_TIME_NONE && !f.paused_ms)
+    if (t->next_at == TASK_TIME_NONE && t->paused_until_at == TASK_TIME_NONE)
         return mem_strdup("");
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
     struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);

@@ -193,12 +193,19 @@ static void running(const struct why_facts *f, struct why *w)
 
 /* ---- time and pause ---- */
 
+/* The same words in a list of tags. */
+static struct why_line *limited(const struct why_facts *f, const struct limit_answer *a, int which,
+                                struct why *w)
+{
+    struct buf b = BUF_INIT;
+    limit_put(&b, &f->limit, a, f->now_at);
+    char *brief = mem_strdup(b.data);
+    return cause(w, which, buf_take(&b), brief);
+}
+
 static void time_and_pause(const struct why_facts *f, struct why *w)
 {
-    const char *reason = f->pause_reason ? f->pause_reason : "",
-               *colon = f->pause_reason ? ": " : "";
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
-    struct why_line *l;
     if (f->due_in_ms > 0 && f->attempt && f->error) {
         cause(w, CAUSE_RETRY,
               mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
@@ -211,18 +218,13 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     }
     if (f->due_in_ms > 0)
         help(w, mem_printf("dq run-now %" PRIu64, f->id));
-    if (!f->paused_ms) {
+    struct limit_answer a = limit_ask(&f->limit, 0, f->now_at);
+    if (a.why != LIMIT_PAUSED) {
         rule_out(w, mem_strdup("a pause"));
         return;
     }
-    if (f->paused_ms == INT64_MAX)
-        l = cause(w, CAUSE_PAUSED, mem_strdup("the tag is paused until it is resumed"),
-                  mem_printf("paused until resumed%s%s", colon, reason));
-    else
-        l = cause(w, CAUSE_PAUSED,
-                  mem_printf("the tag is paused for %s", when_format_rough(text, f->paused_ms)),
-                  mem_printf("paused for %s%s%s", put_seconds(soon, f->paused_ms), colon, reason));
-    l->detail = mem_printf("by %s%s%s", f->paused_by ? f->paused_by : "?", colon, reason);
+    limited(f, &a, CAUSE_PAUSED, w)->detail =
+        mem_printf("by %s", f->paused_by ? f->paused_by : "?");
     struct buf word = BUF_INIT;
     text_shell_word(&word, f->tag);
     help(w, mem_printf("dq resume %s", word.data));
@@ -315,15 +317,6 @@ static void hindered(const struct why_facts *f, struct why *w)
     help(w, mem_strdup(d->slow ? "faster triggers on dq_task" : "correct what the error names"));
 }
 
-uint32_t why_global_limit(const struct why_facts *f)
-{
-    uint32_t limit = 0;
-    for (size_t i = 0; i < f->dqd_count; i++)
-        if (f->dqds[i].serves == WHY_SERVES)
-            limit = MAX(limit, f->dqds[i].global_max_running);
-    return limit;
-}
-
 static void blocked_dqds(const struct why_facts *f, struct why *w)
 {
     const struct why_dqd *full = NULL;
@@ -340,17 +333,15 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     if (full)
         help(w,
              mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
-    uint32_t limit = why_global_limit(f);
-    if (limit && f->tasks >= limit) {
-        cause(w, CAUSE_GLOBAL,
-              mem_printf("all %" PRIu32 " place%s of the tag on all hosts are taken", limit,
-                         plural(limit)),
-              mem_printf("global_max_running %" PRIu32 " is full", limit))
-            ->detail = mem_printf("global_max_running: %" PRIu32, limit);
+    const struct limit l = {f->limit.running, TASK_TIME_NONE, NULL}; /* a pause is told already */
+    struct limit_answer a = limit_ask(&l, f->tasks, f->now_at);
+    if (a.why == LIMIT_RUNNING) {
+        limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(
+            "%" PRIu64 " task%s of the tag run on all hosts", f->tasks, plural(f->tasks));
         help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
-                           limit * 2));
+                           f->limit.running * 2));
     }
-    if (full || (limit && f->tasks >= limit))
+    if (full || a.why == LIMIT_RUNNING)
         help_cancel(f, f->longest_id, f->longest_ms, f->timeout_ms, w);
 }
 
@@ -443,7 +434,7 @@ static uint64_t places(const struct why_facts *f)
         if (f->dqds[i].serves == WHY_SERVES && !f->dqds[i].rest_error)
             n += MIN((uint64_t)MAX(f->dqds[i].slots, 0), f->dqds[i].max_running) *
                  MAX(f->dqds[i].batch, 1);
-    return why_global_limit(f) ? MIN(n, why_global_limit(f)) : n;
+    return f->limit.running ? MIN(n, f->limit.running) : n;
 }
 
 static void behind(const struct why_facts *f, struct why *w)
@@ -487,9 +478,7 @@ void why_decide(const struct why_facts *f, struct why *ret)
     behind(f, ret);
     if (f->locked || f->limit_locked) {
         cause(ret, CAUSE_LOCKED,
-              mem_strdup(f->locked ? "another session has locked its row"
-                                   : "another session has locked its tag's row of dq_tag, which "
-                                     "guards global_max_running"),
+              mem_strdup(f->locked ? "another session has locked its row" : LIMIT_LOCKED_TEXT),
               mem_printf("locked by %s", f->holder ? f->holder : "another session"))
             ->detail = mem_strdup(f->holder ? f->holder : "a transaction of an application");
         help(ret, f->holder

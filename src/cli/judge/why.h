@@ -5,6 +5,7 @@
 #define DQ_CLI_JUDGE_WHY_H
 
 #include "base/buf.h"
+#include "base/limit.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ struct why_dqd {
     enum { WHY_SERVES_NOT, WHY_SERVES, WHY_SERVES_UNKNOWN } serves;
     /* if it serves the tag: */
     const char *file; /* of the handler; NULL: not known */
-    uint32_t line, batch, max_running, global_max_running;
+    uint32_t line, batch, max_running;
     uint64_t tasks;         /* of the tag, that it runs or has claimed */
     int64_t timeout_ms;     /* of its handler */
     bool between;           /* a pass that has ended: silent_ms since then */
@@ -46,8 +47,9 @@ struct why_facts {
     bool owner_alive;   /* of a running task */
     int64_t ran_ms;     /* how long a running task has run; -1: not known */
     int64_t timeout_ms; /* of its handler; 0: not known */
-    int64_t paused_ms;  /* what is left of the pause; INT64_MAX: until resumed; 0: not paused */
-    const char *paused_by, *pause_reason;
+    struct limit limit; /* of its tag; why_fleet_see sets what runs */
+    const char *paused_by;
+    int64_t now_at;
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
     uint64_t tasks;      /* of the tag, that run or are claimed, on all hosts */
@@ -80,8 +82,6 @@ struct why_lines {
 struct why {
     struct why_lines causes, ruled_out, remedies;
 };
-/* The limit over all hosts that a live dqd has for the tag; 0: none. */
-uint32_t why_global_limit(const struct why_facts *f);
 void why_decide(const struct why_facts *f, struct why *ret);
 /* Nothing that is known holds it back. */
 bool why_is_open(const struct why *w);

@@ -13,13 +13,6 @@ bool why_fleet_is_owner(const struct poller_info *dqd, const unsigned char *toke
     return memcmp(token, dqd->token, sizeof dqd->token) == 0;
 }
 
-int64_t why_fleet_left_ms(int64_t until_at, int64_t now_at)
-{
-    return until_at == TASK_TIME_NONE ? 0
-           : until_at == INT64_MAX    ? INT64_MAX
-                                      : MAX(until_at - now_at, 0);
-}
-
 static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p, const char *tag)
 {
     static const int serves[] = {[FLEET_SERVES_NOT] = WHY_SERVES_NOT,
@@ -43,7 +36,6 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
         d.line = h->line;
         d.batch = h->batch;
         d.max_running = h->max_running;
-        d.global_max_running = h->global_max_running;
     }
     if (rest && rest->reason == HANDLER_RESTS) {
         d.rest_error = rest->error ? rest->error : "";
@@ -72,6 +64,7 @@ struct why_dqd *why_fleet_see(const struct fleet *fleet, const char *tag,
                 d->tasks += owners[k].tasks;
     }
     f->dqds = dqds;
+    f->limit.running = fleet_limit(fleet, tag, NULL);
     f->tasks = 0;
     for (size_t k = 0; k < count; k++)
         f->tasks += owners[k].tasks;

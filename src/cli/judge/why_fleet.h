@@ -8,13 +8,12 @@
 #include "cli/judge/why.h"
 #include "store/ask/why_store.h"
 
-/* Adds the live dqds to the facts: sets dqds, dqd_count and tasks of f, for a tag whose tasks these
- * owners run. The dqds are heap memory, the caller's; their texts are those of the fleet. */
+/* Adds the live dqds to the facts: sets dqds, dqd_count, tasks and limit.running of f, for a tag
+ * whose tasks these owners run. The dqds are heap memory, the caller's; their texts are those of
+ * the fleet. */
 struct why_dqd *why_fleet_see(const struct fleet *fleet, const char *tag,
                               const struct why_owner *owners, size_t count, struct why_facts *f)
     __attribute__((warn_unused_result));
 bool why_fleet_is_owner(const struct poller_info *dqd, const unsigned char *token);
-/* The time from now_at to until_at; INT64_MAX if that is until_at; 0 if it is past, or none. */
-int64_t why_fleet_left_ms(int64_t until_at, int64_t now_at);
 
 #endif

@@ -101,8 +101,8 @@ static int64_t late_of(const struct tag_info *t, int64_t now_at)
     return t->late_from_at == TASK_TIME_NONE || is_paused(t) ? 0 : MAX(now_at - t->late_from_at, 0);
 }
 
-static void check_late(struct finding *f, const struct limits *limits, const struct tag_info *tags,
-                       size_t count, int64_t now_at)
+static void check_late(struct finding *f, const struct limits *limits, const struct fleet *fleet,
+                       const struct tag_info *tags, size_t count, int64_t now_at)
 {
     char late[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
     size_t named = 0;
@@ -112,8 +112,12 @@ static void check_late(struct finding *f, const struct limits *limits, const str
 
         if (late_ms <= limits->late_ms || named++ >= TAGS_NAMED)
             continue;
-        add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s", tags[i].tag,
-                    when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms));
+        struct buf held = BUF_INIT;
+        fleet_put_limit(&held, fleet, &tags[i], now_at);
+        add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s%s%s", tags[i].tag,
+                    when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms),
+                    held.len ? ": " : "", held.len ? held.data : "");
+        buf_done(&held);
     }
     if (named > TAGS_NAMED)
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
@@ -359,7 +363,7 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
             n.pending += tags[i].count[TASK_PENDING];
         }
         check_fleet(f, limits, &fleet);
-        check_late(f, limits, tags, count, now_at);
+        check_late(f, limits, &fleet, tags, count, now_at);
         check_served(f, &fleet, tags, count);
         check_numbers(f, limits, &n);
         if (v->max_running_ms >= 0)

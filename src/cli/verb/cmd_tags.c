@@ -88,6 +88,24 @@ static bool any_paused(const struct tag_info *tags, size_t count)
     return false;
 }
 
+/* A limit about which dqds disagree, and one that keeps due tasks waiting. */
+static void note_limit(struct cmd_context *c, const struct fleet *fleet, const struct tag_info *t,
+                       size_t *named)
+{
+    bool late = t->late_from_at != TASK_TIME_NONE && t->paused_until_at == TASK_TIME_NONE;
+    struct buf b = BUF_INIT;
+    char *differ;
+    fleet_limit(fleet, t->tag, &differ);
+    if (differ && ++*named <= NAMED)
+        cmd_note(c, "%s", differ);
+    if (late)
+        fleet_put_limit(&b, fleet, t, c->style.cell.now_at);
+    if (b.len && ++*named <= NAMED)
+        cmd_note(c, "%s waits: %s", t->tag, b.data);
+    buf_done(&b);
+    free(differ);
+}
+
 static int answer(struct cmd_context *c, const struct tags_values *v, struct err *err)
 {
     struct tag_info *tags;
@@ -120,9 +138,12 @@ static int answer(struct cmd_context *c, const struct tags_values *v, struct err
     if (rc == 0 && count == 0)
         none_note(c, "no tag matches", v->tag);
     const struct handler_rest *rest;
-    for (size_t i = 0, named = 0; rc == 0 && known == 0 && i < count && named < NAMED; i++)
+    size_t named = 0;
+    for (size_t i = 0; rc == 0 && known == 0 && i < count && named < NAMED; i++)
         if ((rest = fleet_rests(&fleet, tags[i].tag)) && ++named)
             cmd_note(c, "%s %s: %s", tags[i].tag, fleet_reasons[rest->reason], rest->error);
+    for (size_t i = 0; rc == 0 && known == 0 && i < count && named < NAMED; i++)
+        note_limit(c, &fleet, &tags[i], &named);
     if (rc == 0 && known < 0)
         cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)
