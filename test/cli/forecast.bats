@@ -56,18 +56,18 @@ assert sum(r["tasks"] for r in rows[1:]) == 700, rows'
     dq forecast -o json | json 'assert all(r["tasks"] == 0 for r in rows), rows'
 }
 
-@test 'of very many tasks forecast makes estimates, marks them, and finds the herd' {
+@test 'of very many tasks forecast counts each step, marks what it estimates instead, and finds the herd' {
     many big 90000 1 40
     many big 20000 5400 0
     many small 10 60 1000
     for tag in late later; do many $tag 80000 -200000 1000; done
     sql 'ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task'
     dq forecast --for 2h --by minute -o json | json '
-assert sum(r["sampled"] for r in rows[1:]) >= 50, rows
-assert 40000 < sum(r["tasks"] for r in rows[1:]) < 330000, sum(r["tasks"] for r in rows)
+tasks = sum(r["tasks"] for r in rows[1:])
+assert 90000 < tasks < 130000, tasks # of 110,010, of which some become due meanwhile
+assert 105000 < tasks < 110011 or any(r["sampled"] for r in rows[1:]), tasks
 herd = max(rows, key=lambda r: r["herd"] or 0)
 assert (herd["herd"], herd["herd_tag"]) == (20000, "big"), herd'
-    [[ $(dq forecast) == *' ~'* ]]
     # those that are due already are counted, as in dq tags; if time was up, at most 5 percent off
     dq forecast -o json | json 'assert 152000 <= rows[0]["tasks"] <= 168000, rows[0]'
 }

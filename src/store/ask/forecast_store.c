@@ -18,11 +18,12 @@
 #include <sys/param.h>
 
 #define TAGS_AT_ONCE 100
-/* The tasks of this many are read; more are estimated. */
+/* The tasks of this many are read; of more, those of each step are counted or estimated. */
 #define READ_MOST 100000
 /* Estimates of a step of a tag. Beyond that number, the tasks of a tag are spread evenly. */
 #define PARTS_MOST 2000
 #define HERDS_LISTED 1000
+#define STEPS_MS 400 /* that counting them may take */
 /* The steps of a tag with the most tasks are searched for a herd. */
 #define SEARCHES 5
 
@@ -141,7 +142,7 @@ static int read_few(struct reading *w, struct tag_count *const *parts, size_t co
     return rc;
 }
 
-/* ---- tags with many tasks: estimates of each step */
+/* ---- tags with many tasks: each step is counted while there is time, else estimated */
 
 /* Halves a range of time until only the instant with the most tasks is left, always going on with
  * the half that has more of them: near the end the estimates are exact. */
@@ -198,6 +199,7 @@ static void spread(const struct reading *w, const struct tag_count *tag)
 static int read_many(struct reading *w, struct tag_count *const *tags, size_t count,
                      struct err *err)
 {
+    static const struct tag_count_how how = {.most_ms = STEPS_MS};
     size_t apart = MIN(count, MAX(PARTS_MOST / w->to->count, 1)), n;
     struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts), **order;
     int rc;
@@ -206,14 +208,14 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
         spread(w, tags[i]);
     n = make_parts(w, tags + (count - apart), apart, parts);
     order = mem_alloc((n + 1) * sizeof(struct tag_count *));
-    rc = tag_count_estimate(w->db, parts, n, err);
+    rc = tag_count_all(w->db, &how, parts, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct forecast_step *s = step_at(w, parts[i].from_at);
 
         order[i] = &parts[i];
         if (s) {
             s->tasks += parts[i].tasks;
-            s->sampled |= parts[i].tasks > 0;
+            s->sampled |= parts[i].sampled;
         }
     }
     if (rc == 0)
