@@ -8,8 +8,10 @@
 #include "base/when.h"
 #include "poller/trouble.h"
 #include "store/row/rows.h"
+#include "store/work/claim_store.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* After locked or refused rows, claims look for such rows first for this long: an application that
  * locks rows tends to do it again within the minute. */
@@ -17,8 +19,26 @@
 /* Whatever wrote a wrong body_size is likely to go on: claims bring no bodies for this long. */
 #define BARE_US INT64_C(600000000)
 
-static void say(const struct tag_state *t)
+/* A lock of another dqd ends with its claim: no operator has to act. */
+static bool say_claimer(struct db *db, const struct tag_state *t)
 {
+    char *claimer = NULL;
+    struct err err;
+
+    if (!db || t->aside.last.err.code != ERR_LOCKED ||
+        claim_store_claimer(db, t->aside.last.id, &claimer, &err) != 1)
+        return false;
+    log_event(LOG_INFO, "another dqd is claiming some due tasks",
+              "tag=%s tasks=%zu id=%" PRIu64 " dqd=%s", log_quote(t->name), t->aside.count,
+              t->aside.last.id, log_quote(claimer));
+    free(claimer);
+    return true;
+}
+
+static void say(struct db *db, const struct tag_state *t)
+{
+    if (say_claimer(db, t))
+        return;
     log_event(t->aside.last.err.code == ERR_LOCKED ? LOG_WARN : LOG_ERROR,
               "some due tasks cannot be claimed; others of their tag are not affected",
               "tag=%s tasks=%zu id=%" PRIu64 " error=%s", log_quote(t->name), t->aside.count,
@@ -37,13 +57,13 @@ void care_say_left(const struct tag_set *tags)
 
     for (size_t at = 0; (t = tags_each(tags, &at));)
         if (t->aside.count && !t->aside.said_us)
-            say(t);
+            say(NULL, t);
         else if (t->limit_since_us && !t->limit_said_us &&
                  tags_is_due(tags, t)) /* else others have taken all of it since */
             say_limit(t, LIMIT_LOCKED_TEXT);
 }
 
-void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us)
+void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults *f, int64_t now_us)
 {
     bool said = t->aside.said_us;
 
@@ -51,7 +71,7 @@ void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t no
     if (f->count)
         t->careful_us = now_us + CAREFUL_US;
     if (aside_news(&t->aside, now_us))
-        say(t);
+        say(db, t);
     else if (aside_over(&t->aside))
         log_event(LOG_INFO, "all due tasks can be claimed again", "tag=%s", log_quote(t->name));
     t->set->rests_changed |= said != !!t->aside.said_us;

@@ -12,7 +12,8 @@
 
 /* A claim could not change these rows (there may be none): they are put aside, and logged if they
  * stay so. */
-void care_put_aside(struct tag_state *t, const struct rows_faults *f, int64_t now_us);
+void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults *f,
+                    int64_t now_us);
 /* The server has refused a whole claim; err NULL: it has not. */
 void care_refused(struct tag_state *t, const struct err *err);
 /* Another session has locked the tag's row of dq_tag: a dqd that is claiming, or an open

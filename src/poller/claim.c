@@ -145,7 +145,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
     care_limit_free(t);
-    care_put_aside(t, faults, when_steady_us());
+    care_put_aside(claims->ctx->db, t, faults, when_steady_us());
     if (won->lies)
         care_long_bodies(t, sent_us);
     c.some_aside = t->aside.count > 0;

@@ -426,6 +426,21 @@ END
     [[ $long == $'2\ta body of 1000000 bytes is longer than dqd may write'* ]]
 }
 
+@test 'a task that another dqd is claiming for more than a second is logged as such, and is no warning' {
+    write_handlers <<'END'
+handlers:
+  t: {run: ':'}
+END
+    id=$(dq -q add t)
+    lock_task "$id"
+    echo "UPDATE dq_task SET status = 3, host = 'web2', pid = 77 WHERE id = $id; SELECT 'claimed';" >&9
+    wait_until grep -qx claimed "$BATS_TEST_TMPDIR/locked"
+    dqd_start --resident 9>&-
+    wait_until grep -q 'another dqd is claiming some due tasks" tag=t tasks=1 '"id=$id dqd=web2/77" "$DQD_LOG"
+    refute grep 'cannot be claimed' "$DQD_LOG"
+    exec 9>&-
+}
+
 @test 'a pass leaves a task that another session has locked, and reports it' {
     write_handlers <<'END'
 handlers:

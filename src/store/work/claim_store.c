@@ -335,3 +335,29 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner,
     task_array_done(&found);
     return rc;
 }
+
+#define CLAIMER_COLUMNS(X) X(CLAIMER_HOST, "host") X(CLAIMER_PID, "pid")
+enum { CLAIMER_COLUMNS(COLUMNS_NAME) CLAIMER_COUNT };
+
+static void take_claimer(const struct db_rows *r, void *arg)
+{
+    *(char **)arg = mem_printf("%s/%" PRIu64, db_string(r, CLAIMER_HOST), db_u64(r, CLAIMER_PID));
+}
+
+int claim_store_claimer(struct db *db, uint64_t id, char **ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    /* of the next statement only */
+    buf_str(&sql, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_reset(&sql);
+    buf_printf(&sql,
+               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64
+               " AND status = %d AND host IS NOT NULL AND pid IS NOT NULL",
+               COLUMNS_SELECT(CLAIMER_COLUMNS), id, TASK_RUNNING);
+    if (rc == 0)
+        rc = db_first(db, &sql, CLAIMER_COUNT, take_claimer, ret, err);
+    buf_done(&sql);
+    return rc;
+}

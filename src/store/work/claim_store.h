@@ -33,4 +33,9 @@ int claim_store_recover(struct db *db, const struct claim_owner *owner,
                         const struct claim_ref *known, size_t count, struct task_array *ret,
                         struct err *err) __attribute__((warn_unused_result));
 
+/* Whether the session that has locked the row of a pending task is claiming it: 1, and *ret (heap)
+ * is "web2/1234"; or 0. This can be seen in the row before its commit, without any privilege. */
+int claim_store_claimer(struct db *db, uint64_t id, char **ret, struct err *err)
+    __attribute__((warn_unused_result));
+
 #endif
