@@ -262,6 +262,35 @@ static void a_look_up_waits_for_the_cluster(void **state)
     db_free(d);
 }
 
+/* A statement that is in a trigger when its connection breaks is not taken for gone: to the server
+ * the connection then belongs to the trigger's definer. Nothing is stored a second time. */
+static void a_statement_in_a_trigger_is_waited_for(void **state)
+{
+    const struct task_new t = {
+        .tag = "t", .body = "b", .body_size = 1, .expected_at = TASK_TIME_NONE};
+    (void)state;
+    for (int sees_all = 0; sees_all < 2; sees_all++) {
+        struct conf_mysql conf = *harness_conf;
+        struct db *d = db_new(&conf);
+        struct task_added added;
+        harness_setup(NULL);
+        as_root("%s PROCESS ON *.* %s '%s'@'localhost'", sees_all ? "GRANT" : "REVOKE",
+                sees_all ? "TO" : "FROM", conf.user);
+        assert_int_equal(number(db, "SELECT GET_LOCK('dq_trigger', 0)"), 1);
+        as_root("CREATE TRIGGER dq_waits BEFORE INSERT ON dq_task FOR EACH ROW "
+                "WHILE IS_USED_LOCK('dq_trigger') IS NOT NULL DO DO SLEEP(0.01); END WHILE");
+        conf.read_timeout_ms = 1000;
+        assert_int_equal(task_add(d, &t, KEY_ERROR, &added, &err), ERR_LOST);
+        assert_non_null(strstr(err.text, "it is not known"));
+        assert_non_null(strstr(err.text, "still running a statement"));
+        number(db, "SELECT RELEASE_LOCK('dq_trigger')");
+        as_root("DROP TRIGGER dq_waits"); /* waits for statements that are in it */
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1);
+        db_free(d);
+    }
+    as_root("REVOKE PROCESS ON *.* FROM '%s'@'localhost'", harness_conf->user);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup(a_wrong_init_command_is_a_fault_of_the_settings, harness_setup),
         cmocka_unit_test_setup(refused_accounts_and_databases_are_told_apart, harness_setup),
         cmocka_unit_test_setup(a_look_up_waits_for_the_cluster, harness_setup),
+        cmocka_unit_test_setup(a_statement_in_a_trigger_is_waited_for, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -64,17 +64,23 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     return db_tls_options(c, host, my, err);
 }
 
+/* What SHOW PROCESSLIST shows of a connection id. While a connection runs a trigger or a procedure,
+ * it is shown as the definer's: only those with PROCESS see it, and those who may kill any
+ * connection cannot tell it from another's that is busy. One that is idle runs nothing. */
+enum { ORPHAN_UNSEEN, ORPHAN_OURS, ORPHAN_BUSY, ORPHAN_IDLE };
+#define SEEN_AS "IF(o.user = s.user, 1, IF(o.command <> 'Sleep', 2, 3))"
+
 /* A statement whose answer was lost may still run on the server, or wait in a buffer on the way
- * there. Its connection is killed, and must be gone, before its outcome is looked up. A server that
- * was restarted since then has started its numbers again: there, and if it is of another account,
- * that id is another connection's. A restart within a second of db->orphan_since is not noticed;
- * then a connection of this account may have the id. */
+ * there. Its connection is killed, and must be gone, before its outcome is looked up. It is gone
+ * only if the server says that it has no such thread, or if the id is another connection's: on a
+ * server that was restarted since then, which has started its numbers again. A restart within a
+ * second of db->orphan_since is not noticed; then a connection of this account may have the id. */
 static int kill_orphan(struct db *db, struct err *err)
 {
-    char sql[200];
+    char sql[240], kill[32];
     const struct timespec nap = {0, 5000000};
     int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
-    unsigned long long uptime_s = UINT32_MAX, alive = 1;
+    unsigned long long uptime_s = UINT32_MAX, seen;
 
     if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan)
         goto gone;
@@ -84,29 +90,29 @@ static int kill_orphan(struct db *db, struct err *err)
     if (when_steady() - (int64_t)(uptime_s + 1) * 1000 > db->orphan_since)
         goto gone;
     snprintf(sql, sizeof sql,
-             "SELECT COUNT(*) FROM information_schema.processlist o"
-             " JOIN information_schema.processlist s ON s.id = CONNECTION_ID() AND o.user = s.user"
-             " WHERE o.id = %lu",
+             "SELECT " SEEN_AS " FROM information_schema.processlist o"
+             " JOIN information_schema.processlist s ON s.id = CONNECTION_ID() WHERE o.id = %lu",
              db->orphan);
-    for (bool killed = false;; killed = true) {
-        rc = db_handle_ask(db, sql, &alive, err);
+    snprintf(kill, sizeof kill, "KILL %lu", db->orphan);
+    for (;; nanosleep(&nap, NULL)) {
+        seen = ORPHAN_UNSEEN;
+        rc = db_handle_ask(db, sql, &seen, err);
         if (rc < 0)
             return rc;
-        if (!alive)
+        if (seen == ORPHAN_IDLE)
             goto gone;
-        if (!killed) {
-            char kill[32];
-            snprintf(kill, sizeof kill, "KILL %lu", db->orphan);
-            if (mysql_query(db->my, kill) && mysql_errno(db->my) != 1094 /* ER_NO_SUCH_THREAD */)
+        if (seen != ORPHAN_BUSY && mysql_query(db->my, kill)) {
+            const unsigned number = mysql_errno(db->my);
+            if (number == 1094) /* ER_NO_SUCH_THREAD */
+                goto gone;
+            if (number != 1095) /* ER_KILL_DENIED_ERROR: it runs a trigger */
                 return db_handle_fail(db, err);
-            continue;
         }
         if (when_steady() > deadline) {
             db_handle_drop(db);
             return err_set(err, ERR_UNAVAILABLE,
                            "%s: the connection that broke is still running a statement", db->at);
         }
-        nanosleep(&nap, NULL);
     }
 gone:
     db->orphan = 0;

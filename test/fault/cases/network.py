@@ -183,6 +183,41 @@ def cut_add(t):
     t.note(f"{made} cuts, {len(bodies)} tasks acknowledged, all stored once")
 
 
+@case("add-trigger", 10)
+def add_trigger(t):
+    """A trigger on dq_task keeps dq add, single and bulk, waiting for longer than read_timeout. Meanwhile the
+    connection that was given up is the definer's to the server, and dq may not kill it. Each task is stored once."""
+    t.configure({"read_timeout": "1s"})
+    gate = t.server.client("dq")
+    t.sql(
+        "CREATE TRIGGER slow BEFORE INSERT ON dq_task FOR EACH ROW"
+        " WHILE IS_USED_LOCK('gate') IS NOT NULL DO DO SLEEP(0.01); END WHILE"
+    )
+
+    def sessions(user):
+        return t.one(f"SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}'")
+
+    idle = sessions("root")
+
+    def open_gate():
+        t.wait(lambda: sessions("root") > idle + (sessions("dq") == 0), "dq has a new connection")
+        t.sleep(0.3)
+        gate.query("DO RELEASE_LOCK('gate')")
+
+    for n in range(2):
+        gate.query("DO GET_LOCK('gate', 0)")
+        opener = threading.Thread(target=open_gate)
+        opener.start()
+        if n == 0:
+            t.dq("add", "t", "single", "--in", "1h")
+        else:
+            t.add_lines([t.line(in_ms=3_600_000, key=False, body=f"{i}") for i in range(5)])
+        opener.join()
+    gate.close()
+    t.sql("DROP TRIGGER slow")  # waits for statements that are in it
+    t.expect(t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task") == t.count() == 6, "not all are stored once")
+
+
 @case("add-error-after", 5)
 def add_error_after(t):
     """dq add, single and bulk, gets an error of the commit (Group Replication: 3100) after it has taken place. The
