@@ -147,7 +147,7 @@ MUTATIONS = [
      "    sql_put_from(&sql, \"\", TASK_CLAIM);\n    buf_str(&sql, \" AND \");\n    claim_ref_put(&sql, \"\", refs, n);\n    int rc = db_exec",
      "    claim_ref_put_ids(&sql, \"id\", refs, n);\n    int rc = db_exec",
      "src/store/work/claim_find.c", "    if (ask->shares > 1) {\n        buf_str(sql, \" AND \");", "    if (false) {\n        buf_str(sql, \" AND \");"),
-    ("other-tags", "tasks of paused tags are claimed", "src/store/work/claim_find.c", "g.paused_until > UTC_TIMESTAMP(3)", "FALSE"),
+    ("other-tags", "tasks of paused tags are claimed", "src/store/work/claim_find.c", "SQL_PAUSED(\"g.\")", "\"FALSE\""),
     ("cancel-races", "tasks are claimed long before they are due", "src/poller/look_tag.h", "#define LOOK_EARLY_MS 5", "#define LOOK_EARLY_MS 60"),
     ("cancel-races", "a task that is claimed early is started at once", "src/poller/handover.c", ".start_us = start_us(h->ctx, j),", ".start_us = 0 * start_us(h->ctx, j),"),
     ("other-tags", "one tag may take every slot", "src/poller/look_tag.c",

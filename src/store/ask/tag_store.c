@@ -101,10 +101,8 @@ static int read_pauses(struct reading *w, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
-    buf_printf(
-        &sql,
-        "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON g.paused_until > UTC_TIMESTAMP(3)",
-        COLUMNS_SELECT(PAUSE_COLUMNS));
+    buf_printf(&sql, "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON " SQL_PAUSED("g."),
+               COLUMNS_SELECT(PAUSE_COLUMNS));
     int rc = db_each(w->db, &sql, PAUSE_COUNT, take_pause, w, err);
     buf_done(&sql);
     return rc;

@@ -190,8 +190,7 @@ static void put_pause(struct buf *sql, const struct task_keys *k, const char *ta
     if (k->f->pause == TASK_FILTER_ALL_TAGS)
         return;
     buf_printf(sql,
-               " AND %sEXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = %s AND g.paused_until > "
-               "UTC_TIMESTAMP(3))",
+               " AND %sEXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = %s AND " SQL_PAUSED("g.") ")",
                k->f->pause == TASK_FILTER_PAUSED ? "" : "NOT ", tag);
 }
 

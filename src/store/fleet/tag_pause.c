@@ -37,7 +37,7 @@ int tag_pause_read(struct db *db, const char *tag, struct tag_pause *ret, struct
     *ret = (struct tag_pause){.until_at = TASK_TIME_NONE};
     buf_printf(&sql, "SELECT %s FROM dq_tag WHERE tag = ", COLUMNS_SELECT(COLUMNS));
     sql_put_tag(&sql, tag);
-    buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
+    buf_str(&sql, " AND " SQL_PAUSED(""));
     int rc = db_first(db, &sql, COLUMN_COUNT, take, ret, err);
     buf_done(&sql);
     return rc < 0 ? rc : 0;
@@ -107,7 +107,7 @@ int tag_pause_end(struct db *db, struct event_act *act, struct err *err)
         "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
         "WHERE tag = ");
     db_put_text(&sql, act->tag);
-    buf_str(&sql, " AND paused_until > UTC_TIMESTAMP(3)");
+    buf_str(&sql, " AND " SQL_PAUSED(""));
     int rc = change_tag(db, &sql, act, &rows, err);
     buf_done(&sql);
     return rc < 0 ? rc : rows > 0;

@@ -120,7 +120,7 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
                " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
                " MICROSECOND AND NOT EXISTS",
                is, overdue_ms * 1000);
-    buf_str(sql, " (SELECT 1 FROM dq_tag g WHERE g.paused_until > UTC_TIMESTAMP(3) AND g.tag = ");
+    buf_str(sql, " (SELECT 1 FROM dq_tag g WHERE " SQL_PAUSED("g.") " AND g.tag = ");
     db_put_text(sql, ask->tag);
     buf_chr(sql, ')');
     if (ask->shares > 1) {
