@@ -160,9 +160,10 @@ fill()
          (1, 't', '', 1, '2026-01-01', '2026-01-01 00:00:01', '2026-01-01 00:00:03.500', '2026-01-01'),
          (2, 't', '', 3, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) - INTERVAL 90 SECOND, NULL, '2026-01-01'),
          (3, 't', '', 0, UTC_TIMESTAMP(3), '2026-01-01', NULL, '2026-01-01'),
-         (4, 't', '', 4, UTC_TIMESTAMP(3), '2026-01-01', UTC_TIMESTAMP(3), '2026-01-01')"
+         (4, 't', '', 4, UTC_TIMESTAMP(3), '2026-01-01', UTC_TIMESTAMP(3), '2026-01-01'),
+         (5, 't', '', 2, '2026-01-01', '2026-01-01 00:00:01', '2026-01-01 00:00:02', '2026-01-01')"
     [ "$(dq list -o ndjson -c id,took -s all --sort id | sed -E 's/:9[0-9]{4}\}/:90000}/' | tr '\n' ' ')" = \
-        '{"id":1,"took":2500} {"id":2,"took":90000} {"id":3,"took":null} {"id":4,"took":null} ' ]
+        '{"id":1,"took":2500} {"id":2,"took":90000} {"id":3,"took":null} {"id":4,"took":null} {"id":5,"took":1000} ' ]
     dq show 1 | grep -qE '^took +2\.5s$'
     [[ $(dq list) =~ \ TOOK\ .*\ 1m3[0-9]s ]]
 }

@@ -157,6 +157,9 @@ attempt()
     new=$(dq -q add mail --key order-8) && dq -q cancel "$new"
     [ "$(dq show --key order-7 -o id)" = "$id" ]
     [ "$(dq show -k order-8 -o id)" = "$new" ]
+    first=$(dq -q add mail --key order-9) && dq -q cancel "$first"
+    dq -q cancel "$(dq -q add mail --key order-9)" && dq -q retry "$first"
+    [ "$(dq show -k order-9 -o id)" = "$first" ]
     [[ $(dq why --key order-7) == "task $id, mail, pending"* ]]
     [[ $(dq events --key order-7) == *" added "*" $id "* ]]
     run dq logs --key order-7

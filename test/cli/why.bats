@@ -245,3 +245,81 @@ assert w["ruled_out"] == ["a pause"] and len(w["remedies"]) == 2, w'
     run dq why "$id" -o tsv
     [ "$status" -eq 64 ]
 }
+
+# helps ID CAUSE: the first thing that dq why names as a help is done as it is printed, and the cause is gone.
+helps()
+{
+    local line
+    [[ " $(causes "$1") " == *" $2 "* ]]
+    line=$(dq why "$1" | sed -n '/^what helps$/,$s/^  //p' | grep -m 1 -E "${3:-.}")
+    echo "$2: $line"
+    case $line in
+    'dq '*) eval "${line%%[:,]*}" ;;
+    UPDATE*) sql "$line" ;;
+    *KILL*) sql "${line##*: }" ;;
+    esac
+    [[ " $(causes "$1") " != *" $2 "* ]]
+}
+status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
+
+@test 'what why recommends helps: each command and statement, as it is printed' {
+    fake_dqd image.resize
+    id=$(dq -q add image.resize)
+    for state in 2:failed 4:cancelled; do
+        sql "UPDATE dq_task SET status = ${state%:*}, finish_time = UTC_TIMESTAMP(3) WHERE id = $id"
+        helps "$id" "${state#*:}"
+        [ "$(status_of "$id")" -eq 0 ]
+    done
+    dq -q reschedule "$id" --in 1h
+    helps "$id" not_due
+    dq -q pause image.resize
+    helps "$id" paused
+    for column in 'version = 18446744073709551615' 'attempt = 4294967295'; do
+        sql "UPDATE dq_task SET $column WHERE id = $id"
+        helps "$id" refused
+    done
+    sql "UPDATE dq_task SET status = 9 WHERE id = $id"
+    helps "$id" unknown
+    [ "$(status_of "$id")" -eq 0 ]
+    # one that runs for far longer than usual
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, execution_time, finish_time)
+         SELECT 'image.resize', '', 1, t, t, t, t + INTERVAL 1 SECOND
+         FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 1 DAY t) x;
+         UPDATE dq_task SET status = 3, execution_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, attempt = 1, host = 'vm',
+         pid = 1, claim_token = REPEAT('f', 16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE id = $id"
+    helps "$id" runs 'dq cancel'
+    [ "$(status_of "$id")" -eq 4 ]
+    # a misspelt tag
+    id=$(dq -q add image.resze)
+    helps "$id" unserved 'and add it as image.resize$'
+    [ "$(status_of "$id")" -eq 4 ]
+    [ "$(causes "$(dq -q add image.resize)")" = none ]
+    # a lock
+    id=$(dq -q add image.resize --at 2020-01-01T00:00:00Z)
+    sql "UPDATE dq_task SET create_time = expected_time, update_time = expected_time WHERE id = $id"
+    new_account dq_doctor
+    sql 'GRANT ALL ON dq.* TO dq_doctor@localhost; GRANT PROCESS ON *.* TO dq_doctor@localhost'
+    own_ini 's/^user = .*/user = dq_doctor/'
+    lock_task "$id"
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
+    named() { dq why "$id" | grep -q KILL; }
+    wait_until named
+    helps "$id" locked
+    lock_release
+}
+
+@test 'what why recommends for a limit and for a tag without a handler helps' {
+    echo 'handlers: {t: {run: "exec sleep 1000", max_running: 1}}' | write_handlers
+    id=$(dq -q add t) second=$(dq -q add t) other=$(dq -q add u)
+    DQ_DQD_DRAIN_TIMEOUT=0s dqd_start --resident
+    runs() { [ "$(status_of "$1")" -eq 3 ]; }
+    reloaded() { kill -HUP "$DQD_PID" && runs "$1"; }
+    wait_until runs "$id"
+    waits() { dq why "$1" | grep -q "$2"; }
+    wait_until waits "$second" '^  max_running: 4, systemctl reload dqd$'
+    echo 'handlers: {t: {run: "exec sleep 1000", max_running: 4}}' | write_handlers
+    wait_until reloaded "$second"
+    wait_until waits "$other" '^  a handler for it in handlers.yaml, systemctl reload dqd$'
+    echo 'handlers: {"?": {run: "exec sleep 1000", max_running: 4}}' | write_handlers
+    wait_until reloaded "$other"
+}
