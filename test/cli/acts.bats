@@ -83,6 +83,15 @@ END
     [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: retry: --body is empty and would match every task' ]
 }
 
+@test 'what was cancelled before it ran is found by the time of that' {
+    sandbox_clear
+    dq -q add a x --in 1h --key k >/dev/null
+    dq -q cancel --key k --tag a
+    [ "$(dq list --status cancelled --finished-since 1h -o id | wc -l)" = 1 ]
+    dq -q retry --status cancelled --finished-since 1h -y
+    is "status = 0" 1
+}
+
 @test 'a search with a limit ends after 10,000 tasks that do not match, and says so' {
     tasks 10600 many 2
     sql "UPDATE dq_task SET error_stack = 'rare' WHERE message_body IN ('body 10590', 'body 5')"

@@ -4,8 +4,6 @@ load ../lib/sandbox
 
 setup() { sandbox_clear; }
 
-count() { sql 'SELECT COUNT(*) FROM dq_task'; }
-
 @test 'add prints only the id on stdout, and the resolved time on stderr' {
     try dq add mail.welcome hello --in 10m
     [ "$rc" -eq 0 ]
@@ -148,14 +146,6 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     done
     [ "$(sql 'SELECT COUNT(*) FROM bare.dq_task')" -eq 2 ]
     sql 'DROP DATABASE bare'
-}
-
-# as ACCOUNT COMMAND...: with a configuration for that account.
-as()
-{
-    sed "s/^user = .*/user = $1/" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/$1.ini"
-    chmod 0600 "$BATS_TEST_TMPDIR/$1.ini"
-    DQ_CONFIG=$BATS_TEST_TMPDIR/$1.ini "${@:2}"
 }
 
 @test 'a server that accepts connections but is silent or hangs up is reported with a hint' {

@@ -9,7 +9,6 @@ setup()
 }
 
 added() { [ "$(count)" -eq "$1" ]; }
-count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 lines() { seq "$1" | sed 's/.*/{"tag":"bulk","in":"1h","body":"&"}/'; }
 
 # Without the line that dq add prints if it took long.

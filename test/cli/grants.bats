@@ -15,13 +15,6 @@ as_sql()
         --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
 }
 
-# as ACCOUNT COMMAND...: with a configuration for that account.
-as()
-{
-    own_ini "s/^user = .*/user = dq_$1/"
-    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini "${@:2}"
-}
-
 # denied ACCOUNT SQL...: each is refused because a right is missing.
 denied()
 {
@@ -67,7 +60,7 @@ refused()
 }
 
 @test 'dq_producer: dq add, but no other command' {
-    id=$(as producer dq -q add t body --key k)
+    id=$(as dq_producer dq -q add t body --key k)
     [ "$(sql 'SELECT id FROM dq_task')" = "$id" ]
     for command in "show $id" "cancel $id" "delete $id" pollers; do
         refused producer dq $command
@@ -123,21 +116,21 @@ refused()
 }
 
 @test 'dq_operator: every command of dq but init' {
-    id=$(as operator dq -q add t --in 1h)
+    id=$(as dq_operator dq -q add t --in 1h)
     for command in "show $id" list tags stats pollers "reschedule $id --in 2h" "cancel $id" "retry $id" "cancel $id" \
         'pause t' 'resume t' "delete $id" purge; do
-        as operator dq -q $command >/dev/null
+        as dq_operator dq -q $command >/dev/null
     done
     dq -q add t body
-    as operator dq -q export >"$BATS_TEST_TMPDIR/tasks"
-    as operator dq -q import "$BATS_TEST_TMPDIR/tasks"
+    as dq_operator dq -q export >"$BATS_TEST_TMPDIR/tasks"
+    as dq_operator dq -q import "$BATS_TEST_TMPDIR/tasks"
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE message_body = 'body'")" -eq 2 ]
     sql 'DELETE FROM dq_task'
     [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq 0 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_event')" -eq 8 ]
-    id=$(as operator dq -q add t)
+    id=$(as dq_operator dq -q add t)
     sql 'UPDATE dq_task SET status = 3, version = 1, attempt = 1'
-    as operator dq -q logs "$id"
+    as dq_operator dq -q logs "$id"
     [ "$(sql 'SELECT task_id FROM dq_output')" -eq "$id" ]
     denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' 'DELETE FROM dq_event' \
         "UPDATE dq_event SET actor = 'x'" 'UPDATE dq_event SET tasks = 0' \
@@ -150,17 +143,17 @@ refused()
         'stats -o prometheus' "stats --html $BATS_TEST_TMPDIR/page" errors 'errors -t t --exact' forecast events \
         pollers version; do
         echo "$command"
-        as monitor dq -q $command >/dev/null
+        as dq_monitor dq -q $command >/dev/null
     done
     [ -s "$BATS_TEST_TMPDIR/page" ]
-    [[ $(as monitor dq check) == 'CRITICAL: no dqd is alive'* ]]
+    [[ $(as dq_monitor dq check) == 'CRITICAL: no dqd is alive'* ]]
     for command in 'add t' "show $id" "cancel $id" 'pause t'; do refused monitor dq $command; done
     denied monitor 'SELECT message_body FROM dq_task' 'UPDATE dq_task SET live = 1' "CALL dq_cancel_key('t', 'k', @n)"
 }
 
 @test 'dq_owner: dq init, with tables and procedures' {
     sql 'DROP PROCEDURE dq_add'
-    run as owner dq init
+    run as dq_owner dq init
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *'1 created or replaced'* ]]

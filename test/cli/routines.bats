@@ -27,7 +27,6 @@ refused()
     [[ $err == *"(45000) "*"dq: $1"* ]]
 }
 
-count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
 @test 'dq init creates the procedures, leaves those that are right alone, and replaces others' {
     [ "$(procedures)" = "$PROCEDURES" ]
@@ -70,11 +69,10 @@ count() { sql 'SELECT COUNT(*) FROM dq_task'; }
     sql 'DROP DATABASE other; DROP USER maker@localhost'
 }
 
-# as ACCOUNT ARG...: dq as an account that new_account has made.
-as()
+# dq_as ACCOUNT ARG...: what dq prints is in $output.
+dq_as()
 {
-    own_ini "s/^user = .*/user = $1/"
-    run dq --config "$BATS_TEST_TMPDIR/own.ini" "${@:2}"
+    run as "$1" dq "${@:2}"
     echo "$output"
     [ "$status" -eq 0 ]
 }
@@ -96,10 +94,10 @@ as()
     [[ $(dq init --plan --no-routines 2>&1) == *'schema version '*': nothing to do'* ]]
     new_account maker
     sql 'GRANT SELECT, EXECUTE ON dq.* TO maker@localhost'
-    as maker init --plan
+    dq_as maker init --plan
     [[ $output == *'procedures for producers in SQL: 2 not created, as this account has no right to'* ]]
     sql 'GRANT CREATE ROUTINE ON dq.* TO maker@localhost'
-    as maker init --plan
+    dq_as maker init --plan
     [[ $output == *'CREATE PROCEDURE dq_add (...)'* ]]
     [[ $output == *': 1 not created, as this account has no right to'* ]]
     sql 'GRANT ALTER ROUTINE ON dq.* TO maker@localhost; DROP PROCEDURE dq_cancel_key;
@@ -116,7 +114,7 @@ as()
     new_account maker
     sql "GRANT CREATE ROUTINE, ALTER ROUTINE, EXECUTE, SELECT, INSERT, UPDATE ON dq.* TO maker@localhost
          $(printf '; DROP PROCEDURE %s' $PROCEDURES)"
-    as maker init
+    dq_as maker init
     run dq init
     [[ $output != *procedures* ]]
     sql "DROP USER maker@localhost"
@@ -151,17 +149,17 @@ as()
             --execute="CALL dq_add('t', NULL, 'body', 0, @id)"
     }
     other_text
-    as root init
+    dq_as root init
     shop
     [[ $output != *GRANT* ]]
     other_text
-    as dq init
+    dq_as dq init
     if [[ $(sql 'SELECT VERSION()') != *MariaDB* ]]; then
         [[ $output == *'    GRANT EXECUTE ON PROCEDURE `dq`.dq_add TO each account that calls it;'* ]]
         refute shop
         other_text
         sql 'GRANT SELECT ON mysql.procs_priv TO dq@localhost'
-        as dq init
+        dq_as dq init
         refute shop
         sql "$(grep -o 'GRANT .*;' <<<"$output")"
         sql 'REVOKE SELECT ON mysql.procs_priv FROM dq@localhost'
@@ -174,7 +172,7 @@ as()
     new_account maker
     sql "GRANT ALTER ROUTINE, EXECUTE, SELECT ON dq.* TO maker@localhost; DROP PROCEDURE dq_add;
          CREATE DEFINER = dq@localhost PROCEDURE dq_add(i int) COMMENT 'dq: of another text' BEGIN END"
-    as maker init
+    dq_as maker init
     [[ $output == *'missing or not up to date: procedure dq_add: '*denied* ]]
     [ "$(procedures)" = "$PROCEDURES" ]
     sql 'DROP USER maker@localhost'

@@ -8,7 +8,6 @@ setup()
     cd "$BATS_TEST_TMPDIR"
 }
 
-count() { sql 'SELECT COUNT(*) FROM dq_task'; }
 
 # Every column, bytes and all, but for add_token: it belongs to the statement that stored the row.
 table()

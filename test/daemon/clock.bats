@@ -29,8 +29,6 @@ teardown_file()
 
 setup() { sandbox_clear; }
 
-count() { sql "SELECT COUNT(*) FROM dq_task WHERE $1"; }
-is() { [ "$(count "$1")" = "$2" ]; }
 # set_clock OFFSET: a file that is replaced is read by the server's next look at the clock.
 set_clock()
 {

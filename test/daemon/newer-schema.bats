@@ -10,7 +10,6 @@ teardown()
 }
 OURS=$("$DQ_BIN/dq" version -o json | sed 's/.*"schema"://; s/[,}].*//')
 
-is() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE $1")" = "$2" ]; }
 logged() { grep -q "$1" "$DQD_LOG"; }
 outgrow() { sql "UPDATE dq_meta SET value = IF(name = 'schema_compat', 98, 99)"; }
 gone() { ! kill -0 "$DQD_PID" 2>/dev/null; }

@@ -4,8 +4,6 @@
 load ../lib/sandbox
 setup() { sandbox_clear; }
 
-count() { sql "SELECT COUNT(*) FROM dq_task WHERE $1"; }
-is() { [ "$(count "$1")" = "$2" ]; }
 logged() { grep -q "$1" "$DQD_LOG"; }
 # begun N: so many handlers run that write a line to the file. A task that is running for the database may not have been
 # started yet; if dqd is told to stop then, it gives it back.

@@ -38,7 +38,7 @@ quiet() # nothing has been asked for a while: the next look is the next poll, or
 {
     local before
     before=$(selects)
-    sleep 0.3
+    sleep 0.3 # between two looks
     [ "$(selects)" = "$before" ]
 }
 has_run() { [ "$(grep -cxF "$1" "$ran")" = "${2:-1}" ]; } # has_run ID [TIMES]

@@ -4,6 +4,8 @@
 #
 #   dq, dqd ARG...      the programs under test, configured for the sandbox
 #   sql TEXT            runs SQL, prints rows without headings, cells separated by tabs
+#   count [CONDITION]   prints how many tasks there are, or of which that is true
+#   is CONDITION N      there are so many of them
 #   numbers N           prints a derived table with the numbers 1 to N in its column seq, for a FROM
 #   new_account NAME    makes the account NAME@localhost without any right, in place of an older one; a second word: its
 #                       password
@@ -11,6 +13,7 @@
 #   fake_dqd PATTERN... adds a live dqd to dq_poller that serves these tags and globs; without any: one that has not
 #                       recorded what it serves, so that no verb remarks on that
 #   own_ini SED         makes $BATS_TEST_TMPDIR/own.ini: the sandbox's dq.ini, edited by sed
+#   as ACCOUNT CMD...   runs it with a configuration for that account
 #   write_handlers      stdin becomes the handlers file
 #   dqd_start ARG...    runs dqd in the background; its log is $DQD_LOG, its process $DQD_PID
 #   lock_task ID,...    locks these rows in a transaction that stays open until lock_release
@@ -61,6 +64,9 @@ sql()
         --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
 }
 
+count() { sql "SELECT COUNT(*) FROM dq_task WHERE ${1:-1}"; }
+is() { [ "$(count "$1")" = "$2" ]; }
+
 # MariaDB alone has tables of numbers, and recursion has limits that differ.
 numbers()
 {
@@ -101,6 +107,11 @@ own_ini()
 {
     sed "s|^handlers *=.*|handlers = $DQ_HANDLERS|; $1" "$DQ_CONFIG" >"$BATS_TEST_TMPDIR/own.ini"
     chmod 600 "$BATS_TEST_TMPDIR/own.ini"
+}
+as()
+{
+    own_ini "s/^user = .*/user = $1/"
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini "${@:2}"
 }
 
 lock_task()

@@ -15,6 +15,13 @@ drive()
     env AM_TAP_AWK=awk sh "$driver" --test-name "$1" --log-file "$1.log" --trs-file "$1.trs" -- sh "$1" >/dev/null
 }
 
+# drive_with RUNNER NAME: as make check runs it, with a limit of two seconds. A bats in a bats must not know of that.
+drive_with()
+{
+    env -i PATH="${PATH#*/bats-core:}" DQ_TEST_TIMEOUT=2 AM_TAP_AWK=awk \
+        sh "$driver" --test-name "$2" --log-file "$2.log" --trs-file "$2.trs" -- "$1" "$2" >/dev/null
+}
+
 # counted NAME 'PASSED FAILED SKIPPED'
 counted()
 {
@@ -72,6 +79,17 @@ counted()
         "$top/bin/check" $option | grep -F 'usage: bin/check'
         "$top/bin/quickstart" $option | grep -F 'quickstart - '
     done
+}
+
+@test 'a test that hangs ends by its own limit, and is a failure' {
+    printf '@test "it hangs" { while :; do read -r -t 1 <> <(:) || true; done; }\n' >hangs.bats
+    drive_with "$lib/bats-tap" hangs.bats
+    counted hangs.bats '0 1 0'
+    grep -F 'Bail out! hangs.bats still runs after 2 s' hangs.bats.log
+    printf '#!/bin/sh\nwhile :; do :; done\n' >hangs
+    chmod +x hangs
+    drive_with "$lib/run-test" ./hangs
+    counted ./hangs '0 1 0'
 }
 
 @test 'test/servers/run installs what bin/check installs before it runs anything' {

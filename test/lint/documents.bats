@@ -1,19 +1,7 @@
 # The documents name files, functions and numbers of the source: what they name exists, and the numbers are right.
 
-setup()
-{
-    DQ_TOP=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
-    cd "${LINT_TOP:-$DQ_TOP}"
-    findings=$BATS_TEST_TMPDIR/findings
-}
-
-# Prints what a rule found, and fails when it found something.
-none()
-{
-    cat >"$findings"
-    cat "$findings"
-    [ ! -s "$findings" ]
-}
+load ../lib/lint
+setup() { cd "$lint_top"; }
 
 @test 'the files and folders that the documents name exist' {
     for doc in CONTRIBUTING HACKING README SECURITY doc/lifecycle doc/performance doc/reliability test/bench/README; do

@@ -1,11 +1,7 @@
 # The manuals are well formed and know every verb and option that the programs know.
 
-setup()
-{
-    DQ_TOP=${DQ_TOP:-$BATS_TEST_DIRNAME/../..}
-    DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
-    doc=${LINT_TOP:-$DQ_TOP}/doc
-}
+load ../lib/lint
+doc=$lint_top/doc
 
 # The long options of a help text, without dashes.
 options_of() { grep -oE '^ +(-[A-Za-z], )? *--[a-z][a-z-]*' | sed 's/.*--//' | sort -u; }
@@ -18,13 +14,6 @@ pages() { (cd "$doc" && ls dq*.[158]); }
 
 # Succeeds when a manual has an item for an option.
 has_item() { grep -qE "^\\.It .*Fl -${2}( |=|\$)" "$1"; }
-
-none()
-{
-    cat >"$BATS_TEST_TMPDIR/findings"
-    cat "$BATS_TEST_TMPDIR/findings"
-    [ ! -s "$BATS_TEST_TMPDIR/findings" ]
-}
 
 @test 'mandoc has no complaints about the manuals' {
     [ "$(pages | wc -l)" -gt 30 ]

@@ -1,18 +1,8 @@
 # What users read has one word for a thing, that of "Terms" in doc/lifecycle, and plain sentences: documents, comments
 # in sql, samples in etc, and the texts in the sources.
 
-setup()
-{
-    cd "${LINT_TOP:-${DQ_TOP:-$BATS_TEST_DIRNAME/../..}}"
-    findings=$BATS_TEST_TMPDIR/findings
-}
-
-none()
-{
-    cat >"$findings"
-    cat "$findings"
-    [ ! -s "$findings" ]
-}
+load ../lib/lint
+setup() { cd "$lint_top"; }
 
 documents() { ls README NEWS HACKING SECURITY CONTRIBUTING doc/* test/bench/README etc/producers/README; }
 

@@ -127,8 +127,8 @@ static int read_created(const struct reading *w, struct err *err)
     return read_from(w, &from, err);
 }
 
-/* Failed and cancelled tasks have an attempt that ended with them, and attempts an index by that
- * time. Only imported ones may have none: if there are any, 0, else 1. */
+/* Failed tasks have an attempt that ended with them, and attempts an index by that time. Only
+ * imported ones may have none: if there are any, 0, else 1. */
 static int read_finished(const struct reading *w, struct err *err)
 {
     const int64_t since = w->f->since[TASK_FILTER_FINISHED].at;
@@ -157,8 +157,7 @@ int task_match_load(struct db *db, const struct task_filter *f, unsigned statuse
         rc = read_key(&w, err);
     else if (f->since[TASK_FILTER_CREATED].set)
         rc = read_created(&w, err);
-    else if (f->since[TASK_FILTER_FINISHED].set &&
-             !(statuses & ~(TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED))))
+    else if (f->since[TASK_FILTER_FINISHED].set && statuses == TASK_BIT(TASK_FAILED))
         return read_finished(&w, err);
     else
         return 0;

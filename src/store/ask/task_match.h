@@ -19,8 +19,8 @@ struct task_match {
 };
 
 void task_match_add(struct task_match *m, struct task_key key);
-/* If the filter has ids, a key, or the time since which its tasks were created or, of failed and
- * cancelled ones, finished: adds the keys of the tasks in these states (a mask of TASK_BIT) that
+/* If the filter has ids, a key, or the time since which its tasks were created or, of failed ones,
+ * finished: adds the keys of the tasks in these states (a mask of TASK_BIT) that
  * match, unsorted, and returns 1. Otherwise 0. f->search->partial is set if the search leaves out
  * tasks, *f->unordered as task_filter.h says. Blocks on the database. */
 int task_match_load(struct db *db, const struct task_filter *f, unsigned statuses,

@@ -1,6 +1,7 @@
 """Sessions of handlers, accounts, runners that do not answer."""
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -81,7 +82,8 @@ def _as_root(t, ms, **keys):
         t.note("skipped: not root")
         return False
     os.chmod(t.journal, 0o666)
-    t.configure(user="nobody", slots=12, **keys)
+    # the account of the server, which alone may enter the folder of its socket
+    t.configure(user=pwd.getpwuid(os.stat(t.server.socket).st_uid).pw_name, slots=12, **keys)
     _handle_in_groups(t, ms)
     return True
 
