@@ -11,43 +11,55 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define QUOTED_MAX 200 /* columns of a line that a message quotes */
 
-static uint32_t find_task(const struct job *j, uint64_t id)
-{
-    uint32_t i = 0;
+/* The tasks of a job, ascending by id. */
+struct job_id {
+    uint64_t id;
+    uint32_t at;
+};
 
-    while (i < j->order.count && j->ids[i] != id)
-        i++;
-    return i;
+static int compare_ids(const void *a, const void *b)
+{
+    const struct job_id *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The one task of this job that the line names; j->order.count: it names none, or several. */
-static uint32_t find_named(const struct job *j, const char *line, size_t len)
+static uint32_t find_task(struct job *j, uint64_t id)
 {
-    uint32_t found = j->order.count;
+    const struct job_id key = {.id = id}, *found;
+
+    if (!j->by_id) {
+        j->by_id = mem_alloc(j->order.count * sizeof *j->by_id);
+        for (uint32_t i = 0; i < j->order.count; i++)
+            j->by_id[i] = (struct job_id){.id = j->ids[i], .at = i};
+        qsort(j->by_id, j->order.count, sizeof *j->by_id, compare_ids);
+    }
+    found = bsearch(&key, j->by_id, j->order.count, sizeof *j->by_id, compare_ids);
+    return found ? found->at : j->order.count;
+}
+
+/* Whether the line names a task of this job. *ret is the one that it names; j->order.count: it
+ * names none, or several. */
+static bool find_named(struct job *j, const char *line, size_t len, uint32_t *ret)
+{
+    const uint32_t none = j->order.count;
     uint64_t id;
 
+    *ret = none;
     for (size_t at = 0; (id = verdict_next_id(line, len, &at)) != 0;) {
         uint32_t i = find_task(j, id);
-        if (i < j->order.count && found < j->order.count && i != found)
-            return j->order.count;
-        if (i < j->order.count)
-            found = i;
-    }
-    return found;
-}
-
-static bool names_any(const struct job *j, const char *line, size_t len)
-{
-    uint64_t id;
-
-    for (size_t at = 0; (id = verdict_next_id(line, len, &at)) != 0;)
-        if (find_task(j, id) < j->order.count)
+        if (i < none && *ret < none && i != *ret) {
+            *ret = none;
             return true;
-    return false;
+        }
+        if (i < none)
+            *ret = i;
+    }
+    return *ret < none;
 }
 
 static char *describe(const char *line, size_t len, const char *why)
@@ -59,11 +71,10 @@ static char *describe(const char *line, size_t len, const char *why)
     return buf_take(&b);
 }
 
-/* Keeps the first such line of each task, and the first that names none or several. */
-static void note_unreadable(struct job *j, const char *line, size_t len, const char *why)
+/* Keeps the first such line of each task i, and the first that names none or several. */
+static void note_unreadable(struct job *j, uint32_t i, const char *line, size_t len,
+                            const char *why)
 {
-    uint32_t i = find_named(j, line, len);
-
     if (i == j->order.count) {
         if (!j->unread_any)
             j->unread_any = describe(line, len, why);
@@ -101,13 +112,14 @@ bool answer_line(struct job *j, struct json_reader *json, const char *line, size
                  struct verdict *ret)
 {
     struct err why = {0};
+    uint32_t named;
 
     if (whole && len && take_verdict(j, json, line, len, ret, &why))
         return true;
     if (!whole)
         err_set(&why, ERR_DATA, "longer than %d bytes", CAPTURE_LINE_MAX);
-    if (verdict_is_meant(line, len) || names_any(j, line, len))
-        note_unreadable(j, line, len, why.text);
+    if (find_named(j, line, len, &named) || verdict_is_meant(line, len))
+        note_unreadable(j, named, line, len, why.text);
     capture_add(&j->tail, line, len);
     capture_add(&j->tail, "\n", 1);
     return false;

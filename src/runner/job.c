@@ -42,6 +42,7 @@ void job_free(struct job *j)
     free((char *)j->order.key);
     free((uint64_t *)j->ids);
     free(j->reported);
+    free(j->by_id);
     free(j);
 }
 

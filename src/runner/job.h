@@ -36,6 +36,7 @@ struct job {
     int64_t lease_ms; /* how far away the deadline was when it was set */
     uint32_t open;    /* tasks that are not reported yet */
     bool *reported;
+    struct job_id *by_id;       /* see answer.c; NULL: nobody has asked for an id yet */
     char **unread, *unread_any; /* see answer.h */
 
     struct capture tail; /* of its output */

@@ -4,6 +4,7 @@
 #include "runner_rig.h"
 
 #include "base/task.h"
+#include "runner/answer.h"
 #include "runner/capture.h"
 
 #include <stdarg.h>
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
+#include <time.h>
 
 static uint32_t send_batch(struct rig *r, const char *tag, const char *lines, const uint64_t *ids,
                            uint32_t count)
@@ -325,6 +328,43 @@ static void largest_batch_passes(void **state)
 
 /* ---- the parts */
 
+/* The CPU time of a line with 2,000 ids in a batch of n tasks, none of which it names. */
+static int64_t cost_of_line(uint32_t n)
+{
+    uint64_t *many = calloc(n, sizeof *many);
+    struct buf line = BUF_INIT;
+    struct timespec begin, end;
+    struct verdict v;
+
+    for (uint32_t i = 0; i < n; i++)
+        many[i] = 5000 - i;
+    for (int i = 0; i < 2000; i++)
+        buf_printf(&line, "x \"id\":%d", 10000 + i);
+    struct message_job order = {.tag = "t", .key = "", .ids = many, .count = n, .stdin_fd = -1};
+    struct job *j = job_new(1, &order, 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    for (int i = 0; i < 10; i++)
+        assert_false(answer_line(j, NULL, line.data, line.len, false, &v));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    job_free(j);
+    buf_done(&line);
+    free(many);
+    return (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+}
+
+static void large_batch_does_not_make_its_lines_dear(void **state)
+{
+    int64_t small = INT64_MAX, large = INT64_MAX;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        small = MIN(small, cost_of_line(10));
+        large = MIN(large, cost_of_line(5000));
+    }
+    print_message("# a line costs %.1f times as much\n", (double)large / (double)small);
+    assert_true(large < 10 * small);
+}
+
 static void tail_is_the_same_however_it_comes(void **state)
 {
     (void)state;
@@ -412,6 +452,7 @@ int main(void)
         cmocka_unit_test(proper_verdict_after_an_unreadable_line_counts),
         cmocka_unit_test(batch_handler_gets_its_lines_and_its_size),
         cmocka_unit_test(largest_batch_passes),
+        cmocka_unit_test(large_batch_does_not_make_its_lines_dear),
         cmocka_unit_test(tail_is_the_same_however_it_comes),
         cmocka_unit_test(lines_are_put_together_from_pieces),
     };
