@@ -168,7 +168,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
         refused 64 "dq: $verb: --tag: \"a* \" ends with a blank, which the database ignores; leave it out" \
             "$verb" -t 'a* '
     done
-    for verb in list export cancel retry; do
+    for verb in list export cancel retry show why logs wait events; do
         refused 64 "dq: $verb: --key: \"k \" ends with a blank" "$verb" -k 'k '
     done
 }

@@ -9,7 +9,7 @@
 /* The options of a verb, in a table of struct cmd_option; both fields are const char *. */
 /* clang-format off */
 #define NAMED_KEY(offset)                                                                  \
-    {"key", 'k', CMD_TEXT, offset, "KEY",                                                  \
+    {"key", 'k', CMD_NAME, offset, "KEY",                                                  \
      "the task with this key: the pending or running one, else the newest", NULL, 0}
 #define NAMED_TAG(offset)                                                                  \
     {"tag", 't', CMD_TAGS, offset, "GLOB", "with --key: the task's tag matches", NULL, 0}
