@@ -217,7 +217,7 @@ BEGIN
   UPDATE dq_task FORCE INDEX (live_key) SET
     finish_time = IF(LAST_INSERT_ID(id + IF(status = 3, v_running, 0)), UTC_TIMESTAMP(3), NULL),
     status = 4, version = version + 1, update_time = UTC_TIMESTAMP(3), live = NULL, lease_until = NULL
-  WHERE task_key = p_key AND tag = p_tag AND live = 1 AND status IN (0, 3);
+  WHERE task_key = p_key AND LENGTH(task_key) = LENGTH(p_key) AND tag = p_tag AND live = 1 AND status IN (0, 3);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);
 

@@ -387,6 +387,8 @@ dq_as()
     done
     [ "$(wc -l <"$BATS_TEST_TMPDIR/sql")" -eq 4 ]
     [ "$(sql "CALL dq_cancel_key('t', 'k', @n); SELECT @n")" -eq 0 ]
+    [ "$(sql "CALL dq_cancel_key('t', 'other ', @n); SELECT @n")" -eq 0 ]
+    [ "$(sql "CALL dq_cancel_key('t', 'other', @n); SELECT @n")" -eq 1 ]
 }
 
 @test 'the session of the caller does not matter: sql_mode, character set, time zone, safe updates, old snapshots' {
