@@ -56,6 +56,7 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
     [[ $(said add helo) == *$'\nno dqd serves tag "helo"; did you mean "hello"?' ]]
     sql 'UPDATE dq_poller SET next_pass = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND'
     [[ $(said list) == 'no dqd is alive (last: '*' ago)' ]]
+    [[ $(dq pollers) != *' between passes' ]]
 }
 
 @test 'add, pause and wait name the tag that was meant' {
@@ -69,6 +70,8 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
     [[ $(said pause hello) != *serves* ]]
     dq -q add payment.card >/dev/null
     [[ $(said pause payment.cadr) == *$'\nno task has the tag "payment.cadr": did you mean "payment.card"?' ]]
+    dq -q add payment.cars >/dev/null
+    [[ $(said pause payment.card) != *'did you mean'* ]]
     id=$(dq -q add helo)
     [[ $(said wait "$id" --timeout 50ms) == 'no dqd serves tag "helo"; did you mean "hello"?'* ]]
     [ "$(dq -q add helo 2>&1)" = $((id + 1)) ]
