@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,6 +62,13 @@ int(err_set)(struct err *err, int code, const char *fmt, ...)
     err_vset(err, code, fmt, ap);
     va_end(ap);
     return code;
+}
+
+int err_system(int error)
+{
+    bool is_short = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+
+    return is_short ? ERR_TRANSIENT : ERR_SYSTEM;
 }
 
 int err_prefix(struct err *err, const char *fmt, ...)

@@ -22,7 +22,9 @@ enum err_code {
     ERR_UNAVAILABLE = -5,
     /* the connection broke; the outcome of a write that was under way is unknown */
     ERR_LOST = -6,
-    ERR_TRANSIENT = -7, /* deadlock, changed record: rolled back, the same call may succeed now */
+    /* deadlock, changed record: rolled back; the host is short of processes, files or memory: the
+     * same call may succeed now */
+    ERR_TRANSIENT = -7,
     ERR_DUPLICATE = -8, /* a unique key is taken */
     ERR_DENIED = -9,    /* wrong password or missing privilege */
     /* configuration or handlers file, unknown database, schema missing or of another version */
@@ -50,6 +52,9 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 int err_vset(struct err *err, int code, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
+/* ERR_TRANSIENT if this errno is a shortage of the host, of processes, files or memory, else
+ * ERR_SYSTEM. */
+int err_system(int error);
 /* Puts "prefix: " before a text that is already set; keeps and returns its code (ERR_FATAL if err
  * is NULL). */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

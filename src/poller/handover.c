@@ -76,7 +76,7 @@ static void hand_over(struct handover *h, struct flight_job *j)
     } else if (rc == ERR_DATA) {
         fail_job(h, j, err.text);
     } else {
-        tags_rest(j->tag, err.text);
+        tags_rest(j->tag, rc, err.text);
         flight_give_back_job(h->flight, j, err.text);
     }
 }

@@ -100,7 +100,7 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
         break;
     case MESSAGE_RETURNED:
         if (m->returned.cannot_start)
-            tags_rest(j->tag, m->returned.error);
+            tags_rest(j->tag, m->returned.cannot_start, m->returned.error);
         flight_give_back_job(f, j, m->returned.error);
         break;
     case MESSAGE_ENDED:

@@ -21,6 +21,11 @@
  * it (rests, locked rows) is stale by then. */
 #define FORGET_US INT64_C(600000000)
 
+/* Handlers that end make room, and the others' tasks should not wait longer than that. */
+#define SHORT_US INT64_C(500000)
+/* A shortage is logged again if there was none for so long. */
+#define SHORT_AGAIN_US INT64_C(60000000)
+
 void tags_init(struct tag_set *set, struct look *look, const char *const *globs,
                struct handlers *handlers)
 {
@@ -210,11 +215,26 @@ void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us
     }
 }
 
-void tags_rest(struct tag_state *t, const char *why)
+static void wait_for_host(struct tag_state *t, const char *why, int64_t now_us)
 {
-    int64_t rest_us = look_tag_rest(&t->look, when_steady_us());
+    if (!t->set->short_us || now_us - t->set->short_us > SHORT_AGAIN_US)
+        log_event(LOG_ERROR,
+                  "this host is short of processes, files or memory; starts are tried again",
+                  "tag=%s error=%s", log_quote(t->name), log_quote(why));
+    t->set->short_us = now_us;
+    t->look.rest_until_us = MAX(t->look.rest_until_us, now_us + SHORT_US);
+}
+
+void tags_rest(struct tag_state *t, int code, const char *why)
+{
+    int64_t now_us = when_steady_us(), rest_us;
     char text[WHEN_TEXT_SIZE];
 
+    if (code == ERR_TRANSIENT) {
+        wait_for_host(t, why, now_us);
+        return;
+    }
+    rest_us = look_tag_rest(&t->look, now_us);
     if (!rest_us)
         return;
     free(t->rest_error);

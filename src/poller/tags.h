@@ -43,6 +43,7 @@ struct tag_set {
     struct tag_state **items;     /* by name */
     size_t count, cap;
     int64_t looked_at;  /* the last look, on the database's clock */
+    int64_t short_us;   /* when the host was last too short of something for a start; 0: never */
     bool rests_changed; /* rests, refusals or slow tags, since served.c recorded them */
 };
 
@@ -72,7 +73,8 @@ bool tags_is_due(const struct tag_set *set, const struct tag_state *t);
 void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us);
 /* A look found the next one of some of the tasks. */
 void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us);
-/* Its handler could not be started: the tag rests. Logged. */
-void tags_rest(struct tag_state *t, const char *why);
+/* Its handler could not be started: the tag rests, or if code is ERR_TRANSIENT, waits for half a
+ * second, because that is not its fault. Logged. */
+void tags_rest(struct tag_state *t, int code, const char *why);
 
 #endif

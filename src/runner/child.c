@@ -103,25 +103,25 @@ static _Noreturn __attribute__((noinline)) void child_main(const struct child_sp
 static int explain(const struct child_spec *s, struct failure f, struct err *err)
 {
     const char *why = strerror(f.error), *name = s->account ? s->account->name : "";
+    const int code = err_system(f.error);
 
     switch (f.step) {
     case STEP_SESSION:
-        return err_set(err, ERR_SYSTEM, "setsid: %s", why);
+        return err_set(err, code, "setsid: %s", why);
     case STEP_STREAMS:
-        return err_set(err, ERR_SYSTEM, "stdin, stdout, stderr: %s", why);
+        return err_set(err, code, "stdin, stdout, stderr: %s", why);
     case STEP_LIMIT:
-        return err_set(err, ERR_SYSTEM, "limit of open files: %s", why);
+        return err_set(err, code, "limit of open files: %s", why);
     case STEP_NICE:
-        return err_set(err, ERR_SYSTEM, "nice %d: %s", s->nice, why);
+        return err_set(err, code, "nice %d: %s", s->nice, why);
     case STEP_ACCOUNT:
-        return err_set(err, ERR_SYSTEM, "user %s: %s (only root may switch users)", name, why);
+        return err_set(err, code, "user %s: %s (only root may switch users)", name, why);
     case STEP_CWD:
-        return err_set(err, ERR_SYSTEM, "cwd %s: %s", s->cwd, why);
+        return err_set(err, code, "cwd %s: %s", s->cwd, why);
     case STEP_ORPHAN:
         return err_set(err, ERR_SYSTEM, "the runner died during the start");
     default:
-        return err_set(err, ERR_SYSTEM, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0],
-                       why);
+        return err_set(err, code, "exec %s: %s", s->programs[1] ? s->argv[0] : s->programs[0], why);
     }
 }
 
@@ -137,7 +137,7 @@ int child_start(const struct child_spec *s, pid_t *ret, struct err *err)
         /* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): as the invariant above says */
         child_main(s, parent, &f);
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, "fork: %s", strerror(errno));
+        return err_set(err, err_system(errno), "fork: %s", strerror(errno));
     if (f.step != STEP_NONE) {
         child_reap(pid);
         return explain(s, f, err);

@@ -38,7 +38,7 @@ static void forget(struct crew *w, struct job *j)
     job_free(j);
 }
 
-void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why)
+void crew_give_back(struct crew *w, struct job *j, int cannot_start, const char *why)
 {
     queue_take(&w->queue, j);
     reply_returned(w->c.out, j, cannot_start, why);
@@ -52,7 +52,7 @@ static void leave_slot(struct crew *w, struct process *p)
 }
 
 /* Its start has failed or was given up. */
-static void give_back_unstarted(struct crew *w, struct process *p, bool cannot_start,
+static void give_back_unstarted(struct crew *w, struct process *p, int cannot_start,
                                 const char *why)
 {
     struct job *j = p->job;
@@ -76,7 +76,7 @@ static void watch_running(struct crew *w, struct process *p, int64_t now)
         crew_watch_from(w, stop_watch(p, now));
         w->sweep |= (p->stop != PROCESS_RUNS && !p->term_swept) || (p->killed && !p->kill_swept);
     } else if (start_watch(p, now, &next, &why)) {
-        give_back_unstarted(w, p, why.code != 0, why.code ? why.text : NULL);
+        give_back_unstarted(w, p, why.code, why.code ? why.text : NULL);
     } else {
         crew_watch_from(w, next);
     }
@@ -91,7 +91,7 @@ static void watch_waiting(struct crew *w, int64_t now)
         for (struct job *j = l->first; j; j = next) {
             next = j->next;
             if (job_lease_term_at(j) <= now)
-                crew_give_back(w, j, false, NULL);
+                crew_give_back(w, j, 0, NULL);
             else
                 crew_watch_from(w, job_lease_term_at(j));
         }
@@ -129,7 +129,7 @@ static void launched(struct crew *w, struct process *p)
     p->launching = false;
     launch_over(&p->launch);
     if (p->launch.failure.code) {
-        give_back_unstarted(w, p, true, p->launch.failure.text);
+        give_back_unstarted(w, p, p->launch.failure.code, p->launch.failure.text);
         process_free(p);
         return;
     }
@@ -150,7 +150,7 @@ static bool start(struct crew *w, struct job *j)
     struct err e = {0};
 
     if (start_job(j, &w->c, j->number < NOTES_MAX ? &w->notes[j->number] : NULL, &e) != 0) {
-        crew_give_back(w, j, true, e.text);
+        crew_give_back(w, j, e.code, e.text);
         return true;
     }
     queue_take(&w->queue, j);
@@ -172,7 +172,7 @@ enum crew_starts crew_start(struct crew *w)
         if (!j)
             return CREW_DONE;
         if (job_lease_term_at(j) <= when_steady())
-            crew_give_back(w, j, false, NULL);
+            crew_give_back(w, j, 0, NULL);
         else if (!start(w, j))
             return CREW_LEFT;
     }

@@ -32,7 +32,7 @@ void crew_init(struct crew *w, int slots, volatile pid_t *notes);
 /* Queues a job. t is its table. */
 void crew_add(struct crew *w, struct job *j, struct table *t);
 /* Gives a queued job back to the poller, and frees it. why: the fault; NULL: none. */
-void crew_give_back(struct crew *w, struct job *j, bool cannot_start, const char *why);
+void crew_give_back(struct crew *w, struct job *j, int cannot_start, const char *why);
 /* Stops a process that has a job. */
 void crew_stop(struct crew *w, struct process *p, enum process_stop why);
 

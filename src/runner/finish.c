@@ -26,7 +26,7 @@ static void return_unable(struct job *j, struct process_context *c, int status)
 
     reply_explain(j, &e, "exit status %d (%s)", status,
                   status == 127 ? "not found" : "not executable");
-    reply_returned(c->out, j, true, e.text);
+    reply_returned(c->out, j, ERR_SYSTEM, e.text);
 }
 
 void finish_process(struct process *p, struct process_context *c)
@@ -37,7 +37,7 @@ void finish_process(struct process *p, struct process_context *c)
     *p->launch.note = NOTES_CLEARED;
     if (p->launch.given_up && start_was_none(p, &why)) {
         child_reap(p->pid);
-        reply_returned(c->out, j, why.code != 0, why.code ? why.text : NULL);
+        reply_returned(c->out, j, why.code, why.code ? why.text : NULL);
         return;
     }
     if (p->launch.given_up)

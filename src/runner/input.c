@@ -52,7 +52,7 @@ static int input(const void *p, size_t size, struct err *err)
             "LimitFSIZE)",
             size);
     else
-        err_set(err, ERR_SYSTEM, "cannot make the handler's stdin: %s", strerror(errno));
+        err_set(err, err_system(errno), "cannot make the handler's stdin: %s", strerror(errno));
     return -1;
 }
 

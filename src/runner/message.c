@@ -186,7 +186,7 @@ static void code_result(struct codec *c, struct message_result *m)
 
 static void code_returned(struct codec *c, struct message_returned *m)
 {
-    code_flag(c, &m->cannot_start);
+    code_int(c, &m->cannot_start, INT_MIN, 0);
     code_text(c, &m->error, ERROR_MAX);
 }
 

@@ -148,7 +148,9 @@ struct message_result {
 /* The job is given back as a whole: no task of it has run. Comes after STARTED if the process ended
  * with 126 or 127. */
 struct message_returned {
-    bool cannot_start; /* 126, 127, EMFILE, ...: the tag should rest on this host */
+    /* ERR_SYSTEM (126, 127, ...): the tag should rest on this host; ERR_TRANSIENT: try again soon;
+     * 0: it was not begun */
+    int cannot_start;
     const char *error; /* NULL: no fault */
 };
 

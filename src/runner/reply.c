@@ -185,7 +185,7 @@ void reply_ended(struct proto_out *o, struct process *p, int status)
     message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
 }
 
-void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why)
+void reply_returned(struct proto_out *o, const struct job *j, int cannot_start, const char *why)
 {
     message_put(o, &(struct message){.type = MESSAGE_RETURNED,
                                      .number = j->number,

@@ -25,7 +25,7 @@ void reply_fresh(struct proto_out *o, struct job *j);
  * process implies, and the end of its job. */
 void reply_ended(struct proto_out *o, struct process *p, int status);
 /* why NULL: no fault */
-void reply_returned(struct proto_out *o, const struct job *j, bool cannot_start, const char *why);
+void reply_returned(struct proto_out *o, const struct job *j, int cannot_start, const char *why);
 /* text_fd: a sealed memfd, closed once sent; -1: none, see error */
 void reply_reloaded(struct proto_out *o, uint64_t digest, int text_fd, const char *error);
 void reply_pong(struct proto_out *o, uint64_t n);

@@ -152,7 +152,7 @@ static void take_job(struct runner *r, uint32_t number, const struct message_job
         r->in.bad = true;
         job_free(j);
     } else if (!t) {
-        reply_returned(&r->out, j, false, "the handlers file has changed");
+        reply_returned(&r->out, j, 0, "the handlers file has changed");
         job_free(j);
     } else {
         crew_add(&r->crew, j, t);
@@ -183,7 +183,7 @@ static void take_kill(struct runner *r, uint32_t number, enum message_kill_reaso
     struct job *j = jobs_find(&r->crew.jobs, number);
 
     if (j && !j->process)
-        crew_give_back(&r->crew, j, false, NULL);
+        crew_give_back(&r->crew, j, 0, NULL);
     else if (j && why[reason] != PROCESS_RUNS)
         crew_stop(&r->crew, j->process, why[reason]);
 }
@@ -217,7 +217,7 @@ static void return_waiting(struct runner *r)
     struct job *j;
 
     while ((j = queue_any(&r->crew.queue)))
-        crew_give_back(&r->crew, j, false, NULL);
+        crew_give_back(&r->crew, j, 0, NULL);
 }
 
 /* Frees tables that no job uses, except the current one, the one before and the poller's: jobs that

@@ -28,7 +28,7 @@ int start_job(struct job *j, struct process_context *c, volatile pid_t *note, st
     if (j->plan->given_up)
         return err_set(err, ERR_SYSTEM, "an earlier start still hangs");
     if (j->order.stdin_fd == PROTO_FD_LOST)
-        return err_set(err, ERR_SYSTEM, "stdin: %s", strerror(EMFILE));
+        return err_set(err, err_system(EMFILE), "stdin: %s", strerror(EMFILE));
     struct process *p = process_new(j, note);
     capture_init(&j->tail, j->plan->handler->output_limit);
     rc = stream_open(&p->streams[0], c, &p->launch.out, err);

@@ -30,11 +30,11 @@ int stream_open(struct process_stream *s, struct process_context *c, int *ret_en
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
+        return err_set(err, err_system(errno), "pipe: %s", strerror(errno));
     s->fd = fds[0];
     *ret_end = fds[1];
     if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 || watch(s, c) != 0)
-        return err_set(err, ERR_SYSTEM, "pipe: %s", strerror(errno));
+        return err_set(err, err_system(errno), "pipe: %s", strerror(errno));
     return 0;
 }
 

@@ -188,7 +188,7 @@ static void small_messages_arrive_in_order(void **state)
         {.type = MESSAGE_STARTED, .number = 2, .started = {INT_MAX, -1}},
         {.type = MESSAGE_OUTPUT, .number = 3, .output = {"", 0}},
         {.type = MESSAGE_ENDED, .number = 4},
-        {.type = MESSAGE_RETURNED, .number = 5, .returned = {true, NULL}},
+        {.type = MESSAGE_RETURNED, .number = 5, .returned = {ERR_TRANSIENT, NULL}},
         {.type = MESSAGE_RELOADED, .reloaded = {9, -1, ""}},
         {.type = MESSAGE_PONG, .pong = {UINT64_MAX}},
         {.type = MESSAGE_FOLLOW, .number = 6, .follow = {MESSAGE_FOLLOW_END}},
@@ -216,7 +216,7 @@ static void small_messages_arrive_in_order(void **state)
     assert_int_equal(got[6].started.pid, INT_MAX);
     assert_int_equal(got[6].started.at_us, -1);
     assert_int_equal(got[7].output.size, 0);
-    assert_true(got[9].returned.cannot_start);
+    assert_int_equal(got[9].returned.cannot_start, ERR_TRANSIENT);
     assert_null(got[9].returned.error);
     assert_int_equal(got[10].reloaded.digest, 9);
     assert_int_equal(got[10].reloaded.text_fd, -1);
