@@ -5,24 +5,37 @@
  */
 #include "poller/flight.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/resource.h>
 
-/* Of the files that the runner may open, those that are not for a job, which has one. */
+/* Of the files that the runner may open, those that are not for a job, which has one, and while it
+ * runs two more. */
 #define FILES_OTHERS 32
+#define FILES_RUNNING 2
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
                  struct settle_results *results, struct minute *minute)
 {
+    const rlim_t running = (rlim_t)FILES_RUNNING * ctx->slots;
     struct rlimit files;
+    rlim_t ours, most;
 
     *f = (struct flight){.ctx = ctx, .look = look, .results = results, .minute = minute};
     getrlimit(RLIMIT_NOFILE, &files); /* the runner raises it as far as it goes */
-    f->most = files.rlim_max - FILES_OTHERS;
+    ours = files.rlim_max - FILES_OTHERS;
+    most = ours / (1 + FILES_RUNNING);
+    f->most = MAX(most, ours - MIN(ours, running));
+    if (most < ctx->slots)
+        log_event(LOG_WARN,
+                  "open files are limited (ulimit -n, LimitNOFILE): fewer handlers than slots run",
+                  "limit=%ju slots=%u at_most=%ju", (uintmax_t)files.rlim_max, ctx->slots,
+                  (uintmax_t)most);
 }
 
 void flight_free(struct flight *f)
