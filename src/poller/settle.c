@@ -30,12 +30,18 @@
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
+#define HELD_MIN_US INT64_C(1000000)
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute)
 {
     *q = (struct settle_results){.ctx = ctx, .minute = minute};
+}
+
+static bool needs_attempt(const struct settle_results *q, const struct settlement *s)
+{
+    return settle_store_needs_attempt(s, q->ctx->conf->dqd.history == CONF_HISTORY_ALL);
 }
 
 void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
@@ -51,7 +57,8 @@ void settle_queue(struct settle_results *q, const struct settlement *s, const ch
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
     r->leased_us = leased_us;
-    r->tried_us = r->again_us = r->hold_us = 0;
+    r->tried_us = r->hold_us = 0;
+    r->again_us = q->held_until_us > r->queued_us && needs_attempt(q, s) ? q->held_until_us : 0;
     r->said = false;
 }
 
@@ -189,6 +196,18 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
     }
 }
 
+/* A table that results need is locked: each try costs others a lock_wait_timeout, so there is one
+ * for all of them. */
+static void hold(struct settle_results *q, int64_t now_us)
+{
+    q->held_us =
+        retry_pause(q->held_us, HELD_MIN_US, MIN(context_lease_us(q->ctx) / 8, HOLD_MOST_US));
+    q->held_until_us = now_us + q->held_us;
+    for (size_t i = 0; i < q->count; i++)
+        if (needs_attempt(q, &q->items[i].s))
+            q->items[i].again_us = q->held_until_us;
+}
+
 /* The first of those whose time has come, by their place in the queue; those that were kept
  * back only when there are no others, so that the locks of the ones are never waited for by
  * the others. */
@@ -255,6 +274,10 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
         if (!stays[i])
             count(q, &q->items[at[i]], applied[i]);
     remove_settled(q, at, stays, n);
+    if (faults.beside)
+        hold(q, when_steady_us());
+    else if (kept)
+        q->held_us = 0;
     *ret_back = back;
 out:
     rows_faults_done(&faults);

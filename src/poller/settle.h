@@ -36,6 +36,8 @@ struct settle_results {
     struct minute *minute;
     struct settle_item *items;
     size_t count, cap;
+    /* while dq_attempt is locked as a table: results that need it are tried again then, together */
+    int64_t held_until_us, held_us;
     struct settle_output *outputs;
     size_t output_count, output_cap;
 };

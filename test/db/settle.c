@@ -180,6 +180,41 @@ static void a_lost_answer_is_settled_once(void **state)
     }
 }
 
+/* A row is not tried alone if it is not a row that is locked. */
+static void a_locked_table_is_tried_once(void **state)
+{
+    enum { N = 8 };
+    static const char statements[] =
+        "SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'Com_insert_select'";
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, N);
+    struct rows_faults faults = {0};
+    struct db *other = harness_db();
+    struct settlement s[N];
+    bool applied[N];
+    (void)state;
+    if (!db_skips_locked(db) || !db_is_mariadb(db))
+        skip();
+    for (int i = 0; i < N; i++)
+        s[i] = result(&won.items[i], TASK_GIVE_UP, OUTCOME_EXIT);
+    run(other, "LOCK TABLES dq_attempt READ");
+    for (int careful = 0; careful <= 1; careful++) {
+        int64_t before = number(db, statements);
+        ok(settle_store_settle(db, &a, s, N, false, careful, applied, &faults, &err));
+        assert_int_equal(number(db, statements) - before, 1);
+        assert_int_equal(faults.count, N);
+        assert_true(faults.beside);
+        rows_faults_done(&faults);
+    }
+    run(other, "UNLOCK TABLES");
+    ok(settle_store_settle(db, &a, s, N, false, true, applied, &faults, &err));
+    assert_int_equal(faults.count, 0);
+    assert_false(faults.beside);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 2"), N);
+    db_free(other);
+    task_array_done(&won);
+}
+
 static void history_of_all_attempts_on_request(void **state)
 {
     struct claim_owner a = owner('a');
@@ -246,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup(every_row_gets_its_own_values, harness_setup),
         cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_settled_once, harness_setup),
+        cmocka_unit_test_setup(a_locked_table_is_tried_once, harness_setup),
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,

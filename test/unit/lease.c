@@ -5,6 +5,7 @@
 #include "runner/link.c" /* to make a link without a runner */
 
 #include "poller/lease.c"
+#include "poller/settle.c"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,9 +124,29 @@ static void a_task_is_lost_if_the_check_says_so_of_its_attempt(void **state)
                 id == 2 && version == 7);
 }
 
+/* While the table of attempts is locked, what needs it is tried together, and nothing else waits.
+ */
+static void results_that_need_a_locked_table_wait_together(void **state)
+{
+    const struct settlement failed = {.id = 1, .version = 2, .event = TASK_GIVE_UP},
+                            done = {.id = 2, .version = 2, .event = TASK_SUCCEED};
+    const struct settle_load idle = {.next_us = NEVER_US};
+    int64_t now_us = when_steady_us();
+    (void)state;
+
+    settle_queue(&results, &failed, "t", 0);
+    hold(&results, now_us);
+    settle_queue(&results, &failed, "t", 0);
+    assert_in_range(settle_next(&results, &idle), now_us + 375000, now_us + HELD_MIN_US);
+    assert_true(results.items[0].again_us == results.items[1].again_us);
+    settle_queue(&results, &done, "t", 0);
+    assert_true(settle_next(&results, &idle) < now_us + 375000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(results_that_need_a_locked_table_wait_together, begin, end),
         cmocka_unit_test_setup_teardown(a_check_vouches_for_a_poll, begin, end),
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,

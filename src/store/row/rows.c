@@ -55,7 +55,7 @@ const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t 
 void rows_faults_done(struct rows_faults *f)
 {
     free(f->items);
-    *f = (struct rows_faults){NULL, 0, 0};
+    *f = (struct rows_faults){0};
 }
 
 bool rows_at_fault(const struct db *db, int code)
@@ -74,11 +74,19 @@ struct division {
     const struct rows_work *work;
     struct rows_faults *faults;
     int64_t until;
+    bool beside; /* none of the rows is locked: a lock is that of another table */
 };
 
 static void add_fault(struct division *d, size_t i, const struct err *err)
 {
     rows_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
+}
+
+static int add_all(struct division *d, const size_t *at, size_t n, const struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        add_fault(d, at[i], err);
+    return 0;
 }
 
 static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
@@ -87,13 +95,14 @@ static int divide(struct division *d, const size_t *at, size_t n, struct err *er
 
     if (!rows_at_fault(d->db, rc))
         return rc;
+    if (rc == ERR_LOCKED && d->beside) {
+        d->faults->beside = true;
+        return add_all(d, at, n, err);
+    }
     if (n > 1 && when_steady() > d->until)
         err_set(err, rc, "not tried alone, because too many rows before it failed: run it again");
-    if (n == 1 || when_steady() > d->until) {
-        for (size_t i = 0; i < n; i++)
-            add_fault(d, at[i], err);
-        return 0;
-    }
+    if (n == 1 || when_steady() > d->until)
+        return add_all(d, at, n, err);
     rc = divide(d, at, n / 2, err);
     return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
 }
@@ -158,7 +167,7 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
 int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err)
 {
-    struct division d = {db, w, faults, 0};
+    struct division d = {.db = db, .work = w, .faults = faults};
     size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
     int rc = 0;
 
@@ -170,11 +179,14 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
     if (careful || (faults && rows_at_fault(db, rc))) {
         bool skip = careful || (rc == ERR_LOCKED && db_skips_locked(db));
         bool wait = rc != ERR_LOCKED || skip; /* it did, for the locks that hide the others */
+        bool waited = rc == ERR_LOCKED;
 
         d.until = when_steady() + PATIENCE_MS;
         rc = skip ? rows_sift(db, w, faults, at, &n, err) : wait ? 0 : db_session_wait_not(db, err);
+        d.beside = rc == 0 && skip && w->beside;
+        d.faults->beside = d.beside && waited && n == w->count;
         if (rc == 0)
-            rc = divide(&d, at, n, err);
+            rc = d.faults->beside ? add_all(&d, at, n, err) : divide(&d, at, n, err);
         if (!wait)
             db_session_wait(db);
     }

@@ -32,6 +32,7 @@ struct rows_fault {
 struct rows_faults {
     struct rows_fault *items;
     size_t count, cap; /* initialize with {0}, free with rows_faults_done */
+    bool beside;       /* none of them is locked, but another table that the statement needs */
 };
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err);
 /* The fault of a task, or NULL. */
@@ -54,6 +55,8 @@ struct rows_work {
     void *arg;
     uint64_t (*id)(const void *arg, size_t i);
     int (*run)(void *arg, const size_t *at, size_t n, struct err *err);
+    /* it changes another table, too: if that is locked, no row is tried alone */
+    bool beside;
 };
 /* Runs it for all rows at once. If that fails because of a row, finds the locked rows (with SKIP
  * LOCKED if the server has it, else by not waiting for locks any more) and halves the rest until

@@ -52,8 +52,7 @@ static size_t error_size(const struct settlement *s)
     return MIN(len, ERROR_BYTES);
 }
 
-/* Whether a result may add a row of dq_attempt, and so needs a transaction. */
-static bool needs_transaction(const struct settlement *s, bool history_all)
+bool settle_store_needs_attempt(const struct settlement *s, bool history_all)
 {
     return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
 }
@@ -68,7 +67,7 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
     b->count = 0;
     for (; *at < count && b->count < ROWS_STEP; ++*at) {
         const struct settlement *x = &s[*at];
-        if (needs_transaction(x, history_all) != recorded)
+        if (settle_store_needs_attempt(x, history_all) != recorded)
             continue;
         text += ROW_TEXT + db_put_room(error_size(x)) + db_statement_room(x->output_size, &bytes);
         values += bytes;
@@ -421,8 +420,9 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
             size_t before = faults ? faults->count : 0;
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
             if (b.count)
-                rc = rows_run(db, &(struct rows_work){b.count, &w, settling_id, settle_rows},
-                              careful, faults, err);
+                rc = rows_run(
+                    db, &(struct rows_work){b.count, &w, settling_id, settle_rows, w.recorded},
+                    careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
         }

@@ -28,4 +28,7 @@ int settle_store_settle(struct db *db, const struct claim_owner *owner, const st
                         struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Whether a result may add a row of dq_attempt, and so needs a transaction. */
+bool settle_store_needs_attempt(const struct settlement *s, bool history_all);
+
 #endif
