@@ -27,6 +27,7 @@
 
 /* A tag with slow rows pauses for so many times as long as its claim took. */
 #define PAUSE_PART 3
+#define PAUSE_MOST_US INT64_C(30000000)
 
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
@@ -373,7 +374,7 @@ static void pace(const struct look *l, struct look_tag *t, size_t rows, int64_t 
                  int64_t now_us)
 {
     if (look_tag_changed(t, rows, took_us - l->write_us) && l->tag_count > 1 && !l->set.once)
-        t->pause_until_us = now_us + PAUSE_PART * took_us;
+        t->pause_until_us = now_us + MIN(PAUSE_PART * took_us, PAUSE_MOST_US);
 }
 
 /* A wake-up may be about a task in the share of another host, which was not woken: one such task is

@@ -105,7 +105,7 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us)
 
 void look_tag_handler_changed(struct look_tag *t)
 {
-    t->rest_until_us = t->rest_us = 0;
+    t->rest_until_us = t->rest_us = t->pause_until_us = 0;
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

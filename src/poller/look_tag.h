@@ -75,7 +75,7 @@ bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us);
 /* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
  * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
-void look_tag_handler_changed(struct look_tag *t); /* ends the rest */
+void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
 /* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);
