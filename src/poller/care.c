@@ -81,7 +81,7 @@ void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults
 void care_refused(struct tag_state *t, const struct err *err)
 {
     if (err)
-        t->aside.last = (struct rows_fault){.err = *err};
+        t->refusal = *err;
     t->set->rests_changed |= !t->refused_us != !err;
     t->refused_us = err ? when_steady_us() : 0;
 }

@@ -1,6 +1,6 @@
 /*
  * handover.c - makes jobs of claimed tasks and gives them to the runner. Invariant: a job is handed
- * over only when all its bodies are loaded and at least one of its tasks is still ours.
+ * over only when all its bodies are loaded and all its tasks are still ours.
  */
 #include "poller/handover.h"
 
@@ -77,7 +77,7 @@ static void hand_over(struct handover *h, struct flight_job *j)
         fail_job(h, j, err.text);
     } else {
         tags_rest(j->tag, rc, err.text);
-        flight_give_back_job(h->flight, j, err.text);
+        flight_give_back_job(h->flight, j, rc == ERR_TRANSIENT ? NULL : err.text);
     }
 }
 
@@ -167,12 +167,13 @@ int64_t handover_next(const struct handover *h)
     return some && !h->ctx->runner_gone ? 0 : NEVER_US;
 }
 
+/* If some were lost meanwhile, the others are claimed again: the input of a batch names all. */
 static bool still_ours(const struct flight_job *j)
 {
     for (uint32_t i = 0; i < j->count; i++)
-        if (!j->flight[i].lost)
-            return true;
-    return false;
+        if (j->flight[i].lost)
+            return false;
+    return j->count > 0;
 }
 
 /* The next step of the first long job: one statement, so that many long bodies do not keep other
@@ -191,7 +192,7 @@ static int load_step(struct handover *h, struct flight_job *j, struct err *err)
         return rc;
     if (!still_ours(j)) {
         flight_unhold_first(h->flight, JOB_LONG);
-        flight_give_back_job(h->flight, j, "the body could not be read");
+        flight_give_back_job(h->flight, j, NULL);
     } else if (body_loaded(j) && flight_has_room(h->flight, j)) { /* none if its size was a lie */
         flight_unhold_first(h->flight, JOB_LONG);
         hand_over(h, j);

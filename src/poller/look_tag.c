@@ -17,6 +17,9 @@
  * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
 #define REST_MAX_US INT64_C(300000000)
+/* Handlers that end make room, and the others' tasks should not wait longer than that. */
+#define SHORT_MIN_US INT64_C(500000)
+#define SHORT_MOST_US (10 * SHORT_MIN_US)
 /* A claim that takes longer shows what a row costs; claims of rows that cost a tenth are fast. */
 #define SLOW_US INT64_C(250000)
 /* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
@@ -80,7 +83,7 @@ void look_tag_took(struct look_tag *t, int64_t duration_us)
     if (duration_us < 1)
         duration_us = 1;
     t->mean_us = t->mean_us ? (7 * t->mean_us + duration_us) / 8 : duration_us;
-    t->rest_us = 0;
+    t->rest_us = t->short_us = 0;
 }
 
 /* Once may be chance: the cost is halved by each claim that is faster. */
@@ -103,9 +106,17 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us)
     return t->rest_us;
 }
 
+void look_tag_short(struct look_tag *t, int64_t now_us)
+{
+    if (now_us < t->rest_until_us)
+        return;
+    t->short_us = retry_pause(t->short_us, SHORT_MIN_US, SHORT_MOST_US);
+    t->rest_until_us = now_us + t->short_us;
+}
+
 void look_tag_handler_changed(struct look_tag *t)
 {
-    t->rest_until_us = t->rest_us = t->pause_until_us = 0;
+    t->rest_until_us = t->rest_us = t->short_us = t->pause_until_us = 0;
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

@@ -51,6 +51,7 @@ struct look_tag {
     int64_t put_off_us;
     int64_t rest_until_us; /* no claim before: its handler could not be started */
     int64_t rest_us;       /* length of the last rest */
+    int64_t short_us;      /* length of the last wait for the host */
     /* claims of single rows take long; no other before: the last one has kept other tags waiting */
     bool slow;
     int64_t pause_until_us;
@@ -75,6 +76,9 @@ bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us);
 /* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
  * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
+/* The host was too short of something for a start: the tag waits, longer each time until a job
+ * ends. */
+void look_tag_short(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
 /* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */

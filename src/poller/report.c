@@ -101,7 +101,9 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
     case MESSAGE_RETURNED:
         if (m->returned.cannot_start)
             tags_rest(j->tag, m->returned.cannot_start, m->returned.error);
-        flight_give_back_job(f, j, m->returned.error);
+        /* a shortage of the host may last: it is no news of each task */
+        flight_give_back_job(f, j,
+                             m->returned.cannot_start == ERR_TRANSIENT ? NULL : m->returned.error);
         break;
     case MESSAGE_ENDED:
         look_tag_took(&j->tag->look, when_steady_us() - j->start_us);

@@ -98,11 +98,12 @@ static bool rest_of(struct tag_state *t, int64_t now_us, struct handler_rest *re
     if (t->look.rest_until_us > now_us && t->rest_error) {
         ret->for_ms = (t->look.rest_until_us - now_us) / 1000;
         ret->error = mem_printf("%.*s", REST_ERROR_MOST, t->rest_error);
-    } else if ((t->refused_us && now_us - t->refused_us < LOOK_EVERY_US) ||
-               (t->aside.said_us && t->aside.count && last->err.code != ERR_LOCKED)) {
+    } else if (t->refused_us && now_us - t->refused_us < LOOK_EVERY_US) {
         ret->reason = HANDLER_REFUSED;
-        ret->error = last->id ? mem_printf("task %" PRIu64 ": %s", last->id, last->err.text)
-                              : mem_strdup(last->err.text);
+        ret->error = mem_strdup(t->refusal.text);
+    } else if (t->aside.said_us && t->aside.count && last->err.code != ERR_LOCKED) {
+        ret->reason = HANDLER_REFUSED;
+        ret->error = mem_printf("task %" PRIu64 ": %s", last->id, last->err.text);
     } else if (t->slow_said) {
         ret->reason = HANDLER_SLOW;
         ret->error = mem_printf("it takes %s, so its tasks are claimed one by one",

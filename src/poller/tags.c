@@ -21,8 +21,6 @@
  * it (rests, locked rows) is stale by then. */
 #define FORGET_US INT64_C(600000000)
 
-/* Handlers that end make room, and the others' tasks should not wait longer than that. */
-#define SHORT_US INT64_C(500000)
 /* A shortage is logged again if there was none for so long. */
 #define SHORT_AGAIN_US INT64_C(60000000)
 
@@ -222,7 +220,11 @@ static void wait_for_host(struct tag_state *t, const char *why, int64_t now_us)
                   "this host is short of processes, files or memory; starts are tried again",
                   "tag=%s error=%s", log_quote(t->name), log_quote(why));
     t->set->short_us = now_us;
-    t->look.rest_until_us = MAX(t->look.rest_until_us, now_us + SHORT_US);
+    if (t->look.rest_until_us <= now_us) { /* it does not rest any more */
+        free(t->rest_error);
+        t->rest_error = NULL;
+    }
+    look_tag_short(&t->look, now_us);
 }
 
 void tags_rest(struct tag_state *t, int code, const char *why)

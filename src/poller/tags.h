@@ -29,7 +29,8 @@ struct tag_state {
     struct aside aside; /* due tasks whose rows could not be changed */
     int64_t careful_us; /* until then a claim looks for locked rows first */
     bool slow_said;     /* the log has it that changing its rows takes long */
-    int64_t refused_us; /* when its last claim was, as a whole: aside.last; 0: it was not */
+    int64_t refused_us; /* when its last claim was, as a whole; 0: it was not */
+    struct err refusal; /* of that claim */
     int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
     /* since when another session has locked its row of dq_tag; 0: it has not */
     int64_t limit_since_us;
@@ -73,8 +74,8 @@ bool tags_is_due(const struct tag_set *set, const struct tag_state *t);
 void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us);
 /* A look found the next one of some of the tasks. */
 void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us);
-/* Its handler could not be started: the tag rests, or if code is ERR_TRANSIENT, waits for half a
- * second, because that is not its fault. Logged. */
+/* Its handler could not be started: the tag rests, or if code is ERR_TRANSIENT, waits for 0.5
+ * to 5 s, because that is not its fault. Logged. */
 void tags_rest(struct tag_state *t, int code, const char *why);
 
 #endif

@@ -191,7 +191,7 @@ static bool failed(struct play *p, char *text)
     return false;
 }
 
-/* queue=a*3 start=a*2 took=a*50 end=a*1 rest=a */
+/* queue=a*3 start=a*2 took=a*50 end=a*1 rest=a short=a */
 static bool job_event(struct play *p, const char *event, const char *word)
 {
     struct look_tag *t = tag(p, word);
@@ -199,6 +199,8 @@ static bool job_event(struct play *p, const char *event, const char *word)
 
     if (!strcmp(event, "rest")) {
         look_tag_rest(t, p->now_us);
+    } else if (!strcmp(event, "short")) {
+        look_tag_short(t, p->now_us);
     } else if (!strcmp(event, "mended")) {
         look_tag_handler_changed(t);
     } else if (!strcmp(event, "took")) {

@@ -1,0 +1,158 @@
+/*
+ * handover.c - what of a job is not given to the runner, or comes back from it, and what others are
+ * told of a tag whose tasks wait here.
+ */
+#include "poller/served.c"
+
+#include "poller/care.h"
+#include "poller/handover.h"
+#include "poller/report.h"
+#include "runner/message.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct conf conf = {.dqd = {.lease_ms = 60000, .poll_interval_ms = 1000}};
+static struct context ctx = {.conf = &conf};
+static struct minute minute;
+static struct settle_results results;
+static struct look looks;
+static struct flight flight;
+static char name[] = "t";
+static struct tag_set tags;
+static struct tag_state tag;
+static struct handlers_table *table;
+
+static int begin(void **state)
+{
+    (void)state;
+    minute_init(&minute, &ctx);
+    settle_init(&results, &ctx, &minute);
+    flight_init(&flight, &ctx, &looks, &results, &minute);
+    flight.most = 10;
+    tags = (struct tag_set){.look = &looks};
+    tag = (struct tag_state){.name = name, .set = &tags};
+    table = handlers_table_new(mem_zero(1, sizeof(struct handlers)));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    flight_free(&flight);
+    settle_free(&results);
+    minute_free(&minute);
+    handlers_table_release(table);
+    free(tag.rest_error);
+    aside_done(&tag.aside);
+    return 0;
+}
+
+static struct flight_job *job(uint32_t count)
+{
+    struct flight_job *j = flight_job_new(&flight, &tag, table, 0, count);
+
+    for (uint32_t i = 0; i < count; i++)
+        j->flight[i] = (struct flight_task){.id = i + 1, .version = 2};
+    return j;
+}
+
+/* A task that was cancelled while its batch waited is not started with it. */
+static void a_held_batch_that_lost_a_task_is_given_back(void **state)
+{
+    struct handover h = {&ctx, &flight};
+    struct err err;
+
+    (void)state;
+    for (enum job_kind kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
+        struct flight_job *j = job(2);
+
+        j->kind = kind;
+        j->measured = true;
+        j->flight[1].lost = true;
+        flight_hold(&flight, j, 0);
+        assert_int_equal(handover_load(&h, &err), 0);
+        assert_int_equal(flight_count(&flight), 0);
+        assert_int_equal(results.count, kind + 1);
+        assert_int_equal(results.items[kind].s.id, 1);
+        assert_int_equal(results.items[kind].s.event, TASK_GIVE_BACK);
+    }
+}
+
+static void returned(int code)
+{
+    struct message m = {.type = MESSAGE_RETURNED, .number = job(1)->number};
+
+    m.returned.cannot_start = code;
+    m.returned.error = "why";
+    report_job(&ctx, &flight, &m);
+}
+
+/* It may last, and would be recorded with each task at each try. */
+static void a_shortage_of_the_host_is_not_recorded_with_tasks(void **state)
+{
+    (void)state;
+    returned(ERR_TRANSIENT);
+    assert_int_equal(results.count, 1);
+    assert_null(results.items[0].s.error);
+    returned(ERR_CONFIG);
+    assert_string_equal(results.items[1].s.error, "why");
+}
+
+static void assert_told(const char *what)
+{
+    struct handler_rest rest;
+
+    assert_int_equal(rest_of(&tag, when_steady_us(), &rest), !!what);
+    if (what)
+        assert_string_equal(rest.error, what);
+    free(rest.error);
+}
+
+static void a_shortage_is_not_told_as_the_rest_before_it(void **state)
+{
+    (void)state;
+    tags_rest(&tag, ERR_CONFIG, "no such file");
+    assert_told("no such file");
+    tags_rest(&tag, ERR_TRANSIENT, "no processes");
+    assert_told("no such file");
+    tag.look.rest_until_us = when_steady_us(); /* it is over */
+    tags_rest(&tag, ERR_TRANSIENT, "no processes");
+    assert_true(tag.look.rest_until_us > when_steady_us());
+    assert_told(NULL);
+}
+
+static void a_refused_claim_is_not_told_as_the_rows_put_aside(void **state)
+{
+    struct rows_faults faults = {0};
+    struct err row = {0}, whole = {0};
+
+    (void)state;
+    err_set(&row, ERR_FATAL, "row");
+    err_set(&whole, ERR_FATAL, "whole");
+    rows_faults_add(&faults, 7, 0, &row);
+    care_put_aside(NULL, &tag, &faults, when_steady_us());
+    assert_told("task 7: row");
+    care_refused(&tag, &whole);
+    assert_told("whole");
+    care_refused(&tag, NULL);
+    assert_told("task 7: row");
+    rows_faults_done(&faults);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_held_batch_that_lost_a_task_is_given_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_shortage_of_the_host_is_not_recorded_with_tasks, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_shortage_is_not_told_as_the_rest_before_it, begin, end),
+        cmocka_unit_test_setup_teardown(a_refused_claim_is_not_told_as_the_rows_put_aside, begin,
+                                        end),
+    };
+
+    return cmocka_run_group_tests_name("handover", tests, NULL, NULL);
+}
