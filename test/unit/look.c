@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "table.h"
+#include "table_rows.h"
 
 #define TAGS_MOST 64
 #define BEGIN_US INT64_C(1000000000) /* on the steady clock; the database's clock shows 0 ms */
@@ -341,12 +341,6 @@ static bool check_case(char **cell, const char *where)
     return ok;
 }
 
-static void what_follows_is_as_the_table_says(void **state)
-{
-    (void)state;
-    assert_true(table_check("looks.tbl", 3, check_case));
-}
-
 /* --- how often dqd lets itself be woken --- */
 
 #define SECOND INT64_C(1000000)
@@ -403,12 +397,11 @@ static void dear_looks_for_wakes_take_a_quarter_of_the_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_follows_is_as_the_table_says),
+    const struct CMUnitTest others[] = {
         cmocka_unit_test(cheap_looks_for_wakes_are_two_milliseconds_apart),
         cmocka_unit_test(a_look_that_takes_long_for_once_puts_no_wake_off),
         cmocka_unit_test(dear_looks_for_wakes_take_a_quarter_of_the_time),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return table_run_rows("looks.tbl", 3, check_case, others, sizeof others / sizeof *others);
 }
