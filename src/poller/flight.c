@@ -14,10 +14,10 @@
 #include <sys/param.h>
 #include <sys/resource.h>
 
-/* Of the files that the runner may open, those that are not for a job, which has one, and while it
- * runs two more. */
+/* Of the files that the runner may open, those that are not for a job, which has one: its body,
+ * then its output; a batch that runs has one more, for its verdicts. */
 #define FILES_OTHERS 32
-#define FILES_RUNNING 2
+#define FILES_RUNNING 1
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
                  struct settle_results *results, struct minute *minute)

@@ -72,15 +72,14 @@ END
     limited -n 100 "$DQ_BIN/dqd" --once
     [ "$status" = 0 ]
     [[ $output != *'too many open files'* && $output != *'cannot be started'* ]]
-    [[ $output == *'fewer handlers than slots run'*'limit=100 slots=32 at_most=22'* ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1')" = 1000 ]
     sql 'DELETE FROM dq_task'
 
-    write_handlers <<<'handlers: {t: {run: "sleep 0.2", max_running: 100}}'
+    write_handlers <<<'handlers: {t: {run: "sleep 1", max_running: 100, batch: 2}}'
     for ((i = 0; i < 200; i++)); do echo '{"tag":"t","body":"x"}'; done | dq add -q --from -
     limited -n 128 "$DQ_BIN/dqd" --once --slots 100
     [ "$status" = 0 ]
-    [[ $output == *'at_most=32'* && $output != *'is short of'* ]]
+    [[ $output == *'fewer handlers than slots run'*'limit=128 slots=100 at_most=48'* && $output != *'is short of'* ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1')" = 200 ]
     sql 'DELETE FROM dq_task'
 }
