@@ -218,7 +218,7 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
 /* clang-format on */
 #define CODE_CASE(NAME, statement)                                                                 \
     case MESSAGE_##NAME:                                                                           \
-        statement;                                                                                 \
+        (statement);                                                                               \
         break;
 
 static void code(struct codec *c, struct message *m)

@@ -67,7 +67,7 @@ static void put_reports(struct proto_out *o)
                     .finish_us = 5,
                     .error = "exit status 3"}},
         {.type = MESSAGE_ENDED, .number = 1},
-        {.type = MESSAGE_RETURNED, .number = 2, .returned = {true, "cwd"}},
+        {.type = MESSAGE_RETURNED, .number = 2, .returned = {ERR_FATAL, "cwd"}},
         {.type = MESSAGE_RELOADED, .reloaded = {77, -1, "refused"}},
         {.type = MESSAGE_PONG, .pong = {8}},
     };

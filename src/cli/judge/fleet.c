@@ -182,10 +182,10 @@ const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag)
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
 {
     const struct poller_info *first = NULL, *other = NULL;
-    const struct handler_row *h;
+    const struct handler_row *h = NULL;
     uint32_t limit = 0, first_limit = 0, other_limit = 0;
     for (size_t i = 0; i < f->count; i++) {
-        if (fleet_dqd_serves(f, &f->dqds[i], tag, &h) != FLEET_SERVES)
+        if (fleet_dqd_serves(f, &f->dqds[i], tag, &h) != FLEET_SERVES || !h)
             continue;
         limit = first ? limit_join(limit, h->global_max_running) : h->global_max_running;
         if (!first) {

@@ -31,6 +31,8 @@ def packet(sequence, payload):
 
 
 def error_packet(sequence, number, text="injected"):
+    if number == 1290:  # an option is the reason, and its text says which
+        text = "The server is running with the --read-only option so it cannot execute this statement"
     return packet(sequence, b"\xff" + struct.pack("<H", number) + b"#HY000" + text.encode())
 
 
