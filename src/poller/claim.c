@@ -98,6 +98,21 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
     }
 }
 
+/* As if the rows were locked: they are claimed when their former attempts have ended. */
+static void hold_overtaken(struct claims *claims, struct tag_state *t, struct task_array *won,
+                           int64_t sent_us, struct rows_faults *faults)
+{
+    struct task_array back = {0};
+    struct err err;
+
+    settle_overtaken(claims->results, won);
+    lease_overtaken(claims->leases, won, &back);
+    err_set(&err, ERR_LOCKED, "its former attempt has not ended on this host");
+    for (size_t i = 0; i < back.count; i++)
+        rows_faults_add(faults, back.items[i].id, i, &err);
+    flight_give_back(claims->flight, t, &back, sent_us, err.text);
+}
+
 /* Its UPDATE may have been done, whatever came after it. Returns 0 if the round goes on. */
 static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
                         const struct claim_seen *saw, int64_t sent_us, struct err *err)
@@ -198,6 +213,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     if (rc < 0) {
         rc = claim_failed(claims, t, rc, &saw, sent_us, err);
     } else {
+        hold_overtaken(claims, t, &won, sent_us, &faults);
         claim_worked(claims, t, &won, &saw, &faults, sent_us);
         if (won.count || saw.lost)
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
@@ -296,11 +312,16 @@ int claim_recover(struct claims *claims, struct err *err)
     for (size_t i = 0; i < found.count; i++) {
         struct task_array one = {0};
         struct tag_state *t = tags_named(claims->tags, found.items[i].tag);
+        struct rows_faults faults = {0};
 
         one.items = mem_alloc(sizeof *one.items);
         one.items[0] = found.items[i];
         one.count = one.cap = 1;
         task_init(&found.items[i]);
+        hold_overtaken(claims, t, &one, claims->sent_us, &faults);
+        if (faults.count)
+            care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
+        rows_faults_done(&faults);
         take(claims, t, &one, claims->sent_us);
     }
 out:

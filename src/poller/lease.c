@@ -123,7 +123,8 @@ static bool any_open(const struct flight_job *j)
 
 /* Stops the handlers of tasks that are no longer ours: that of a batch only if none of its tasks is
  * left. A batch that has not begun is given back, because its input names them. */
-static void drop_lost(struct leases *l, const struct claim_ref *refs, const bool *lost, size_t n)
+static void drop_lost(const struct leases *l, const struct claim_ref *refs, const bool *lost,
+                      size_t n)
 {
     struct flight_job *j;
 
@@ -135,6 +136,31 @@ static void drop_lost(struct leases *l, const struct claim_ref *refs, const bool
             link_send_kill(l->ctx->link, j->number, MESSAGE_KILL_CANCELLED);
         } else if (some && j->state == JOB_SENT) {
             link_send_kill(l->ctx->link, j->number, MESSAGE_KILL_UNSTARTED);
+        }
+    }
+}
+
+void lease_overtaken(const struct leases *l, struct task_array *won, struct task_array *back)
+{
+    uint64_t marks[64] = {0}; /* of ids, so that most tasks in flight need no search */
+    struct flight_job *j;
+
+    for (size_t i = 0; i < won->count; i++)
+        marks[won->items[i].id / 64 % 64] |= UINT64_C(1) << won->items[i].id % 64;
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
+        for (uint32_t k = 0; k < j->count; k++) {
+            const struct flight_task *t = &j->flight[k];
+            size_t i = 0;
+
+            if (t->ended || !(marks[t->id / 64 % 64] >> t->id % 64 & 1))
+                continue;
+            while (i < won->count && won->items[i].id != t->id)
+                i++;
+            if (i == won->count)
+                continue;
+            drop_lost(l, &(struct claim_ref){t->id, t->version}, &(bool){true}, 1);
+            *task_array_add(back) = won->items[i];
+            memmove(won->items + i, won->items + i + 1, (--won->count - i) * sizeof *won->items);
         }
     }
 }

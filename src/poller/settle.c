@@ -284,6 +284,23 @@ out:
     return rc;
 }
 
+void settle_overtaken(struct settle_results *q, const struct task_array *won)
+{
+    for (size_t i = 0; i < q->count;) {
+        const struct settlement *s = &q->items[i].s;
+        size_t k = 0;
+
+        while (k < won->count && (won->items[k].id != s->id || won->items[k].version > s->version))
+            k++;
+        if (k == won->count) {
+            i++;
+            continue;
+        }
+        count(q, &q->items[i], false);
+        remove_settled(q, &i, &(bool){false}, 1);
+    }
+}
+
 bool settle_stuck(const struct settle_results *q, int64_t since_us)
 {
     for (size_t i = 0; i < q->count; i++)

@@ -7,6 +7,7 @@
 #include "poller/context.h"
 #include "poller/minute.h"
 #include "store/row/rows.h"
+#include "store/row/task_array.h"
 #include "store/work/settle_store.h"
 
 #include <stdbool.h>
@@ -60,6 +61,9 @@ bool settle_has_outputs(const struct settle_results *q);
 size_t settle_count(const struct settle_results *q);
 /* Puts their claims into refs[], which has room for settle_count. */
 void settle_claims(const struct settle_results *q, struct claim_ref *refs);
+/* Drops the results of earlier attempts that would count as results of these tasks, which have just
+ * been claimed: their rows went back in time. */
+void settle_overtaken(struct settle_results *q, const struct task_array *won);
 /* Whether there are results, all of which failed to be recorded since then. */
 bool settle_stuck(const struct settle_results *q, int64_t since_us);
 

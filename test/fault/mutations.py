@@ -322,6 +322,8 @@ MUTATIONS = [
      "if (careful || (faults && rows_at_fault(db, rc)))", "if (careful && !faults)"),
     ("odd-rows", "a stale dq_attempt row prevents a take-back", "src/store/work/lease_store.c",
      "    if (rc == ERR_DUPLICATE)\n        rc = take_back_rows(", "    if (rc > 0)\n        rc = take_back_rows("),
+    ("rows-restored", "a task may start beside its former attempt", "src/poller/claim.c",
+     "lease_overtaken(claims->leases, won, &back);", "(void)lease_overtaken;"),
     ("cut-acts", "a change and its event are not one transaction", "src/store/ask/task_change.c",
      "int rc = db_begin(w->db, err);", "int rc = db_connect(w->db, err);"),
     ("cut-acts", "the event counts a step that is repeated once more", "src/store/ask/task_change.c",

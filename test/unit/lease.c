@@ -143,6 +143,52 @@ static void results_that_need_a_locked_table_wait_together(void **state)
     assert_true(settle_next(&results, &idle) < now_us + 375000);
 }
 
+/* The rows of tasks that are in flight went back in time, and were claimed again. */
+static void what_is_in_flight_is_not_begun_again(void **state)
+{
+    struct handlers_table table = {.users = 9};
+    struct tag_state tag = {.name = (char[]){"t"}};
+    struct flight_job *j = flight_job_new(&flight, &tag, &table, 0, 2);
+    struct task_array won = {0}, back = {0};
+    const uint64_t ids[] = {6, 5, 4 * 4096 + 5, 7};
+
+    (void)state;
+    j->flight[0] = (struct flight_task){.id = 5, .version = 3};
+    j->flight[1] = (struct flight_task){.id = 7, .version = 3, .ended = true};
+    for (size_t i = 0; i < 4; i++)
+        task_array_add(&won)->id = ids[i];
+    lease_overtaken(&leases, &won, &back);
+    assert_true(j->flight[0].lost && !j->flight[1].lost);
+    assert_int_equal(back.count, 1);
+    assert_int_equal(back.items[0].id, 5);
+    assert_int_equal(won.count, 3);
+    assert_int_equal(won.items[0].id, 6);
+    assert_int_equal(won.items[1].id, 4 * 4096 + 5);
+    assert_int_equal(won.items[2].id, 7);
+    task_array_done(&won);
+    task_array_done(&back);
+    flight_job_free(&flight, j);
+}
+
+/* A result of the attempt before stays: it may have been recorded, and its answer lost. */
+static void a_result_that_waits_does_not_count_for_a_later_claim(void **state)
+{
+    struct task_array won = {0};
+    struct task *t = task_array_add(&won);
+
+    (void)state;
+    t->id = 2;
+    t->version = 7;
+    for (uint64_t id = 1; id <= 3; id++)
+        for (uint64_t version = 6; version <= 8; version++)
+            settle_queue(&results, &(struct settlement){.id = id, .version = version}, "t", 0);
+    settle_overtaken(&results, &won);
+    assert_int_equal(settle_count(&results), 7);
+    for (size_t i = 0; i < results.count; i++)
+        assert_true(results.items[i].s.id != 2 || results.items[i].s.version == 6);
+    task_array_done(&won);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +197,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(what_is_in_flight_is_not_begun_again, begin, end),
+        cmocka_unit_test_setup_teardown(a_result_that_waits_does_not_count_for_a_later_claim, begin,
+                                        end),
         cmocka_unit_test(a_task_is_lost_if_the_check_says_so_of_its_attempt),
     };
 
