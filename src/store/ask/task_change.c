@@ -252,8 +252,8 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
         struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
         n = targets_step(x, from);
-        rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some, false}, false,
-                      faults, err);
+        rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some, NULL}, false, faults,
+                      err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;
         so_far.lost += n - w.sum.rows;

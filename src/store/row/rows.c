@@ -74,7 +74,6 @@ struct division {
     const struct rows_work *work;
     struct rows_faults *faults;
     int64_t until;
-    bool beside; /* none of the rows is locked: a lock is that of another table */
 };
 
 static void add_fault(struct division *d, size_t i, const struct err *err)
@@ -82,11 +81,10 @@ static void add_fault(struct division *d, size_t i, const struct err *err)
     rows_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
 }
 
-static int add_all(struct division *d, const size_t *at, size_t n, const struct err *err)
+static void add_all(struct division *d, const size_t *at, size_t n, const struct err *err)
 {
     for (size_t i = 0; i < n; i++)
         add_fault(d, at[i], err);
-    return 0;
 }
 
 static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
@@ -95,14 +93,12 @@ static int divide(struct division *d, const size_t *at, size_t n, struct err *er
 
     if (!rows_at_fault(d->db, rc))
         return rc;
-    if (rc == ERR_LOCKED && d->beside) {
-        d->faults->beside = true;
-        return add_all(d, at, n, err);
-    }
     if (n > 1 && when_steady() > d->until)
         err_set(err, rc, "not tried alone, because too many rows before it failed: run it again");
-    if (n == 1 || when_steady() > d->until)
-        return add_all(d, at, n, err);
+    if (n == 1 || when_steady() > d->until) {
+        add_all(d, at, n, err);
+        return 0;
+    }
     rc = divide(d, at, n / 2, err);
     return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
 }
@@ -164,6 +160,28 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
     return rc;
 }
 
+/* Changes the rows that are not known to be locked, if skip, else all; those that fail are faults.
+ */
+static int try_rest(struct division *d, bool skip, bool wait, const size_t *at, size_t n,
+                    struct err *err)
+{
+    const struct rows_work *w = d->work;
+    int rc = n && skip && w->beside ? w->beside(w->arg, err) : 0;
+
+    if (rc == ERR_LOCKED) {
+        d->faults->beside = true;
+        add_all(d, at, n, err);
+        return 0;
+    }
+    if (rc == 0 && !wait)
+        rc = db_session_wait_not(d->db, err);
+    if (rc == 0)
+        rc = divide(d, at, n, err);
+    if (!wait)
+        db_session_wait(d->db);
+    return rc;
+}
+
 int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err)
 {
@@ -178,17 +196,13 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
         rc = n ? w->run(w->arg, at, n, err) : 0;
     if (careful || (faults && rows_at_fault(db, rc))) {
         bool skip = careful || (rc == ERR_LOCKED && db_skips_locked(db));
-        bool wait = rc != ERR_LOCKED || skip; /* it did, for the locks that hide the others */
-        bool waited = rc == ERR_LOCKED;
+        /* it did, for the locks that hide the others, or for one beside the rows */
+        bool wait = skip ? !w->beside : rc != ERR_LOCKED;
 
         d.until = when_steady() + PATIENCE_MS;
-        rc = skip ? rows_sift(db, w, faults, at, &n, err) : wait ? 0 : db_session_wait_not(db, err);
-        d.beside = rc == 0 && skip && w->beside;
-        d.faults->beside = d.beside && waited && n == w->count;
+        rc = skip ? rows_sift(db, w, faults, at, &n, err) : 0;
         if (rc == 0)
-            rc = d.faults->beside ? add_all(&d, at, n, err) : divide(&d, at, n, err);
-        if (!wait)
-            db_session_wait(db);
+            rc = try_rest(&d, skip, wait, at, n, err);
     }
     free(at);
     return rc;

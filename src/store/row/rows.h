@@ -32,7 +32,7 @@ struct rows_fault {
 struct rows_faults {
     struct rows_fault *items;
     size_t count, cap; /* initialize with {0}, free with rows_faults_done */
-    bool beside;       /* none of them is locked, but another table that the statement needs */
+    bool beside;       /* they have this fault because another table is locked */
 };
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err);
 /* The fault of a task, or NULL. */
@@ -55,8 +55,9 @@ struct rows_work {
     void *arg;
     uint64_t (*id)(const void *arg, size_t i);
     int (*run)(void *arg, const size_t *at, size_t n, struct err *err);
-    /* it changes another table, too: if that is locked, no row is tried alone */
-    bool beside;
+    /* NULL: it changes no other table. Else whether that one is locked as a table, and no row is at
+     * fault: ERR_LOCKED, or 0 */
+    int (*beside)(void *arg, struct err *err);
 };
 /* Runs it for all rows at once. If that fails because of a row, finds the locked rows (with SKIP
  * LOCKED if the server has it, else by not waiting for locks any more) and halves the rest until

@@ -243,7 +243,7 @@ enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
                          bool *ret_again, struct err *err)
 {
-    struct rows_work work = {0, w, claiming_id, claim_part, false};
+    struct rows_work work = {0, w, claiming_id, claim_part, NULL};
     size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
     bool locked = false;
 
@@ -298,9 +298,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     } else {
         rc = find_some(&w, ask->limit, faults, err);
         if (rc == 0 && w.found.count)
-            rc =
-                rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part, false},
-                         ask->careful, faults, err);
+            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part, NULL},
+                          ask->careful, faults, err);
         if (rc == 0)
             rc = find_held(&w, err);
     }

@@ -97,7 +97,7 @@ int delete_store_refs(struct db *db, const struct claim_ref *refs, size_t count,
 {
     struct deleting w = {db, refs, how->act, how->tries, 0, false};
 
-    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some, false},
+    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some, NULL},
                       how->careful, faults, err);
     *ret = (struct delete_store_done){w.deleted, w.lost};
     return rc;

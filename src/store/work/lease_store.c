@@ -135,8 +135,8 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         struct renewal w = {db, owner, refs + from, lease_ms, 0};
         n = MIN(count - from, ROWS_STEP);
-        rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows, false}, careful,
-                      faults, err);
+        rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows, NULL}, careful, faults,
+                      err);
         if (rc == 0 && w.rows < n)
             rc = check_step(db, owner, refs + from, n, lost + from, NULL, err);
         for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
@@ -307,7 +307,7 @@ int lease_store_take_back(struct db *db, const struct task_array *expired,
             }
             if (n < TAKE_BACK_STEP && i + 1 < expired->count)
                 continue;
-            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows, false}, careful,
+            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows, NULL}, careful,
                               faults, err)
                    : 0;
             for (size_t k = before; faults && k < faults->count; k++)

@@ -407,6 +407,21 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
                : rc;
 }
 
+/* Needs what a row of dq_attempt needs of the table, but no row. */
+static int attempts_locked(void *arg, struct err *err)
+{
+    const struct settling *w = arg;
+    struct buf sql = BUF_INIT;
+
+    if (!w->recorded)
+        return 0;
+    buf_str(&sql, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
+                  " SELECT 0, 0, 0, UTC_TIMESTAMP(3), '' FROM dq_meta WHERE FALSE");
+    int rc = db_exec(w->db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
 static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s,
                       size_t count, bool history_all, size_t most, bool careful, bool *applied,
                       struct rows_faults *faults, struct err *err)
@@ -421,7 +436,7 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
             if (b.count)
                 rc = rows_run(
-                    db, &(struct rows_work){b.count, &w, settling_id, settle_rows, w.recorded},
+                    db, &(struct rows_work){b.count, &w, settling_id, settle_rows, attempts_locked},
                     careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
