@@ -312,14 +312,15 @@ static void extend(struct leases *l, int64_t sent_us, const struct rows_faults *
 /* Includes leases that are half as old as they have to be: one that just missed a renewal would be
  * two thirds over at the next, which leaves only a third of the lease for all that may go wrong.
  * Many long bodies take a round of several turns, between which other duties run, but no new work
- * with long bodies is begun, or the leases of what we have might end. */
+ * with long bodies is begun, or the leases of what we have might end. What becomes old meanwhile
+ * belongs to the next round, or this one might never end. */
 int lease_renew(struct leases *l, struct err *err)
 {
     int64_t sent_us = when_steady_us();
     bool begins = !l->round_us;
-    struct settle_turn turn = {.old_us = sent_us - context_renew_us(l->ctx) / 2,
-                               .round_us = begins ? sent_us : l->round_us,
-                               .now_us = sent_us};
+    int64_t round_us = begins ? sent_us : l->round_us;
+    struct settle_turn turn = {
+        .old_us = round_us - context_renew_us(l->ctx) / 2, .round_us = round_us, .now_us = sent_us};
     size_t n;
     struct claim_ref *refs = refs_of(l, 0, &turn, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
