@@ -162,6 +162,25 @@ keys_at_bottom()
     sees '^ended 0'
 }
 
+@test 'a table that another session has locked costs a look at ten late tags a few seconds, not each of them 20' {
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT CONCAT('tag', seq), '', UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR
+         FROM $(numbers 10)"
+    fake_dqd 'tag*'
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
+        --database=dq --skip-column-names <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo 'LOCK TABLES dq_task READ; SELECT "locked";' >&9
+    wait_until grep -q locked "$BATS_TEST_TMPDIR/locked"
+    run timeout 1m "$DQ_BIN/dq" stats --html "$BATS_TEST_TMPDIR/page.html" 9>&-
+    exec 9>&-
+    wait
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q 'locked by another session' "$BATS_TEST_TMPDIR/page.html"
+}
+
 @test 'an act asks first, and is that of the command' {
     fill
     top_start 120 24 --tag slow.export

@@ -9,6 +9,7 @@
 #include "cli/judge/why_fleet.h"
 #include "cli/judge/why_lock.h"
 #include "store/ask/tag_store.h"
+#include "store/db/db_session.h"
 #include "store/fleet/minute_store.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #define RATE_STEPS 2
 /* Tags that are late for no other reason, and whose first task is looked at for a lock. */
 #define LOCKS_MOST 10
+#define LOOK_SLOW_MS 500 /* the table is locked as a whole: the next look would wait, too */
 
 struct load {
     struct db *db;
@@ -107,9 +109,14 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
     struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);
     why_decide(&f, &w);
-    if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks++ < LOCKS_MOST) {
+    if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks < LOCKS_MOST) {
+        int64_t since = when_steady();
+        if (l->locks++ == 0)
+            db_session_brief(l->db, true);
         f.late_ms = l->now_at - t->late_from_at;
         why_lock_see(l->db, &f, &w);
+        if (when_steady() - since > LOOK_SLOW_MS)
+            l->locks = LOCKS_MOST;
     }
     char *brief = why_brief(&w);
     why_done(&w);
@@ -183,6 +190,8 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     struct why_owner *owners = mem_alloc((l.running_count + 1) * sizeof *owners);
     for (size_t i = 0; rc == 0 && i < count; i++)
         add_tag(&l, &tags[i], owners);
+    if (l.locks)
+        db_session_brief(c->db, false);
     if (rc == 0)
         rc = load_rates(c, tag_glob, &d, err);
     free(owners);

@@ -187,6 +187,15 @@ void db_session_wait(struct db *db)
         db_handle_drop(db);
 }
 
+void db_session_brief(struct db *db, bool brief)
+{
+    char sql[64];
+
+    snprintf(sql, sizeof sql, "SET SESSION lock_wait_timeout = %u", brief ? 1 : table_wait(db));
+    if (db->my && db_handle_run(db, sql, NULL) < 0)
+        db_handle_drop(db);
+}
+
 int db_session_set_up(struct db *db, struct err *err)
 {
     int rc = set_all(db) ? 0 : set_singly(db, err);

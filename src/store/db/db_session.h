@@ -34,6 +34,10 @@ void db_session_set(struct db *db, const struct db_session *session);
 int db_session_wait_not(struct db *db, struct err *err) __attribute__((warn_unused_result));
 void db_session_wait(struct db *db);
 
+/* Until the call with false, statements on this connection wait for a locked table for a second at
+ * most; then ERR_LOCKED. A failure closes the connection: the next one waits as usual. */
+void db_session_brief(struct db *db, bool brief);
+
 /* Sends the settings over a connection just made, in one statement, and ends a transaction that
  * init_connect or init_command left open. ERR_CONFIG names a setting that the server refuses.
  * Private to db*.c. */
