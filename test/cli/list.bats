@@ -318,9 +318,18 @@ added()
     added 12000 old 900
     for by in late created finished; do
         dq list -s failed --sort "$by" -n 1 >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
-        grep -q '^only 10000 tasks were sorted; a narrower filter or -n 0 sorts all$' "$BATS_TEST_TMPDIR/err"
+        note='tasks were sorted; a narrower filter or -n 0 sorts all'
+        [ "$by" != created ] || note='the newest 10000 tasks of all tags were looked at; -n 0 looks at all'
+        grep -qE "^only (10000 )?$note\$" "$BATS_TEST_TMPDIR/err"
         [ "$(dq list -s failed --sort "$by" -n 0 2>&1 | grep -cE '^(only| *[0-9])')" -eq 12001 ]
     done
+}
+
+@test '--sort created lists rows of before 1970 too, as the oldest' {
+    added 2 old 900
+    id=$(sql 'SELECT MIN(id) FROM dq_task')
+    sql "UPDATE dq_task SET create_time = '1969-12-31 00:00:00' WHERE id = $id"
+    [ "$(dq list -s all --sort created -n 5 -o id | tail -n 1)" = "$id" ]
 }
 
 @test '--since misses no task whose id is below that of an older task' {

@@ -243,7 +243,10 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
                  how_to_list_more(v));
-    if (rc >= 0 && search.partial && f.sort >= SORT_LATE)
+    if (rc >= 0 && search.partial && f.sort == SORT_CREATED)
+        cmd_note(c, "only the newest %d tasks of all tags were looked at; -n 0 looks at all",
+                 SEARCH_MOST);
+    else if (rc >= 0 && search.partial && f.sort >= SORT_LATE)
         cmd_note(c, "only %d tasks were sorted; a narrower filter or -n 0 sorts all", SEARCH_MOST);
     else if (rc >= 0 && search.partial)
         cmd_note(
@@ -307,7 +310,8 @@ const struct cmd cmd_list = {
     .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
     .details =
         "Without filters, shows running, overdue, next and paused tasks, and how many have failed. With a filter, and in "
-        "formats for programs, lists pending, running and failed tasks, unless --status is given. -o id prints only ids, for "
+        "formats for programs, lists pending, running and failed tasks, with --sort late pending and with --sort "
+        "finished finished ones, unless --status is given. -o id prints only ids, for "
         "pipes.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct list_values),

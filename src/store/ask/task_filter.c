@@ -36,7 +36,7 @@ void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum tas
 {
     const struct task_filter_bound *since = &f->since[t], *before = &f->before[t];
 
-    if (since->set) {
+    if (since->set && since->at != TASK_TIME_NONE) {
         buf_printf(sql, " AND %s >= ", columns[t]);
         db_put_time(sql, since->at);
     }

@@ -184,8 +184,9 @@ static int list_sorted(struct db *db, const struct task_filter *f, bool bodies,
     near.sort = f->sort == SORT_LATE       ? SORT_EXPECTED
                 : f->sort == SORT_FINISHED ? SORT_EXPECTED_DESC
                                            : SORT_ID_DESC;
-    if (f->sort == SORT_CREATED) /* reads ids from the newest on, even if none is so old */
-        near.since[TASK_FILTER_CREATED].set = true;
+    /* reads by id, newest first */
+    if (f->sort == SORT_CREATED && !f->since[TASK_FILTER_CREATED].set)
+        near.since[TASK_FILTER_CREATED] = (struct task_filter_bound){true, .at = TASK_TIME_NONE};
     int rc = list_by_index(db, &near, false, add_place, &s, err);
     if (s.count)
         qsort(s.items, s.count, sizeof *s.items, compare_places);

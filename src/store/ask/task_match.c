@@ -113,10 +113,11 @@ static int read_created(const struct reading *w, struct err *err)
 {
     const struct task_filter *f = w->f;
     struct buf from = BUF_INIT;
-    uint64_t floor;
-    bool ordered;
+    const int64_t since = f->since[TASK_FILTER_CREATED].at;
+    uint64_t floor = 0;
+    bool ordered = true;
 
-    int rc = task_floor_id(w->db, f->since[TASK_FILTER_CREATED].at, &floor, &ordered, err);
+    int rc = since == TASK_TIME_NONE ? 0 : task_floor_id(w->db, since, &floor, &ordered, err);
     if (rc == 0 && f->unordered)
         *f->unordered = !ordered && !f->search;
     if (rc == 0 && f->search)
