@@ -223,6 +223,34 @@ YAML
     dqd_stop
 }
 
+@test 'one of three dqds that has seen a refusal is enough for tags and check; doctor says what all have seen once' {
+    fake_dqd t
+    for token in a b; do
+        sql "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after,
+                 lease, version, handlers, handlers_file)
+             SELECT REPEAT('$token', 16), 'vm$token', pid, mode, slots, running, start_time, last_seen, stale_after,
+                 lease, version, handlers, handlers_file FROM dq_poller WHERE host = 'vm'"
+    done
+    dq -q add t
+    records() # records REASON CONDITION
+    {
+        sql "DELETE FROM dq_rest;
+             INSERT INTO dq_rest SELECT token, 't', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, $1, 'error 1644'
+             FROM dq_poller WHERE $2"
+    }
+    records 1 "host = 'vma'"
+    [[ $(dq tags 2>&1) == *'t is refused: error 1644'* ]]
+    [[ $(dq check || true) == 'WARNING: t is refused: error 1644'* ]]
+    records 1 1
+    dq doctor -o json >"$BATS_TEST_TMPDIR/why" || true
+    [ "$(grep -o 't is refused' "$BATS_TEST_TMPDIR/why" | wc -l)" -eq 1 ]
+    records 2 1
+    dq doctor >"$BATS_TEST_TMPDIR/why" || true
+    says '^warn +starts +t is slow: error 1644$'
+    records 0 "host = 'vma'"
+    [[ $(dq tags 2>&1) != *'rests'* ]]
+}
+
 @test 'why -o json has causes, ruled_out and remedies; everything is inert in a terminal' {
     id=$(dq -q add t --in 1h)
     sql "UPDATE dq_task SET attempt = 1, error_stack = CONCAT('a', CHAR(27), '[2J') WHERE id = $id"

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NAMED 3 /* tags in one message */
 /* So many tags with tasks that are later than this are looked at for a lock: a claim has had its
@@ -86,11 +87,22 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
     fleet_done(&fleet);
 }
 
+/* Of dqds of one server: the others say the same. */
+static bool is_said(const struct handler_rest *rest, const struct handler_rest *const *said,
+                    size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count && rest->reason != HANDLER_RESTS; i++)
+        found |= said[i]->reason == rest->reason && strcmp(said[i]->tag, rest->tag) == 0;
+    return found;
+}
+
 void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
 {
     struct fleet fleet;
     struct err err;
     char left[WHEN_TEXT_SIZE];
+    const struct handler_rest *said[NAMED];
     size_t named = 0, silent = 0, count;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
@@ -108,12 +120,13 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
         const struct handler_rest *rest = &fleet.rests[i];
         for (size_t k = 0; k < fleet.count && named < NAMED; k++) {
             const struct poller_info *dqd = &fleet.dqds[k];
-            if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest)
+            if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest ||
+                is_said(rest, said, named))
                 continue;
-            named++;
-            if (rest->reason != HANDLER_RESTS) { /* the other dqds say the same */
-                doctor_find(f, DOCTOR_BAD, "%s %s: %s", rest->tag, fleet_reasons[rest->reason],
-                            rest->error);
+            said[named++] = rest;
+            if (rest->reason != HANDLER_RESTS) {
+                doctor_find(f, rest->reason == HANDLER_SLOW ? DOCTOR_WARN : DOCTOR_BAD, "%s %s: %s",
+                            rest->tag, fleet_reasons[rest->reason], rest->error);
                 break;
             }
             doctor_find(f, DOCTOR_BAD, "%s cannot be started on %s: %s; tried again in %s",

@@ -171,12 +171,17 @@ const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller
 
 const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag)
 {
-    const struct handler_rest *found = NULL;
-    for (size_t i = 0; i < f->count; i++)
-        if (fleet_dqd_serves(f, &f->dqds[i], tag, NULL) == FLEET_SERVES &&
-            !(found = fleet_rest(f, &f->dqds[i], tag)))
-            return NULL;
-    return found;
+    const struct handler_rest *last = NULL;
+    bool all = true;
+    for (size_t i = 0; i < f->count; i++) {
+        if (fleet_dqd_serves(f, &f->dqds[i], tag, NULL) != FLEET_SERVES)
+            continue;
+        last = fleet_rest(f, &f->dqds[i], tag);
+        if (last && last->reason != HANDLER_RESTS)
+            return last;
+        all = all && last;
+    }
+    return all ? last : NULL;
 }
 
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)

@@ -50,7 +50,8 @@ const struct handler_row *fleet_handlers(const struct fleet *f, const struct pol
  * keeps its rests: the next one has not seen yet that the handler can be started. */
 const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
                                       const char *tag);
-/* The same of every live dqd that serves it: that of the last one. */
+/* The same of the live dqds that serve it: refused or slow if one says so, as the server is the
+ * same for all; rests only if it does at each of them. */
 const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag);
 /* "rests", "is refused", "is slow". */
 extern const char *const fleet_reasons[];

@@ -426,8 +426,8 @@ const struct cmd cmd_check = {
         "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--min-dqds N] [--max-running D] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
-        "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started. Paused "
-        "tags are not late.",
+        "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
+        "the server refuses to change its tasks, or takes long. Paused tags are not late.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct check_values),
     .level = CMD_NOTHING,
