@@ -211,6 +211,8 @@ values()
         "${line%\}},\"key\":\"$(printf 'ä%.0s' {1..256})\"}"
     refused '"expected" "2026-01-01" is not a time like 2026-11-21T09:00:00.250Z' "${line/T00:00:00.000Z/}"
     refused '"id" 0 is out of range' "${line/:1,/:0,}"
+    # an owner without a process id
+    [ "$(dq import --dry-run <<<"${line%\}},\"pid\":0}")" = '1 task and 0 attempts can be imported' ]
     refused '"status" "finished" is none of' "${line/done/finished}"
     refused '"claim" has 1 bytes, not 16' "${line%\}},\"claim\":\"x\"}"
     refused 'an attempt of task 9, which is not before it' \

@@ -154,8 +154,7 @@ static int read_token(const char *name, const struct json_value *v, unsigned cha
 static int read_number(const struct column *c, const struct json_value *v, void *row,
                        struct err *err)
 {
-    const int64_t least =
-        c->type == COLUMN_ID || c->type == COLUMN_SOME || c->type == COLUMN_SIGNAL;
+    const int64_t least = c->type == COLUMN_ID || c->type == COLUMN_SIGNAL;
     const int64_t most = c->type == COLUMN_U32 || c->type == COLUMN_SOME ? UINT32_MAX
                          : c->type == COLUMN_EXIT                        ? UINT16_MAX
                          : c->type == COLUMN_SIGNAL                      ? UINT8_MAX

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #define CHUNK_TASKS 500
+#define LINE_MOST ((uint64_t)8 << 30)
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define TRANSIENT_TRIES 5
 /* Programs that read JSON round greater numbers; the tasks added later get greater ids yet. */
@@ -315,7 +316,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = db_max_packet(c->db, &packet, err);
     if (rc == 0)
         rc = infile_open(&m.file, c->operand_count ? c->operands[0] : "-",
-                         packet * TRANSFER_LINE_PACKETS, err);
+                         MIN((uint64_t)packet * TRANSFER_LINE_PACKETS, LINE_MOST), err);
     if (rc < 0)
         return rc;
     m.done_line = (uint64_t)MAX(m.v->skip, 0);
