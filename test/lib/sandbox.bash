@@ -125,7 +125,7 @@ lock_task()
     wait_until grep -qx "${1##*,}" "$BATS_TEST_TMPDIR/locked"
 }
 
-lock_release() { exec 9>&-; wait; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
+lock_release() { exec 9>&-; wait; jobs >/dev/null; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
 
 write_handlers() { cat >"$DQ_HANDLERS"; }
 
