@@ -23,6 +23,8 @@
 /* A lease that could not be renewed is tried again after this part of it: several times before it
  * ends. */
 #define RENEW_AGAIN_PART 20
+/* For which turns of a round follow each other. */
+#define TURNS_US INT64_C(100000)
 /* If dq_output cannot be read, each check costs a second statement. The cause, such as a missing
  * right, seldom ends soon. A lock does, but costs each try a second. */
 #define BLIND_US INT64_C(60000000)
@@ -314,7 +316,7 @@ static void extend(struct leases *l, int64_t sent_us, const struct rows_faults *
  * Many long bodies take a round of several turns, between which other duties run, but no new work
  * with long bodies is begun, or the leases of what we have might end. What becomes old meanwhile
  * belongs to the next round, or this one might never end. */
-int lease_renew(struct leases *l, struct err *err)
+static int renew_turn(struct leases *l, struct err *err)
 {
     int64_t sent_us = when_steady_us();
     bool begins = !l->round_us;
@@ -345,5 +347,17 @@ out:
     rows_faults_done(&faults);
     free(refs);
     free(lost);
+    return rc;
+}
+
+/* Turns that are quick follow each other at once: what is between them may take longer. */
+int lease_renew(struct leases *l, struct err *err)
+{
+    int64_t until_us = when_steady_us() + TURNS_US;
+    int rc;
+
+    do
+        rc = renew_turn(l, err);
+    while (rc >= 0 && l->round_us && when_steady_us() < until_us);
     return rc;
 }
