@@ -110,7 +110,7 @@ static void hold_overtaken(struct claims *claims, struct tag_state *t, struct ta
     err_set(&err, ERR_LOCKED, "its former attempt has not ended on this host");
     for (size_t i = 0; i < back.count; i++)
         rows_faults_add(faults, back.items[i].id, i, &err);
-    flight_give_back(claims->flight, t, &back, sent_us, err.text);
+    flight_give_back(claims->flight, t, &back, sent_us, NULL);
 }
 
 /* Its UPDATE may have been done, whatever came after it. Returns 0 if the round goes on. */
