@@ -33,7 +33,8 @@ restart()
     "$DQ_TOP/bin/dq-sandbox" start --no-schema --options "$1" 3>&-
 }
 
-# connections SQL: those that have locked rows and meet the condition. The times are in seconds.
+# connections SQL: those that have locked rows and meet the condition. The times are in seconds. The server shows what
+# it showed last to who asks again within 0.1 s.
 connections()
 {
     sql "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0 AND $1" | grep .
@@ -53,10 +54,10 @@ other_locks() { second=$(connections "trx_mysql_thread_id <> $first"); }
         restart --performance-schema=$setting
         sql "START TRANSACTION; SELECT id FROM dq_task WHERE id = $other FOR UPDATE; DO SLEEP(1000)" \
             >/dev/null 2>&1 3>&- &
-        wait_until connections 'trx_started < SYSDATE() - INTERVAL 1 SECOND'
+        wait_pause=0.2 wait_until connections 'trx_started < SYSDATE() - INTERVAL 1 SECOND'
         first=$(connections TRUE)
         lock_task "$id"
-        wait_until other_locks
+        wait_pause=0.2 wait_until other_locks
         oldest="one of 2 transactions, the oldest: connection $first"
         wait_until says tags "another session has locked it: $oldest, root@localhost, open for "
         if [[ $(sql 'SELECT VERSION()') != *MariaDB* ]]; then
