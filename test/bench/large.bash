@@ -222,7 +222,7 @@ questions()
 {
     local id
     id=$(in_large sql 'SELECT MAX(id) FROM dq_task WHERE status = 2')
-    sed -n 's/^        \(dq .*[^ ]\)  *[0-9]* ms$/\1/p' "$top/doc/operating" |
+    sed -n 's/^        \(dq .*\)/\1/p' "$top/doc/operating" |
         sed "s/ ID$/ $id/; s/slow.export\|pay.charge\|newsletter/tag7/"
 }
 

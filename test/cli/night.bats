@@ -38,7 +38,7 @@ manual() { mandoc -T ascii "$DQ_TOP/doc/dq.1" | sed 's/.\x08//g'; }
 recipes()
 {
     manual | sed -n '/^TROUBLESHOOTING/,/^SEE ALSO/s/^ *\$ //p'
-    sed -n 's/^        \(dq .*[^ ]\)  *[0-9]* ms$/\1/p' "$DQ_TOP/doc/operating"
+    sed -n 's/^        \(dq .*\)/\1/p' "$DQ_TOP/doc/operating"
 }
 in_manual()
 {
