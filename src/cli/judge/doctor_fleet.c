@@ -93,7 +93,7 @@ static bool is_said(const struct handler_rest *rest, const struct handler_rest *
 {
     bool found = false;
     for (size_t i = 0; i < count && rest->reason != HANDLER_RESTS; i++)
-        found |= said[i]->reason == rest->reason && strcmp(said[i]->tag, rest->tag) == 0;
+        found |= said[i] && said[i]->reason == rest->reason && strcmp(said[i]->tag, rest->tag) == 0;
     return found;
 }
 
@@ -102,7 +102,7 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
     struct fleet fleet;
     struct err err;
     char left[WHEN_TEXT_SIZE];
-    const struct handler_rest *said[NAMED];
+    const struct handler_rest *said[NAMED] = {NULL};
     size_t named = 0, silent = 0, count;
 
     int rc = fleet_load(d->c->db, &fleet, &err);
