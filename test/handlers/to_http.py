@@ -134,7 +134,7 @@ def slowly(begin, part=b""):
 
 
 def last(answer, before=lambda: None):
-    """The last answer on its connection."""
+    """The last answer on its connection, which ends without a word: the next request may come before that is seen."""
     def parts():
         before()
         yield answer
@@ -258,9 +258,11 @@ def service_that_goes_away():
     judged_apart("nobody listens", "http-post-batch", [f"http://127.0.0.1:{free_port()}/"], {}, [
         (b"x", "retry", "ConnectionRefusedError")] * 3)
 
-    wild = Wild({b"x": OK, b"last": last(OK, lambda: wild.stop())})
-    judged_apart("a service that ends", "http-post-batch", [wild.url], {}, [
-        (b"x", "done", ""), (b"last", "done", ""), (b"x", None, ""), (b"x", None, "")])
+    bye = OK.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    for what, answer, result in (("after an answer", bye, "done"), ("with a request", b"", "retry")):
+        wild = Wild({b"x": OK, b"last": last(answer, lambda: wild.stop())})
+        judged_apart(f"a service that ends {what}", "http-post-batch", [wild.url], {}, [
+            (b"x", "done", ""), (b"last", result, ""), (b"x", None, ""), (b"x", None, "")])
 
 
 def answers_that_break_are_retried(service):
