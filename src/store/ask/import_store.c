@@ -276,7 +276,7 @@ int import_store_add(struct db *db, struct import_item *items, size_t n, bool ke
     struct add_token token;
     int rc = 0;
 
-    add_token_init(&token);
+    add_token_init(db, &token);
     if (keep_ids)
         token.first_id = items[0].task.id;
     else

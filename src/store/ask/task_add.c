@@ -277,7 +277,7 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
     struct add_token token;
     struct task_added added = {0};
 
-    add_token_init(&token);
+    add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = add_token_lower(db, &token, err);
         if (rc == 0)
@@ -394,7 +394,7 @@ int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_co
 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
-    add_token_init(&token);
+    add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = add_token_lower(db, &token, err);
         if (rc == 0)

@@ -74,7 +74,10 @@ enum { ORPHAN_UNSEEN, ORPHAN_OURS, ORPHAN_BUSY, ORPHAN_IDLE };
  * there. Its connection is killed, and must be gone, before its outcome is looked up. It is gone
  * only if the server says that it has no such thread, or if the id is another connection's: on a
  * server that was restarted since then, which has started its numbers again. A restart within a
- * second of db->orphan_since is not noticed; then a connection of this account may have the id. */
+ * second of db->orphan_since is not noticed; then a connection of this account may have the id.
+ *
+ * On another server the id is somebody else's, or nobody's, which says nothing of the statement: it
+ * is left to itself. */
 static int kill_orphan(struct db *db, struct err *err)
 {
     char sql[240], kill[32];
@@ -82,7 +85,13 @@ static int kill_orphan(struct db *db, struct err *err)
     int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
     unsigned long long uptime_s = UINT32_MAX, seen;
 
-    if (!db->orphan || strcmp(db->orphan_at, db->at) || mysql_thread_id(db->my) <= db->orphan)
+    if (!db->orphan)
+        return 0;
+    if (!db->identity || db->identity != db->orphan_identity) { /* one address may have several */
+        db->left++;
+        goto gone;
+    }
+    if (mysql_thread_id(db->my) <= db->orphan)
         goto gone;
     int rc = db_handle_ask(db, "SHOW GLOBAL STATUS LIKE 'Uptime'", &uptime_s, err);
     if (rc < 0)
@@ -309,7 +318,9 @@ static int check_fit(struct db *db, bool *ret_spare, struct err *err)
     int64_t since = when_steady();
     /* FROM: a node of Galera that has lost its cluster refuses to read tables, but answers all
      * else. */
-    int rc = db_handle_ask(db, "SELECT @@global.read_only FROM (SELECT 1) AS t", &read_only, err);
+    int rc = db_handle_ask(
+        db, "SELECT @@global.read_only OR @@global.innodb_read_only FROM (SELECT 1) AS t",
+        &read_only, err);
 
     const bool stalled = !strcmp(db->at, db->stalled_at);
     db->read_only = rc == 0 && read_only;
@@ -424,6 +435,11 @@ static int connect_any(struct db *db, const char *database, struct err *err)
 void db_connect_for_reading(struct db *db)
 {
     db->reader = true;
+}
+
+unsigned db_connect_left(const struct db *db)
+{
+    return db->left;
 }
 
 bool db_connect_is_read_only(const struct db *db)

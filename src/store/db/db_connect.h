@@ -3,8 +3,9 @@
  *
  * The hosts of [mysql] are tried in order. If an earlier connection of this handle broke under a
  * statement, that statement is killed first on the server, so that its outcome can be looked up
- * and does not change afterwards. Connections have no LOCAL INFILE, no automatic reconnect and no
- * multi-statements, and count matched rows, not changed ones (CLIENT_FOUND_ROWS).
+ * and does not change afterwards. This needs a connection to the same server (db_connect_left).
+ * Connections have no LOCAL INFILE, no automatic reconnect and no multi-statements, and count
+ * matched rows, not changed ones (CLIENT_FOUND_ROWS).
  */
 #ifndef DQ_STORE_DB_DB_CONNECT_H
 #define DQ_STORE_DB_DB_CONNECT_H
@@ -36,5 +37,9 @@ void db_connect_for_reading(struct db *db);
 /* Whether the server in use is read-only; always false without several hosts and
  * db_connect_for_reading. */
 bool db_connect_is_read_only(const struct db *db);
+
+/* How many statements, whose connections broke, were left to themselves, because the next
+ * connection of this handle led to another server: they may still be running. */
+unsigned db_connect_left(const struct db *db);
 
 #endif

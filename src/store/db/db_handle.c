@@ -40,7 +40,7 @@ int db_handle_fail_with(struct db *db, unsigned number, const char *text, struct
     /* One at a time: the first is killed before anything else is done. */
     if (code == ERR_LOST && db->my && !db->orphan) {
         db->orphan = mysql_thread_id(db->my);
-        memcpy(db->orphan_at, db->at, sizeof db->at);
+        db->orphan_identity = db->identity;
         db->orphan_since = db->connected_at;
     }
     if (code == ERR_LOST && when_steady() - db->sent_at >= db->conf->read_timeout_ms)

@@ -35,10 +35,12 @@ struct db {
     uint64_t insert_id, duplicates; /* of the last statement without a result set */
     /* steady clock: when the connection was made, and when the last statement was sent */
     int64_t connected_at, sent_at;
+    uint32_t identity; /* of the server: an address may lead to several; 0: not known */
     /* The connection that broke under a statement: its id (0: none), server, and connected_at. */
     unsigned long orphan;
-    char orphan_at[DB_HANDLE_AT_SIZE];
+    uint32_t orphan_identity;
     int64_t orphan_since;
+    unsigned left; /* how many of them were, because the next connection led to another server */
     char stalled_at[DB_HANDLE_AT_SIZE]; /* the server on which a statement last timed out, or "" */
     bool reader, read_only;
 };

@@ -12,6 +12,7 @@
 #include "store/db/db_handle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
@@ -40,6 +41,7 @@ static unsigned idle_within(const struct db *db)
 #define NAMES "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
 #define ER_NO_RIGHT 1227
 #define NO_LIMIT "18446744073709551615"
+#define IDENTITY(of) "(CRC32(" of ") & 2147483647) << 32 | CONNECTION_ID()"
 
 /* Settings that a server's configuration, init_connect or init_command may change, and that could
  * make a statement of the store fail, return something else, or not be committed. DEFAULT would
@@ -73,6 +75,10 @@ static const struct setting {
     {ALL, "net_write_timeout", NULL, idle},
     {ALL, "net_read_timeout", NULL, idle_within},
     {ON_MARIADB, "idle_transaction_timeout", NULL, idle_within},
+    /* These return who the server is with the answer: see note_identity. */
+    {ALL, "session_track_system_variables", "'last_insert_id'", NULL},
+    {ON_MARIADB, "last_insert_id", IDENTITY("CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@socket)"), NULL},
+    {ON_MYSQL, "last_insert_id", IDENTITY("@@server_uuid"), NULL},
     /* clang-format on */
 };
 
@@ -106,6 +112,28 @@ static void put_setting(struct buf *sql, const struct db *db, const struct setti
         buf_u64(sql, s->seconds(db));
 }
 
+/* Learns which server has answered, without a statement of its own: the answer to the settings has
+ * the value of last_insert_id. The server numbers its connections; if it gave this one another id
+ * than we were told, something on the way has connections of its own, and who the server is may
+ * change from statement to statement. */
+static void note_identity(struct db *db)
+{
+    const enum enum_session_state_type changed = SESSION_TRACK_SYSTEM_VARIABLES;
+    const char *text;
+    char last[24] = "", digits[24];
+    size_t len;
+
+    /* names and values in turn */
+    for (int end = mysql_session_track_get_first(db->my, changed, &text, &len); !end;
+         end = mysql_session_track_get_next(db->my, changed, &text, &len)) {
+        snprintf(digits, sizeof digits, "%.*s", (int)len, text);
+        const uint64_t value = strcmp(last, "last_insert_id") ? 0 : strtoull(digits, NULL, 10);
+        if (value && (value & UINT32_MAX) == mysql_thread_id(db->my))
+            db->identity = (uint32_t)(value >> 32);
+        memcpy(last, digits, sizeof last);
+    }
+}
+
 /* Sends all of them in one statement. Returns whether that worked. */
 static bool set_all(struct db *db)
 {
@@ -119,7 +147,10 @@ static bool set_all(struct db *db)
         }
     }
     db->sent_at = when_steady();
+    db->identity = 0;
     int failed = mysql_real_query(db->my, sql.data, sql.len);
+    if (!failed)
+        note_identity(db);
     buf_done(&sql);
     return !failed;
 }

@@ -17,11 +17,12 @@
 #define WAIT_MS 5000
 #define AGAIN_MS 200
 
-void add_token_init(struct add_token *t)
+void add_token_init(const struct db *db, struct add_token *t)
 {
     if (getrandom(t->bytes, sizeof t->bytes, 0) != sizeof t->bytes)
         abort(); /* 16 bytes cannot fail once the kernel's pool is up */
     t->first_id = UINT64_MAX;
+    t->left = db_connect_left(db);
 }
 
 /* The greatest id is lower than at an earlier try if the server came back without its last rows. An
@@ -63,6 +64,10 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
             rc = db_first(db, &sql, count, take, arg, err);
         if (rc == 0 && db_connect_is_read_only(db))
             rc = err_set(err, ERR_UNAVAILABLE, "%s is read-only, and has no such row yet",
+                         db_server(db));
+        else if (rc == 0 && db_connect_left(db) != t->left)
+            rc = err_set(err, ERR_UNAVAILABLE,
+                         "%s is another server than the one that was asked, and has no such row",
                          db_server(db));
         db_latest_end(db);
         if (!err_may_pass(rc) || when_steady() >= deadline)

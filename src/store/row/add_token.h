@@ -13,8 +13,9 @@
 struct add_token {
     unsigned char bytes[TASK_TOKEN_SIZE];
     uint64_t first_id; /* the row has this id or a greater one; UINT64_MAX: no row was sent */
+    unsigned left;     /* db_connect_left before they were sent */
 };
-void add_token_init(struct add_token *t);
+void add_token_init(const struct db *db, struct add_token *t);
 
 /* To be called before each try to insert rows that get new ids: lowers first_id to the id after the
  * greatest one in the table. */
@@ -23,7 +24,8 @@ int add_token_lower(struct db *db, struct add_token *t, struct err *err)
 
 /* On a new connection: 1 if a row with the token is stored, 0 if not. Reads `columns` of it, count
  * of them, and passes them to take (NULL: not called). Waits up to 5 s for a server that is being
- * restarted. */
+ * restarted, or for the row if the connection leads to another server, and the one to which the row
+ * was sent may store it yet. */
 int add_token_find(struct db *db, const struct add_token *t, const char *columns, unsigned count,
                    void (*take)(const struct db_rows *r, void *arg), void *arg, struct err *err)
     __attribute__((warn_unused_result));

@@ -4,8 +4,10 @@ import threading
 import time
 
 from cases import case
+from harness.haproxy import HAPROXY, HAProxy
 from harness.oracle import CANCELLED, DONE, Oracle
 from harness.proxy import Rule
+from harness.server import Server
 
 CUTS = ("cut-before", "cut-after", "cut-late")
 
@@ -249,6 +251,79 @@ def look_up_elsewhere(t):
             status == 0 or (b"not known" in done.stderr and b"is read-only" in done.stderr),
             f"{cut}: dq add does not say what it does not know: {done.stderr}",
         )
+
+
+@case("another-server", 20, options="--skip-slave-start")
+def another_server(t):
+    """Behind HAProxy, the connection of dq add leads to another server after it broke. The connection that has the
+    same id there is somebody else's, and is not killed. The task is found once it is there; if it is not, dq does not
+    know whether it is stored, and says so."""
+    if not HAPROXY:
+        t.note("SKIP haproxy is not installed")
+        return
+    other = Server(t.server.top, t.dir + "/other", t.server.environment)
+    here = t.proxy()
+    way = HAProxy(t.dir, here=here.path, there=other.socket)
+    there = other.client()
+    try:
+        there.query(f"CREATE DATABASE {t.database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+        t.dq("init", ini=t.configure({"socket": other.socket}, path=t.dir + "/there.ini"))
+        t.configure({"socket": way.socket})
+
+        def add(body, action, meanwhile):
+            rule = Rule("add", action, most=1, seconds=None)
+            here.rules, done = [rule], []
+            way.lead("here")
+            adder = threading.Thread(
+                target=lambda: done.append(t.dq("add", "t", body, "--in", "1h", status=None)), daemon=True
+            )
+            adder.start()
+            t.wait(lambda: rule.hits, "the task is on its way")
+            meanwhile()
+            adder.join()
+            rule.go.set()
+            return done[0]
+
+        def meet_a_stranger():
+            sessions = "SELECT MAX(id) FROM information_schema.processlist WHERE user = 'dq'"
+            same = int(t.one(sessions))
+            while (stranger := other.client(user="dq")).thread_id < same:
+                stranger.close()
+            t.expect(stranger.thread_id == same, f"connection {same} of the other server is in the past")
+            strangers.append(stranger)
+            stranger.send("SELECT SLEEP(600)")
+            t.wait(lambda: there.query(running), "the stranger's statement runs")
+            way.lead("there")
+
+        strangers = []  # MySQL ends a statement whose connection is closed
+        running = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(%'"
+        done = add("unknown", "delay", meet_a_stranger)
+        t.expect(there.query(running), "somebody else's connection was killed")
+        t.wait(lambda: t.count() == 1, "the first server stores the task")
+        stored = there.query(f"SELECT COUNT(*) FROM {t.database}.dq_task")[0][0]
+        t.expect(
+            (done.returncode, stored) == (69, "0") and b"not known" in done.stderr,
+            f"status {done.returncode}, {stored} stored on the other server as well: {done.stderr}",
+        )
+
+        def replicate():
+            t.wait(lambda: t.count() == 2, "the first server stores the task")
+            way.lead("there")
+            t.sleep(1)
+            columns = "id, tag, message_body, add_token, expected_time, create_time"
+            row = t.sql(f"SELECT {columns} FROM dq_task ORDER BY id DESC LIMIT 1", raw=True)[0]
+            cells = ", ".join("X'" + cell.hex() + "'" for cell in row[1:])
+            there.query(f"INSERT INTO {t.database}.dq_task ({columns}) VALUES ({int(row[0])}, {cells})")
+
+        done = add("found", "hold", replicate)
+        t.expect(
+            done.returncode == 0 and int(done.stdout) == t.one("SELECT MAX(id) FROM dq_task"),
+            f"status {done.returncode}: {done.stdout} {done.stderr}",
+        )
+    finally:
+        way.stop()
+        there.close()
+        other.destroy()
 
 
 @case("cut-add-import", 10, tls="full")

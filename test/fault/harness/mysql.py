@@ -140,11 +140,14 @@ class Client:
                 raise Error(0, "the connection broke")
             self.buffer += data
 
-    def query(self, sql, raw=False):
+    def send(self, sql):
         try:
             self.sock.sendall(packet(0, bytes([COM_QUERY]) + (sql if isinstance(sql, bytes) else sql.encode())))
         except OSError as e:
             raise Error(0, str(e)) from e
+
+    def query(self, sql, raw=False):
+        self.send(sql)
         head = self._read()
         if head[0] == 0xFF:
             self._fail(head)
