@@ -12,6 +12,7 @@ const struct retry_policy retry_default = {
     .step_ms = {5 * WHEN_SECOND, 30 * WHEN_SECOND, 60 * WHEN_SECOND, 10 * WHEN_MINUTE,
                 30 * WHEN_MINUTE, 1 * WHEN_HOUR, 6 * WHEN_HOUR, 24 * WHEN_HOUR, 48 * WHEN_HOUR},
     .steps = 9,
+    .jitter_percent = RETRY_JITTER_AUTO,
 };
 
 uint32_t retry_max_attempts(const struct retry_policy *p)
@@ -29,8 +30,14 @@ int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t 
 
     size_t step = attempt > 1 ? attempt - 1 : 0;
     int64_t delay_ms = p->step_ms[MIN(step, p->steps - 1)];
-    uint64_t jitter_ms = (uint64_t)delay_ms * p->jitter_percent / 100;
+    unsigned percent = p->jitter_percent == RETRY_JITTER_AUTO ? 0 : p->jitter_percent;
+    uint64_t jitter_ms = (uint64_t)delay_ms * percent / 100;
     return delay_ms + (int64_t)(random % (jitter_ms + 1));
+}
+
+int64_t retry_apart_ms(const struct retry_policy *p, int64_t delay_ms)
+{
+    return p->jitter_percent == RETRY_JITTER_AUTO ? delay_ms / 10 : 0;
 }
 
 int64_t retry_pause(int64_t pause, int64_t shortest, int64_t longest)

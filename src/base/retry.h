@@ -10,11 +10,14 @@
 
 #define RETRY_STEPS_MAX 64
 
-/* The ladder of a handler. The default is 5s 30s 60s 10m 30m 1h 6h 24h 48h, no jitter. */
+#define RETRY_JITTER_AUTO 101
+
+/* The ladder of a handler. The default is 5s 30s 60s 10m 30m 1h 6h 24h 48h, jitter auto. */
 struct retry_policy {
     int64_t step_ms[RETRY_STEPS_MAX]; /* step_ms[0] follows attempt 1 */
     size_t steps;                     /* 0: never again */
-    /* 0..100: a step is lengthened by 0..this share of itself; never shortened */
+    /* 0..100: a step is lengthened by 0..this share of itself; never shortened. AUTO: only that of
+     * tasks whose failures are settled together (retry_apart_ms) */
     unsigned jitter_percent;
 };
 extern const struct retry_policy retry_default;
@@ -27,6 +30,10 @@ uint32_t retry_max_attempts(const struct retry_policy *p);
  * is a uniformly random number (the jitter's source). */
 int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts,
                        uint64_t random);
+
+/* With jitter auto, how much later than the first of the failures that are settled together the last
+ * one is retried at most; else 0. */
+int64_t retry_apart_ms(const struct retry_policy *p, int64_t delay_ms);
 
 /* A pause between tries: the shortest one after 0, then twice as long each time, up to the longest.
  */

@@ -32,6 +32,7 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
         struct settlement s = {.event = delay_ms < 0 ? TASK_GIVE_UP : TASK_TRY_LATER,
                                .outcome = OUTCOME_EXIT,
                                .retry_delay_ms = delay_ms,
+                               .apart_ms = retry_apart_ms(&flight_handler(j)->retry, delay_ms),
                                .exit_code = EX_OSERR,
                                .error = why};
 

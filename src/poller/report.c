@@ -67,6 +67,8 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
     s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
     s.event = outcome_event(e, flight_handler(j), t->attempt, t->max_attempts, context_random(),
                             &s.retry_delay_ms);
+    if (e->retry_after_ms < 0)
+        s.apart_ms = retry_apart_ms(&flight_handler(j)->retry, s.retry_delay_ms);
     /* no longer ours: it is recorded already, but for its output */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
         settle_queue_output(f->results, &(struct claim_ref){t->id, t->version}, e->output,

@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 /* Results per statement. */
@@ -244,6 +245,27 @@ static void remove_settled(struct settle_results *q, const size_t *at, const boo
     q->count = kept;
 }
 
+/* Failures of a tag that are settled together are retried one after the other, a lone one exactly on
+ * time. */
+static void set_apart(const struct settle_results *q, const size_t *at, struct settlement *s,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *tag = q->items[at[i]].tag;
+        int64_t count = 0, rank = 0;
+
+        for (size_t k = i; s[i].apart_ms && k < n; k++)
+            count += s[k].apart_ms && !strcmp(q->items[at[k]].tag, tag);
+        for (size_t k = i; rank < count; k++) {
+            if (!s[k].apart_ms || strcmp(q->items[at[k]].tag, tag) != 0)
+                continue;
+            s[k].retry_delay_ms += s[k].apart_ms * rank / count;
+            s[k].apart_ms = 0;
+            rank++;
+        }
+    }
+}
+
 int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
 {
     const struct context *ctx = q->ctx;
@@ -259,6 +281,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
         s[i] = q->items[at[i]].s;
         back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
+    set_apart(q, at, s, n);
     rc = settle_store_settle(ctx->db, &ctx->owner, s, n, ctx->conf->dqd.history == CONF_HISTORY_ALL,
                              kept, applied, &faults, err);
     if (rc < 0)

@@ -98,7 +98,8 @@ static char *value_text(const struct handler *h, const char *key)
     else if (strcmp(key, "retry") == 0)
         put_retry(&b, h);
     else if (strcmp(key, "jitter") == 0)
-        buf_printf(&b, "%u%%", h->retry.jitter_percent);
+        buf_printf(&b, h->retry.jitter_percent == RETRY_JITTER_AUTO ? "auto" : "%u%%",
+                   h->retry.jitter_percent);
     else if (strcmp(key, "max_running") == 0)
         buf_printf(&b, "%d", h->max_running);
     else if (strcmp(key, "global_max_running") == 0)

@@ -100,6 +100,16 @@ static void jitter_spreads_over_its_whole_share_and_no_further(void **state)
     assert_in_range(most, 11980, 12000);
 }
 
+static void failures_settled_together_are_up_to_a_tenth_apart(void **state)
+{
+    const struct retry_policy given = {.step_ms = {10000}, .steps = 1, .jitter_percent = 20};
+
+    (void)state;
+    assert_int_equal(retry_apart_ms(&retry_default, 5000), 500);
+    assert_int_equal(retry_apart_ms(&retry_default, 9), 0);
+    assert_int_equal(retry_apart_ms(&given, 10000), 0);
+}
+
 static void pauses_double_up_to_the_longest(void **state)
 {
     (void)state;
@@ -116,6 +126,7 @@ int main(void)
         cmocka_unit_test(the_default_ladder_allows_ten_attempts),
         cmocka_unit_test(a_task_that_keeps_failing_is_planned_to_the_millisecond),
         cmocka_unit_test(jitter_spreads_over_its_whole_share_and_no_further),
+        cmocka_unit_test(failures_settled_together_are_up_to_a_tenth_apart),
         cmocka_unit_test(pauses_double_up_to_the_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ struct settlement {
     enum task_outcome outcome;
     /* TASK_TRY_LATER: due this long after the statement; otherwise the expected time stays */
     int64_t retry_delay_ms;
+    int64_t apart_ms; /* see retry_apart_ms; 0: the delay is exact */
     /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
     int64_t start_at, finish_at;
     int exit_code, signal; /* -1, 0: none */
