@@ -33,11 +33,15 @@ assert [r for r in rows[1:] if r["tasks"] != int(counts.get(r["time"], 0))] == [
     many a 500 3700 0
     many b 200 3700 1000
     many b 99 90000 0
+    sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
+         SELECT 'c', '', DATE_FORMAT(n, '%Y-%m-%d %H:%i:%s') + INTERVAL 10000 SECOND + INTERVAL seq * 8000 MICROSECOND, n
+         FROM $(numbers 120), (SELECT UTC_TIMESTAMP(3) AS n) t" # all in one second
     dq forecast -o json | tee out | json '
 assert len(rows) == 26 and rows[0]["time"] is None and rows[0]["tasks"] == 30, rows
-assert sum(r["tasks"] for r in rows[1:]) in (700, 799) and not any(r["sampled"] for r in rows), rows
+assert sum(r["tasks"] for r in rows[1:]) in (820, 919) and not any(r["sampled"] for r in rows), rows
 herds = [r for r in rows if r["herd"]]
-assert len(herds) == 1 and (herds[0]["herd"], herds[0]["herd_tag"]) == (500, "a"), herds
+assert [(h["herd"], h["herd_tag"]) for h in herds] == [(500, "a"), (120, "c")], herds
+assert herds[1]["herd_time"].endswith(":%02d.000Z" % int(herds[1]["herd_time"][17:19])), herds
 assert herds[0]["time"] <= herds[0]["herd_time"], herds'
     dq forecast -t b -o json | json 'assert not any(r["herd"] for r in rows) and rows[0]["tasks"] == 0, rows'
     dq forecast --for 2h -o json | json '

@@ -144,7 +144,7 @@ const struct cmd cmd_forecast = {
     .summary = "show how many tasks become due when",
     .usage = "[--by minute|hour] [--tag GLOB] [--for D]",
     .details = "A herd is " TEXT_OF(
-        FORECAST_HERD) " tasks or more of one tag at the same instant; the largest one of each step is shown. If tasks "
+        FORECAST_HERD) " tasks or more of one tag in one second; the largest one of each step is shown. If tasks "
                        "are many, numbers are estimates: marked with ~, in json with sampled.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct forecast_values),

@@ -52,14 +52,14 @@ static void add_herd(struct forecast_step *s, const char *tag, int64_t at, uint6
     free(s->herd_tag);
     s->herd_tag = mem_strdup(tag);
     s->herd = tasks;
-    s->herd_at = at;
+    s->herd_at = at - at % WHEN_SECOND;
 }
 
 /* ---- tags with few tasks, or all tags: all of their tasks are read */
 
 #define STEP_COLUMNS(X) X(STEP_FIRST, "MIN(expected_time)") X(STEP_TASKS, "COUNT(*)")
 enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
-#define HERD_COLUMNS(X) X(HERD_TAG, "tag") X(HERD_AT, "expected_time") X(HERD_TASKS, "COUNT(*)")
+#define HERD_COLUMNS(X) X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
 enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
 
 static int take_step(const struct db_rows *r, void *arg, struct err *err)
@@ -120,8 +120,10 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
     buf_reset(&sql);
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
     put_tasks(w, &sql, parts, count);
+    buf_str(&sql, " GROUP BY tag, TIMESTAMPDIFF(SECOND, ");
+    db_put_time(&sql, w->to->from_at);
     buf_printf(&sql,
-               " GROUP BY tag, expected_time HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
+               ", expected_time) HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
                " %d",
                FORECAST_HERD, HERDS_LISTED);
     if (rc == 0)
@@ -144,7 +146,7 @@ static int read_few(struct reading *w, struct tag_count *const *parts, size_t co
 
 /* ---- tags with many tasks: each step is counted while there is time, else estimated */
 
-/* Halves a range of time until only the instant with the most tasks is left, always going on with
+/* Halves a range of time until only the second with the most tasks is left, always going on with
  * the half that has more of them: near the end the estimates are exact. */
 static int search_herd(struct reading *w, struct tag_count part, struct err *err)
 {
@@ -152,11 +154,11 @@ static int search_herd(struct reading *w, struct tag_count part, struct err *err
     struct forecast_step *s = step_at(w, part.from_at);
     int rc = 0;
 
-    while (rc == 0 && part.until_at - part.from_at > 1) {
-        int64_t middle_at = part.from_at + (part.until_at - part.from_at) / 2;
+    while (rc == 0 && part.until_at - part.from_at > WHEN_SECOND) {
+        int64_t middle_at = part.until_at - (part.until_at - part.from_at) / 2;
         struct tag_count halves[2] = {part, part};
 
-        halves[0].until_at = halves[1].from_at = middle_at;
+        halves[0].until_at = halves[1].from_at = middle_at - middle_at % WHEN_SECOND;
         rc = tag_count_estimate(w->db, halves, 2, err);
         part = halves[halves[1].tasks > halves[0].tasks];
         if (part.tasks < FORECAST_HERD / 2)
