@@ -148,6 +148,7 @@ CREATE TABLE IF NOT EXISTS dq_handler (
   global_max_running int unsigned NOT NULL COMMENT 'tasks of a tag on all hosts; 0: no limit',
   max_attempts int unsigned NOT NULL,
   timeout bigint unsigned NOT NULL COMMENT 'ms',
+  retry varchar(1024) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the waits of the retry list in ms, separated by commas; NULL: not known',
   PRIMARY KEY (handlers, is_glob, pattern)
 ) ENGINE=InnoDB COMMENT='dq: the handlers of dqds; those with the same file share their rows';
 

@@ -22,6 +22,7 @@ CREATE PROCEDURE dq_add_task(
   p_delay_ms bigint,
   p_expected_time datetime(3),
   p_max_attempts int unsigned,
+  p_attempt int unsigned,
   p_conflict varchar(16) CHARACTER SET ascii COLLATE ascii_bin,
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
@@ -56,13 +57,13 @@ BEGIN
   END IF;
 
   SET v_callers_id = LAST_INSERT_ID();
-  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, expected_time, create_time)
-  VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts,
+  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time)
+  VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
           IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3))
   ON DUPLICATE KEY UPDATE
     live = IF(LAST_INSERT_ID(id + v_had + IF(status = 0, 0, v_running)), 1, 1),
     version = version + IF(v_replace AND status = 0, 1, 0),
-    attempt = IF(v_replace AND status = 0, 0, attempt),
+    attempt = IF(v_replace AND status = 0, p_attempt, attempt),
     message_body = IF(v_replace AND status = 0, p_body, message_body),
     body_size = IF(v_replace AND status = 0, OCTET_LENGTH(p_body), body_size),
     delay_time = IF(v_replace AND status = 0, p_delay_ms, delay_time),
@@ -95,7 +96,7 @@ SQL SECURITY DEFINER
 MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a live task with that key is kept'
 BEGIN
-  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, 'keep', p_id);
 END
 //
 
@@ -133,7 +134,7 @@ BEGIN
   DECLARE v_time datetime(3);
 
   CALL dq_read_utc(p_utc, v_time);
-  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 0, 'keep', p_id);
 END
 //
 
@@ -145,10 +146,10 @@ CREATE PROCEDURE dq_add_options(
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
 MODIFIES SQL DATA
-COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, key_conflict'
+COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, key_conflict'
 BEGIN
   DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
-  DECLARE v_type, v_delay, v_max, v_utc, v_conflict varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_type, v_delay, v_max, v_attempted, v_utc, v_conflict varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_time datetime(3);
 
   SET p_options = IFNULL(p_options, '{}');
@@ -157,16 +158,18 @@ BEGIN
   END IF;
   IF v_type IS NULL OR v_type <> 'OBJECT' THEN
     SET v_error = 'dq: options: a JSON object such as {"delay_ms": 60000, "key_conflict": "replace"}';
-  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.key_conflict')) > 0 THEN
-    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts and key_conflict; there is another one';
+  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.key_conflict')) > 0 THEN
+    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted and key_conflict; there is another one';
   ELSE
     SET v_delay = LEFT(JSON_EXTRACT(p_options, '$.delay_ms'), 64);
     SET v_utc = LEFT(JSON_EXTRACT(p_options, '$.utc'), 64);
     SET v_max = LEFT(JSON_EXTRACT(p_options, '$.max_attempts'), 64);
+    SET v_attempted = LEFT(JSON_EXTRACT(p_options, '$.attempted'), 64);
     SET v_conflict = LEFT(JSON_EXTRACT(p_options, '$.key_conflict'), 64);
-    SET v_delay = IFNULL(NULLIF(v_delay, 'null'), '0');
+    SET v_delay = NULLIF(v_delay, 'null');
     SET v_utc = NULLIF(v_utc, 'null');
     SET v_max = NULLIF(v_max, 'null');
+    SET v_attempted = NULLIF(v_attempted, 'null');
     SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
     IF v_delay NOT REGEXP '^[0-9]{1,15}$' THEN
       SET v_error = 'dq: options: delay_ms: milliseconds from 0 to 316224000000 (3660 days)';
@@ -174,6 +177,10 @@ BEGIN
       SET v_error = 'dq: options: delay_ms and utc cannot be combined';
     ELSEIF v_max IS NOT NULL AND (v_max NOT REGEXP '^[0-9]{1,10}$' OR v_max NOT BETWEEN 1 AND 4294967295) THEN
       SET v_error = 'dq: options: max_attempts: a number from 1 to 4294967295';
+    ELSEIF v_attempted IS NOT NULL AND (v_attempted NOT REGEXP '^[0-9]{1,10}$' OR v_attempted NOT BETWEEN 1 AND IFNULL(v_max, 65) - 1) THEN
+      SET v_error = 'dq: options: attempted: a number from 1 to max_attempts - 1; without max_attempts, to 64';
+    ELSEIF v_attempted IS NOT NULL AND v_delay IS NULL AND v_utc IS NULL THEN
+      SET v_error = 'dq: options: attempted: give delay_ms or utc, too: the next wait of the retry list';
     ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"') THEN
       SET v_error = 'dq: options: key_conflict: keep, error or replace';
     END IF;
@@ -184,7 +191,7 @@ BEGIN
   IF v_utc IS NOT NULL THEN
     CALL dq_read_utc(TRIM(BOTH '"' FROM v_utc), v_time);
   END IF;
-  CALL dq_add_task(p_tag, p_key, p_body, v_delay, v_time, v_max, TRIM(BOTH '"' FROM v_conflict), p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0), TRIM(BOTH '"' FROM v_conflict), p_id);
 END
 //
 

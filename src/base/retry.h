@@ -31,8 +31,8 @@ uint32_t retry_max_attempts(const struct retry_policy *p);
 int64_t retry_delay_ms(const struct retry_policy *p, uint32_t attempt, uint32_t max_attempts,
                        uint64_t random);
 
-/* With jitter auto, how much later than the first of the failures that are settled together the last
- * one is retried at most; else 0. */
+/* With jitter auto, how much later than the first of the failures that are settled together the
+ * last one is retried at most; else 0. */
 int64_t retry_apart_ms(const struct retry_policy *p, int64_t delay_ms);
 
 /* A pause between tries: the shortest one after 0, then twice as long each time, up to the longest.

@@ -245,8 +245,8 @@ static int set_jitter(const struct handlers_loader *l, const struct key *key,
         return 0;
     }
     if (digits == 0 || digits > 3 || strcmp(text + digits, "%") != 0 || atoi(text) > 100)
-        return handlers_fail(l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%, or auto",
-                             text);
+        return handlers_fail(
+            l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%, or auto", text);
     h->retry.jitter_percent = (unsigned)atoi(text);
     return 0;
 }

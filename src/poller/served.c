@@ -41,6 +41,16 @@ int64_t served_next(const struct served *s)
     return s->ctx->ending ? NEVER_US : MAX(next_us, s->retry_us);
 }
 
+static char *retry_text(const struct retry_policy *p)
+{
+    struct buf b = BUF_INIT;
+
+    buf_str(&b, "");
+    for (size_t i = 0; i < p->steps; i++)
+        buf_printf(&b, "%s%" PRId64, i ? "," : "", p->step_ms[i]);
+    return buf_take(&b);
+}
+
 static int put_handlers(const struct served *s, const struct handlers_table *table, struct err *err)
 {
     const struct handlers *all = table->handlers;
@@ -57,9 +67,12 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
                                        .max_running = (uint32_t)h->max_running,
                                        .global_max_running = (uint32_t)h->global_max_running,
                                        .max_attempts = retry_max_attempts(&h->retry),
-                                       .timeout_ms = h->timeout_ms};
+                                       .timeout_ms = h->timeout_ms,
+                                       .retry = retry_text(&h->retry)};
     }
     int rc = handler_store_put(s->ctx->db, table->number, rows, all->count, err);
+    for (size_t i = 0; i < all->count; i++)
+        free(rows[i].retry);
     free(rows);
     return rc;
 }

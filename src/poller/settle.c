@@ -245,8 +245,8 @@ static void remove_settled(struct settle_results *q, const size_t *at, const boo
     q->count = kept;
 }
 
-/* Failures of a tag that are settled together are retried one after the other, a lone one exactly on
- * time. */
+/* Failures of a tag that are settled together are retried one after the other, a lone one exactly
+ * on time. */
 static void set_apart(const struct settle_results *q, const size_t *at, struct settlement *s,
                       size_t n)
 {

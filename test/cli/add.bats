@@ -99,6 +99,33 @@ setup() { sandbox_clear; }
     [ "$(sql 'SELECT max_attempts FROM dq_task ORDER BY id' | tr '\n' ,)" = 3,NULL, ]
 }
 
+@test "--attempted goes on with the handler's retry list, as live dqds have it, or with the default one" {
+    first() { sql "SELECT attempt, delay_time, TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) FROM dq_task"; }
+    dq add t --attempted 1
+    [ "$(first)" = $'1\t5000\t5000000' ]
+    sandbox_clear
+    fake_dqd 't*' u
+    sql "UPDATE dq_handler SET retry = '7000,8000' WHERE pattern = 't*'"
+    [[ $(dq add t --attempted 2 2>&1 >id) == *', in 8s'* ]]
+    [ "$(first)" = $'2\t8000\t8000000' ]
+    try dq add t --attempted 3
+    [ "$rc" -eq 65 ]
+    [ "$err" = 'dq: add: attempted 3 times of 3: no attempt is left' ]
+    try dq add t --attempted 2 --max-attempts 2
+    [ "$rc" -eq 65 ]
+    try dq add u --attempted 10
+    [ "$rc" -eq 65 ]
+    is 1 1
+    sql 'DELETE FROM dq_task'
+    dq -q add t --attempted 1 --max-attempts 9 --in 2s
+    [ "$(first)" = $'1\t2000\t2000000' ]
+    sql 'UPDATE dq_task SET attempt = 4'
+    dq -q add t --key k --in 1h
+    dq -q add t --key k --key-conflict replace --attempted 1
+    [ "$(sql 'SELECT attempt, delay_time FROM dq_task WHERE task_key IS NOT NULL')" = $'1\t7000' ]
+    [[ $(dq add t --attempted 3 --dry-run 2>&1) == *', in 1m' ]]
+}
+
 @test 'a body larger than the server accepts is refused before it is sent' {
     limit=$(sql 'SELECT @@max_allowed_packet')
     head -c "$limit" /dev/zero >"$BATS_TEST_TMPDIR/big"

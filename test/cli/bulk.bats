@@ -83,7 +83,7 @@ END
     file=x.csv
     hint='; CSV begins with a line that names its columns, such as tag,body,at'
     printf 'hello,10m\n' >x.csv; refused 1 "a column of dq list$hint"
-    [[ $err == *'heading: "hello" is not one of tag, when, in, at, key, body, max_attempts, or a column'* ]]
+    [[ $err == *'heading: "hello" is not one of tag, when, in, at, key, body, max_attempts, attempted, or a column'* ]]
     printf 'body,at\nx,\n' >x.csv; refused 1 "heading: there is no column tag$hint"
     printf 'tag;body\nx;y\n' >x.csv; refused 1 "heading: \"tag;body\" is not one of"
     printf 'tag,body\na,b\nb,"x"y\n' >x.csv; refused 3 'field 2: there is text behind the closing quote'
@@ -147,6 +147,8 @@ END
     { cat good; echo '{"tag":"a","in":"1m","at":"tomorrow"}'; } >x.ndjson; refused 4 'cannot be combined'
     { cat good; echo '{"tag":"a","max_attempts":0}'; } >x.ndjson; refused 4 max_attempts
     { cat good; echo '{"tag":"a","max_attempts":1.5}'; } >x.ndjson; refused 4 max_attempts
+    { cat good; echo '{"tag":"a","attempted":0}'; } >x.ndjson; refused 4 '"attempted" 0 is out of range: 1 to '
+    { cat good; echo '{"tag":"a","attempted":10}'; } >x.ndjson; refused 4 'attempted 10 times of 10: no attempt is left'
     { cat good; echo '{"tag":"a","body":"x","body_base64":"eA=="}'; } >x.ndjson; refused 4 body
     { cat good; echo '{"tag":"a","body_base64":"e"}'; } >x.ndjson; refused 4 ''
     { cat good; printf '{"tag":"a","body":"\377"}\n'; } >x.ndjson; refused 4 ''
@@ -276,4 +278,38 @@ END
     [ "$(grep -c 'no dqd serves tag' out)" -eq 10 ]
     grep -qx 'no dqd serves 20 more tags' out
     [ "$(dq -v add --from file.tsv --dry-run 2>&1)" = '30 tasks are valid' ]
+}
+
+@test 'tasks of a file that their producer has tried are due after the next wait, or at a time of their own' {
+    fake_dqd own
+    sql "UPDATE dq_handler SET retry = '7000,8000'"
+    printf 'tag,attempted,in\nown,2,\nother,3,\nown,1,1h\n' | dq add --from - --format csv
+    [ "$(sql 'SELECT tag, attempt, delay_time FROM dq_task ORDER BY id' | tr '\t\n' ' ,')" = \
+        'own 2 8000,other 3 60000,own 1 3600000,' ]
+    printf '{"tag":"own","attempted":1}\n' >x.ndjson
+    [ "$(dq add --from x.ndjson --sql)" = \
+        "CALL dq_add_options('own', NULL, '', \
+'{\"delay_ms\": 5000, \"attempted\": 1, \"key_conflict\": \"keep\"}', @id);" ]
+}
+
+@test '--over spreads what a file adds evenly, in its order, each from its own time' {
+    spread() # the gaps between the tasks, in ms
+    {
+        sql 'SELECT TIMESTAMPDIFF(MICROSECOND, create_time, expected_time) DIV 1000 FROM dq_task ORDER BY id' |
+            awk 'NR > 1 { print $1 - last } { last = $1 }' | sort | uniq -c | tr -s ' '
+    }
+    lines 100 >x.ndjson
+    [[ $(dq add --from x.ndjson --over 100s 2>&1) == *'spread evenly over 1m40s'* ]]
+    [ "$(spread)" = ' 99 1000' ]
+    is 'delay_time = 3600000' 1
+    for how in 'cat x.ndjson' "sed 1i\\\xef\xbb\xbf x.ndjson"; do
+        sandbox_clear
+        $how | tr -d '\n' | sed 's/}/}\n\n/g' | dq add --from - --over 100s --skip 100
+        [ "$(spread)" = ' 49 2000' ]
+    done
+    sandbox_clear
+    { echo tag,body,at; seq 1 50 | sed 's/.*/t,"two\nlines",2031-01-02T03:04:05Z/'; } >x.csv
+    dq add --from x.csv --over 50m
+    [ "$(sql 'SELECT MIN(expected_time), MAX(expected_time), COUNT(DISTINCT expected_time) FROM dq_task')" = \
+        $'2031-01-02 03:04:05.000\t2031-01-02 03:53:05.000\t50' ]
 }

@@ -34,7 +34,8 @@ assert [r for r in rows[1:] if r["tasks"] != int(counts.get(r["time"], 0))] == [
     many b 200 3700 1000
     many b 99 90000 0
     sql "INSERT INTO dq_task (tag, message_body, expected_time, create_time)
-         SELECT 'c', '', DATE_FORMAT(n, '%Y-%m-%d %H:%i:%s') + INTERVAL 10000 SECOND + INTERVAL seq * 8000 MICROSECOND, n
+         SELECT 'c', '', DATE_FORMAT(n, '%Y-%m-%d %H:%i:%s') + INTERVAL 10000 SECOND + INTERVAL seq * 8000 MICROSECOND,
+                n
          FROM $(numbers 120), (SELECT UTC_TIMESTAMP(3) AS n) t" # all in one second
     dq forecast -o json | tee out | json '
 assert len(rows) == 26 and rows[0]["time"] is None and rows[0]["tasks"] == 30, rows

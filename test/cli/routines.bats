@@ -242,6 +242,8 @@ dq_as()
     same "CALL dq_add('t', 'k', '', 90000, @id)" t --key k --in 90s
     same "CALL dq_add_options('t', 'k', 'body', '{\"delay_ms\": 1, \"max_attempts\": 7}', @id)" \
         t body --key k --in 1ms --max-attempts 7
+    same "CALL dq_add_options('t', NULL, 'body', '{\"delay_ms\": 0, \"attempted\": 2, \"max_attempts\": 3}', @id)" \
+        t body --in 0s --attempted 2 --max-attempts 3
     same "CALL dq_add_options('t', NULL, 'body', NULL, @id)" t body
     row="tag, task_key, live, message_body, body_size, delay_time, expected_time"
     same "CALL dq_add_at('t', 'k', 'body', '2031-01-02 03:04:05.678', @id)" t body --key k --at 2031-01-02T03:04:05.678Z
@@ -311,6 +313,13 @@ dq_as()
         refused 'options: key_conflict: keep, error or replace' \
             "CALL dq_add_options('t', NULL, '', '{\"key_conflict\": ${bad//\\/\\\\}}', @id)"
     done
+    for bad in 0 -1 '"x"' 1.5 65 4294967296; do
+        refused 'options: attempted: a number from 1 to' "CALL dq_add_options('t', NULL, '',
+                 '{\"delay_ms\": 1, \"attempted\": $bad}', @id)"
+    done
+    refused 'options: attempted: a number from 1 to max_attempts' \
+        "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"attempted\": 3, \"max_attempts\": 3}', @id)"
+    refused 'options: attempted: give delay_ms or utc' "CALL dq_add_options('t', NULL, '', '{\"attempted\": 3}', @id)"
     refused 'options: delay_ms and utc cannot' \
         "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"utc\": \"x\"}', @id)"
     refused 'utc: a time in UTC' "CALL dq_add_options('t', NULL, '', '{\"utc\": \"tomorrow\"}', @id)"

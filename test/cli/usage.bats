@@ -52,6 +52,9 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--limit: "ten" is not a number' list -n ten
     refused 64 '--limit: "-1" is not a number' list -n -1
     refused 64 '--max-attempts: 0 is out of range: 1 to 4294967295' add t --max-attempts 0
+    refused 64 '--attempted: 0 is out of range: 1 to 4294967295' add t --attempted 0
+    refused 64 '--from cannot be combined with' add --from - --attempted 1
+    refused 64 '--over requires --from' add t --over 1h
     refused 64 '--output: "xml" is not one of table, json, ndjson, tsv, id' list -o xml
     refused 64 '--status: unknown status "pendign": did you mean pending?' list -s done,pendign
     refused 64 '--sort: "age" is not one of expected, -expected, id, -id' list --sort age

@@ -38,6 +38,29 @@ END
         1:exit:1,2:exit:1,3:exit:1 ]
 }
 
+@test "a caller that has failed once at 10:00:00 adds the task: attempts at 10:00:05, :35 and 10:01:35" {
+    write_handlers <<'END'
+handlers:
+  pay:
+    run: 'test "$DQ_ATTEMPT" -eq 4'
+END
+    dqd # records the retry list
+    dq add pay order-1 --attempted 1
+    [ "$(row 'TIMESTAMPDIFF(MICROSECOND, create_time, expected_time)')" = $'0\t1\t5000000' ]
+    dqd # not yet
+    pass_time '5 SECOND'
+    dqd
+    [ "$(row "$STEP")" = $'0\t2\t30000000' ]
+    pass_time '30 SECOND'
+    dqd
+    [ "$(row "$STEP")" = $'0\t3\t60000000' ]
+    pass_time '60 SECOND'
+    dqd
+    [ "$(row 1)" = $'1\t4\t1' ]
+    [ "$(sql 'SELECT GROUP_CONCAT(attempt ORDER BY version) FROM dq_attempt')" = 2,3 ]
+    [ "$(sql 'SELECT retry FROM dq_handler')" = 5000,30000,60000,600000,1800000,3600000,21600000,86400000,172800000 ]
+}
+
 @test "the default retry list is 5s 30s 60s 10m 30m 1h 6h 24h 48h; then the task fails" {
     write_handlers <<'END'
 handlers:
@@ -94,6 +117,31 @@ END
         exit.64,exit.65,exit.70,exit.76,exit.77,exit.78,exit.100,exit.112 ]
     [ "$(sql 'SELECT GROUP_CONCAT(tag ORDER BY exit_code, tag) FROM dq_task WHERE status = 0 AND attempt = 1')" = \
         exit.1,own,exit.75 ]
+}
+
+@test "tasks that fail together are retried one after the other, a lone one exactly on time" {
+    write_handlers <<'END'
+defaults:
+  retry: [1h]
+handlers:
+  many:
+    run: cat >/dev/null; exit 1
+    batch: 50
+  exact:
+    run: cat >/dev/null; exit 1
+    batch: 50
+    jitter: 0%
+  lone:
+    run: exit 1
+END
+    for tag in many exact; do seq 50 | sed "s/.*/$tag/" | dq -q add --from -; done
+    dq -q add lone
+    dqd
+    [ "$(sql "SELECT $STEP FROM dq_task WHERE tag = 'lone'")" = 3600000000 ]
+    # those of the batch may come in two or three parts
+    [ "$(sql "SELECT COUNT(*), COUNT(DISTINCT expected_time) >= 48, MIN($STEP), MAX($STEP) < 3600000000 * 1.1
+              FROM dq_task WHERE tag = 'many'")" = $'50\t1\t3600000000\t1' ]
+    [ "$(sql "SELECT MIN($STEP), MAX($STEP) FROM dq_task WHERE tag = 'exact'")" = $'3600000000\t3600000000' ]
 }
 
 @test "jitter only lengthens a wait" {

@@ -123,6 +123,13 @@ static void a_row_tells_whether_its_task_had_a_verdict_of_its_own(void **state)
         assert_int_equal(saw.left, 0);
         task_array_done(&won);
     }
+    run(db, "DELETE FROM dq_task");
+    for (int k = 0; k < COMPANY_BATCH; k++)
+        add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET attempt = 1"); /* their producer's */
+    struct task_array won = claim_batch(&a, 9, 7, &saw);
+    check_company(&won, COMPANY_BATCH, COMPANY_BATCH);
+    task_array_done(&won);
 }
 
 static void a_task_that_was_given_back_is_no_longer_known_to_have_had_one(void **state)

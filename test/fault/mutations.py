@@ -110,7 +110,7 @@ MUTATIONS = [
     ("poison-batch", "a permanent exit status is that of every task without a verdict", "src/runner/reply.c",
      "r->permanent = j->order.count == 1 && ", "r->permanent = "),
     ("poison-batch-crash", "an ended lease counts as a verdict", "src/store/work/claim_find.c",
-     "c.claim_token IS NOT NULL AND ", ""),
+     "(c.claim_token IS NULL) = (c.execution_time IS NULL)", "c.execution_time IS NOT NULL"),
     ("timeouts", "only the session leader is signalled", "src/runner/child.c", "    kill(-leader, sig);", "    kill(leader, sig);",
      "src/runner/sweep.c", "    if (orphans_since(", "    if (0 && orphans_since("),
     ("timeouts", "only the leader's process group gets SIGTERM", "src/runner/sweep.c", "    if (orphans_since(", "    if (0 && orphans_since("),

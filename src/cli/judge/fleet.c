@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* The rows of one number, and the same in the form that handlers_match takes. */
 struct fleet_table {
@@ -144,6 +145,28 @@ enum fleet_serves fleet_serves(const struct fleet *f, const char *tag,
             best = s;
     }
     return best;
+}
+
+int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct err *err)
+{
+    struct retry_policy p = retry_default;
+    const struct handler_row *row;
+
+    fleet_serves(f, t->tag, &row);
+    if (row && row->retry) {
+        char *at = row->retry;
+        for (p.steps = 0; *at && p.steps < RETRY_STEPS_MAX; at += *at == ',')
+            p.step_ms[p.steps++] = strtoll(at, &at, 10);
+    }
+    uint32_t most = t->max_attempts ? t->max_attempts : retry_max_attempts(&p);
+    int64_t wait_ms = retry_delay_ms(&p, t->attempt, most, 0);
+    if (t->attempt >= most)
+        return err_set(err, ERR_DATA,
+                       "attempted %" PRIu32 " times of %" PRIu32 ": no attempt is left", t->attempt,
+                       most);
+    if (!timed)
+        t->delay_ms = MAX(wait_ms, 0); /* the list may have no wait at all */
+    return 0;
 }
 
 const struct handler_row *fleet_handlers(const struct fleet *f, const struct poller_info *dqd,

@@ -6,6 +6,7 @@
 #define DQ_CLI_JUDGE_FLEET_H
 
 #include "cli/line/cmd.h"
+#include "store/ask/task_add.h"
 #include "store/fleet/handler_store.h"
 #include "store/fleet/poller_store.h"
 
@@ -55,6 +56,11 @@ const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller
 const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag);
 /* "rests", "is refused", "is slow". */
 extern const char *const fleet_reasons[];
+/* A new task that its producer has tried t->attempt times: unless it has a time of its own, it is
+ * due after the next wait of the handler's retry list, as a live dqd that serves the tag has it,
+ * else of the default list. ERR_DATA if no attempt is left. f may be empty. */
+int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct err *err)
+    __attribute__((warn_unused_result));
 /* global_max_running of a tag, as the live dqds that serve it have it: the greatest one; 0: one has
  * none. If they disagree, *ret_differ (NULL: not wanted) becomes a sentence that names two, heap
  * memory; else NULL. */

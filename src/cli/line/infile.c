@@ -44,12 +44,14 @@ void infile_done(struct infile *l)
 
 int infile_rewind(struct infile *l, struct err *err)
 {
-    if (lseek(l->fd, l->origin, SEEK_SET) < 0)
+    if (l->size && lseek(l->fd, l->origin, SEEK_SET) < 0)
         return err_set(err, ERR_DATA, "cannot read %s twice: %s", l->name, strerror(errno));
-    buf_reset(&l->data);
-    l->start = l->scanned = 0;
+    if (l->size)
+        buf_reset(&l->data);
+    l->start = l->size ? 0 : (size_t)l->origin;
+    l->scanned = 0;
     l->number = l->bytes = 0;
-    l->ended = false;
+    l->ended = !l->size;
     return 0;
 }
 
@@ -100,6 +102,19 @@ static int infile_fill(struct infile *l, struct err *err)
         l->bytes = 3;
     }
     return 0;
+}
+
+int infile_keep(struct infile *l, struct err *err)
+{
+    int rc = 0;
+
+    if (l->size)
+        return 0;
+    l->line_max = UINT64_MAX;
+    while (rc == 0 && !l->ended)
+        rc = infile_fill(l, err);
+    l->origin = (off_t)l->start;
+    return rc;
 }
 
 int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)

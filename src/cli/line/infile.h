@@ -23,7 +23,7 @@ struct infile {
     uint64_t bytes;        /* consumed so far */
     uint64_t size;         /* of the file; 0: it is not one, or empty */
     uint64_t line_max;     /* bytes */
-    off_t origin;          /* of the first line in the file */
+    off_t origin;          /* of the first line in the file, or in data if that is kept */
     bool ended;
 };
 /* path "-" is stdin. A line longer than line_max bytes is an error when it is read. ERR_DATA if the
@@ -36,7 +36,9 @@ void infile_done(struct infile *l);
  * order mark at the beginning is dropped. */
 int infile_next(struct infile *l, const char **ret_line, size_t *ret_len, struct err *err)
     __attribute__((warn_unused_result));
-/* Begins again at the first line; only for a file (size). */
+/* Reads what is no file into memory, all of it. */
+int infile_keep(struct infile *l, struct err *err) __attribute__((warn_unused_result));
+/* Begins again at the first line; only for a file (size), or after infile_keep. */
 int infile_rewind(struct infile *l, struct err *err) __attribute__((warn_unused_result));
 
 #endif

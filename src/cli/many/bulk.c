@@ -56,6 +56,8 @@ struct bulk {
     struct buf record;
     bool record_open;
     uint64_t record_line; /* the line at which the current record begins */
+    bool counting;        /* the tasks, to spread them: they are only read */
+    uint64_t tasks, at;   /* how many there are; the place of the next one among them */
     struct progress progress;
     struct chunk chunks[2];
     struct chunk *filling, *sending; /* the latter NULL: none */
@@ -66,7 +68,9 @@ struct bulk {
     uint64_t added, kept;
     bool for_people;    /* note tags that no dqd serves */
     struct survey tags; /* of the lines, at most TAGS_MOST */
-    struct act act;     /* of replacements */
+    struct fleet fleet; /* loaded when a line needs it */
+    bool fleet_known;
+    struct act act; /* of replacements */
 };
 
 /* By the name's end, else by the first line. */
@@ -164,6 +168,27 @@ static void print_chunk(const struct bulk *b, const struct chunk *k)
     buf_done(&sql);
 }
 
+/* The sender does not use the database now. */
+static int set_wait(struct bulk *b, bool timed, struct task_new *t, struct err *err)
+{
+    if (!b->fleet_known && b->c->db && fleet_load(b->c->db, &b->fleet, err) < 0)
+        fleet_done(&b->fleet);
+    b->fleet_known = true;
+    return fleet_set_wait(&b->fleet, timed, t, err);
+}
+
+/* The place of a task within --over. */
+static void spread(struct bulk *b, struct task_new *t)
+{
+    int64_t later_ms =
+        (int64_t)((double)b->options->over_ms * (double)b->at++ / (double)MAX(b->tasks, 1));
+
+    if (t->expected_at == TASK_TIME_NONE)
+        t->delay_ms += later_ms;
+    else
+        t->expected_at += later_ms;
+}
+
 /* Sends what has been collected, after the chunk before it, and turns to the other one. */
 static int flush_chunk(struct bulk *b, struct err *err)
 {
@@ -179,6 +204,9 @@ static int flush_chunk(struct bulk *b, struct err *err)
         k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
         k->tasks[i].body = k->arena.data + item->body;
         k->tasks[i].act = b->act.actor ? &b->act.event : NULL;
+        if (item->task.attempt && (rc = set_wait(b, item->timed, &k->tasks[i], err)) < 0)
+            return err_prefix(err, "%s:%" PRIu64, b->lines.name, item->line);
+        spread(b, &k->tasks[i]);
         if (b->for_people && b->tags.count < TAGS_MOST)
             survey_add(&b->tags, &(struct task){.tag = k->arena.data + item->tag});
     }
@@ -264,6 +292,10 @@ static int take_item(struct bulk *b, const char *line, size_t len, struct err *e
     int rc = b->begun ? 0 : begin(b, line, len, err);
     if (rc != 0 || b->lines.number <= b->options->skip)
         return rc;
+    if (b->counting) {
+        b->tasks++;
+        return 0;
+    }
     struct bulk_line *item = &b->filling->items[b->filling->count];
     rc = bulk_line_parse(&b->parser, line, len, &b->filling->arena, item, err);
     if (rc == 0) {
@@ -302,11 +334,27 @@ static int read_lines(struct bulk *b, struct err *err)
     return rc < 0 ? rc : flush_chunk(b, err);
 }
 
+static int count_tasks(struct bulk *b, struct err *err)
+{
+    const char *line;
+    size_t len;
+    int rc = infile_keep(&b->lines, err);
+
+    b->counting = true;
+    while (rc == 0 && (rc = infile_next(&b->lines, &line, &len, err)) > 0)
+        rc = take_line(b, line, len, err);
+    bulk_line_done(&b->parser);
+    b->counting = b->begun = b->record_open = false;
+    return rc < 0 ? rc : infile_rewind(&b->lines, err);
+}
+
 /* A fault of the lines that were being sent comes before one of those behind them. */
 static int read_all(struct bulk *b, struct err *err)
 {
     struct err earlier;
-    int rc = read_lines(b, err), sent = finish_chunk(b, &earlier);
+    int rc = b->options->over_ms ? count_tasks(b, err) : 0;
+    rc = rc < 0 ? rc : read_lines(b, err);
+    int sent = finish_chunk(b, &earlier);
     if (sent < 0)
         *err = earlier;
     return sent < 0 ? sent : rc;
@@ -346,6 +394,8 @@ static void report(const struct bulk *b)
         out_printf("%" PRIu64 " task%s valid\n", b->added, b->added == 1 ? " is" : "s are");
     else
         out_printf("%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
+    if (b->options->over_ms)
+        cmd_note(b->c, "spread evenly over %s", when_format_duration(took, b->options->over_ms));
     if (!b->options->dry_run && ms >= 1000) /* a rate made of less says nothing */
         cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms),
                  (double)b->lines.number * 1000 / (double)ms);
@@ -409,6 +459,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     buf_done(&b.record);
     buf_done(&b.unknown_tag);
     survey_done(&b.tags);
+    fleet_done(&b.fleet);
     act_done(&b.act);
     for (int i = 0; i < 2; i++) {
         buf_done(&b.chunks[i].arena);

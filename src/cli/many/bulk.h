@@ -11,7 +11,8 @@ struct bulk_options {
     const char *from; /* path or "-" */
     int format;       /* enum bulk_line_format; -1: guess */
     enum key_conflict on_conflict;
-    uint64_t skip; /* lines not to be added */
+    uint64_t skip;   /* lines not to be added */
+    int64_t over_ms; /* their times are spread evenly over this long, in their order */
     bool dry_run;
     bool sql; /* print the statements instead */
 };

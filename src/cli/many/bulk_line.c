@@ -26,6 +26,7 @@ enum field {
     FIELD_AT,
     FIELD_EXPECTED, /* as list prints it */
     FIELD_MAX_ATTEMPTS,
+    FIELD_ATTEMPTED,
     FIELD_COUNT,
     FIELD_WHEN = FIELD_COUNT, /* TSV, CSV: an in or an at, by its look */
     FIELD_IGNORED
@@ -37,6 +38,7 @@ static const struct json_member members[] = {
     [FIELD_BODY] = {"body", JSON_BYTES, false}, [FIELD_IN] = {"in", JSON_TEXT, false},
     [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_EXPECTED] = {"expected", JSON_TEXT, false},
     [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
+    [FIELD_ATTEMPTED] = {"attempted", JSON_INT, false},
 };
 /* clang-format on */
 
@@ -121,18 +123,21 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
                     struct bulk_line *ret, struct err *err)
 {
     const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY],
-                            *max = &v[FIELD_MAX_ATTEMPTS];
+                            *max = &v[FIELD_MAX_ATTEMPTS], *attempted = &v[FIELD_ATTEMPTED];
     int rc = task_check_tag(tag->text, tag->len, err);
     if (rc == 0 && key->present)
         rc = task_check_key(key->text, key->len, err);
-    if (rc == 0 && max->present && (max->number < 1 || max->number > UINT32_MAX))
-        rc = err_set(err, ERR_DATA, "\"max_attempts\" %lld is out of range: 1 to %u",
-                     (long long)max->number, UINT32_MAX);
+    for (int i = FIELD_MAX_ATTEMPTS; rc == 0 && i <= FIELD_ATTEMPTED; i++)
+        if (v[i].present && (v[i].number < 1 || v[i].number > UINT32_MAX))
+            rc = err_set(err, ERR_DATA, "\"%s\" %lld is out of range: 1 to %u", members[i].name,
+                         (long long)v[i].number, UINT32_MAX);
     if (rc == 0)
         rc = set_times(p, v, &ret->task, err);
     if (rc < 0)
         return rc;
     ret->task.max_attempts = max->present ? (uint32_t)max->number : 0;
+    ret->task.attempt = attempted->present ? (uint32_t)attempted->number : 0;
+    ret->timed = v[FIELD_IN].present || v[FIELD_AT].present || v[FIELD_EXPECTED].present;
     ret->task.body_size = body->present ? body->len : 0;
     ret->has_key = key->present;
     ret->tag = arena_add(arena, tag->text, tag->len);
@@ -285,7 +290,7 @@ static int take_columns(struct bulk_line_parser *p, const struct fields *f, stru
         if (column < 0)
             return err_set(
                 err, ERR_DATA,
-                "heading: \"%.40s\" is not one of tag, when, in, at, key, body, max_attempts, or a column of dq list",
+                "heading: \"%.40s\" is not one of tag, when, in, at, key, body, max_attempts, attempted, or a column of dq list",
                 name);
         if (column != FIELD_IGNORED && seen[column])
             return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", name);
@@ -325,13 +330,13 @@ static bool looks_like_duration(const char *text)
            when_parse_check(text, false, &none) < 0;
 }
 
-static int set_number(struct json_value *v, struct err *err)
+static int set_number(struct json_value *v, int field, struct err *err)
 {
     char *end;
     errno = 0;
     v->number = strtoll(v->text, &end, 10);
     if (*end != '\0' || errno == ERANGE)
-        return err_set(err, ERR_DATA, "max_attempts \"%s\" is not a number", v->text);
+        return err_set(err, ERR_DATA, "%s \"%s\" is not a number", members[field].name, v->text);
     return 0;
 }
 
@@ -352,7 +357,7 @@ static int set_values(const struct bulk_line_parser *p, const struct fields *f,
         if (field != FIELD_BODY && strlen(v.text) != v.len)
             return err_set(err, ERR_DATA, "%s: only a body may contain a NUL byte",
                            members[field].name);
-        int rc = field == FIELD_MAX_ATTEMPTS ? set_number(&v, err) : 0;
+        int rc = members[field].type == JSON_INT ? set_number(&v, field, err) : 0;
         if (rc < 0)
             return rc;
         values[field] = v;

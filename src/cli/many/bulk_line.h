@@ -19,7 +19,7 @@ extern const char *const bulk_line_format_names[]; /* index = format, NULL-termi
 struct bulk_line {
     struct task_new task; /* its tag, key and body are set by the reader of the whole chunk */
     size_t tag, key, body;
-    bool has_key;
+    bool has_key, timed; /* timed: it has a time of its own */
     uint64_t line;
 };
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 struct add_values {
-    int64_t in_ms, max_attempts, skip;
+    int64_t in_ms, max_attempts, attempted, skip, over_ms;
     struct cmd_when at;
     const char *key, *from;
     int on_conflict, format;
@@ -44,22 +44,24 @@ static const struct column columns[] = {
 
 /* The time until it is due. An account that may only insert does not learn the database's clock:
  * the instant of an --in and the distance of an --at are then unknown. */
-static int64_t distance(const struct add_values *v, const struct task_added *t)
+static int64_t distance(const struct task_new *new, const struct task_added *t)
 {
-    return v->at.text && t->now_at != TASK_TIME_NONE ? t->expected_at - t->now_at : v->in_ms;
+    return new->expected_at != TASK_TIME_NONE && t->now_at != TASK_TIME_NONE
+               ? t->expected_at - t->now_at
+               : new->delay_ms;
 }
 
-static void say_when(struct cmd_context *c, const struct add_values *v, const struct task_added *t)
+static void say_when(struct cmd_context *c, const struct task_new *new, const struct task_added *t)
 {
     struct buf due = BUF_INIT;
     char rough[WHEN_TEXT_SIZE];
-    int64_t in_ms = distance(v, t);
+    int64_t in_ms = distance(new, t);
     bool known = t->expected_at != TASK_TIME_NONE;
     if (known)
         cmd_put_instant(&due, t->expected_at);
     if (in_ms > 0 && !(known && t->now_at == TASK_TIME_NONE))
         buf_printf(&due, "%sin %s", known ? ", " : "", when_format_rough(rough, in_ms));
-    else if (v->at.text && in_ms < -1000)
+    else if (in_ms < -1000)
         buf_str(&due, ": in the past, so due at once");
     else if (!known || t->now_at != TASK_TIME_NONE)
         buf_str(&due, known ? ": at once" : "at once");
@@ -82,6 +84,17 @@ static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
     buf_done(&b);
 }
 
+static int set_wait(struct cmd_context *c, bool timed, struct task_new *t, struct err *err)
+{
+    struct fleet fleet = {0};
+
+    if (c->db && fleet_load(c->db, &fleet, err) < 0)
+        fleet_done(&fleet);
+    int rc = fleet_set_wait(&fleet, timed, t, err);
+    fleet_done(&fleet);
+    return rc;
+}
+
 /* Checks the task, and reads its body into *body. A pipe may have got its data only after the
  * connection was made: standard input is checked again then. */
 static int make_task(struct cmd_context *c, const struct add_values *v, struct buf *body,
@@ -91,7 +104,8 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
                              .key = v->key,
                              .expected_at = TASK_TIME_NONE,
                              .delay_ms = v->in_ms > 0 ? v->in_ms : 0,
-                             .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0};
+                             .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0,
+                             .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0};
     int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
     if (rc == 0 && ret->key)
         rc = task_check_key(ret->key, strlen(ret->key), err);
@@ -105,12 +119,14 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
         rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
     if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
         rc = body_check_input(err);
+    if (rc == 0 && ret->attempt)
+        rc = set_wait(c, v->in_ms >= 0 || v->at.text, ret, err);
     ret->body = body->data ? body->data : "";
     ret->body_size = body->len;
     return rc;
 }
 
-static int report(struct cmd_context *c, const struct add_values *v, const struct added *added,
+static int report(struct cmd_context *c, const struct task_new *t, const struct added *added,
                   struct err *err)
 {
     if (c->style.format == OUT_TABLE)
@@ -125,7 +141,7 @@ static int report(struct cmd_context *c, const struct add_values *v, const struc
         cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
                  added->task.id);
     else
-        say_when(c, v, &added->task);
+        say_when(c, t, &added->task);
     /* for people: a script that adds many tasks does not pay for it */
     if (c->verbose || isatty(STDERR_FILENO))
         fleet_note_tag(c, c->operands[0]);
@@ -133,8 +149,7 @@ static int report(struct cmd_context *c, const struct add_values *v, const struc
 }
 
 /* Says how the time was read. */
-static int report_dry_run(struct cmd_context *c, const struct add_values *v,
-                          const struct task_new *t, struct err *err)
+static int report_dry_run(struct cmd_context *c, const struct task_new *t, struct err *err)
 {
     struct added added = {.task = {.now_at = c->now_at, .expected_at = t->expected_at},
                           .result = "valid"};
@@ -146,7 +161,7 @@ static int report_dry_run(struct cmd_context *c, const struct add_values *v,
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0)
-        say_when(c, v, &added.task);
+        say_when(c, t, &added.task);
     return rc;
 }
 
@@ -165,7 +180,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         goto out;
     }
     if (rc == 0 && v->dry_run) {
-        rc = report_dry_run(c, v, &t, err);
+        rc = report_dry_run(c, &t, err);
         goto out;
     }
     if (rc < 0)
@@ -185,8 +200,8 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     if (rc == 0)
         added.result = added.kept ? "kept" : "replaced";
     if (!added.kept)
-        cmd_wake(c, distance(v, &added.task));
-    rc = report(c, v, &added, err);
+        cmd_wake(c, distance(&t, &added.task));
+    rc = report(c, &t, &added, err);
 out:
     act_done(&act);
     buf_done(&body);
@@ -196,8 +211,8 @@ out:
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct add_values *v = values;
-    bool one_only =
-        v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 || c->operand_count > 0;
+    bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 ||
+                    v->attempted >= 0 || c->operand_count > 0;
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
@@ -221,6 +236,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         .format = v->format,
         .on_conflict = v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
         .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
+        .over_ms = v->over_ms > 0 ? v->over_ms : 0,
         .dry_run = v->dry_run,
         .sql = v->sql,
     };
@@ -240,10 +256,13 @@ static const struct cmd_option options[] = {
      "if there is such a task: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
      "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
+    {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", "you have tried N times already: go on with the next wait of the retry list",
+     NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
     {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks of FILE evenly over D", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; for a task, show when it would be due",
      NULL, 0},
     {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
@@ -259,13 +278,14 @@ const struct cmd cmd_add = {
         "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
         "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and it is an error if "
         "standard input has data.\n"
-        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts. TSV has the "
-        "columns tag, in or at, key, body, or those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
+        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts, attempted. "
+        "TSV has the columns tag, in or at, key, body, or "
+        "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
     .exclusive = (const char *const[]){"in", "at", "sql", "dry-run", NULL},
-    .requires = (const char *const[]){"skip", "from", "format", "from", NULL},
+    .requires = (const char *const[]){"skip", "from", "format", "from", "over", "from", NULL},
     .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,

@@ -59,7 +59,8 @@ static void add_herd(struct forecast_step *s, const char *tag, int64_t at, uint6
 
 #define STEP_COLUMNS(X) X(STEP_FIRST, "MIN(expected_time)") X(STEP_TASKS, "COUNT(*)")
 enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
-#define HERD_COLUMNS(X) X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
+#define HERD_COLUMNS(X)                                                                            \
+    X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
 enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
 
 static int take_step(const struct db_rows *r, void *arg, struct err *err)

@@ -169,7 +169,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
 
     buf_str(sql, "UPDATE dq_task SET ");
     sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
-    buf_str(sql, ", attempt = 0, message_body = ");
+    buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
                t->delay_ms);

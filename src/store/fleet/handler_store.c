@@ -47,9 +47,11 @@ static void put_row(struct buf *sql, uint64_t handlers, size_t number, const str
     db_put_text(sql, r->pattern);
     buf_printf(sql,
                ",%d,%zu,%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
-               ",%" PRId64 ")",
+               ",%" PRId64 ",",
                r->is_glob, number, r->line, r->digest, r->batch, r->max_running,
                r->global_max_running, r->max_attempts, r->timeout_ms);
+    db_put_text(sql, r->retry);
+    buf_chr(sql, ')');
 }
 
 static int insert_all(struct db *db, uint64_t handlers, const struct handler_row *rows,
@@ -64,7 +66,7 @@ static int insert_all(struct db *db, uint64_t handlers, const struct handler_row
             sql.len
                 ? ","
                 : "INSERT INTO dq_handler (handlers, pattern, is_glob, number, line, digest, batch, max_running,"
-                  " global_max_running, max_attempts, timeout) VALUES ");
+                  " global_max_running, max_attempts, timeout, retry) VALUES ");
         put_row(&sql, handlers, i, &rows[i]);
         if (sql.len < STATEMENT_BYTES && i + 1 < count)
             continue;
@@ -151,6 +153,7 @@ static const struct column row_columns[] = {
     ROW("global_max_running", U32, global_max_running),
     ROW("max_attempts", U32, max_attempts),
     ROW("timeout", MS, timeout_ms),
+    ROW("retry", TEXT, retry),
 };
 #define ROW_COLUMNS (sizeof row_columns / sizeof row_columns[0])
 
@@ -197,7 +200,7 @@ int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct
 void handler_store_free(struct handler_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(rows[i].pattern);
+        free(rows[i].pattern), free(rows[i].retry);
     free(rows);
 }
 

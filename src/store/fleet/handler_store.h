@@ -21,6 +21,7 @@ struct handler_row {
     uint64_t digest; /* of its settings: equal on two hosts if the handlers are */
     uint32_t batch, max_running, global_max_running, max_attempts;
     int64_t timeout_ms;
+    char *retry; /* the waits of the retry list in ms, "5000,30000"; NULL: not known */
 };
 
 /* Whether the handlers of that number are there, and whether any tag rests at any dqd. */

@@ -31,7 +31,7 @@ unsigned task_new_columns(const struct task_new *t, size_t n)
 
     for (size_t i = 0; i < n; i++)
         has |= (t[i].key ? TASK_NEW_KEY : 0u) | (t[i].max_attempts ? TASK_NEW_MAX_ATTEMPTS : 0u) |
-               (t[i].delay_ms ? TASK_NEW_DELAY : 0u);
+               (t[i].delay_ms ? TASK_NEW_DELAY : 0u) | (t[i].attempt ? TASK_NEW_ATTEMPT : 0u);
     return has;
 }
 
@@ -39,10 +39,10 @@ void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
-        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s) ",
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s) ",
         has & TASK_NEW_KEY ? ", task_key, live" : "",
         has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
-        has & TASK_NEW_DELAY ? ", delay_time" : "");
+        has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "");
 }
 
 void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
@@ -75,6 +75,10 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
     if (has & TASK_NEW_DELAY) {
         buf_chr(sql, ',');
         buf_u64(sql, (unsigned long long)t->delay_ms);
+    }
+    if (has & TASK_NEW_ATTEMPT) {
+        buf_chr(sql, ',');
+        buf_u64(sql, t->attempt);
     }
 }
 

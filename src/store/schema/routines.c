@@ -370,12 +370,16 @@ static void put_options(struct buf *sql, const struct task_new *t, const char *c
         buf_printf(&json, "\"utc\": \"%.*s\"", (int)at.len - 2, at.data + 1);
         buf_done(&at);
         separator = ", ";
-    } else if (t->delay_ms) {
+    } else if (t->delay_ms || t->attempt) {
         buf_printf(&json, "\"delay_ms\": %" PRId64, t->delay_ms);
         separator = ", ";
     }
     if (t->max_attempts) {
         buf_printf(&json, "%s\"max_attempts\": %" PRIu32, separator, t->max_attempts);
+        separator = ", ";
+    }
+    if (t->attempt) {
+        buf_printf(&json, "%s\"attempted\": %" PRIu32, separator, t->attempt);
         separator = ", ";
     }
     buf_printf(&json, "%s\"key_conflict\": \"%s\"}", separator, conflict);
@@ -443,7 +447,7 @@ void routines_put_call(struct buf *sql, const struct task_new *t, enum key_confl
 {
     static const char *const conflicts[] = {
         [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace"};
-    bool options = t->max_attempts || on_conflict != KEY_KEEP;
+    bool options = t->max_attempts || t->attempt || on_conflict != KEY_KEEP;
 
     buf_str(sql, options                            ? "CALL dq_add_options("
                  : t->expected_at != TASK_TIME_NONE ? "CALL dq_add_at("

@@ -31,11 +31,11 @@
  * all is not loaded. */
 #define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
 #define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
-/* For a batch: whether the last attempt ended with a verdict on this task. If it ended with its
- * process, there is an exit code or a signal; if with its dqd, no token; and if it was claimed and
- * given back since, that is not known any more. */
+/* For a batch: whether the last attempt ended with a verdict on this task, or was its producer's.
+ * If it ended with its process, there is an exit code or a signal; if with its dqd, no token; and
+ * if it was claimed and given back since, that is not known any more. */
 #define OWN_VERDICT                                                                                \
-    "c.claim_token IS NOT NULL AND c.execution_time IS NOT NULL"                                   \
+    "(c.claim_token IS NULL) = (c.execution_time IS NULL)"                                         \
     " AND c.exit_code IS NULL AND c.`signal` IS NULL"
 /* The columns of read_claimed: a task, its body, and when it was moved (if it is pending), and its
  * own verdict. If the statement also finds out when the next task is due, it returns one more row,
