@@ -18,7 +18,7 @@ fill_large()
                 expected_time, execution_time, finish_time, create_time, update_time, exit_code, host, pid)
             SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100, 1, 2, 1, 10,
                 t, t, t, t, t, 0, 'here', 1
-            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL $((50 * day - seq)) SECOND AS t
+            FROM (SELECT seq, UTC_TIMESTAMP(3) - INTERVAL ($((50 * day)) - seq) SECOND AS t
                 FROM seq_1_to_$((finished / scale))) AS s;
         INSERT INTO dq_task (tag, message_body, body_size, expected_time, create_time)
             SELECT IF(seq % 50, CONCAT('tag', seq % 50), 'bench'), REPEAT('x', 100), 100,
@@ -229,6 +229,7 @@ questions()
 # ask COMMAND: its answer matters to nobody; check says with its status that tags are not served.
 ask() { PATH=$bin:$PATH in_large bash -c "$1" >/dev/null 2>&1 || true; }
 
+# ask_for_ever QUESTIONS: one after the other, 0.2 s apart.
 ask_for_ever()
 {
     local question
@@ -239,6 +240,22 @@ ask_for_ever()
         done <<<"$1"
     done
 }
+
+# burn_for_ever FILE: does nothing but keep a processor busy, as long and as often as the questions take, whose times in
+# ms the file has.
+burn_for_ever()
+{
+    local ms
+    while :; do
+        while read -r ms; do
+            timeout "$(awk -v ms="$ms" 'BEGIN { print ms / 1000 }')" yes >/dev/null || true
+            sleep 0.2
+        done <"$1"
+    done
+}
+
+# lateness_of WORD: that of B12 which was recorded last.
+lateness_of() { awk -F '\t' -v row="B12-$1" '$1 == row { v = $4 } END { print v }' "$results"; }
 
 # kind_of QUESTION: its row; some count tasks.
 kind_of()
@@ -251,26 +268,39 @@ kind_of()
 
 b12()
 {
-    local n=$((2000 / scale)) span=$((20000 / scale)) all question i from asker
+    local n=$((2000 / scale)) span=$((20000 / scale)) all question i from beside took
     fill_large
     fill_failed
     handlers "  bench: {run: $tool/stamp $stamps}"
     all=$(questions)
+    : >"$work/asked"
     while read -r question; do
         for i in 0 1 2 3 4 5; do
             from=$(wall_us)
             ask "$question"
             [ "$i" = 0 ] || echo "$(($(wall_us) - from))"
-        done | sort -n | awk 'NR == 3 { printf "%.1f\n", $1 / 1000 }' >"$work/asked"
-        record "$(kind_of "$question")" dq "$question" "$(cat "$work/asked")"
+        done | sort -n | awk 'NR == 3 { printf "%.1f\n", $1 / 1000 }' >"$work/took"
+        took=$(cat "$work/took")
+        record "$(kind_of "$question")" dq "$question" "$took"
+        echo "$took" >>"$work/asked"
     done <<<"$all"
     in_large dq_lateness B12 alone "$n" "$span"
-    record B12-beside limit alone "$(awk -F '\t' '$1 == "B12-p99" { v = $4 } END { print v }' "$results")"
+    record B12-late limit alone "$(lateness_of p50)"
+    burn_for_ever "$work/asked" &
+    beside=$!
+    in_large dq_lateness B12 'beside a busy processor' "$n" "$span"
+    stop_beside "$beside"
+    record B12-tail limit 'beside a busy processor' "$(lateness_of p99)"
     ask_for_ever "$all" &
-    asker=$!
+    beside=$!
     in_large dq_lateness B12 'beside operators' "$n" "$span"
-    kill "$asker"
-    wait "$asker" 2>/dev/null || true
-    record B12-beside dq 'beside a question every 0.2 s' \
-        "$(awk -F '\t' '$1 == "B12-p99" { v = $4 } END { print v }' "$results")"
+    stop_beside "$beside"
+    record B12-late dq 'beside the questions' "$(lateness_of p50)"
+    record B12-tail dq 'beside the questions' "$(lateness_of p99)"
+}
+
+stop_beside()
+{
+    kill "$1"
+    wait "$1" 2>/dev/null || true
 }
