@@ -66,10 +66,25 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
     sql 'SET GLOBAL read_only = 0'
 }
 
+# set_as_told CHECK: the setting of the server that the last line found names gets the value that it names, and doctor
+# no longer names it.
+set_as_told()
+{
+    local line name
+    line=$(grep -P "\t$1\t" "$BATS_TEST_TMPDIR/found")
+    name=$(grep -oP '[a-z_]+(?= = [^;]*; set it to)' <<<"$line")
+    line=${line##*set it to }
+    line=${line%% or more}
+    sql "SET GLOBAL $name = ${line/ MB/ * 1024 * 1024}"
+    dq doctor -o tsv >"$BATS_TEST_TMPDIR/found" || true
+    refute grep -P "\t$1\t.*$name = [^;]*; set it" "$BATS_TEST_TMPDIR/found"
+}
+
 @test 'settings of the server that lose tasks or refuse bodies are reported with the remedy' {
     sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 2'
     found durability BAD 'innodb_flush_log_at_trx_commit = 2: a power failure may lose tasks; set it to 1'
-    sql 'SET GLOBAL innodb_flush_log_at_trx_commit = 1'
+    set_as_told durability
+    [ "$(sql 'SELECT @@GLOBAL.innodb_flush_log_at_trx_commit')" = 1 ]
     sql 'SET @@GLOBAL.max_allowed_packet = 262144'
     found packet BAD 'max_allowed_packet = 262144: dqd does not start; set it to 16 MB or more'
     run dqd
@@ -78,7 +93,8 @@ alive() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" -gt 0 ]; }
     sql 'SET @@GLOBAL.max_allowed_packet = 786432'
     found packet warn 'max_allowed_packet = 786432: longer bodies are refused; set it to 16 MB or more'
     dqd
-    sql 'SET @@GLOBAL.max_allowed_packet = 16777216'
+    set_as_told packet
+    [ "$(sql 'SELECT @@GLOBAL.max_allowed_packet')" = 16777216 ]
 }
 
 # slow_clock: makes $BATS_TEST_TMPDIR/clock.so, with which a program's host is an hour behind.
@@ -136,6 +152,8 @@ END
     echo "$output"
     grep -E 'warn +transactions +connection [0-9]+, root@localhost, has had a transaction open for .* KILL [0-9]+' \
         <<<"$output"
+    sql "$(grep -o 'KILL [0-9]*' <<<"$output")"
+    wait_until found transactions ok '' --config "$BATS_TEST_TMPDIR/own.ini"
     lock_release
 }
 
@@ -171,7 +189,9 @@ END
     wait_until found tags BAD 'late: another session has locked it: a prepared XA transaction, open for '
     dq doctor --old-transaction 0s | tee "$BATS_TEST_TMPDIR/doctor" || true
     wait_until eval 'dq why "$id" | tee "$BATS_TEST_TMPDIR/why" | grep "has locked its row"'
-    sql "XA ROLLBACK 'x'"
+    sql "XA ROLLBACK '$(sql 'XA RECOVER' | cut -f 4)'"
+    wait_until found transactions ok ''
+    [ "$(dq why "$id" -o json | grep -c locked)" -eq 0 ]
     grep -E '^warn +transactions +a prepared XA transaction has been open for' "$BATS_TEST_TMPDIR/doctor"
     grep -q '^  another session has locked its row  *a prepared XA transaction, open' "$BATS_TEST_TMPDIR/why"
     grep -qF '  end that transaction, or: XA ROLLBACK (XA RECOVER lists it)' "$BATS_TEST_TMPDIR/why"
@@ -280,6 +300,10 @@ dqd_row()
 @test 'no live dqd is BAD, one of another version a warning' {
     found dqd BAD 'none is alive, and none was in the last day: start dqd'
     [ "$rc" -eq 2 ]
+    dqd_start --resident
+    wait_until found dqd ok ''
+    dqd_stop
+    sql 'DELETE FROM dq_poller'
     dqd_row a web1 17 240 20000 1
     found dqd BAD 'none is alive; the last was web1/17, silent for 4m'
     dqd_row b web2 18 0 3600000 0.0.1
@@ -298,6 +322,14 @@ dqd_row()
     wait_until served
     found tags BAD 'no dqd serves 1 of 2 tags with due tasks: typo; add a handler, or: dq cancel -t TAG'
     [ "$rc" -eq 2 ]
+    dq -q cancel -t typo
+    found tags ok ''
+    dq -q add other
+    found tags BAD ': other; add a handler, or: '
+    echo 'handlers: {gone: {run: "true"}, other: {run: "true"}}' | write_handlers
+    kill -HUP "$DQD_PID"
+    wait_until found tags ok ''
+    wait_until found starts ok ''
 }
 
 @test 'what dqds have not recorded is unknown' {

@@ -23,6 +23,7 @@ says() { dq doctor -o tsv | grep -P "^[A-Za-z]*\\t$1\\t" | tee /dev/stderr | gre
     [ "$status" -ne 0 ]
     [[ $output == *1665* || $output == *3098* ]] # Group Replication is the first to refuse it
     sql 'SET GLOBAL binlog_format = ROW'
+    refute says isolation set
     dq -q add t
 }
 

@@ -336,18 +336,47 @@ status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
     lock_release
 }
 
-@test 'what why recommends for a limit and for a tag without a handler helps' {
-    echo 'handlers: {t: {run: "exec sleep 1000", max_running: 1}}' | write_handlers
-    id=$(dq -q add t) second=$(dq -q add t) other=$(dq -q add u)
-    DQ_DQD_DRAIN_TIMEOUT=0s dqd_start --resident
-    runs() { [ "$(status_of "$1")" -eq 3 ]; }
-    reloaded() { kill -HUP "$DQD_PID" && runs "$1"; }
+# In place of the service of systemd.
+systemctl()
+{
+    case $1 in
+    start) dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini" ;;
+    reload) kill -HUP "$DQD_PID" ;;
+    restart) dqd_stop || true; systemctl start ;;
+    esac
+}
+
+runs() { [ "$(status_of "$1")" -eq 3 ]; }
+
+# helped ID HELP FILE SED: why has that line; FILE is edited as it says, systemctl called, and the task runs.
+helped()
+{
+    recommends() { why "$1" && grep -qxF -- "  $2" "$BATS_TEST_TMPDIR/why"; }
+    wait_until recommends "$1" "$2"
+    sed -i "$4" "$3"
+    [[ $2 =~ systemctl\ ([a-z]+)\ dqd ]]
+    systemctl "${BASH_REMATCH[1]}"
+    wait_until runs "$1"
+}
+
+@test 'what why recommends for limits, slots, handlers and a dqd that is gone helps' {
+    own_ini 's/^\[dqd\]/&\nheartbeat = 100ms\nslots = 4\ndrain_timeout = 0s/'
+    write_handlers <<YAML
+handlers:
+  t: {run: exec sleep 1000, max_running: 1}
+  g: {run: exec sleep 1000, global_max_running: 1}
+  bad: {run: [/no/sleep, 1000]}
+YAML
+    helped "$(dq -q add t)" 'systemctl start dqd;  why it ended: journalctl -u dqd' "$DQ_HANDLERS" ''
+    helped "$(dq -q add t)" 'max_running: 4, systemctl reload dqd' "$DQ_HANDLERS" '/ t:/s/1}/4}/'
+    id=$(dq -q add g)
     wait_until runs "$id"
-    waits() { dq why "$1" | grep -q "$2"; }
-    wait_until waits "$second" '^  max_running: 4, systemctl reload dqd$'
-    echo 'handlers: {t: {run: "exec sleep 1000", max_running: 4}}' | write_handlers
-    wait_until reloaded "$second"
-    wait_until waits "$other" '^  a handler for it in handlers.yaml, systemctl reload dqd$'
-    echo 'handlers: {"?": {run: "exec sleep 1000", max_running: 4}}' | write_handlers
-    wait_until reloaded "$other"
+    helped "$(dq -q add g)" 'global_max_running: 2 on every host, systemctl reload dqd' "$DQ_HANDLERS" \
+        '/ g:/s/1}/2}/'
+    id=$(dq -q add t)
+    helped "$id" 'slots in dq.ini, systemctl restart dqd' "$BATS_TEST_TMPDIR/own.ini" 's/^slots = 4/slots = 40/'
+    helped "$(dq -q add bad)" 'correct handlers.yaml:4 or the program, systemctl reload dqd' "$DQ_HANDLERS" \
+        's|/no/sleep|/bin/sleep|'
+    helped "$(dq -q add other)" 'a handler for it in handlers.yaml, systemctl reload dqd' "$DQ_HANDLERS" \
+        '$a\  other: {run: exec sleep 1000}'
 }
