@@ -226,6 +226,43 @@ static void a_locked_table_is_tried_once(void **state)
     task_array_done(&won);
 }
 
+/* A table that is missing is a row's affair if only a trigger asks for it, and else that of all. */
+static void a_trigger_that_fails_for_a_row_costs_that_row(void **state)
+{
+    enum { N = 4 };
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, N);
+    struct rows_faults faults = {0};
+    struct settlement s[N];
+    bool applied[N];
+    (void)state;
+    for (int i = 0; i < N; i++)
+        s[i] = result(&won.items[i], TASK_GIVE_UP, OUTCOME_EXIT);
+    as_root("CREATE TRIGGER dq_asks AFTER UPDATE ON dq_task FOR EACH ROW BEGIN"
+            " IF NEW.id = %" PRIu64 " THEN INSERT INTO dq_gone VALUES (1); END IF; END",
+            s[2].id);
+    for (int n = N; n > 0; n -= N - 1) { /* with others, and alone */
+        ok(settle_store_settle(db, &a, s + (n == 1 ? 2 : 0), (size_t)n, false, false, applied,
+                               &faults, &err));
+        assert_int_equal(faults.count, 1);
+        assert_true(faults.items[0].id == s[2].id);
+        assert_int_equal(faults.items[0].err.code, ERR_FATAL);
+        assert_non_null(strstr(faults.items[0].err.text, "a trigger of dq_task failed"));
+        assert_non_null(strstr(faults.items[0].err.text, "dq_gone"));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 2"), N - 1);
+        rows_faults_done(&faults);
+    }
+    as_root("DROP TRIGGER dq_asks");
+    as_root("RENAME TABLE dq_attempt TO dq_away");
+    assert_int_equal(
+        settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err), ERR_CONFIG);
+    assert_int_equal(faults.count, 0);
+    as_root("RENAME TABLE dq_away TO dq_attempt");
+    ok(settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err));
+    assert_true(applied[0]);
+    task_array_done(&won);
+}
+
 static void history_of_all_attempts_on_request(void **state)
 {
     struct claim_owner a = owner('a');
@@ -293,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_is_settled_once, harness_setup),
         cmocka_unit_test_setup(a_locked_table_is_tried_once, harness_setup),
+        cmocka_unit_test_setup(a_trigger_that_fails_for_a_row_costs_that_row, harness_setup),
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,

@@ -38,10 +38,17 @@ bool rows_take(size_t *bytes, size_t body_size)
     return true;
 }
 
+/* A table that is missing, or a right: whose? */
+static bool is_trigger(int code) { return code == ERR_CONFIG || code == ERR_DENIED; }
+
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
 {
     MEM_ROOM(f->items, f->count, f->cap);
-    f->items[f->count++] = (struct rows_fault){id, at, *err};
+    f->items[f->count] = (struct rows_fault){id, at, *err};
+    if (is_trigger(err->code))
+        err_set(&f->items[f->count].err, ERR_FATAL,
+                "a trigger of dq_task failed (dq's own tables are in order): %s", err->text);
+    f->count++;
 }
 
 const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t id)
@@ -58,10 +65,29 @@ void rows_faults_done(struct rows_faults *f)
     *f = (struct rows_faults){0};
 }
 
-bool rows_at_fault(const struct db *db, int code)
+/* Need what a change of rows needs, but no row, so no trigger runs. */
+static bool tables_in_order(struct db *db)
+{
+    static const char *const probes[] = {
+        "UPDATE dq_task SET version = version WHERE id = 0",
+        ROWS_PROBE_ATTEMPT,
+    };
+    struct buf sql = BUF_INIT;
+    bool well = db_connected(db);
+
+    for (size_t i = 0; well && i < sizeof probes / sizeof *probes; i++) {
+        buf_reset(&sql);
+        buf_str(&sql, probes[i]);
+        well = db_exec(db, &sql, NULL, NULL) == 0;
+    }
+    buf_done(&sql);
+    return well;
+}
+
+bool rows_at_fault(struct db *db, int code)
 {
     return code == ERR_LOCKED || code == ERR_DATA || code == ERR_DUPLICATE ||
-           (code == ERR_FATAL && db_connected(db));
+           (code == ERR_FATAL && db_connected(db)) || (is_trigger(code) && tables_in_order(db));
 }
 
 const char *rows_before_skip(const struct db *db)

@@ -40,8 +40,14 @@ const struct rows_fault *rows_faults_find(const struct rows_faults *f, uint64_t 
 void rows_faults_done(struct rows_faults *f);
 
 /* Whether the cause of this error may be one of the rows, not the connection, the server or the
- * account. */
-bool rows_at_fault(const struct db *db, int code);
+ * account. A missing table or right may be that of a trigger: then asks the server, outside a
+ * transaction. */
+bool rows_at_fault(struct db *db, int code);
+
+/* Needs what a new row of dq_attempt needs of the table, but no row. */
+#define ROWS_PROBE_ATTEMPT                                                                         \
+    "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"                     \
+    " SELECT 0, 0, 0, UTC_TIMESTAMP(3), '' FROM dq_meta WHERE FALSE"
 
 /* How a statement that ends with SKIP LOCKED has to begin: MariaDB (10.11.19) fails with 1180 if
  * innodb_lock_wait_timeout is 0. */

@@ -407,7 +407,6 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
                : rc;
 }
 
-/* Needs what a row of dq_attempt needs of the table, but no row. */
 static int attempts_locked(void *arg, struct err *err)
 {
     const struct settling *w = arg;
@@ -415,8 +414,7 @@ static int attempts_locked(void *arg, struct err *err)
 
     if (!w->recorded)
         return 0;
-    buf_str(&sql, "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome)"
-                  " SELECT 0, 0, 0, UTC_TIMESTAMP(3), '' FROM dq_meta WHERE FALSE");
+    buf_str(&sql, ROWS_PROBE_ATTEMPT);
     int rc = db_exec(w->db, &sql, NULL, err);
     buf_done(&sql);
     return rc;
