@@ -24,7 +24,7 @@ prepare()
 {
     mkdir -p "$work"
     "$top/bin/need-packages" gcc libc6-dev make autoconf automake pkg-config libmariadb-dev libinih-dev \
-        libyaml-dev libjansson-dev libncurses-dev libhiredis-dev mariadb-server-core/mariadbd \
+        libyaml-dev libjansson-dev libhiredis-dev mariadb-server-core/mariadbd \
         mariadb-client-core/mariadb procps/ps beanstalkd redis-server "$@"
     say building
     (build) >"$work/build.log" 2>&1 </dev/null || {

@@ -104,7 +104,6 @@ END
         grep -vE -e '^src/store/db/[a-z_]*\.[ch]:[0-9]+:#include <(mysql|mysqld_error|errmsg)\.h>' \
             -e '^src/conf/conf_ini\.c:[0-9]+:#include <ini\.h>' \
             -e '^src/conf/handlers_yaml\.c:[0-9]+:#include <yaml\.h>' \
-            -e '^src/cli/show/top_screen\.c:[0-9]+:#include <ncurses\.h>' \
             -e '^src/base/json\.c:[0-9]+:#include <jansson\.h>' |
         none
 }

@@ -21,10 +21,15 @@
 /* The alternate screen without a cursor, and back. */
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
+#define KEY_MS 100 /* that a key is waited for */
 
 static struct termios before;
 static bool has_keys;                 /* stdin is a terminal, whose settings are in `before` */
 static volatile sig_atomic_t resized; /* or brought back to the foreground */
+static volatile sig_atomic_t blank;   /* what was drawn is not there any more */
+static struct buf shown;              /* drawn last */
+static char typed[32];                /* and not taken yet */
+static size_t typed_count;
 
 /* The terminal may be gone: there is nothing to do about it. */
 static void put(const char *text, size_t len)
@@ -45,6 +50,7 @@ static void enter(void)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     if (has_keys)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+    blank = 1;
     put(ENTER, strlen(ENTER));
 }
 
@@ -77,7 +83,7 @@ static void stop(int signal_number __attribute__((unused)))
 
 static void resize(int signal_number __attribute__((unused)))
 {
-    resized = 1;
+    resized = blank = 1;
 }
 
 static void on(int signal_number, void (*handler)(int))
@@ -97,7 +103,8 @@ int redraw_begin(struct err *err)
         return err_set(err, ERR_USAGE, "standard output must be a terminal");
     if (!term || !*term || strcmp(term, "dumb") == 0)
         return err_set(err, ERR_USAGE, "TERM = %s is not a terminal whose screen can be redrawn",
-                       term ? term : "");
+                       term && *term ? term : "(not set)");
+    typed_count = 0;
     has_keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
     on(SIGINT, end_by_signal);
     on(SIGTERM, end_by_signal);
@@ -165,6 +172,11 @@ void redraw_page(const char *text)
     struct buf b = BUF_INIT;
     unsigned width, height, y = 0;
 
+    if (!blank && strcmp(text, shown.data) == 0)
+        return;
+    blank = 0;
+    buf_reset(&shown);
+    buf_str(&shown, text);
     redraw_size(&width, &height);
     buf_str(&b, "\033[H");
     /* each line is cleared before it is written: behind a full one, the last character would go */
@@ -178,20 +190,43 @@ void redraw_page(const char *text)
     buf_done(&b);
 }
 
+/* Reads what has been typed; false: the terminal is gone. A resize that comes before poll is
+ * noticed soon. */
+static bool read_keys(void)
+{
+    struct pollfd keys = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
+
+    if (poll(&keys, 1, KEY_MS) <= 0)
+        return true;
+    ssize_t n = read(STDIN_FILENO, typed + typed_count, sizeof typed - typed_count);
+    typed_count += (size_t)MAX(n, 0);
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+int redraw_key(void)
+{
+    /* the bytes of a sequence come together, or nearly so */
+    if ((!typed_count || (typed_count < 3 && typed[0] == '\033')) && !read_keys())
+        return REDRAW_GONE;
+    if (!typed_count)
+        return REDRAW_NONE;
+    bool is_sequence = typed_count > 2 && typed[0] == '\033' && strchr("[O", typed[1]);
+    int key = !is_sequence      ? (unsigned char)typed[0]
+              : typed[2] == 'A' ? REDRAW_UP
+              : typed[2] == 'B' ? REDRAW_DOWN
+                                : REDRAW_OTHER;
+    typed_count -= is_sequence ? 3 : 1;
+    memmove(typed, typed + (is_sequence ? 3 : 1), typed_count);
+    return key;
+}
+
 bool redraw_wait(int64_t ms)
 {
-    int64_t end = when_steady() + ms, left;
-    struct pollfd keys = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
-    char key;
+    int64_t end = when_steady() + ms;
+    int key = REDRAW_NONE;
 
-    while (!resized && (left = end - when_steady()) > 0) {
-        /* a resize that comes before poll is noticed soon */
-        int n = poll(&keys, 1, (int)MIN(left, 100));
-        if (n > 0 && read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q'))
-            return false;
-        if (n > 0 && keys.revents & (POLLHUP | POLLERR))
-            return false;
-    }
+    while (!resized && when_steady() < end && key != REDRAW_GONE && key != 'q' && key != 'Q')
+        key = redraw_key();
     resized = 0;
-    return true;
+    return key != REDRAW_GONE && key != 'q' && key != 'Q';
 }

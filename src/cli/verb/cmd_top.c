@@ -8,11 +8,12 @@
 #include "cli/line/confirm.h"
 #include "cli/line/title.h"
 #include "cli/line/verbs.h"
-#include "cli/show/top_screen.h"
+#include "cli/show/redraw.h"
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/task.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <errno.h>
@@ -25,9 +26,7 @@
 #include <unistd.h>
 
 #define EVERY_MS 1000 /* at most so often */
-/* An interrupt is noticed within this time. */
-#define KEY_WAIT_MS 100
-#define HEAD_LINES 3 /* title, summary, heading */
+#define HEAD_LINES 3  /* title, summary, heading */
 
 struct top_values {
     const char *tag;
@@ -46,16 +45,27 @@ struct top {
 
 /* ---- the screen */
 
-static void put(unsigned y, struct buf *b, enum top_look look)
+#define BOLD "\033[1m"
+#define CHOSEN "\033[7m"
+
+struct page {
+    struct buf text;
+    unsigned room; /* lines */
+};
+
+/* Appends a line, if there is room; look: "" or how it is shown. */
+static void put(struct page *p, const char *look, struct buf *line)
 {
-    top_screen_line(y, b->data ? b->data : "", look);
-    buf_reset(b);
+    if (p->room) {
+        buf_printf(&p->text, "%s%s%s\n", look, line->data ? line->data : "", *look ? "\033[m" : "");
+        p->room--;
+    }
+    buf_reset(line);
 }
 
 static void put_title(const struct top *t, struct buf *b, unsigned width)
 {
     struct buf left = BUF_INIT;
-
     buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
     for (char *c = left.data; (c = strchr(c, '\n'));)
@@ -64,33 +74,38 @@ static void put_title(const struct top *t, struct buf *b, unsigned width)
     buf_done(&left);
 }
 
-static void draw(struct top *t)
+/* question: what stands at the bottom in place of the keys; NULL: nothing. */
+static void draw(struct top *t, const char *question)
 {
-    unsigned width, height, y = 0;
+    unsigned width, height;
+    struct page page = {.text = BUF_INIT};
     struct buf b = BUF_INIT;
-
-    top_screen_size(&width, &height);
+    redraw_size(&width, &height);
     unsigned room = height > HEAD_LINES + 1 ? height - HEAD_LINES - 1 : 0;
     t->chosen = MIN(t->chosen, t->data.count ? t->data.count - 1 : 0);
     if (t->chosen < t->first)
         t->first = t->chosen;
     if (room && t->chosen >= t->first + room)
         t->first = t->chosen - room + 1;
+    page.room = height - 1;
     put_title(t, &b, width);
-    put(y++, &b, t->trouble.code ? TOP_CHOSEN : TOP_PLAIN);
+    put(&page, t->trouble.code ? CHOSEN : "", &b);
     top_view_summary(&b, &t->data, width);
-    put(y++, &b, TOP_PLAIN);
+    put(&page, "", &b);
     top_view_heading(&b, &t->data, width);
-    put(y++, &b, TOP_BOLD);
-    for (size_t i = t->first; i < t->data.count && y < HEAD_LINES + room; i++) {
+    put(&page, BOLD, &b);
+    for (size_t i = t->first; i < t->data.count && page.room; i++) {
         top_view_tag(&b, &t->data, &t->data.tags[i], width);
-        put(y++, &b, i == t->chosen ? TOP_CHOSEN : TOP_PLAIN);
+        put(&page, i == t->chosen ? CHOSEN : "", &b);
     }
-    for (; y + 1 < height; y++)
-        top_screen_line(y, "", TOP_PLAIN);
-    top_view_keys(&b, width);
-    put(height ? height - 1 : 0, &b, TOP_PLAIN);
-    top_screen_show(height);
+    while (page.room)
+        put(&page, "", &b);
+    if (question)
+        buf_printf(&page.text, BOLD "%s\033[m", question);
+    else
+        top_view_keys(&page.text, width);
+    redraw_page(page.text.data);
+    buf_done(&page.text);
     buf_done(&b);
 }
 
@@ -122,32 +137,24 @@ static void load(struct top *t)
 /* ---- questions and acts */
 
 /* A line that is typed at the bottom, behind a question that is inert. False: given up. */
-static bool ask(const char *question, char *answer, size_t size)
+static bool ask(struct top *t, const char *question, char *answer, size_t size)
 {
     struct buf b = BUF_INIT;
-    unsigned width, height;
     size_t len = 0;
-
-    for (*answer = '\0';;) {
-        top_screen_size(&width, &height);
-        buf_printf(&b, "%s", question);
-        top_view_title(&b, answer, "", width > b.len ? width - (unsigned)b.len : 0);
-        put(height - 1, &b, TOP_BOLD);
-        top_screen_show(height);
-        int key = top_screen_key(KEY_WAIT_MS);
-        if (key == 27 || interrupt_asked())
-            break;
-        if (key == '\n' || key == '\r') {
-            buf_done(&b);
-            return true;
-        }
+    int key = REDRAW_NONE;
+    for (*answer = '\0'; key != '\n' && key != 27 && key != REDRAW_GONE;) {
+        buf_reset(&b);
+        buf_str(&b, question);
+        text_escape(&b, answer, len, 0);
+        draw(t, b.data);
+        key = redraw_key();
         if ((key == '\b' || key == 127) && len)
             answer[--len] = '\0';
         else if (key >= ' ' && key != 127 && len + 1 < size)
             answer[len++] = (char)key, answer[len] = '\0';
     }
     buf_done(&b);
-    return false;
+    return key == '\n';
 }
 
 /* Runs `dq WORDS...` on this terminal. An interrupt is meant for that alone, as in a shell. */
@@ -171,15 +178,16 @@ static void run_verb(const struct top *t, const char *const *words)
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    interrupt_catch();
+    signal(SIGINT, SIG_DFL);
     (void)confirm_key("-- any key: back to dq top ");
+    fputs("\n", stderr);
 }
 
 static void come_back(struct top *t)
 {
     struct err err;
 
-    if (top_screen_begin(&err) < 0)
+    if (redraw_begin(&err) < 0)
         t->quit = true;
 }
 
@@ -190,7 +198,7 @@ static void act(struct top *t, int key)
     if (!tag)
         return;
     char *glob = task_tag_as_glob(tag);
-    top_screen_end();
+    redraw_end();
     if (key == 'c')
         run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", glob, NULL});
     else if (key == 't')
@@ -212,10 +220,10 @@ static void filter(struct top *t)
     char answer[TASK_TAG_MAX * 4 + 1];
     struct err err;
 
-    if (!ask("tags (a glob; empty: all): ", answer, sizeof answer))
+    if (!ask(t, "tags (a glob; empty: all): ", answer, sizeof answer))
         return;
     if (task_check_tag_wanted(answer, &err) < 0) { /* the command line says why */
-        top_screen_end();
+        redraw_end();
         run_verb(t, (const char *const[]){"top", "--tag", answer, NULL});
         come_back(t);
         return;
@@ -230,17 +238,18 @@ static bool handle(struct top *t, int key)
 {
     switch (key) {
     case 'q':
+    case REDRAW_GONE:
         t->quit = true;
         return false;
     case 's':
         t->sort = (enum top_sort)((t->sort + 1) % TOP_SORT_COUNT);
         top_view_sort(&t->data, t->sort);
         return false;
-    case TOP_KEY_UP:
+    case REDRAW_UP:
     case 'k':
         t->chosen -= t->chosen > 0;
         return false;
-    case TOP_KEY_DOWN:
+    case REDRAW_DOWN:
     case 'j':
         t->chosen++;
         return false;
@@ -254,7 +263,6 @@ static bool handle(struct top *t, int key)
     case 'e':
     case 'w':
     case '\n':
-    case '\r':
         act(t, key);
         return true;
     default:
@@ -266,27 +274,26 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct top_values *v = values;
     struct top t = {.c = c, .filter = mem_strdup(v->tag)};
-    int64_t every_ms = MAX(v->every_ms, EVERY_MS), next_at = 0;
+    int64_t every_ms = MAX(v->every_ms, EVERY_MS), next_at = when_steady() + every_ms;
     int rc = top_load(c, t.filter, &t.data, err);
-
-    if (rc == 0)
-        rc = top_screen_begin(err);
-    if (rc == 0) {
-        interrupt_catch();
-        top_view_sort(&t.data, t.sort);
-        next_at = when_steady() + every_ms;
-    }
-    /* a terminal that is gone gives no keys, at once and for ever */
-    while (rc == 0 && !t.quit && !interrupt_asked() && isatty(STDIN_FILENO)) {
+    if (rc == 0 && !isatty(STDIN_FILENO))
+        rc = err_set(err, ERR_USAGE, "standard input must be a terminal");
+    else if (rc == 0)
+        rc = redraw_begin(err);
+    if (rc == ERR_USAGE)
+        err_set(err, rc, "%s; dq tags and dq stats show the same numbers", err->text);
+    top_view_sort(&t.data, t.sort);
+    while (rc == 0 && !t.quit && !interrupt_asked()) {
         if (when_steady() >= next_at) {
             load(&t);
             next_at = when_steady() + every_ms;
         }
-        draw(&t);
-        if (handle(&t, top_screen_key(KEY_WAIT_MS)))
+        draw(&t, NULL);
+        if (handle(&t, redraw_key()))
             next_at = 0;
     }
-    top_screen_end();
+    if (rc == 0)
+        redraw_end();
     top_view_free(&t.data);
     free(t.filter);
     return rc;
