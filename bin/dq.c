@@ -23,7 +23,7 @@ static int print_help(const struct cmd_context *c)
     if (c->cmd)
         usage_put_verb(&b, c->cmd);
     else
-        usage_put_all(&b);
+        usage_put_all(&b, verbs_table);
     out_write(&b);
     buf_done(&b);
     return 0;
@@ -31,7 +31,7 @@ static int print_help(const struct cmd_context *c)
 
 static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
 {
-    int rc = option_parse(c, argc, argv, err);
+    int rc = option_parse(c, verbs_find, argc, argv, err);
     if (rc < 0)
         return rc;
     if (c->help)

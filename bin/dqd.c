@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
-#include "cli/show/out.h"
+#include "cli/line/option.h"
+#include "cli/line/usage.h"
 #include "conf/conf.h"
 #include "conf/conf_file.h"
 #include "conf/conf_load.h"
@@ -23,7 +24,6 @@
 #include "wake/wake_listen.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
@@ -35,50 +35,62 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum action { RUN, CHECK_CONFIG, LIST_HANDLERS };
-
-struct command_line {
-    enum action action;
-    bool allow_overlap;
-    const char *mode; /* as given; NULL: none */
-    struct poller_options o;
-    const char **tags;
-    size_t tag_count;
+struct dqd_values {
+    bool once, resident, check_config, list_handlers, allow_overlap, help, version;
+    int64_t for_ms, slots;
+    int log_level; /* in level_names */
+    const char *config;
+    char *tags; /* one a line */
 };
 
-static const char usage[] =
-    "usage: dqd [--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N]\n"
-    "           [--log-level LEVEL] [--allow-overlap]\n"
-    "       dqd --check-config | --list-handlers [--config FILE]\n"
-    "       dqd --help | --version\n";
-static const char help[] =
-    "\nStart the handlers of tasks that are due.\n\n"
-    "  --once             run until nothing is due and nothing runs, then exit (default; for timers)\n"
-    "  --for DURATION     run for this long, then let running handlers finish (for cron: 55s)\n"
-    "  --resident         run until SIGTERM (for a service)\n"
-    "  --config FILE      read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini\n"
-    "  --tag GLOB         run only tasks whose tag matches; may be repeated\n"
-    "  --slots N          at most N handler processes at a time; default: slots in [dqd]\n"
-    "  --log-level LEVEL  error, warn, notice, info or debug; default: log_level in [dqd]\n"
-    "  --allow-overlap    run even if another --once or --for run is active on this host\n"
-    "  --check-config     check dq.ini and the handlers file, exit with 0 or 78\n"
-    "  --list-handlers    print the handlers as dqd understands them\n\n"
-    "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM\n"
-    "kills them. SIGHUP reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).\n";
+struct command_line {
+    const struct dqd_values *v;
+    struct poller_options o;
+    const char **tags;
+};
 
-static const struct option options[] = {{"once", no_argument, NULL, 'o'},
-                                        {"for", required_argument, NULL, 'f'},
-                                        {"resident", no_argument, NULL, 'r'},
-                                        {"config", required_argument, NULL, 'c'},
-                                        {"tag", required_argument, NULL, 't'},
-                                        {"slots", required_argument, NULL, 's'},
-                                        {"log-level", required_argument, NULL, 'l'},
-                                        {"allow-overlap", no_argument, NULL, 'a'},
-                                        {"check-config", no_argument, NULL, 'C'},
-                                        {"list-handlers", no_argument, NULL, 'L'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {NULL, 0, NULL, 0}};
+static const char *const level_names[] = {"error", "warn", "notice", "info", "debug", NULL};
+
+#define FIELD(name) offsetof(struct dqd_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"once", 0, CMD_FLAG, FIELD(once), NULL,
+     "run until nothing is due and nothing runs, then exit (default; for timers)", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "DURATION",
+     "run for this long, then let running handlers finish (for cron: 55s)", NULL, 0},
+    {"resident", 0, CMD_FLAG, FIELD(resident), NULL, "run until SIGTERM (for a service)", NULL, 0},
+    {"config", 0, CMD_TEXT, FIELD(config), "FILE",
+     "read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini", NULL, 0},
+    {"tag", 0, CMD_TAGS, FIELD(tags), "GLOB", "run only tasks whose tag matches; may be repeated", NULL, 0},
+    {"slots", 0, CMD_COUNT, FIELD(slots), "N",
+     "at most N handler processes at a time; default: slots in [dqd]", NULL, 0},
+    {"log-level", 0, CMD_CHOICE, FIELD(log_level), "LEVEL",
+     "error, warn, notice, info or debug; default: log_level in [dqd]", level_names, 0},
+    {"allow-overlap", 0, CMD_FLAG, FIELD(allow_overlap), NULL,
+     "run even if another --once or --for run is active on this host", NULL, 0},
+    {"check-config", 0, CMD_FLAG, FIELD(check_config), NULL,
+     "check dq.ini and the handlers file, exit with 0 or 78", NULL, 0},
+    {"list-handlers", 0, CMD_FLAG, FIELD(list_handlers), NULL, "print the handlers as dqd understands them", NULL, 0},
+    {"help", 'h', CMD_FLAG, FIELD(help), NULL, "print this help and exit", NULL, 0},
+    {"version", 'V', CMD_FLAG, FIELD(version), NULL, "print the version and exit", NULL, 0},
+};
+/* clang-format on */
+
+static const struct cmd dqd = {
+    .name = "dqd",
+    .program = true,
+    .usage =
+        "[--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N] [--log-level LEVEL] [--allow-overlap]\n"
+        "--check-config | --list-handlers [--config FILE]\n"
+        "--help | --version",
+    .summary = "start the handlers of tasks that are due",
+    .details =
+        "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM kills them. SIGHUP "
+        "reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).",
+    CMD_OPTIONS(options),
+    .exclusive = "once for resident check-config list-handlers",
+    .values_size = sizeof(struct dqd_values),
+};
 
 /* Says what went wrong; returns the exit status. */
 static int complain(const struct err *err)
@@ -91,126 +103,55 @@ static int complain(const struct err *err)
     return err_exit_status(err->code);
 }
 
-static int unknown_option(const char *given, struct err *err)
+/* Each glob becomes a text of its own. */
+static int take_tags(struct command_line *c, char *globs, struct err *err)
 {
-    const char *names[sizeof options / sizeof options[0]], *nearest;
-    size_t n = 0;
+    size_t count = 0;
 
-    for (; options[n].name; n++)
-        names[n] = options[n].name;
-    nearest = strncmp(given, "--", 2) == 0 ? text_nearest(given + 2, names, n) : NULL;
-    if (nearest)
-        return err_set(err, ERR_USAGE, "unknown option %s; did you mean --%s?", given, nearest);
-    return err_set(err, ERR_USAGE, "unknown option %s; see dqd --help", given);
-}
-
-static int set_action(struct command_line *c, enum action action, const char *name, struct err *err)
-{
-    if (c->mode)
-        return err_set(err, ERR_USAGE, "%s and %s cannot be combined", c->mode, name);
-    c->mode = name;
-    c->action = action;
-    return 0;
-}
-
-static int set_mode(struct command_line *c, enum poller_mode mode, const char *name,
-                    struct err *err)
-{
-    c->o.mode = mode;
-    return set_action(c, RUN, name, err);
-}
-
-static int take_slots(struct command_line *c, const char *text, struct err *err)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    if (*text == '\0' || *end || n < 1 || n > CONF_SLOTS_MAX)
-        return err_set(err, ERR_USAGE, "--slots %s: give a whole number from 1 to %d", text,
-                       CONF_SLOTS_MAX);
-    c->o.slots = (int)n;
-    return 0;
-}
-
-static int take_for(struct command_line *c, const char *text, struct err *err)
-{
-    if (when_parse_duration(text, &c->o.for_ms, err) < 0) {
-        err_prefix(err, "--for");
-        return err->code = ERR_USAGE;
-    }
-    return set_mode(c, POLLER_FOR, "--for", err);
-}
-
-static int take_option(struct command_line *c, int opt, char *const *argv, struct err *err)
-{
-    switch (opt) {
-    case 'o':
-        return set_mode(c, POLLER_ONCE, "--once", err);
-    case 'r':
-        return set_mode(c, POLLER_RESIDENT, "--resident", err);
-    case 'f':
-        return take_for(c, optarg, err);
-    case 'c':
-        c->o.conf_path = optarg;
-        return 0;
-    case 't':
-        if (*optarg == '\0')
+    for (char *s = globs, *next; s; s = next) {
+        next = strchr(s, '\n');
+        if (next)
+            *next++ = '\0';
+        if (*s == '\0')
             return err_set(err, ERR_USAGE,
                            "--tag is empty and would match nothing; give a glob such as 'mail.*'");
-        if (task_check_tag_wanted(optarg, err) < 0)
-            return err_set(err, ERR_USAGE, "--tag: %s", err->text);
-        c->tags = mem_resize(c->tags, c->tag_count + 2, sizeof *c->tags);
-        c->tags[c->tag_count++] = optarg;
-        c->tags[c->tag_count] = NULL;
-        return 0;
-    case 's':
-        return take_slots(c, optarg, err);
-    case 'l':
-        c->o.log_level = log_level_parse(optarg);
-        return c->o.log_level > 0
-                   ? 0
-                   : err_set(err, ERR_USAGE,
-                             "--log-level %s: give error, warn, notice, info or debug", optarg);
-    case 'a':
-        c->allow_overlap = true;
-        return 0;
-    case 'C':
-        return set_action(c, CHECK_CONFIG, "--check-config", err);
-    case 'L':
-        return set_action(c, LIST_HANDLERS, "--list-handlers", err);
-    case ':':
-        return err_set(err, ERR_USAGE, "option %s needs a value; see dqd --help", argv[optind - 1]);
-    default:
-        return unknown_option(argv[optind - 1], err);
+        c->tags = mem_resize(c->tags, count + 2, sizeof *c->tags);
+        c->tags[count++] = s;
+        c->tags[count] = NULL;
     }
+    c->o.tags = c->tags;
+    return 0;
 }
 
 /* 1: help or the version was printed, which is all. */
-static int parse(struct command_line *c, int argc, char **argv, struct err *err)
+static int parse(struct command_line *c, struct cmd_context *x, char **argv, int argc,
+                 struct err *err)
 {
-    int opt;
+    struct buf b = BUF_INIT;
+    int rc = option_parse_own(x, argc, argv, err);
 
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+:hV", options, NULL)) != -1) {
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            fputs(help, stdout);
-            return 1;
-        }
-        if (opt == 'V') {
-            puts("dqd " PACKAGE_VERSION);
-            return 1;
-        }
-        if (take_option(c, opt, argv, err) < 0)
-            return err->code;
+    c->v = x->values;
+    if (rc == 0 && (c->v->help || c->v->version)) {
+        if (c->v->help)
+            usage_put_verb(&b, &dqd);
+        else
+            buf_str(&b, "dqd " PACKAGE_VERSION "\n");
+        out_write(&b);
+        buf_done(&b);
+        return 1;
     }
-    if (optind < argc)
-        return err_set(err, ERR_USAGE,
-                       "unexpected argument \"%s\"; dqd takes only options, see dqd --help",
-                       argv[optind]);
-    c->o.tags = c->tags;
+    if (rc == 0 && (c->v->slots == 0 || c->v->slots > CONF_SLOTS_MAX))
+        rc = err_set(err, ERR_USAGE, "--slots: %" PRId64 " is out of range: 1 to %d", c->v->slots,
+                     CONF_SLOTS_MAX);
+    if (rc < 0)
+        return rc;
     c->o.argv = argv;
-    return 0;
+    c->o.conf_path = c->v->config;
+    c->o.mode = c->v->resident ? POLLER_RESIDENT : c->v->for_ms >= 0 ? POLLER_FOR : POLLER_ONCE;
+    c->o.for_ms = c->v->for_ms;
+    c->o.slots = (int)MAX(c->v->slots, 0);
+    c->o.log_level = c->v->log_level < 0 ? 0 : log_level_parse(level_names[c->v->log_level]);
+    return take_tags(c, c->v->tags, err);
 }
 
 /* As it stands in the file but for what would act on a terminal: a backslash is the shell's own. */
@@ -357,7 +298,7 @@ static int guard(struct command_line *c, struct err *err)
     int rc;
 
     c->o.lock_fd = -1;
-    if (c->o.mode == POLLER_RESIDENT || c->allow_overlap)
+    if (c->o.mode == POLLER_RESIDENT || c->v->allow_overlap)
         return 0;
     rc = lock_take(c->o.conf, &c->o.lock_fd, err);
     if (rc != ERR_BUSY)
@@ -386,9 +327,9 @@ static int act(struct command_line *c, struct err *err)
         handlers_load(c->o.conf->dqd.handlers, &c->o.handlers, err) < 0)
         return err->code;
     log_set_level(c->o.log_level ? c->o.log_level : c->o.conf->dqd.log_level);
-    if (c->action == CHECK_CONFIG)
+    if (c->v->check_config)
         return check_config(c, err);
-    if (c->action == RUN)
+    if (!c->v->list_handlers)
         return run(c, err);
     list_handlers(c->o.handlers);
     return 0;
@@ -406,6 +347,7 @@ static void hold_hup(void)
 
 int main(int argc, char **argv)
 {
+    struct cmd_context x = {.cmd = &dqd};
     struct command_line c = {.o = {.lock_fd = -1}};
     struct err err = {0};
     int rc;
@@ -416,7 +358,7 @@ int main(int argc, char **argv)
     log_open("dqd", LOG_INFO);
     rc = rlimit_check(true, &err);
     if (rc == 0)
-        rc = parse(&c, argc, argv, &err);
+        rc = parse(&c, &x, argv, argc, &err);
     if (rc == 0)
         rc = act(&c, &err);
     if (rc >= 0 && out_flush(&err) < 0)
@@ -424,5 +366,6 @@ int main(int argc, char **argv)
     conf_free(c.o.conf);
     handlers_free(c.o.handlers);
     free(c.tags);
+    cmd_close(&x);
     return rc < 0 ? complain(&err) : 0;
 }

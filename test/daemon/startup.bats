@@ -24,8 +24,9 @@ refused() { # refused STATUS TEXT ARG...
     refused 64 '--tag: a comma does not separate tags; write --tag a --tag b, or ?' --tag a,b
     refused 64 '--tag: "a " ends with a blank' --tag 'a '
     refused 64 'unknown unit' --for 5x
-    refused 64 'whole number from 1 to 4096' --slots 0
-    refused 64 'give error, warn, notice, info or debug' --log-level loud
+    refused 64 '--slots: 0 is out of range: 1 to 4096' --slots 0
+    refused 64 '--slots: 4097 is out of range: 1 to 4096' --slots 4097
+    refused 64 '--log-level: "loud" is not one of error, warn, notice, info, debug' --log-level loud
 }
 
 @test "help and version need no configuration" {

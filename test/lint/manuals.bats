@@ -114,7 +114,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         slots=$(constant CONF_SLOTS_MAX conf/conf.h)
         says dq.ini.5 "processes at a time, 1 to $slots"
         says dqd.8 "processes at a time, 1 to $slots"
-        "$DQ_BIN/dqd" --slots 0 2>&1 | grep -q "from 1 to $slots\$" || echo 'dqd --slots 0'
+        "$DQ_BIN/dqd" --slots 0 2>&1 | grep -q "out of range: 1 to $slots\$" || echo 'dqd --slots 0'
         least=$(constant LEAST_SECONDS cli/verb/cmd_bench.c)s most=$(constant MOST_MINUTES cli/verb/cmd_bench.c)m
         [ "$(constant DEFAULT_MINUTES cli/verb/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
         says dq-bench.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."

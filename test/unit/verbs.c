@@ -43,10 +43,13 @@ static void test_options_are_complete(void **state)
 {
     (void)state;
     for (size_t v = 0; verbs_table[v]; v++) {
-        const char *const *lists[] = {verbs_table[v]->exclusive, verbs_table[v]->requires};
+        const char *lists[] = {verbs_table[v]->exclusive, verbs_table[v]->requires};
         for (size_t l = 0; l < 2; l++) {
-            for (const char *const *name = lists[l]; name && *name; name++)
-                for (size_t i = 0; strcmp(verbs_table[v]->options[i].name, *name) != 0; i++)
+            for (const char *s = lists[l]; s && *s; s += strcspn(s, " ,"), s += strspn(s, " ,"))
+                for (size_t i = 0, len = strcspn(s, " ,");
+                     strncmp(verbs_table[v]->options[i].name, s, len) != 0 ||
+                     verbs_table[v]->options[i].name[len];
+                     i++)
                     assert_true(i + 1 < verbs_table[v]->option_count);
         }
         for (size_t i = 0; i < verbs_table[v]->option_count + option_global_count; i++) {
@@ -100,7 +103,7 @@ static int parse(struct cmd_context *c, int argc, const char *const *words, stru
     for (int i = 0; i < argc; i++)
         argv[i] = (char *)(uintptr_t)words[i];
     argv[argc] = NULL;
-    return option_parse(c, argc, argv, err);
+    return option_parse(c, verbs_find, argc, argv, err);
 }
 
 static void test_global_options_stand_before_or_after_the_verb(void **state)

@@ -27,7 +27,7 @@ enum cmd_type {
     CMD_NAMES,    /* the same, of keys */
     CMD_TAGS,     /* of globs of tags */
     CMD_COUNT,    /* int64_t, at least `min`; -1 */
-    CMD_DURATION, /* int64_t ms; -1 */
+    CMD_DURATION, /* int64_t ms, at least `min`; -1 */
     CMD_CHOICE,   /* int, index into choices; -1 */
     CMD_STATUSES, /* unsigned, mask of TASK_BIT; 0 */
     CMD_INSTANT,  /* struct cmd_when; text NULL */
@@ -72,9 +72,10 @@ struct cmd {
     const char *examples;     /* one command a line */
     const struct cmd_option *options;
     size_t option_count;
-    /* pairs of options: that cannot be combined; of which the first is for the second. Each list is
-     * NULL-terminated; NULL: none */
-    const char *const *exclusive, *const *requires;
+    /* groups of options, of which one excludes the others ("in at, sql dry-run"), and pairs, of
+     * which the first is for the second ("skip from"); NULL: none */
+    const char *exclusive, *requires;
+    bool program;                   /* no verb, but a program: without the options of dq's verbs */
     size_t values_size;             /* of the verb's own struct that the options fill */
     int min_operands, max_operands; /* max -1: any number */
     const char *instead;            /* an option that replaces them; NULL: none */

@@ -11,11 +11,11 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
-#include "cli/line/verbs.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ struct grammar {           /* the options that may occur at one place */
 static void grammar_init(struct grammar *g, const struct cmd *cmd)
 {
     *g = (struct grammar){.cmd = cmd, .own = cmd ? cmd->option_count : 0, .letters = BUF_INIT};
-    g->count = g->own + option_global_count;
+    g->count = g->own + (cmd && cmd->program ? 0 : option_global_count);
     g->options = mem_zero(g->count, sizeof(struct cmd_option *));
     g->longs = mem_zero(g->count + 1, sizeof *g->longs);
     buf_str(&g->letters, cmd ? ":" : "+:");
@@ -84,8 +84,20 @@ static size_t grammar_index(const struct grammar *g, int val)
     return i;
 }
 
+/* Where the options are explained. */
+static const char *put_help(char *ret, size_t size, const struct grammar *g)
+{
+    const char *name = g->cmd ? g->cmd->name : "";
+    if (g->cmd && g->cmd->program)
+        snprintf(ret, size, "%s --help", name);
+    else
+        snprintf(ret, size, "dq help%s%s", *name ? " " : "", name);
+    return ret;
+}
+
 static int unknown_long(const struct grammar *g, const char *arg, struct err *err)
 {
+    char text[64];
     char *name = mem_dup(arg + 2, strcspn(arg + 2, "="));
     const char **names = mem_zero(g->count, sizeof *names);
     size_t starting = 0;
@@ -100,8 +112,8 @@ static int unknown_long(const struct grammar *g, const char *arg, struct err *er
     else if (near)
         rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": did you mean --%s?", name, near);
     else
-        rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see dq help%s%s", name,
-                     g->cmd ? " " : "", g->cmd ? g->cmd->name : "");
+        rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see %s", name,
+                     put_help(text, sizeof text, g));
     free(names);
     free(name);
     return rc;
@@ -111,7 +123,7 @@ static int unknown_long(const struct grammar *g, const char *arg, struct err *er
 static int grammar_refuse(const struct grammar *g, int found, char **argv, struct err *err)
 {
     size_t i = grammar_index(g, optopt);
-    const char *verb = g->cmd ? g->cmd->name : "";
+    char text[64];
     if (found == ':')
         return err_set(err, ERR_USAGE, "option --%s needs a value: --%s %s", g->options[i]->name,
                        g->options[i]->name, g->options[i]->arg);
@@ -119,8 +131,8 @@ static int grammar_refuse(const struct grammar *g, int found, char **argv, struc
         return unknown_long(g, argv[optind - 1], err);
     if (i < g->count)
         return err_set(err, ERR_USAGE, "option --%s takes no value", g->options[i]->name);
-    return err_set(err, ERR_USAGE, "unknown option \"-%c\": see dq help%s%s", optopt,
-                   *verb ? " " : "", verb);
+    return err_set(err, ERR_USAGE, "unknown option \"-%c\": see %s", optopt,
+                   put_help(text, sizeof text, g));
 }
 
 /* ---- values ---- */
@@ -271,6 +283,7 @@ static int option_set(const struct cmd_context *c, const struct cmd_option *o, v
                       const char *text, struct err *err)
 {
     void *field = (char *)base + o->offset;
+    char least[WHEN_TEXT_SIZE];
     int rc = 0;
     if (base != (const void *)c && !is_repeatable(o) && is_set(o, base))
         return err_set(err, ERR_USAGE, "--%s can be given only once", o->name);
@@ -297,6 +310,9 @@ static int option_set(const struct cmd_context *c, const struct cmd_option *o, v
         break;
     case CMD_DURATION:
         rc = when_parse_duration(text, field, err);
+        if (rc == 0 && *(int64_t *)field < o->min)
+            rc = err_set(err, ERR_USAGE, "%s is too short: give %s or more", text,
+                         when_format_duration(least, o->min));
         break;
     case CMD_CHOICE:
         rc = parse_choice(text, o->choices, field, err);
@@ -347,27 +363,26 @@ static int take_options(const struct grammar *g, struct cmd_context *c, int argc
     }
 }
 
-static const struct cmd_option *own_option(const struct cmd *cmd, const char *name)
+/* list: as in struct cmd. */
+static int check_list(const struct cmd_context *c, const char *list, bool exclusive,
+                      struct err *err)
 {
-    const struct cmd_option *o = cmd->options;
-    while (strcmp(o->name, name) != 0)
-        o++;
-    return o;
-}
-
-static bool is_given(const struct cmd_context *c, const char *name)
-{
-    return is_set(own_option(c->cmd, name), c->values);
-}
-
-static int check_pairs(const struct cmd_context *c, struct err *err)
-{
-    for (const char *const *pair = c->cmd->exclusive; pair && *pair; pair += 2)
-        if (is_given(c, pair[0]) && is_given(c, pair[1]))
-            return err_set(err, ERR_USAGE, "--%s and --%s cannot be combined", pair[0], pair[1]);
-    for (const char *const *pair = c->cmd->requires; pair && *pair; pair += 2)
-        if (is_given(c, pair[0]) && !is_given(c, pair[1]))
-            return err_set(err, ERR_USAGE, "--%s requires --%s", pair[0], pair[1]);
+    const struct cmd_option *given = NULL;
+    for (const char *s = list; s && *s;) {
+        size_t len = strcspn(s, " ,");
+        const struct cmd_option *o = c->cmd->options;
+        while (strlen(o->name) != len || memcmp(o->name, s, len) != 0)
+            o++;
+        bool set = is_set(o, c->values);
+        if (given && exclusive && set)
+            return err_set(err, ERR_USAGE, "--%s and --%s cannot be combined", given->name,
+                           o->name);
+        if (given && !exclusive && !set)
+            return err_set(err, ERR_USAGE, "--%s requires --%s", given->name, o->name);
+        s += len;
+        given = *s == ',' ? NULL : set ? o : given;
+        s += strspn(s, ", ");
+    }
     return 0;
 }
 
@@ -375,43 +390,54 @@ static int check_operands(const struct cmd_context *c, struct err *err)
 {
     const struct cmd *cmd = c->cmd;
     int len = (int)strcspn(cmd->usage, "\n");
-    bool replaced = cmd->instead && is_given(c, cmd->instead);
+    const char *dq = cmd->program ? "" : "dq ";
+    bool replaced = false;
+    for (size_t i = 0; cmd->instead && i < cmd->option_count; i++)
+        replaced |=
+            strcmp(cmd->options[i].name, cmd->instead) == 0 && is_set(&cmd->options[i], c->values);
     if (c->operand_count < cmd->min_operands && !replaced)
-        return err_set(err, ERR_USAGE, "missing argument: dq %s %.*s", cmd->name, len, cmd->usage);
+        return err_set(err, ERR_USAGE, "missing argument: %s%s %.*s", dq, cmd->name, len,
+                       cmd->usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
-        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": dq %s %.*s",
-                       c->operands[cmd->max_operands], cmd->name, len, cmd->usage);
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": %s%s %.*s",
+                       c->operands[cmd->max_operands], dq, cmd->name, len, cmd->usage);
     return 0;
 }
 
-int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
+int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *err)
+{
+    struct grammar g;
+    c->values = mem_zero(1, c->cmd->values_size + 1);
+    for (size_t i = 0; i < c->cmd->option_count; i++)
+        option_unset(&c->cmd->options[i], c->values);
+    grammar_init(&g, c->cmd);
+    int rc = take_options(&g, c, argc, argv, err);
+    grammar_done(&g);
+    if (rc < 0)
+        return rc;
+    c->operands = argv + optind;
+    c->operand_count = argc - optind;
+    if (c->help || c->version)
+        return 0;
+    rc = check_list(c, c->cmd->exclusive, true, err);
+    if (rc == 0)
+        rc = check_list(c, c->cmd->requires, false, err);
+    return rc < 0 ? rc : check_operands(c, err);
+}
+
+int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, struct err *),
+                 int argc, char **argv, struct err *err)
 {
     struct grammar g;
     for (size_t i = 0; i < option_global_count; i++)
         option_unset(&option_global[i], c);
     grammar_init(&g, NULL);
-    int rc = take_options(&g, c, argc, argv, err);
+    int rc = take_options(&g, c, argc, argv, err), at = optind;
     grammar_done(&g);
-    if (rc < 0 || optind == argc)
+    if (rc < 0 || at == argc)
         return rc;
-    int at = optind;
-    c->cmd = verbs_find(argv[at], err);
-    if (!c->cmd)
-        return ERR_USAGE;
-    c->values = mem_zero(1, c->cmd->values_size + 1);
-    for (size_t i = 0; i < c->cmd->option_count; i++)
-        option_unset(&c->cmd->options[i], c->values);
-    grammar_init(&g, c->cmd);
-    rc = take_options(&g, c, argc - at, argv + at, err);
-    grammar_done(&g);
-    if (rc < 0)
-        return rc;
-    c->operands = argv + at + optind;
-    c->operand_count = argc - at - optind;
-    if (c->help || c->version)
-        return 0;
-    rc = check_pairs(c, err);
-    return rc < 0 ? rc : check_operands(c, err);
+    c->cmd = find(argv[at], err);
+    return c->cmd ? option_parse_own(c, argc - at, argv + at, err) : ERR_USAGE;
 }
 
 /* ---- what was given ---- */

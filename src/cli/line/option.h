@@ -14,9 +14,12 @@ extern const size_t option_global_count;
 extern const char *const option_statuses[]; /* NULL-terminated */
 
 /* Reads the command line into c, which is all zero but for now_at: global options, the verb, its
- * options and operands. ERR_USAGE, with the nearest word for a misspelt one. c->cmd stays NULL if
- * no verb is given. argv is reordered. */
-int option_parse(struct cmd_context *c, int argc, char **argv, struct err *err)
+ * options and operands. find: as verbs_find. ERR_USAGE, with the nearest word for a misspelt one.
+ * c->cmd stays NULL if no verb is given. argv is reordered. */
+int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, struct err *),
+                 int argc, char **argv, struct err *err) __attribute__((warn_unused_result));
+/* The same behind the verb, which is c->cmd, and argv[0]. */
+int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Appends the options of the verb that were given with a value, as words of a shell:

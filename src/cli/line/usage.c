@@ -6,7 +6,6 @@
 
 #include "cli/line/option.h"
 #include "cli/line/select.h"
-#include "cli/line/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,11 +103,12 @@ static void put_global_names(struct buf *b)
 
 void usage_put_verb(struct buf *b, const struct cmd *cmd)
 {
-    const char *prefix = "usage:";
+    const char *prefix = "usage:", *dq = cmd->program ? "" : "dq ";
+    const size_t indent = 8 + strlen(dq) + strlen(cmd->name);
     for (const char *s = cmd->usage;; s++) {
         size_t len = strcspn(s, "\n");
-        buf_printf(b, "%-6s dq %s%s", prefix, cmd->name, len ? " " : "");
-        put_wrapped(b, s, len, 11 + strlen(cmd->name), 11 + strlen(cmd->name));
+        buf_printf(b, "%-6s %s%s%s", prefix, dq, cmd->name, len ? " " : "");
+        put_wrapped(b, s, len, indent, indent);
         prefix = "";
         s += len;
         if (*s == '\0')
@@ -130,36 +130,38 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         if (put_options(b, cmd->options, cmd->option_count, false))
             buf_str(b, "  more filters, by body, host and other times: dq help filters\n");
     }
+    if (cmd->program)
+        return;
     put_examples(b, cmd->examples);
     put_global_names(b);
 }
 
-void usage_put_global(struct buf *b)
+void usage_put_global(struct buf *b, const struct cmd *const *verbs __attribute__((unused)))
 {
     buf_str(b, "options of every command, before or after it:\n");
     put_options(b, option_global, option_global_count, true);
 }
 
-void usage_put_filters(struct buf *b)
+void usage_put_filters(struct buf *b, const struct cmd *const *verbs)
 {
     buf_str(b, "filters, with which commands select tasks. A task must match all that are\n"
                "given; if one is repeated, any of its values:\n");
     put_options(b, select_filters, select_filter_count, true);
     buf_str(b, "\ncommands that take them:");
-    for (size_t i = 0; verbs_table[i]; i++)
-        for (size_t k = 0; k < verbs_table[i]->option_count; k++)
-            if (strcmp(verbs_table[i]->options[k].name, "due-after") == 0)
-                buf_printf(b, " %s", verbs_table[i]->name);
+    for (size_t i = 0; verbs[i]; i++)
+        for (size_t k = 0; k < verbs[i]->option_count; k++)
+            if (strcmp(verbs[i]->options[k].name, "due-after") == 0)
+                buf_printf(b, " %s", verbs[i]->name);
     buf_chr(b, '\n');
 }
 
-void usage_put_all(struct buf *b)
+void usage_put_all(struct buf *b, const struct cmd *const *verbs)
 {
     buf_str(b, "usage: dq [OPTION]... COMMAND [ARGUMENT]...\n\n"
                "Manage delayed tasks in MySQL or MariaDB; dqd runs them when they are due.\n");
     const char *group = "";
-    for (size_t i = 0; verbs_table[i]; i++) {
-        const struct cmd *cmd = verbs_table[i];
+    for (size_t i = 0; verbs[i]; i++) {
+        const struct cmd *cmd = verbs[i];
         if (strcmp(group, cmd->group) != 0)
             buf_printf(b, "\n%s:\n", cmd->group);
         group = cmd->group;
@@ -167,7 +169,7 @@ void usage_put_all(struct buf *b)
         put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
     }
     buf_chr(b, '\n');
-    usage_put_global(b);
+    usage_put_global(b, verbs);
     buf_str(b,
             "\n\"dq help COMMAND\" explains a command, \"dq help filters\" how to select tasks.\n"
             "The manual is dq(1).\n");

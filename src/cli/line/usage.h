@@ -7,9 +7,10 @@
 #include "base/buf.h"
 #include "cli/line/cmd.h"
 
-void usage_put_all(struct buf *b);
+/* verbs: NULL-terminated, as verbs_table. */
+void usage_put_all(struct buf *b, const struct cmd *const *verbs);
+void usage_put_global(struct buf *b, const struct cmd *const *verbs);
+void usage_put_filters(struct buf *b, const struct cmd *const *verbs);
 void usage_put_verb(struct buf *b, const struct cmd *cmd);
-void usage_put_global(struct buf *b);
-void usage_put_filters(struct buf *b);
 
 #endif

@@ -284,8 +284,8 @@ const struct cmd cmd_add = {
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"in", "at", "sql", "dry-run", NULL},
-    .requires = (const char *const[]){"skip", "from", "format", "from", "over", "from", NULL},
+    .exclusive = "in at, sql dry-run",
+    .requires = "skip from, format from, over from",
     .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,

@@ -318,7 +318,7 @@ const struct cmd cmd_events = {
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct events_values),
-    .exclusive = (const char *const[]){"follow", "until", NULL},
+    .exclusive = "follow until",
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,

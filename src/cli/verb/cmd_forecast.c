@@ -111,8 +111,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct forecast f;
     int rc;
 
-    if (v->for_ms == 0)
-        return err_set(err, ERR_USAGE, "--for must be longer than 0, such as 1h");
     if (for_ms / step_ms > STEPS_MOST)
         return err_set(err, ERR_USAGE,
                        "--for is too long for steps of a %s: at most %d of them are shown",
@@ -134,7 +132,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "a row for each minute or hour; default: hour, for 2h or less: minute", by_names, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "look this far ahead; default: " TEXT_OF(DEFAULT_HOURS) "h", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "look this far ahead; default: " TEXT_OF(DEFAULT_HOURS) "h", NULL, 1},
 };
 /* clang-format on */
 

@@ -8,20 +8,20 @@
 
 static const struct {
     const char *name;
-    void (*put)(struct buf *b);
+    void (*put)(struct buf *b, const struct cmd *const *verbs);
 } topics[] = {{"filters", usage_put_filters}, {"options", usage_put_global}};
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
     const char *word = c->operand_count ? c->operands[0] : NULL;
-    void (*put)(struct buf * b) = word ? NULL : usage_put_all;
+    void (*put)(struct buf * b, const struct cmd *const *verbs) = word ? NULL : usage_put_all;
     struct buf b = BUF_INIT;
     for (size_t i = 0; word && i < sizeof topics / sizeof topics[0]; i++)
         if (strcmp(word, topics[i].name) == 0)
             put = topics[i].put;
     const struct cmd *cmd = put ? NULL : verbs_find(word, err);
     if (put)
-        put(&b);
+        put(&b, verbs_table);
     else if (cmd)
         usage_put_verb(&b, cmd);
     out_write(&b);

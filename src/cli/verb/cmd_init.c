@@ -227,7 +227,7 @@ const struct cmd cmd_init = {
         "previous version work. If it is interrupted, the next run continues its work. Creates "
         "the database if it does not exist and the account may create it.",
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"plan", "print-sql", NULL},
+    .exclusive = "plan print-sql",
     .values_size = sizeof(struct init_values),
     .max_operands = 1,
     .level = CMD_NOTHING,

@@ -108,7 +108,7 @@ const struct cmd cmd_pause = {
     .summary = "stop starting tasks of a tag",
     .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"for", "until", NULL},
+    .exclusive = "for until",
     .values_size = sizeof(struct pause_values),
     .min_operands = 1,
     .max_operands = 1,

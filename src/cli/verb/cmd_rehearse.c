@@ -245,7 +245,7 @@ const struct cmd cmd_rehearse = {
                 "echo hello | dq rehearse --tag mail.welcome -",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct rehearse_values),
-    .requires = (const char *const[]){"key", "tag", NULL},
+    .requires = "key tag",
     .max_operands = 1,
     .level = CMD_CONF,
     .reads_only = true,

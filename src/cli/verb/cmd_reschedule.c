@@ -41,7 +41,7 @@ const struct cmd cmd_reschedule = {
         "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",
     .details = CHANGE_DETAILS,
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"in", "at", NULL},
+    .exclusive = "in at",
     .values_size = sizeof(struct reschedule_values),
     .max_operands = -1,
     .level = CMD_SCHEMA,

@@ -157,7 +157,7 @@ const struct cmd cmd_resume = {
         "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
     CMD_OPTIONS(options),
     .values_size = sizeof(struct resume_values),
-    .requires = (const char *const[]){"dry-run", "over", NULL},
+    .requires = "dry-run over",
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,

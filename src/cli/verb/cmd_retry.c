@@ -39,7 +39,7 @@ const struct cmd cmd_retry = {
         "ID... [--in D | --at TIME] [--over D]\n[FILTER]... [--in D | --at TIME] [--over D] [--dry-run] [-y]",
     .details = "A filter without --status selects failed tasks only.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"in", "at", NULL},
+    .exclusive = "in at",
     .values_size = sizeof(struct retry_values),
     .max_operands = -1,
     .level = CMD_SCHEMA,

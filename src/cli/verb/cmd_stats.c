@@ -412,8 +412,8 @@ const struct cmd cmd_stats = {
         "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
         "sampled.",
     CMD_OPTIONS(options),
-    .exclusive = (const char *const[]){"by", "html", "html", "watch", NULL},
-    .requires = (const char *const[]){"refresh", "html", NULL},
+    .exclusive = "by html, html watch",
+    .requires = "refresh html",
     .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
