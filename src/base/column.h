@@ -28,14 +28,18 @@ enum column_type {
     COLUMN_AHEAD,  /* the same; INT64_MIN: none */
     /* others */
     COLUMN_BOOL,
-    COLUMN_TIME,    /* int64_t: an instant; TASK_TIME_NONE: none */
-    COLUMN_DUE,     /* the same, of a column that is NOT NULL: long past if it cannot be read */
-    COLUMN_TEXT,    /* char *; NULL: none */
-    COLUMN_NAME,    /* char *, of a column that is NOT NULL: "" if it is nevertheless */
+    COLUMN_TIME,  /* int64_t: an instant; TASK_TIME_NONE: none */
+    COLUMN_UNTIL, /* the same; INT64_MAX: until resumed, stored as WHEN_AT_MAX or later */
+    COLUMN_DUE,   /* int64_t, of a column that is NOT NULL: long past if it cannot be read */
+    /* heap memory */
+    COLUMN_TEXT,  /* char *; NULL: none */
+    COLUMN_NAME,  /* char *, of a column that is NOT NULL: "" if it is nevertheless */
+    COLUMN_TAG,   /* char *, as sql_dup_tag returns it */
+    COLUMN_TAGS,  /* the same; NULL: none, or several */
+    COLUMN_KEY,   /* char *, as sql_dup_key returns it */
+    COLUMN_BYTES, /* void *, and behind it size_t; NULL: none */
+    /* no heap memory */
     COLUMN_CHARS,   /* char[], computed; "": none */
-    COLUMN_TAG,     /* char *, as sql_dup_tag returns it */
-    COLUMN_KEY,     /* char *, as sql_dup_key returns it */
-    COLUMN_BYTES,   /* void *, and behind it size_t; NULL: none */
     COLUMN_TOKEN,   /* unsigned char[TASK_TOKEN_SIZE], and behind it bool: whether there is one */
     COLUMN_STATUS,  /* int: enum task_status */
     COLUMN_OUTCOME, /* int: enum task_outcome */

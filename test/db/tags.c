@@ -224,7 +224,7 @@ static void lateness_is_read_while_there_is_time(void **state)
 
 static void a_pause_is_seen_until_it_ends(void **state)
 {
-    struct tag_pause one;
+    struct tag_info one;
     struct tag_info *list;
     size_t count;
     int64_t now_at;
@@ -244,13 +244,13 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_null(list[1].pause_reason);
     tag_store_free(list, count);
     assert_int_equal(tag_pause_read(db, "p", &one, &err), 0);
-    assert_true(one.until_at == INT64_MAX);
-    assert_string_equal(one.by, "root@host");
-    assert_string_equal(one.reason, "it's broken");
+    assert_true(one.paused_until_at == INT64_MAX);
+    assert_string_equal(one.paused_by, "root@host");
+    assert_string_equal(one.pause_reason, "it's broken");
     tag_pause_done(&one);
     assert_int_equal(tag_pause_begin(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
     assert_int_equal(tag_pause_read(db, "q", &one, &err), 0);
-    assert_true(one.until_at == TASK_TIME_NONE);
+    assert_true(one.paused_until_at == TASK_TIME_NONE);
     tag_pause_done(&one);
     p.token[0] = '4';
     p.verb = "resume";

@@ -33,27 +33,17 @@ struct reading {
     size_t counts_from; /* the first line of a count of that step */
 };
 
-static struct history_line *add_line(struct history *h)
+static struct event_row *add_line(struct history *h)
 {
     MEM_ROOM(h->lines, h->count, h->cap);
-    struct history_line *l = &h->lines[h->count++];
-    *l = (struct history_line){0};
+    struct event_row *l = &h->lines[h->count++];
+    *l = (struct event_row){0};
     return l;
-}
-
-static void free_line(struct history_line *l)
-{
-    free(l->who);
-    free(l->event);
-    free(l->tag);
-    free(l->detail);
 }
 
 void history_done(struct history *h)
 {
-    for (size_t i = 0; i < h->count; i++)
-        free_line(&h->lines[i]);
-    free(h->lines);
+    event_store_free(h->lines, h->count);
     *h = (struct history){0};
 }
 
@@ -102,7 +92,7 @@ void history_keep(struct history *h, const struct history_ask *ask)
         if (history_wants(ask, h->lines[i].event))
             h->lines[kept++] = h->lines[i];
         else
-            free_line(&h->lines[i]);
+            event_store_done(&h->lines[i], 1);
     }
     h->count = kept;
 }
@@ -126,50 +116,55 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* A line of the same calls in the same minute; NULL: there is none. */
-static struct history_line *same_calls(const struct reading *w, const struct event_row *row)
+static struct event_row *same_calls(const struct reading *w, const struct event_row *row)
 {
-    const struct event_act *a = &row->act;
     for (size_t i = w->to->count; i > w->calls_from; i--) {
-        struct history_line *l = &w->to->lines[i - 1];
+        struct event_row *l = &w->to->lines[i - 1];
         if (l->at / WHEN_MINUTE != row->at / WHEN_MINUTE)
             break;
-        if (strcmp(l->who, a->actor) == 0 && strcmp(l->event, a->verb) == 0 &&
-            same_text(l->tag, a->tag))
+        if (strcmp(l->who, row->who) == 0 && strcmp(l->event, row->event) == 0 &&
+            same_text(l->tag, row->tag))
             return l;
     }
     return NULL;
 }
 
-static void add_act(struct history *h, const struct event_row *row)
+/* Takes it, or frees it if it is not wanted. */
+static void take_event(struct reading *w, struct event_row *row)
 {
-    const struct event_act *a = &row->act;
-    *add_line(h) = (struct history_line){.at = row->at,
-                                         .who = mem_strdup(a->actor),
-                                         .event = mem_strdup(a->verb),
-                                         .tag = mem_strdup(a->tag),
-                                         .count = row->tasks,
-                                         .id = a->task_id,
-                                         .detail = mem_strdup(a->arguments)};
-}
+    uint64_t key = text_hash(TEXT_HASH_INIT, row->token, sizeof row->token);
+    bool wanted = has_tag(w->ask, row->tag) &&
+                  (!w->ask->who_glob || task_tag_glob(w->ask->who_glob, row->who)) &&
+                  is_new(w->ask, key, row->count, row->at);
+    struct event_row *l = wanted && row->by_procedure ? same_calls(w, row) : NULL;
 
-static void take_event(const struct event_row *row, void *arg)
-{
-    struct reading *w = arg;
-    const struct event_act *a = &row->act;
-    uint64_t key = text_hash(TEXT_HASH_INIT, a->token, sizeof a->token);
-
-    if (!has_tag(w->ask, a->tag) ||
-        (w->ask->who_glob && !task_tag_glob(w->ask->who_glob, a->actor)) ||
-        !is_new(w->ask, key, row->tasks, row->at))
-        return;
-    struct history_line *l = a->by_procedure ? same_calls(w, row) : NULL;
-    if (!l) {
-        add_act(w->to, row);
+    if (wanted && !l) {
+        *add_line(w->to) = *row;
         return;
     }
-    l->at = row->at;
-    l->count += row->tasks;
-    l->id = 0;
+    if (l) {
+        l->at = row->at;
+        l->count += row->count;
+        l->id = 0;
+    }
+    event_store_done(row, 1);
+}
+
+/* *ret_left_at: as event_store_list has it. */
+static int read_events(struct db *db, struct reading *w, bool by_procedure, int64_t *ret_left_at,
+                       struct err *err)
+{
+    const struct history_ask *ask = w->ask;
+    struct event_row *rows = NULL;
+    size_t count = 0;
+    int rc = event_store_list(db, by_procedure, ask->since_at, ask->before_at, ask->most, &rows,
+                              &count, ret_left_at, err);
+
+    w->calls_from = w->to->count;
+    for (size_t i = 0; i < count; i++)
+        take_event(w, &rows[i]);
+    free(rows);
+    return rc;
 }
 
 /* ---- failures ---- */
@@ -178,12 +173,12 @@ static void end_minute(struct reading *w)
 {
     for (size_t i = 0; i < w->failures.count; i++) {
         const struct failures_group *g = &w->failures.items[i];
-        *add_line(w->to) = (struct history_line){.at = g->first_at,
-                                                 .event = mem_strdup("failed"),
-                                                 .tag = mem_strdup(g->tag),
-                                                 .count = g->failures,
-                                                 .id = g->failures == 1 ? g->id : 0,
-                                                 .detail = mem_strdup(g->pattern)};
+        *add_line(w->to) = (struct event_row){.at = g->first_at,
+                                              .event = mem_strdup("failed"),
+                                              .tag = mem_strdup(g->tag),
+                                              .count = g->failures,
+                                              .id = g->failures == 1 ? g->id : 0,
+                                              .detail = mem_strdup(g->pattern)};
     }
     failures_done(&w->failures);
     w->failures = (struct failures){0};
@@ -212,7 +207,7 @@ static void add_count(struct reading *w, const char *event, const char *tag, int
 {
     struct history *h = w->to;
     for (size_t i = h->count; !w->ask->tag_glob && count && i > w->counts_from; i--) {
-        struct history_line *l = &h->lines[i - 1];
+        struct event_row *l = &h->lines[i - 1];
         if (strcmp(l->event, event) != 0)
             continue;
         l->at = MIN(l->at, at);
@@ -222,7 +217,7 @@ static void add_count(struct reading *w, const char *event, const char *tag, int
         return;
     }
     if (count)
-        *add_line(h) = (struct history_line){
+        *add_line(h) = (struct event_row){
             .at = at, .event = mem_strdup(event), .tag = mem_strdup(tag), .count = count};
 }
 
@@ -268,7 +263,7 @@ static int read_minutes(struct db *db, struct reading *w, struct err *err)
  */
 static int by_time(const void *a, const void *b)
 {
-    const struct history_line *x = a, *y = b;
+    const struct event_row *x = a, *y = b;
     int order = (x->at > y->at) - (x->at < y->at);
     if (order == 0)
         order = strcmp(x->tag ? x->tag : "", y->tag ? y->tag : "");
@@ -285,12 +280,10 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     int64_t events_at = TASK_TIME_NONE, calls_at = TASK_TIME_NONE, failures_at = TASK_TIME_NONE;
 
     *ret = (struct history){0};
-    int rc = event_store_list(db, false, ask->since_at, ask->before_at, ask->most, take_event, &w,
-                              &events_at, err);
-    w.calls_from = ret->count;
+    int rc = read_events(db, &w, false, &events_at, err);
+
     if (rc == 0)
-        rc = event_store_list(db, true, ask->since_at, ask->before_at, ask->most, take_event, &w,
-                              &calls_at, err);
+        rc = read_events(db, &w, true, &calls_at, err);
     if (rc == 0 && !ask->who_glob && history_wants(ask, "failed"))
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
@@ -307,25 +300,11 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
 
 /* ---- one task ---- */
 
-struct life {
-    struct history *to;
-    const struct task *task;
-    bool cancelled_by_act;
-};
-
-static void take_act(const struct event_row *row, void *arg)
-{
-    struct life *l = arg;
-    add_act(l->to, row);
-    l->cancelled_by_act |= l->task->status == TASK_CANCELLED &&
-                           strcmp(row->act.verb, "cancel") == 0 && row->at >= l->task->finish_at;
-}
-
 static void add_start(struct history *h, const struct task *t, int64_t at, const char *host,
                       uint32_t pid, uint32_t attempt)
 {
     if (at != TASK_TIME_NONE)
-        *add_line(h) = (struct history_line){
+        *add_line(h) = (struct event_row){
             .at = at,
             .who = mem_printf("dqd@%s", host ? host : "?"),
             .event = mem_strdup("started"),
@@ -337,11 +316,11 @@ static void add_start(struct history *h, const struct task *t, int64_t at, const
 static void add_end(struct history *h, const struct task *t, int64_t at, const char *event,
                     const char *detail)
 {
-    *add_line(h) = (struct history_line){.at = at,
-                                         .event = mem_strdup(event),
-                                         .tag = mem_strdup(t->tag),
-                                         .id = t->id,
-                                         .detail = mem_strdup(detail)};
+    *add_line(h) = (struct event_row){.at = at,
+                                      .event = mem_strdup(event),
+                                      .tag = mem_strdup(t->tag),
+                                      .id = t->id,
+                                      .detail = mem_strdup(detail)};
 }
 
 /* Of attempts that were done, and of one that runs, only the row of the task may know. */
@@ -381,7 +360,7 @@ int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
     struct task t;
     struct task_attempt *attempts = NULL;
     size_t count = 0;
-    struct life life = {.to = ret, .task = &t};
+    bool cancelled = false;
 
     *ret = (struct history){.left_at = TASK_TIME_NONE};
     task_init(&t);
@@ -390,9 +369,13 @@ int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
     if (found == 0)
         rc = attempt_store_list(db, id, &attempts, &count, err);
     if (rc == 0)
-        rc = event_store_list_of(db, id, found == 0 ? t.create_at : 0, take_act, &life, err);
+        rc = event_store_list_of(db, id, found == 0 ? t.create_at : 0, &ret->lines, &ret->count,
+                                 err);
+    ret->cap = ret->count;
+    for (size_t i = 0; t.status == TASK_CANCELLED && i < ret->count; i++)
+        cancelled |= strcmp(ret->lines[i].event, "cancel") == 0 && ret->lines[i].at >= t.finish_at;
     if (rc == 0 && found == 0) {
-        add_task(ret, &t, life.cancelled_by_act);
+        add_task(ret, &t, cancelled);
         add_attempts(ret, &t, attempts, count);
     }
     if (rc == 0 && ret->count == 0) {

@@ -6,21 +6,11 @@
 #define DQ_CLI_JUDGE_HISTORY_H
 
 #include "store/db/db.h"
+#include "store/fleet/event_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct history_line {
-    int64_t at;
-    char *who;      /* NULL: no operator and no dqd; the account that called a procedure */
-    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost", "dqd-back"; "started", "failed",
-                       "done" */
-    char *tag;      /* NULL: none, or several */
-    uint64_t count; /* tasks; started, failed: attempts; 0: it is about none */
-    uint64_t id;    /* 0: none, or several */
-    char *detail;   /* the arguments of an act, the error of failures; NULL: none */
-};
 
 struct history_ask {
     int64_t since_at, before_at, now_at;
@@ -37,7 +27,7 @@ struct history_ask {
 };
 
 struct history {
-    struct history_line *lines; /* oldest first */
+    struct event_row *lines; /* oldest first */
     size_t count, cap;
     int64_t left_at; /* some of what happened then or before is left out; TASK_TIME_NONE: nothing */
 };

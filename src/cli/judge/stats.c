@@ -2,6 +2,7 @@
  * stats.c - see stats.h. Invariant: the first entry of tags is the sum of the others.
  */
 #include "cli/judge/stats.h"
+#include "store/fleet/tag_pause.h"
 
 #include "base/mem.h"
 #include "base/order.h"
@@ -46,9 +47,9 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
     }
     all->due += t->due;
     all->due_sampled |= t->due_sampled;
-    all->late_sampled |= t->paused_until_at == TASK_TIME_NONE && t->late_sampled;
+    all->late_sampled |= !tag_info_paused(t) && t->late_sampled;
     /* a paused tag is not late */
-    if (t->paused_until_at == TASK_TIME_NONE && t->late_from_at != TASK_TIME_NONE &&
+    if (!tag_info_paused(t) && t->late_from_at != TASK_TIME_NONE &&
         (all->late_from_at == TASK_TIME_NONE || t->late_from_at < all->late_from_at))
         all->late_from_at = t->late_from_at;
 }
@@ -96,10 +97,8 @@ static void add_tags(struct stats *s, const struct minute_answer *a)
         qsort(names, count, sizeof *names, order_names);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
-            s->tags[s->count++].info = (struct tag_info){.tag = mem_strdup(names[i]),
-                                                         .late_from_at = TASK_TIME_NONE,
-                                                         .next_at = TASK_TIME_NONE,
-                                                         .paused_until_at = TASK_TIME_NONE};
+            s->tags[s->count++].info =
+                (struct tag_info){.tag = mem_strdup(names[i]), TAG_INFO_NONE};
     free(names);
     qsort(s->tags + 1, s->count - 1, sizeof *s->tags, order_names);
 }
@@ -144,9 +143,7 @@ int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, st
 void stats_done(struct stats *s)
 {
     for (size_t i = 0; i < s->count; i++) {
-        free(s->tags[i].info.tag);
-        free(s->tags[i].info.paused_by);
-        free(s->tags[i].info.pause_reason);
+        tag_pause_done(&s->tags[i].info);
         free(s->tags[i].steps);
     }
     free(s->tags);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct stats_tag {
-    struct tag_info info; /* first, as TAG_COUNT_COLUMNS wants it; tag NULL: all tags together */
+    struct tag_info info; /* first, as TAG_INFO_COUNTS wants it; tag NULL: all tags together */
     struct counts sum;    /* of the period */
     struct counts *steps; /* step_count of them; NULL: nothing was counted */
     const struct stats *of;

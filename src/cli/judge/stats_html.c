@@ -110,16 +110,6 @@ static void put_place(struct buf *b, const struct stats_page *p, const struct ce
 
 /* ---- numbers */
 
-static int64_t late_ms(const struct stats *s, const struct tag_info *t)
-{
-    return t->late_from_at == TASK_TIME_NONE ? -1 : MAX(s->now_at - t->late_from_at, 0);
-}
-
-static bool is_paused(const struct tag_info *t)
-{
-    return t->paused_until_at != TASK_TIME_NONE;
-}
-
 static int64_t period_ms(const struct stats *s)
 {
     return stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE;
@@ -144,8 +134,8 @@ static void put_cards(struct buf *b, const struct stats *s)
     double per_second = stats_per_second(sum->done, stats_elapsed_ms(s));
 
     buf_str(b, "<section>\n<h2>Now</h2>\n<ul class=\"cards\">\n");
-    begin_card(b, "late", late_ms(s, t) >= LATE_MS);
-    html_put_duration(b, late_ms(s, t));
+    begin_card(b, "late", tag_info_late_ms(t, s->now_at) >= LATE_MS);
+    html_put_duration(b, tag_info_late_ms(t, s->now_at));
     buf_str(b, "</b></li>\n");
     put_count_card(b, "due", t->due, t->due_sampled, false);
     put_count_card(b, "running", t->count[TASK_RUNNING], t->sampled[TASK_RUNNING], false);
@@ -204,6 +194,7 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
     const struct stats *s = p->stats;
     const struct tag_info *i = &t->info;
     const char *why = why_of(p->now, i->tag);
+    int64_t late_ms = tag_info_late_ms(i, s->now_at);
 
     buf_str(b, "<tr><th scope=\"row\">");
     html_put_text(b, i->tag[0] ? i->tag : "(others)");
@@ -216,7 +207,7 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
     if (t->steps)
         stats_plot_trend(b, s, t);
     buf_str(b, "</td>\n");
-    put_duration_cell(b, "late", "", late_ms(s, i), !is_paused(i) && late_ms(s, i) >= LATE_MS);
+    put_duration_cell(b, "late", "", late_ms, !tag_info_paused(i) && late_ms >= LATE_MS);
     put_count_cell(b, "due", "", i->due, i->due_sampled);
     put_count_cell(b, "pending", "", i->count[TASK_PENDING], i->sampled[TASK_PENDING]);
     put_count_cell(b, "failed", "", i->count[TASK_FAILED], i->sampled[TASK_FAILED]);
@@ -239,10 +230,11 @@ static int compare(const void *a, const void *b)
 {
     const struct stats_tag *x = *(const struct stats_tag *const *)a,
                            *y = *(const struct stats_tag *const *)b;
-    int64_t late_x = late_ms(x->of, &x->info), late_y = late_ms(y->of, &y->info);
+    int64_t late_x = tag_info_late_ms(&x->info, x->of->now_at),
+            late_y = tag_info_late_ms(&y->info, y->of->now_at);
 
-    if (is_paused(&x->info) != is_paused(&y->info))
-        return is_paused(&x->info) - is_paused(&y->info);
+    if (tag_info_paused(&x->info) != tag_info_paused(&y->info))
+        return tag_info_paused(&x->info) - tag_info_paused(&y->info);
     if (MAX(late_x, late_y) >= LATE_MS && late_x != late_y)
         return late_x < late_y ? 1 : -1;
     if (activity(x) != activity(y))

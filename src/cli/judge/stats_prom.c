@@ -59,17 +59,13 @@ static void put_tasks(struct buf *b, const struct stats *s, const struct stats_t
         prom_u64(b, "dq_due_tasks", tags[i]->info.due, "tag", tags[i]->info.tag, NULL);
     prom_metric(b, "dq_late_seconds", "gauge",
                 "How late the task is that has been due longest; 0: none is due.");
-    for (size_t i = 0; i < count; i++) {
-        int64_t from_at = tags[i]->info.late_from_at;
-
-        prom_seconds(b, "dq_late_seconds",
-                     from_at == TASK_TIME_NONE ? 0 : MAX(s->now_at - from_at, 0), "tag",
-                     tags[i]->info.tag, NULL);
-    }
+    for (size_t i = 0; i < count; i++)
+        prom_seconds(b, "dq_late_seconds", MAX(tag_info_late_ms(&tags[i]->info, s->now_at), 0),
+                     "tag", tags[i]->info.tag, NULL);
     prom_metric(b, "dq_tag_paused", "gauge", "Whether the tag is paused.");
     for (size_t i = 0; i < count; i++)
-        prom_u64(b, "dq_tag_paused", tags[i]->info.paused_until_at != TASK_TIME_NONE, "tag",
-                 tags[i]->info.tag, NULL);
+        prom_u64(b, "dq_tag_paused", tag_info_paused(&tags[i]->info), "tag", tags[i]->info.tag,
+                 NULL);
 }
 
 static void put_period(struct buf *b, const struct stats *s, const struct stats_tag *const *tags,
@@ -135,8 +131,7 @@ static void put_pollers(struct buf *b, const struct poller_info *pollers, size_t
 void stats_prom_put(const struct stats *s, const struct poller_info *pollers, size_t count)
 {
     char no_tag[] = "";
-    struct stats_tag rest = {
-        .info = {.tag = no_tag, .late_from_at = TASK_TIME_NONE, .paused_until_at = TASK_TIME_NONE}};
+    struct stats_tag rest = {.info = {.tag = no_tag, TAG_INFO_NONE}};
     size_t tags = s->count - 1, shown = MIN(tags, (size_t)STATS_PROM_TAGS);
     const struct stats_tag **order = mem_alloc((tags + 1) * sizeof(struct stats_tag *));
     struct buf b = BUF_INIT;

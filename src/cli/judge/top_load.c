@@ -4,16 +4,15 @@
 #include "cli/judge/top_load.h"
 
 #include "base/mem.h"
-#include "base/order.h"
 #include "base/when.h"
+#include "cli/judge/stats.h"
 #include "cli/judge/why_fleet.h"
 #include "cli/judge/why_lock.h"
-#include "store/ask/tag_store.h"
 #include "store/db/db_session.h"
-#include "store/fleet/minute_store.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* Rates are those of the minute that has begun and the one before. */
 #define RATE_STEPS 2
@@ -34,56 +33,30 @@ struct load {
 
 /* ---- rates */
 
-/* The tags are in the order of tag_store_list, that of strcmp. */
-static void add_row(struct top_data *d, struct counts *sums, const struct minute_answer *a,
-                    const struct minute_row *r)
+/* Ends of an attempt a second, of late. */
+static void put_rates(const struct stats_tag *t, double *ret_done, double *ret_failed)
 {
-    int64_t step = (r->at - a->from_at) / WHEN_MINUTE,
-            last = (a->now_at - a->from_at) / WHEN_MINUTE, back = last - step;
+    const struct stats *s = t->of;
+    size_t from = s->step_count - MIN(s->step_count, RATE_STEPS);
+    int64_t elapsed_ms = MAX(s->now_at - stats_step_at(s, from), 1);
+    struct counts sum = {0};
 
-    if (back < 0 || back >= TOP_VIEW_STEPS)
-        return;
-    d->done_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.done;
-    d->failed_steps[TOP_VIEW_STEPS - 1 - back] += r->counts.failed + r->counts.retried;
-    struct top_tag *t =
-        d->count ? bsearch(&r->tag, d->tags, d->count, sizeof *d->tags, order_names) : NULL;
-    if (t)
-        counts_add(&sums[t - d->tags], &r->counts);
-    if (t && back < RATE_STEPS) {
-        t->done += (double)r->counts.done;
-        t->failed += (double)(r->counts.failed + r->counts.retried);
-    }
+    for (size_t i = from; t->steps && i < s->step_count; i++)
+        counts_add(&sum, &t->steps[i]);
+    *ret_done = stats_per_second(sum.done, elapsed_ms);
+    *ret_failed = stats_per_second(sum.failed + sum.retried, elapsed_ms);
 }
 
-static int load_rates(struct cmd_context *c, const char *tag_glob, struct top_data *d,
-                      struct err *err)
+static void put_steps(struct top_data *d, const struct stats_tag *t)
 {
-    const struct minute_ask ask = {.tag_glob = tag_glob,
-                                   .since_ms = (TOP_VIEW_STEPS - 1) * WHEN_MINUTE,
-                                   .step_ms = WHEN_MINUTE};
-    struct minute_answer a;
-    int rc = minute_store_read(c->db, &ask, &a, err);
+    size_t count = t->of->step_count, shown = MIN(count, TOP_VIEW_STEPS);
 
-    if (rc < 0)
-        return rc;
-    struct counts *sums = mem_zero(d->count + 1, sizeof *sums);
-    for (size_t i = 0; i < a.count; i++)
-        add_row(d, sums, &a, &a.rows[i]);
-    double seconds =
-        (double)((RATE_STEPS - 1) * WHEN_MINUTE + a.now_at % WHEN_MINUTE) / WHEN_SECOND;
-    for (int i = TOP_VIEW_STEPS - RATE_STEPS; i < TOP_VIEW_STEPS; i++) {
-        d->done += (double)d->done_steps[i] / seconds;
-        d->failed += (double)d->failed_steps[i] / seconds;
+    for (size_t i = 0; t->steps && i < shown; i++) {
+        const struct counts *c = &t->steps[count - shown + i];
+        d->done_steps[TOP_VIEW_STEPS - shown + i] = c->done;
+        d->failed_steps[TOP_VIEW_STEPS - shown + i] = c->failed + c->retried;
     }
-    for (size_t i = 0; i < d->count; i++) {
-        d->tags[i].done /= seconds;
-        d->tags[i].failed /= seconds;
-        d->tags[i].took_p50_ms = counts_took(&sums[i], 50);
-        d->tags[i].took_p95_ms = counts_took(&sums[i], 95);
-    }
-    free(sums);
-    minute_store_free(a.rows, a.count);
-    return 0;
+    put_rates(t, &d->done, &d->failed);
 }
 
 /* ---- reasons */
@@ -104,7 +77,7 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
                           .last_dqd = l->last_dqd};
     struct why w;
 
-    if (t->next_at == TASK_TIME_NONE && t->paused_until_at == TASK_TIME_NONE)
+    if (t->next_at == TASK_TIME_NONE && !tag_info_paused(t))
         return mem_strdup("");
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
     struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);
@@ -113,7 +86,7 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
         int64_t since = when_steady();
         if (l->locks++ == 0)
             db_session_brief(l->db, true);
-        f.late_ms = l->now_at - t->late_from_at;
+        f.late_ms = tag_info_late_ms(t, l->now_at);
         why_lock_see(l->db, &f, &w);
         if (when_steady() - since > LOOK_SLOW_MS)
             l->locks = LOCKS_MOST;
@@ -139,40 +112,53 @@ static size_t take_owners(struct load *l, const char *tag, struct why_owner *own
     return n;
 }
 
-static void add_tag(struct load *l, const struct tag_info *t, struct why_owner *owners)
+/* Not one that was counted lately, but has no tasks any more. */
+static bool is_shown(const struct tag_info *t)
 {
-    size_t count = take_owners(l, t->tag, owners);
-    bool late = t->late_from_at != TASK_TIME_NONE && t->late_from_at <= l->now_at;
+    bool any = tag_info_paused(t);
 
-    l->data->failed_tasks += t->count[TASK_FAILED];
-    l->data->failed_sampled |= t->sampled[TASK_FAILED];
-    l->data->tags[l->data->count++] =
-        (struct top_tag){.name = mem_strdup(t->tag),
-                         .running = t->count[TASK_RUNNING],
-                         .due = t->due,
-                         .due_sampled = t->due_sampled,
-                         .paused = t->paused_until_at != TASK_TIME_NONE,
-                         .late_ms = late ? l->now_at - t->late_from_at : -1,
-                         .why = explain(l, t, owners, count)};
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        any |= t->count[s] > 0;
+    return any;
 }
 
-/* Only running, failed and due tasks are counted, as no other number is shown; every second, so not
- * for long. */
-static const struct tag_count_how how = {.most_ms = 50,
-                                         .skip = ~(TASK_BIT(TASK_RUNNING) | TASK_BIT(TASK_FAILED))};
+static void add_tag(struct load *l, const struct stats_tag *counted, struct why_owner *owners)
+{
+    const struct tag_info *t = &counted->info;
+    size_t count = take_owners(l, t->tag, owners);
+    struct top_tag *to = &l->data->tags[l->data->count++];
+
+    *to = (struct top_tag){.name = mem_strdup(t->tag),
+                           .running = t->count[TASK_RUNNING],
+                           .due = t->due,
+                           .due_sampled = t->due_sampled,
+                           .paused = tag_info_paused(t),
+                           .late_ms = tag_info_late_ms(t, l->now_at),
+                           .took_p50_ms = counts_took(&counted->sum, 50),
+                           .took_p95_ms = counts_took(&counted->sum, 95),
+                           .why = explain(l, t, owners, count)};
+    put_rates(counted, &to->done, &to->failed);
+}
 
 int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, struct err *err)
 {
     struct top_data d = {.count = 0};
     struct fleet fleet = {.count = 0};
     struct load l = {.db = c->db, .fleet = &fleet, .data = &d};
-    struct tag_info *tags = NULL;
     struct buf last = BUF_INIT;
-    size_t count = 0;
+    struct stats s = {.count = 0};
+    /* Only running, failed and due tasks are counted, as no other number is shown; every second, so
+     * not for long. */
+    const struct stats_ask ask = {
+        .tag_glob = tag_glob,
+        .since_ms = (TOP_VIEW_STEPS - 1) * WHEN_MINUTE,
+        .step_ms = WHEN_MINUTE,
+        .how = {.most_ms = 50, .skip = ~(TASK_BIT(TASK_RUNNING) | TASK_BIT(TASK_FAILED))}};
     int rc = fleet_load(c->db, &fleet, err);
 
     if (rc == 0)
-        rc = tag_store_list(c->db, tag_glob, &how, &tags, &count, &l.now_at, err);
+        rc = stats_read(c->db, &ask, &s, err);
+    l.now_at = s.now_at;
     if (rc == 0)
         rc = why_store_running(c->db, &l.running, &l.running_count, err);
     d.alive = fleet.alive;
@@ -186,17 +172,21 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
         fleet_put_last(&last, &fleet);
         l.last_dqd = last.data;
     }
-    d.tags = mem_alloc((count + 1) * sizeof *d.tags);
+    d.tags = mem_alloc((s.count + 1) * sizeof *d.tags);
     struct why_owner *owners = mem_alloc((l.running_count + 1) * sizeof *owners);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        add_tag(&l, &tags[i], owners);
+    for (size_t i = 1; rc == 0 && i < s.count; i++)
+        if (is_shown(&s.tags[i].info))
+            add_tag(&l, &s.tags[i], owners);
+    if (rc == 0) {
+        d.failed_tasks = s.tags[0].info.count[TASK_FAILED];
+        d.failed_sampled = s.tags[0].info.sampled[TASK_FAILED];
+        put_steps(&d, &s.tags[0]);
+    }
     if (l.locks)
         db_session_brief(c->db, false);
-    if (rc == 0)
-        rc = load_rates(c, tag_glob, &d, err);
     free(owners);
     why_store_running_free(l.running, l.running_count);
-    tag_store_free(tags, count);
+    stats_done(&s);
     buf_done(&last);
     fleet_done(&fleet);
     if (rc < 0)

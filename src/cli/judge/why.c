@@ -17,59 +17,38 @@
 #include <string.h>
 #include <sys/param.h>
 
-enum {
-    CAUSE_DONE,
-    CAUSE_FAILED,
-    CAUSE_CANCELLED,
-    CAUSE_RUNS,
-    CAUSE_LEASE,
-    CAUSE_NOT_DUE,
-    CAUSE_RETRY,
-    CAUSE_PAUSED,
-    CAUSE_NO_DQD,
-    CAUSE_NEXT_PASS,
-    CAUSE_UNSERVED,
-    CAUSE_RESTS,
-    CAUSE_MAX_RUNNING,
-    CAUSE_SLOTS,
-    CAUSE_GLOBAL,
-    CAUSE_BEHIND,
-    CAUSE_LOCKED,
-    CAUSE_REFUSED,
-    CAUSE_SLOW,
-    CAUSE_UNKNOWN,
-    CAUSE_NONE,
-    CAUSE_COUNT
-};
+/* clang-format off */
+#define CAUSES(X)                    \
+    X(DONE, "done")                  \
+    X(FAILED, "failed")              \
+    X(CANCELLED, "cancelled")        \
+    X(RUNS, "runs")                  \
+    X(LEASE, "lease")                \
+    X(NOT_DUE, "not_due")            \
+    X(RETRY, "retry")                \
+    X(PAUSED, "paused")              \
+    X(NO_DQD, "no_dqd")              \
+    X(NEXT_PASS, "next_pass")        \
+    X(UNSERVED, "unserved")          \
+    X(RESTS, "rests")                \
+    X(MAX_RUNNING, "max_running")    \
+    X(SLOTS, "slots")                \
+    X(GLOBAL, "global_max_running")  \
+    X(BEHIND, "behind")              \
+    X(LOCKED, "locked")              \
+    X(REFUSED, "refused")            \
+    X(SLOW, "slow")                  \
+    X(UNKNOWN, "unknown")            \
+    X(NONE, "none")
+/* clang-format on */
+#define CAUSE_NUMBER(cause, name) CAUSE_##cause,
+#define CAUSE_TEXT(cause, name) name,
+enum { CAUSES(CAUSE_NUMBER) };
+const char *const why_names[] = {CAUSES(CAUSE_TEXT) NULL};
 
 /* A task has run for far longer than usual. */
 #define FAR_TIMES 10
 #define FAR_MS WHEN_MINUTE
-
-const char *const why_names[] = {
-    [CAUSE_DONE] = "done",
-    [CAUSE_FAILED] = "failed",
-    [CAUSE_CANCELLED] = "cancelled",
-    [CAUSE_RUNS] = "runs",
-    [CAUSE_LEASE] = "lease",
-    [CAUSE_NOT_DUE] = "not_due",
-    [CAUSE_RETRY] = "retry",
-    [CAUSE_PAUSED] = "paused",
-    [CAUSE_NO_DQD] = "no_dqd",
-    [CAUSE_NEXT_PASS] = "next_pass",
-    [CAUSE_UNSERVED] = "unserved",
-    [CAUSE_RESTS] = "rests",
-    [CAUSE_MAX_RUNNING] = "max_running",
-    [CAUSE_SLOTS] = "slots",
-    [CAUSE_GLOBAL] = "global_max_running",
-    [CAUSE_BEHIND] = "behind",
-    [CAUSE_LOCKED] = "locked",
-    [CAUSE_REFUSED] = "refused",
-    [CAUSE_SLOW] = "slow",
-    [CAUSE_UNKNOWN] = "unknown",
-    [CAUSE_NONE] = "none",
-    [CAUSE_COUNT] = NULL,
-};
 
 static struct why_line *add(struct why_lines *l, const char *name, char *text)
 {

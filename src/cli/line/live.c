@@ -36,6 +36,8 @@ int live_run(struct cmd_context *c, int64_t every_ms,
              const void *values, struct err *err)
 {
     struct buf rows = BUF_INIT;
+    if (every_ms < 0)
+        return look(c, values, 0, err);
     if (c->style.format != OUT_TABLE)
         return err_set(err, ERR_USAGE,
                        "--watch shows a table on a terminal; programs read dq events -f -o ndjson");

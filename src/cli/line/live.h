@@ -16,8 +16,9 @@
      TEXT_OF(LIVE_LEAST_S) "s", NULL, 0}
 /* clang-format on */
 
-/* Runs look, which prints a table for that many lines of a screen, and draws what it prints under a
- * title. While the database is away, the last one stays. ERR_USAGE: not a table, or no terminal. */
+/* Runs look; with every_ms not -1 again and again: it prints a table for that many lines of a
+ * screen (0: no screen), which is drawn under a title. While the database is away, the last one
+ * stays. ERR_USAGE: not a table, or no terminal. */
 int live_run(struct cmd_context *c, int64_t every_ms,
              int (*look)(struct cmd_context *c, const void *values, unsigned height,
                          struct err *err),

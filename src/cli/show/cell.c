@@ -85,6 +85,7 @@ void cell_set_field(struct cell *cell, const struct column *c, const void *row)
     case COLUMN_TEXT:
     case COLUMN_NAME:
     case COLUMN_TAG:
+    case COLUMN_TAGS:
     case COLUMN_KEY:
         cell_set_text(cell, *(char *const *)p);
         break;
@@ -100,6 +101,13 @@ void cell_set_field(struct cell *cell, const struct column *c, const void *row)
     case COLUMN_TIME:
     case COLUMN_DUE:
         cell_set_time(cell, *(const int64_t *)p);
+        break;
+    case COLUMN_UNTIL:
+        cell_set_time(cell, *(const int64_t *)p);
+        if (cell->kind != CELL_NULL)
+            cell->colour = CELL_WARN;
+        if (cell->at == INT64_MAX)
+            *cell = (struct cell){.kind = CELL_NULL, .colour = CELL_WARN, .people = "resumed"};
         break;
     case COLUMN_MS:
         cell_set_duration(cell, *(const int64_t *)p);
@@ -207,6 +215,19 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
     }
 }
 
+/* As JSON and TSV have it. */
+static void put_number(struct buf *b, const struct cell *cell)
+{
+    if (cell->kind == CELL_NUMBER)
+        buf_u64(b, cell->number);
+    else if (cell->kind == CELL_BOOL)
+        buf_str(b, cell->number ? "true" : "false");
+    else if (cell->kind == CELL_REAL)
+        buf_printf(b, "%.3f", cell->real);
+    else if (cell->kind == CELL_DURATION)
+        buf_printf(b, "%" PRId64, cell->at);
+}
+
 void cell_put_json(struct buf *b, const struct cell_style *style, const char *name,
                    const struct cell *cell)
 {
@@ -227,24 +248,14 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
     case CELL_TEXT:
         json_put_string(b, cell->text, cell->len);
         break;
-    case CELL_NUMBER:
-        buf_u64(b, cell->number);
-        break;
-    case CELL_BOOL:
-        buf_str(b, cell->number ? "true" : "false");
-        break;
-    case CELL_REAL:
-        buf_printf(b, "%.3f", cell->real);
-        break;
     case CELL_JSON:
         buf_add(b, cell->text, cell->len);
         break;
     case CELL_TIME:
         buf_printf(b, "\"%s\"", when_format_utc(text, cell->at));
         break;
-    case CELL_DURATION:
-        buf_printf(b, "%" PRId64, seen.at);
-        break;
+    default:
+        put_number(b, &seen);
     }
 }
 
@@ -274,30 +285,16 @@ void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct ce
     char text[WHEN_TEXT_SIZE];
     const struct cell seen = seen_now(style, cell);
     switch (seen.kind) {
-    case CELL_NULL:
-    case CELL_UNTIL:
-    case CELL_SINCE:
-        break;
     case CELL_TEXT:
     case CELL_BYTES:
     case CELL_JSON:
         cell_put_escaped(b, cell->text, cell->len);
         break;
-    case CELL_NUMBER:
-        buf_u64(b, cell->number);
-        break;
-    case CELL_BOOL:
-        buf_str(b, cell->number ? "true" : "false");
-        break;
-    case CELL_REAL:
-        buf_printf(b, "%.3f", cell->real);
-        break;
     case CELL_TIME:
         buf_str(b, when_format_utc(text, cell->at));
         break;
-    case CELL_DURATION:
-        buf_printf(b, "%" PRId64, seen.at);
-        break;
+    default:
+        put_number(b, &seen);
     }
 }
 

@@ -16,13 +16,7 @@ void tag_get_due(const void *row, const void *arg, struct cell *ret);
 void tag_get_late(const void *row, const void *arg, struct cell *ret);
 void tag_get_sampled(const void *row, const void *arg, struct cell *ret);
 
-/* Rows of a column table. */
-/* clang-format off */
-#define TAG_COUNT_COLUMNS                                                                          \
-    OUT_GET("pending", U64, 0, tag_get_pending), OUT_GET("running", U64, 0, tag_get_running),      \
-    OUT_GET("done", U64, 0, tag_get_done), OUT_GET("failed", U64, 0, tag_get_failed),              \
-    OUT_GET("cancelled", U64, 0, tag_get_cancelled), OUT_GET("due", U64, 0, tag_get_due),          \
-    OUT_GET("late", MS, 0, tag_get_late), OUT_GET("sampled", BOOL, 0, tag_get_sampled)
-/* clang-format on */
+/* A row of TAG_INFO_COUNTS or TAG_INFO_COLUMNS. */
+#define TAG_COLUMN(sql, ...) COLUMN(tag_info, NULL, __VA_ARGS__),
 
 #endif

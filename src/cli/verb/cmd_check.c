@@ -91,14 +91,9 @@ struct numbers {
     uint64_t pending, failed;
 };
 
-static bool is_paused(const struct tag_info *t)
-{
-    return t->paused_until_at != TASK_TIME_NONE;
-}
-
 static int64_t late_of(const struct tag_info *t, int64_t now_at)
 {
-    return t->late_from_at == TASK_TIME_NONE || is_paused(t) ? 0 : MAX(now_at - t->late_from_at, 0);
+    return tag_info_paused(t) ? 0 : MAX(tag_info_late_ms(t, now_at), 0);
 }
 
 static void check_late(struct finding *f, const struct limits *limits, const struct fleet *fleet,
@@ -132,7 +127,7 @@ static void check_served(struct finding *f, const struct fleet *fleet, const str
         const struct tag_info *t = &tags[i];
         const struct handler_rest *rest;
 
-        if (!t->due || is_paused(t))
+        if (!t->due || tag_info_paused(t))
             continue;
         if (fleet_serves(fleet, t->tag, NULL) == FLEET_SERVES_NOT) {
             if (unserved++ < TAGS_NAMED)

@@ -161,8 +161,10 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
     buf_done(&since);
 }
 
-static int answer(struct cmd_context *c, const struct errors_values *v, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
+    const struct errors_values *v = values;
     struct found found = {.values = v};
     struct failure_filter filter = {.tag_glob = v->tag};
     struct out *out = NULL;
@@ -204,16 +206,9 @@ done:
     return rc;
 }
 
-static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
-{
-    (void)height;
-    return answer(c, values, err);
-}
-
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct errors_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
+    return live_run(c, ((const struct errors_values *)values)->watch_ms, answer, values, err);
 }
 
 #define FIELD(name) offsetof(struct errors_values, name)

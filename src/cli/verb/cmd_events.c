@@ -36,7 +36,7 @@ struct events_values {
     bool follow;
 };
 
-#define LINE ((const struct history_line *)row)
+#define LINE ((const struct event_row *)row)
 
 OUT_GETTER(event)
 {
@@ -80,15 +80,8 @@ static void get_detail(const void *row, const void *arg, struct cell *ret)
     cell_set_text(ret, people ? people : text);
 }
 
-static const struct column columns[] = {
-    OUT_FIELD(history_line, "time", TIME, at, 0),
-    OUT_FIELD(history_line, "who", TEXT, who, COLUMN_NARROW),
-    OUT_GET("event", TEXT, 0, get_event),
-    OUT_FIELD(history_line, "tag", TEXT, tag, COLUMN_NARROW),
-    OUT_FIELD(history_line, "count", ID, count, 0),
-    OUT_FIELD(history_line, "id", ID, id, 0),
-    OUT_GET("detail", TEXT, 100, get_detail),
-};
+#define COLUMN_ROW(sql, ...) COLUMN(event_row, NULL, __VA_ARGS__),
+static const struct column columns[] = {EVENT_STORE_COLUMNS(COLUMN_ROW)};
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 /* most 0: all lines. */

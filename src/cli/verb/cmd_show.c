@@ -35,7 +35,7 @@ struct shown { /* one task and what belongs to it */
     size_t attempt_count;
     char *handler; /* of a pending task; NULL: none, or not known */
     enum fleet_serves serves;
-    int64_t paused_until_at; /* as in struct tag_pause */
+    int64_t paused_until_at; /* as in struct tag_info */
     char *pause_text;        /* NULL: not paused */
     /* of a cancelled task; NULL: an application did it, or that is not known any more */
     char *cancelled_by, *cancelled_with;
@@ -68,32 +68,40 @@ static void shown_done(struct shown *s)
     free(s->cancelled_with);
 }
 
-static void take_cancel(const struct event_row *row, void *arg)
+/* The first act by which it was cancelled. */
+static int load_cancel(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    struct shown *s = arg;
-    const char *arguments = row->act.arguments ? row->act.arguments : "";
-    if (s->cancelled_by || strcmp(row->act.verb, "cancel") != 0)
-        return;
-    s->cancelled_by = mem_strdup(row->act.actor);
-    s->cancelled_with = mem_printf(row->act.by_procedure ? "%s" : "dq cancel %s", arguments);
+    struct event_row *rows = NULL;
+    size_t count = 0, i = 0;
+    int rc = event_store_list_of(c->db, s->task.id, s->task.finish_at, &rows, &count, err);
+
+    while (i < count && strcmp(rows[i].event, "cancel") != 0)
+        i++;
+    if (i < count) {
+        s->cancelled_by = mem_strdup(rows[i].who);
+        s->cancelled_with = mem_printf(rows[i].by_procedure ? "%s" : "dq cancel %s",
+                                       rows[i].detail ? rows[i].detail : "");
+    }
+    event_store_free(rows, count);
+    return rc;
 }
 
 /* Whether an operator holds its tag back. */
 static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    struct tag_pause p;
+    struct tag_info p;
     int rc = tag_pause_read(c->db, s->task.tag, &p, err);
 
-    s->paused_until_at = p.until_at;
-    if (p.until_at != TASK_TIME_NONE) {
+    s->paused_until_at = p.paused_until_at;
+    if (p.paused_until_at != TASK_TIME_NONE) {
         struct buf b = BUF_INIT;
         buf_str(&b, "tag paused until ");
-        if (p.until_at == INT64_MAX)
+        if (p.paused_until_at == INT64_MAX)
             buf_str(&b, "resumed");
         else
-            cell_put_time(&b, &c->style.cell, p.until_at, false);
-        buf_printf(&b, " by %s%s%s", p.by ? p.by : "?", p.reason ? ": " : "",
-                   p.reason ? p.reason : "");
+            cell_put_time(&b, &c->style.cell, p.paused_until_at, false);
+        buf_printf(&b, " by %s%s%s", p.paused_by ? p.paused_by : "?", p.pause_reason ? ": " : "",
+                   p.pause_reason ? p.pause_reason : "");
         s->pause_text = buf_take(&b);
     }
     tag_pause_done(&p);
@@ -122,7 +130,7 @@ static int shown_load(struct cmd_context *c, const struct fleet *fleet, uint64_t
         return rc;
     take_last_output(s);
     if (s->task.status == TASK_CANCELLED)
-        return event_store_list_of(c->db, id, s->task.finish_at, take_cancel, s, err);
+        return load_cancel(c, s, err);
     if (s->task.status != TASK_PENDING)
         return 0;
     const struct handler_row *h;

@@ -100,8 +100,7 @@ OUT_GETTER(trend)
 
 static const struct column columns[] = {
     OUT_GET("tag", TEXT, COLUMN_NARROW, get_tag),
-    TAG_COUNT_COLUMNS,
-    OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
+    TAG_INFO_COUNTS(TAG_COLUMN) OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
     OUT_GET("late_p50", MS, 0, get_p50),
     OUT_GET("late_p95", MS, 0, get_p95),
     OUT_GET("late_p99", MS, 0, get_p99),
@@ -342,8 +341,10 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
     return 0;
 }
 
-static int answer(struct cmd_context *c, const struct stats_values *v, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
+    const struct stats_values *v = values;
     struct stats_ask ask = {.tag_glob = v->tag};
     struct progress progress;
     struct stats s;
@@ -374,16 +375,9 @@ static int answer(struct cmd_context *c, const struct stats_values *v, struct er
     return rc;
 }
 
-static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
-{
-    (void)height;
-    return answer(c, values, err);
-}
-
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct stats_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
+    return live_run(c, ((const struct stats_values *)values)->watch_ms, answer, values, err);
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)

@@ -35,17 +35,7 @@ OUT_GETTER(next)
 
 OUT_GETTER(paused)
 {
-    cell_set_bool(ret, TAG->paused_until_at != TASK_TIME_NONE);
-}
-
-OUT_GETTER(paused_until)
-{
-    if (TAG->paused_until_at != TASK_TIME_NONE)
-        ret->colour = CELL_WARN;
-    if (TAG->paused_until_at == INT64_MAX)
-        ret->people = "resumed";
-    else
-        cell_set_time(ret, TAG->paused_until_at);
+    cell_set_bool(ret, tag_info_paused(TAG));
 }
 
 /* arg, here and below: the fleet. */
@@ -67,23 +57,13 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
     }
 }
 
-static const struct column columns[] = {
-    OUT_FIELD(tag_info, "tag", TEXT, tag, COLUMN_NARROW),
-    TAG_COUNT_COLUMNS,
-    OUT_GET("next", TIME, 0, get_next),
-    OUT_GET("paused", BOOL, 0, get_paused),
-    OUT_GET("paused_until", TIME, 0, get_paused_until),
-    OUT_GET("handler", TEXT, COLUMN_NARROW, get_handler),
-    OUT_GET("handled", BOOL, 0, get_handled),
-    OUT_FIELD(tag_info, "paused_by", TEXT, paused_by, 0),
-    OUT_FIELD(tag_info, "pause_reason", TEXT, pause_reason, 60),
-};
+static const struct column columns[] = {TAG_INFO_COLUMNS(TAG_COLUMN)};
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static bool any_paused(const struct tag_info *tags, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (tags[i].paused_until_at != TASK_TIME_NONE)
+        if (tag_info_paused(&tags[i]))
             return true;
     return false;
 }
@@ -92,7 +72,7 @@ static bool any_paused(const struct tag_info *tags, size_t count)
 static void note_limit(struct cmd_context *c, const struct fleet *fleet, const struct tag_info *t,
                        size_t *named)
 {
-    bool late = t->late_from_at != TASK_TIME_NONE && t->paused_until_at == TASK_TIME_NONE;
+    bool late = t->late_from_at != TASK_TIME_NONE && !tag_info_paused(t);
     struct buf b = BUF_INIT;
     char *differ;
     fleet_limit(fleet, t->tag, &differ);
@@ -106,8 +86,10 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
     free(differ);
 }
 
-static int answer(struct cmd_context *c, const struct tags_values *v, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
+    const struct tags_values *v = values;
     struct tag_info *tags;
     struct fleet fleet;
     struct err denied = {0};
@@ -153,16 +135,9 @@ static int answer(struct cmd_context *c, const struct tags_values *v, struct err
     return rc;
 }
 
-static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
-{
-    (void)height;
-    return answer(c, values, err);
-}
-
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct tags_values *v = values;
-    return v->watch_ms < 0 ? answer(c, v, err) : live_run(c, v->watch_ms, look, v, err);
+    return live_run(c, ((const struct tags_values *)values)->watch_ms, answer, values, err);
 }
 
 #define FIELD(name) offsetof(struct tags_values, name)

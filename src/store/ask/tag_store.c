@@ -46,10 +46,7 @@ static struct tag_info *infos_get(struct infos *t, const char *tag)
     if (found)
         return found;
     MEM_ROOM(t->items, t->count, t->cap);
-    t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag),
-                                           .late_from_at = TASK_TIME_NONE,
-                                           .next_at = TASK_TIME_NONE,
-                                           .paused_until_at = TASK_TIME_NONE};
+    t->items[t->count] = (struct tag_info){.tag = mem_strdup(tag), TAG_INFO_NONE};
     index_add(&t->index, t->items[t->count].tag, strlen(tag));
     return &t->items[t->count++];
 }
@@ -67,44 +64,26 @@ static bool is_wanted(const struct reading *w, const char *tag)
     return !w->glob || task_tag_glob(w->glob, tag);
 }
 
-/* clang-format off */
-#define PAUSE_COLUMNS(X)             \
-    X(PAUSE_NOW, "UTC_TIMESTAMP(3)") \
-    X(PAUSE_TAG, "g.tag")            \
-    TAG_PAUSE_COLUMNS(X, "g.")
-/* clang-format on */
-enum { PAUSE_COLUMNS(COLUMNS_NAME) PAUSE_COUNT };
-
-static int take_pause(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct reading *w = arg;
-    char *tag = db_is_null(r, PAUSE_TAG) ? NULL : sql_dup_tag(r, PAUSE_TAG);
-
-    (void)err;
-    w->now_at = db_time(r, PAUSE_NOW);
-    if (tag && is_wanted(w, tag)) {
-        struct tag_info *i = infos_get(w->to, tag);
-        struct tag_pause p;
-        tag_pause_take(r, TAG_PAUSE_UNTIL, &p);
-        free(i->paused_by);
-        free(i->pause_reason);
-        i->paused_until_at = p.until_at;
-        i->paused_by = p.by;
-        i->pause_reason = p.reason;
-    }
-    free(tag);
-    return 0;
-}
-
-/* Returns at least one row, which has the clock, even if no tag is paused. */
 static int read_pauses(struct reading *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct tag_pause *rows = NULL;
+    size_t count = 0;
+    int rc = tag_pause_list(w->db, NULL, &rows, &count, err);
 
-    buf_printf(&sql, "SELECT %s FROM (SELECT 1) one LEFT JOIN dq_tag g ON " SQL_PAUSED("g."),
-               COLUMNS_SELECT(PAUSE_COLUMNS));
-    int rc = db_each(w->db, &sql, PAUSE_COUNT, take_pause, w, err);
-    buf_done(&sql);
+    for (size_t i = 0; i < count; i++) {
+        struct tag_info *from = &rows[i].info;
+        w->now_at = rows[i].now_at;
+        if (!from->tag || !is_wanted(w, from->tag))
+            continue;
+        struct tag_info *to = infos_get(w->to, from->tag);
+        free(to->paused_by);
+        free(to->pause_reason);
+        to->paused_until_at = from->paused_until_at;
+        to->paused_by = from->paused_by;
+        to->pause_reason = from->pause_reason;
+        from->paused_by = from->pause_reason = NULL;
+    }
+    tag_pause_free(rows, count);
     return rc;
 }
 
@@ -302,10 +281,7 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
 
 void tag_store_free(struct tag_info *t, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        free(t[i].tag);
-        free(t[i].paused_by);
-        free(t[i].pause_reason);
-    }
+    for (size_t i = 0; i < count; i++)
+        tag_pause_done(&t[i]);
     free(t);
 }

@@ -7,6 +7,7 @@
 #include "base/order.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -35,82 +36,46 @@ static int count_before(struct db *db, const struct task *t, struct why_tag *ret
     return rc < 0 ? rc : 0;
 }
 
-#define OWNER_COLUMNS(X) X(OWNER_TOKEN, "claim_token") X(OWNER_TASKS, "COUNT(*)")
-enum { OWNER_COLUMNS(COLUMNS_NAME) OWNER_COUNT };
-
-static int add_owner(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct why_tag *w = arg;
-
-    (void)err;
-    w->owners = mem_resize(w->owners, w->owner_count + 1, sizeof *w->owners);
-    struct why_owner *o = &w->owners[w->owner_count++];
-    *o = (struct why_owner){.tasks = db_u64(r, OWNER_TASKS)};
-    sql_read_token(r, OWNER_TOKEN, o->token);
-    return 0;
-}
+#define ROW(of, sql, type, field) COLUMN(of, sql, NULL, type, field, 0, 0, NULL, NULL)
+static const struct column owner_columns[] = {ROW(why_owner, "claim_token", TOKEN, token),
+                                              ROW(why_owner, "COUNT(*)", U64, tasks)};
+static const struct field_table owner_table = FIELD_TABLE(why_owner, owner_columns);
 
 static int read_owners(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct buf tail = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM (SELECT claim_token", COLUMNS_SELECT(OWNER_COLUMNS));
-    put_tag_range(&sql, TASK_RUNNING, tag);
-    buf_printf(&sql, " LIMIT %d) o GROUP BY claim_token", WHY_STORE_MOST + 1);
-    int rc = db_each(db, &sql, OWNER_COUNT, add_owner, ret, err);
-    buf_done(&sql);
+    buf_str(&tail, "FROM (SELECT claim_token");
+    put_tag_range(&tail, TASK_RUNNING, tag);
+    buf_printf(&tail, " LIMIT %d) o GROUP BY claim_token", WHY_STORE_MOST + 1);
+    int rc = field_list(db, &owner_table, tail.data, &ret->owners, &ret->owner_count, err);
+    buf_done(&tail);
     return rc;
 }
 
-#define RUNNING_COLUMNS(X)                                                                         \
-    X(RUNNING_TAG, "tag") X(RUNNING_TOKEN, "claim_token") X(RUNNING_TASKS, "COUNT(*)")
-enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
-
-struct runnings {
-    struct why_running *items;
-    size_t count;
-};
-
-static int add_running(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct runnings *list = arg;
-
-    (void)err;
-    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
-    struct why_running *x = &list->items[list->count++];
-    *x = (struct why_running){.tag = sql_dup_tag(r, RUNNING_TAG),
-                              .owner = {.tasks = db_u64(r, RUNNING_TASKS)}};
-    sql_read_token(r, RUNNING_TOKEN, x->owner.token);
-    return 0;
-}
+static const struct column running_columns[] = {ROW(why_running, "tag", TAG, tag),
+                                                ROW(why_running, "claim_token", TOKEN, owner.token),
+                                                ROW(why_running, "COUNT(*)", U64, owner.tasks)};
+static const struct field_table running_table = FIELD_TABLE(why_running, running_columns);
 
 int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
 {
-    struct runnings list = {0};
-    struct buf sql = BUF_INIT;
+    struct buf tail = BUF_INIT;
 
-    buf_printf(&sql,
-               "SELECT %s FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
+    buf_printf(&tail,
+               "FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
                " WHERE status = %d LIMIT %d) r GROUP BY tag, claim_token",
-               COLUMNS_SELECT(RUNNING_COLUMNS), TASK_RUNNING, WHY_STORE_MOST + 1);
-    int rc = db_each(db, &sql, RUNNING_COUNT, add_running, &list, err);
-    buf_done(&sql);
-    if (rc < 0) {
-        why_store_running_free(list.items, list.count);
-        return rc;
-    }
-    if (list.count)
-        qsort(list.items, list.count, sizeof *list.items, order_names);
-    *ret = list.items;
-    *ret_count = list.count;
-    return 0;
+               TASK_RUNNING, WHY_STORE_MOST + 1);
+    int rc = field_list(db, &running_table, tail.data, ret, ret_count, err);
+    buf_done(&tail);
+    if (rc == 0 && *ret_count)
+        qsort(*ret, *ret_count, sizeof **ret, order_names);
+    return rc;
 }
 
 void why_store_running_free(struct why_running *r, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(r[i].tag);
-    free(r);
+    field_free(&running_table, r, count);
 }
 
 struct tooks {
@@ -173,7 +138,7 @@ static int read_longest(struct db *db, const char *tag, struct why_tag *ret, str
 
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
-    *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {.until_at = TASK_TIME_NONE}};
+    *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {TAG_INFO_NONE}};
     int rc = count_before(db, t, ret, err);
     if (rc == 0)
         rc = read_owners(db, t->tag, ret, err);

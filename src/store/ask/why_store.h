@@ -13,6 +13,7 @@
 /* The tasks of a tag that a dqd runs, or has claimed. */
 struct why_owner {
     unsigned char token[TASK_TOKEN_SIZE];
+    bool has_token;
     uint64_t tasks;
 };
 
@@ -30,7 +31,7 @@ struct why_tag {
     int64_t mean_ms, usual_ms;
     uint64_t longest_id; /* of its running tasks, that began first; 0: there is none */
     int64_t longest_from_at;
-    struct tag_pause pause;
+    struct tag_info pause; /* nothing else of it */
 };
 
 /* Reads it for a task that is pending or running. Free *ret with why_store_done, also after a

@@ -19,60 +19,19 @@ const struct column attempt_store_columns[] = {ATTEMPT_STORE_KEY(COLUMN_ROW)
 const size_t attempt_store_column_count =
     sizeof attempt_store_columns / sizeof attempt_store_columns[0];
 
-/* Appends the SELECT of what read_attempt reads, and returns how many columns that are. */
-static unsigned put_select(struct buf *sql)
-{
-    buf_str(sql, "SELECT ");
-    unsigned count = field_put_names(sql, "", attempt_store_columns, attempt_store_column_count);
-    buf_str(sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
-    return count;
-}
-
-static void read_attempt(const struct db_rows *r, struct task_attempt *a)
-{
-    *a = (struct task_attempt){0};
-    field_read_all(r, attempt_store_columns, attempt_store_column_count, a);
-}
-
-struct attempts {
-    struct task_attempt *items;
-    size_t count, cap;
-};
-
-static int add_attempt(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct attempts *list = arg;
-
-    (void)err;
-    MEM_ROOM(list->items, list->count, list->cap);
-    read_attempt(r, &list->items[list->count++]);
-    return 0;
-}
+static const struct field_table table = FIELD_TABLE(task_attempt, attempt_store_columns);
 
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
                        struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct attempts list = {0};
+    struct buf tail = BUF_INIT;
 
-    unsigned count = put_select(&sql);
-    buf_printf(&sql, "task_id = %" PRIu64 " ORDER BY version", id);
-    int rc = db_each_streamed(db, &sql, count, add_attempt, &list, err);
-    buf_done(&sql);
-    if (rc < 0) {
-        attempt_store_free(list.items, list.count);
-        return rc;
-    }
-    *ret = list.items;
-    *ret_count = list.count;
-    return 0;
-}
-
-static void done(struct task_attempt *a)
-{
-    free(a->host);
-    free(a->error);
-    free(a->output);
+    buf_printf(&tail,
+               "FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id = %" PRIu64 " ORDER BY version",
+               id);
+    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
+    buf_done(&tail);
+    return rc;
 }
 
 struct calling {
@@ -83,12 +42,12 @@ struct calling {
 static int call(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct calling *c = arg;
-    struct task_attempt a;
+    struct task_attempt a = {0};
 
     (void)err;
-    read_attempt(r, &a);
+    field_read_all(r, table.columns, table.count, &a);
     c->fn(&a, c->arg);
-    done(&a);
+    field_done(&table, &a, 1);
     return 0;
 }
 
@@ -99,7 +58,9 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
     struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
-    unsigned count = put_select(&sql);
+    buf_str(&sql, "SELECT ");
+    unsigned count = field_put_names(&sql, "", table.columns, table.count);
+    buf_str(&sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "task_id", ids, n);
     buf_str(&sql, " ORDER BY task_id, version");
     int rc = db_each_streamed(db, &sql, count, call, &calling, err);
@@ -109,9 +70,7 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
 
 void attempt_store_free(struct task_attempt *a, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        done(&a[i]);
-    free(a);
+    field_free(&table, a, count);
 }
 
 int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,

@@ -8,12 +8,13 @@
 #include "store/fleet/event_store.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 static void put_ids(struct buf *sql, const struct claim_ref *refs, uint64_t count)
 {
@@ -117,94 +118,66 @@ int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_
     return rc;
 }
 
-/* clang-format off */
-#define EVENT_COLUMNS(X)                   \
-    X(EVENT_TOKEN, "e.token")              \
-    X(EVENT_AT, "e.event_time")            \
-    X(EVENT_ACTOR, "e.actor")              \
-    X(EVENT_VERB, "e.verb")                \
-    X(EVENT_ARGUMENTS, "(SELECT z.arguments FROM dq_event z WHERE z.token = e.token AND z.step = 0)") \
-    X(EVENT_TAG, "e.tag")                  \
-    X(EVENT_TASK_ID, "e.task_id")          \
-    X(EVENT_BY_PROCEDURE, "e.by_procedure") \
-    X(EVENT_TASKS, "(SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token)")
-/* clang-format on */
-enum { EVENT_COLUMNS(COLUMNS_NAME) EVENT_COUNT };
+#define COLUMN_ROW(...) COLUMN_UNSHOWN(event_row, __VA_ARGS__),
+static const struct column columns[] = {EVENT_STORE_COLUMNS(COLUMN_ROW)
+                                            EVENT_STORE_MORE(COLUMN_ROW)};
+static const struct field_table table = FIELD_TABLE(event_row, columns);
 
-struct reading {
-    void (*fn)(const struct event_row *row, void *arg);
-    void *arg;
-    size_t left;
-    int64_t left_at; /* of the newest that is left out */
-};
-
-static int take_event(const struct db_rows *r, void *arg, struct err *err)
+int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t before_at,
+                     size_t most, struct event_row **ret, size_t *ret_count, int64_t *ret_left_at,
+                     struct err *err)
 {
-    struct reading *w = arg;
-    struct event_row row = {.at = db_time(r, EVENT_AT), .tasks = db_u64(r, EVENT_TASKS)};
+    struct buf tail = BUF_INIT;
 
-    (void)err;
-    if (w->left == 0) {
-        w->left_at = row.at;
-        return 1;
-    }
-    w->left--;
-    char *tag = db_is_null(r, EVENT_TAG) ? NULL : sql_dup_tag(r, EVENT_TAG);
-    sql_read_token(r, EVENT_TOKEN, row.act.token);
-    row.act.actor = db_string(r, EVENT_ACTOR);
-    row.act.verb = db_string(r, EVENT_VERB);
-    row.act.arguments = db_text(r, EVENT_ARGUMENTS, NULL);
-    row.act.tag = tag;
-    row.act.task_id = db_u64(r, EVENT_TASK_ID);
-    row.act.by_procedure = db_u64(r, EVENT_BY_PROCEDURE) == 1;
-    w->fn(&row, w->arg);
-    free(tag);
+    buf_printf(&tail,
+               "FROM dq_event e FORCE INDEX (event_time) WHERE by_procedure = %d AND step = 0"
+               " AND event_time >= ",
+               by_procedure);
+    db_put_time(&tail, since_at);
+    buf_str(&tail, " AND event_time < ");
+    db_put_time(&tail, before_at);
+    buf_printf(&tail, " ORDER BY event_time DESC, token DESC LIMIT %zu", most + 1);
+    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
+    buf_done(&tail);
+    if (rc < 0)
+        return rc;
+    bool more = *ret_count > most;
+    *ret_left_at = more ? (*ret)[most].at : TASK_TIME_NONE;
+    if (more)
+        event_store_done(*ret + most, *ret_count - most);
+    *ret_count = MIN(*ret_count, most);
     return 0;
 }
 
-int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t before_at,
-                     size_t most, void (*fn)(const struct event_row *row, void *arg), void *arg,
-                     int64_t *ret_left_at, struct err *err)
+/* Two ranges of the same index: rows about the task, and those of several tasks. */
+int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at, struct event_row **ret,
+                        size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct reading w = {fn, arg, most, TASK_TIME_NONE};
+    struct buf tail = BUF_INIT;
 
-    buf_printf(
-        &sql,
-        "SELECT %s FROM dq_event e FORCE INDEX (event_time) WHERE by_procedure = %d AND step = 0 AND event_time >= ",
-        COLUMNS_SELECT(EVENT_COLUMNS), by_procedure);
-    db_put_time(&sql, since_at);
-    buf_str(&sql, " AND event_time < ");
-    db_put_time(&sql, before_at);
-    buf_printf(&sql, " ORDER BY event_time DESC, token DESC LIMIT %zu", most + 1);
-    int rc = db_each(db, &sql, EVENT_COUNT, take_event, &w, err);
-    buf_done(&sql);
-    if (rc == 0)
-        *ret_left_at = w.left_at;
+    buf_str(&tail, "FROM (");
+    for (int several = 0; several < 2; several++) {
+        buf_printf(&tail, "%sSELECT * FROM dq_event FORCE INDEX (task) WHERE task_id ",
+                   several ? " UNION ALL " : "");
+        buf_printf(&tail, several ? "IS NULL AND FIND_IN_SET(%" PRIu64 ", ids)" : "= %" PRIu64,
+                   task_id);
+        buf_str(&tail, " AND event_time >= ");
+        db_put_time(&tail, since_at);
+    }
+    buf_str(&tail, ") e ORDER BY event_time, token, step");
+    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
+    buf_done(&tail);
     return rc;
 }
 
-/* Two ranges of the same index: rows about the task, and those of several tasks. */
-int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at,
-                        void (*fn)(const struct event_row *row, void *arg), void *arg,
-                        struct err *err)
+void event_store_done(struct event_row *rows, size_t count)
 {
-    struct buf sql = BUF_INIT;
-    struct reading w = {fn, arg, SIZE_MAX, TASK_TIME_NONE};
+    field_done(&table, rows, count);
+}
 
-    buf_printf(&sql, "SELECT %s FROM (", COLUMNS_SELECT(EVENT_COLUMNS));
-    for (int several = 0; several < 2; several++) {
-        buf_printf(&sql, "%sSELECT * FROM dq_event FORCE INDEX (task) WHERE task_id ",
-                   several ? " UNION ALL " : "");
-        buf_printf(&sql, several ? "IS NULL AND FIND_IN_SET(%" PRIu64 ", ids)" : "= %" PRIu64,
-                   task_id);
-        buf_str(&sql, " AND event_time >= ");
-        db_put_time(&sql, since_at);
-    }
-    buf_str(&sql, ") e ORDER BY event_time, token, step");
-    int rc = db_each(db, &sql, EVENT_COUNT, take_event, &w, err);
-    buf_done(&sql);
-    return rc;
+void event_store_free(struct event_row *rows, size_t count)
+{
+    field_free(&table, rows, count);
 }
 
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)

@@ -21,7 +21,6 @@ struct event_act {
     const char *arguments;                /* as on the command line; NULL: none */
     const char *tag;                      /* NULL: none, or several */
     uint64_t task_id;                     /* 0: none, or several */
-    bool by_procedure;                    /* an application called a procedure; only read */
 };
 
 /* Adds a row of an act, in whose transaction `tasks` were changed: refs, unless that is NULL or the
@@ -45,23 +44,51 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
 int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
                          struct err *err) __attribute__((warn_unused_result));
 
-/* An act as it is read. Texts are valid during the call. */
+/* What happened, as it is shown: an act as it is read, or failures, starts and ends of tasks. Texts
+ * are heap memory, freed by event_store_done. */
 struct event_row {
-    struct event_act act;
-    int64_t at;     /* of its first change */
-    uint64_t tasks; /* changed so far */
+    int64_t at;     /* of an act: of its first change */
+    char *who;      /* NULL: no operator and no dqd; the account that called a procedure */
+    char *event;    /* a verb; "dqd-start", "dqd-end", "dqd-lost", "dqd-back"; "started", "failed",
+                       "done" */
+    char *tag;      /* NULL: none, or several */
+    uint64_t count; /* tasks, so far; started, failed: attempts; 0: it is about none */
+    uint64_t id;    /* 0: none, or several */
+    char *detail;   /* the arguments of an act, the error of failures; NULL: none */
+    unsigned char token[TASK_TOKEN_SIZE];
+    bool has_token; /* of an act, which always has one */
+    bool by_procedure;
 };
-/* Calls fn for the acts of people and dqds, or those of procedures, of a time, since_at <= time <
+/* clang-format off */
+/* Its columns, as TASK_COLUMNS in base/task.h: those that are shown, and the others. X(in dq_event,
+ * name, type, field, cut at, flags, get, help). get is in src/cli/verb/cmd_events.c. */
+#define EVENT_STORE_COLUMNS(X)                                                                            \
+    X("e.event_time", "time", TIME, at, 0, 0, NULL, "")                                                   \
+    X("e.actor", "who", NAME, who, COLUMN_NARROW, 0, NULL, "")                                            \
+    X("e.verb", "event", NAME, event, 0, 0, get_event, "")                                                \
+    X("e.tag", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "")                                              \
+    X("(SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token)", "count", ID, count, 0, 0, NULL, "")\
+    X("e.task_id", "id", ID, id, 0, 0, NULL, "")                                                          \
+    X("(SELECT z.arguments FROM dq_event z WHERE z.token = e.token AND z.step = 0)",                      \
+      "detail", TEXT, detail, 100, 0, get_detail, "")
+#define EVENT_STORE_MORE(X)                                                                               \
+    X("e.token", NULL, TOKEN, token, 0, 0, NULL, "")                                                      \
+    X("e.by_procedure", NULL, BOOL, by_procedure, 0, 0, NULL, "")
+/* clang-format on */
+
+/* Lists the acts of people and dqds, or those of procedures, of a time, since_at <= time <
  * before_at, newest first, `most` at most. *ret_left_at: when the newest of those that are left out
- * was; TASK_TIME_NONE: none is. */
+ * was; TASK_TIME_NONE: none is. Free *ret with event_store_free. */
 int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t before_at,
-                     size_t most, void (*fn)(const struct event_row *row, void *arg), void *arg,
-                     int64_t *ret_left_at, struct err *err) __attribute__((warn_unused_result));
+                     size_t most, struct event_row **ret, size_t *ret_count, int64_t *ret_left_at,
+                     struct err *err) __attribute__((warn_unused_result));
 /* The same for the acts on a task at since_at or later, oldest first; `at` is when this task was
  * changed. */
-int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at,
-                        void (*fn)(const struct event_row *row, void *arg), void *arg,
-                        struct err *err) __attribute__((warn_unused_result));
+int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at, struct event_row **ret,
+                        size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+/* event_store_done: leaves the rows themselves to the caller. */
+void event_store_done(struct event_row *rows, size_t count);
+void event_store_free(struct event_row *rows, size_t count);
 
 /* Whether an act with this verb began at since_at or later: 1 or 0. */
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)

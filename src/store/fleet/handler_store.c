@@ -4,7 +4,7 @@
  * Invariant: the handlers of a number are there completely or not at all.
  */
 #include "store/fleet/handler_store.h"
-#include "base/mem.h"
+#include "base/text.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
@@ -91,43 +91,29 @@ int handler_store_put(struct db *db, uint64_t handlers, const struct handler_row
 
 /* ---- what nobody refers to */
 
-struct numbers {
-    uint64_t *items;
-    size_t count;
+#define ROW(of, sql, type, field) COLUMN(of, sql, NULL, type, field, 0, 0, NULL, NULL)
+
+struct number {
+    uint64_t handlers;
 };
-
-static int add_number(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct numbers *n = arg;
-
-    (void)err;
-    n->items = mem_resize(n->items, n->count + 1, sizeof *n->items);
-    n->items[n->count++] = db_u64(r, COLUMNS_ONLY);
-    return 0;
-}
+static const struct column number_columns[] = {ROW(number, "handlers", U64, handlers)};
+static const struct field_table number_table = FIELD_TABLE(number, number_columns);
 
 /* A read first: nearly always there is nothing to delete, and nothing is locked. */
-static int find_unused(struct db *db, struct numbers *ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql,
-            "SELECT handlers FROM (SELECT handlers FROM dq_handler GROUP BY handlers) h"
-            " WHERE handlers NOT IN (SELECT handlers FROM dq_poller WHERE handlers IS NOT NULL)");
-    int rc = db_each(db, &sql, COLUMNS_ONE, add_number, ret, err);
-    buf_done(&sql);
-    return rc;
-}
+static const char find_unused[] =
+    "FROM (SELECT handlers FROM dq_handler GROUP BY handlers) h"
+    " WHERE handlers NOT IN (SELECT handlers FROM dq_poller WHERE handlers IS NOT NULL)";
 
 int handler_store_clean(struct db *db, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct numbers unused = {0};
-    int rc = find_unused(db, &unused, err);
+    struct number *unused = NULL;
+    size_t count = 0;
+    int rc = field_list(db, &number_table, find_unused, &unused, &count, err);
 
-    for (size_t i = 0; rc == 0 && i < unused.count; i++) {
+    for (size_t i = 0; rc == 0 && i < count; i++) {
         buf_reset(&sql);
-        buf_printf(&sql, "DELETE FROM dq_handler WHERE handlers = %" PRIu64, unused.items[i]);
+        buf_printf(&sql, "DELETE FROM dq_handler WHERE handlers = %" PRIu64, unused[i].handlers);
         rc = db_exec(db, &sql, NULL, err);
     }
     buf_reset(&sql);
@@ -135,73 +121,49 @@ int handler_store_clean(struct db *db, struct err *err)
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
-    free(unused.items);
+    free(unused);
     return rc;
 }
 
 /* ---- lists */
 
-#define ROW(sql, type, field) COLUMN(handler_row, sql, NULL, type, field, 0, 0, NULL, NULL)
 static const struct column row_columns[] = {
-    ROW("handlers", U64, handlers),
-    ROW("pattern", NAME, pattern),
-    ROW("is_glob", BOOL, is_glob),
-    ROW("line", U32, line),
-    ROW("digest", U64, digest),
-    ROW("batch", U32, batch),
-    ROW("max_running", U32, max_running),
-    ROW("global_max_running", U32, global_max_running),
-    ROW("max_attempts", U32, max_attempts),
-    ROW("timeout", MS, timeout_ms),
-    ROW("retry", TEXT, retry),
+    ROW(handler_row, "handlers", U64, handlers),
+    ROW(handler_row, "pattern", NAME, pattern),
+    ROW(handler_row, "is_glob", BOOL, is_glob),
+    ROW(handler_row, "line", U32, line),
+    ROW(handler_row, "digest", U64, digest),
+    ROW(handler_row, "batch", U32, batch),
+    ROW(handler_row, "max_running", U32, max_running),
+    ROW(handler_row, "global_max_running", U32, global_max_running),
+    ROW(handler_row, "max_attempts", U32, max_attempts),
+    ROW(handler_row, "timeout", MS, timeout_ms),
+    ROW(handler_row, "retry", TEXT, retry),
 };
-#define ROW_COLUMNS (sizeof row_columns / sizeof row_columns[0])
-
-struct rows {
-    struct handler_row *items;
-    size_t count, cap;
-};
-
-static int add_row(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct rows *list = arg;
-
-    (void)err;
-    MEM_ROOM(list->items, list->count, list->cap);
-    field_read_all(r, row_columns, ROW_COLUMNS, &list->items[list->count++]);
-    return 0;
-}
+static const struct field_table row_table = FIELD_TABLE(handler_row, row_columns);
 
 int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct handler_row **ret,
                        size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct rows list = {0};
+    struct buf tail = BUF_INIT;
     int rc = 0;
 
+    buf_str(&tail, "FROM dq_handler WHERE ");
     if (n) {
-        buf_str(&sql, "SELECT ");
-        unsigned columns = field_put_names(&sql, "", row_columns, ROW_COLUMNS);
-        buf_str(&sql, " FROM dq_handler WHERE ");
-        sql_put_ids(&sql, "handlers", handlers, n);
-        buf_str(&sql, " ORDER BY handlers, number");
-        rc = db_each(db, &sql, columns, add_row, &list, err);
+        sql_put_ids(&tail, "handlers", handlers, n);
+        buf_str(&tail, " ORDER BY handlers, number");
+        rc = field_list(db, &row_table, tail.data, ret, ret_count, err);
+    } else {
+        *ret = NULL;
+        *ret_count = 0;
     }
-    buf_done(&sql);
-    if (rc < 0) {
-        handler_store_free(list.items, list.count);
-        return rc;
-    }
-    *ret = list.items;
-    *ret_count = list.count;
-    return 0;
+    buf_done(&tail);
+    return rc;
 }
 
 void handler_store_free(struct handler_row *rows, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(rows[i].pattern), free(rows[i].retry);
-    free(rows);
+    field_free(&row_table, rows, count);
 }
 
 /* ---- rests */
@@ -250,59 +212,29 @@ int handler_store_put_rests(struct db *db, const struct claim_owner *owner,
     return db_end(db, rc, err);
 }
 
-/* clang-format off */
-#define REST_COLUMNS(X)      \
-    X(REST_TOKEN, "token")   \
-    X(REST_TAG, "tag")       \
-    X(REST_REASON, "reason") \
-    X(REST_ERROR, "error")   \
-    X(REST_FOR, "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), rest_until) DIV 1000")
-/* clang-format on */
-enum { REST_COLUMNS(COLUMNS_NAME) REST_COUNT };
-
-struct rests {
-    struct handler_rest *items;
-    size_t count;
+static const struct column rest_columns[] = {
+    ROW(handler_rest, "token", TOKEN, token),
+    ROW(handler_rest, "tag", TAG, tag),
+    ROW(handler_rest, "reason", INT, reason),
+    ROW(handler_rest, "error", TEXT, error),
+    ROW(handler_rest, "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), rest_until) DIV 1000", MS,
+        for_ms),
 };
-
-static int add_rest(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct rests *list = arg;
-
-    (void)err;
-    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
-    struct handler_rest *rest = &list->items[list->count++];
-    *rest = (struct handler_rest){
-        .reason = MIN((enum handler_reason)db_u32(r, REST_REASON), HANDLER_SLOW),
-        .tag = sql_dup_tag(r, REST_TAG),
-        .error = sql_dup(r, REST_ERROR, NULL),
-        .for_ms = db_i64(r, REST_FOR, 0)};
-    sql_read_token(r, REST_TOKEN, rest->token);
-    return 0;
-}
+static const struct field_table rest_table = FIELD_TABLE(handler_rest, rest_columns);
 
 int handler_store_list_rests(struct db *db, struct handler_rest **ret, size_t *ret_count,
                              struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct rests list = {0};
+    int rc = field_list(db, &rest_table,
+                        "FROM dq_rest ORDER BY token, tag LIMIT " TEXT_OF(HANDLER_RESTS_MOST), ret,
+                        ret_count, err);
 
-    buf_printf(&sql, "SELECT %s FROM dq_rest ORDER BY token, tag LIMIT %d",
-               COLUMNS_SELECT(REST_COLUMNS), HANDLER_RESTS_MOST);
-    int rc = db_each(db, &sql, REST_COUNT, add_rest, &list, err);
-    buf_done(&sql);
-    if (rc < 0) {
-        handler_store_free_rests(list.items, list.count);
-        return rc;
-    }
-    *ret = list.items;
-    *ret_count = list.count;
-    return 0;
+    for (size_t i = 0; rc == 0 && i < *ret_count; i++)
+        (*ret)[i].reason = (int)MIN((unsigned)(*ret)[i].reason, (unsigned)HANDLER_SLOW);
+    return rc;
 }
 
 void handler_store_free_rests(struct handler_rest *rests, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(rests[i].tag), free(rests[i].error);
-    free(rests);
+    field_free(&rest_table, rests, count);
 }

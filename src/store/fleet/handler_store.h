@@ -49,8 +49,9 @@ enum handler_reason {
     HANDLER_SLOW     /* changing one of its tasks takes long */
 };
 struct handler_rest {
-    enum handler_reason reason;
+    int reason;                           /* enum handler_reason */
     unsigned char token[TASK_TOKEN_SIZE]; /* of the dqd; for handler_store_put_rests unused */
+    bool has_token;                       /* it always has */
     char *tag, *error;
     int64_t for_ms; /* from now on; negative: it has ended */
 };

@@ -225,40 +225,11 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(poller_info, __VA_ARGS__),
 static const struct column columns[] = {POLLER_STORE_COLUMNS(COLUMN_ROW)
                                             POLLER_STORE_MORE(COLUMN_ROW)};
-#define INFO_COUNT (sizeof columns / sizeof columns[0])
-
-struct infos {
-    struct poller_info *items;
-    size_t count;
-};
-
-static int add_info(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct infos *list = arg;
-
-    (void)err;
-    list->items = mem_resize(list->items, list->count + 1, sizeof *list->items);
-    field_read_all(r, columns, INFO_COUNT, &list->items[list->count++]);
-    return 0;
-}
+static const struct field_table table = FIELD_TABLE(poller_info, columns);
 
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct infos list = {0};
-
-    buf_str(&sql, "SELECT ");
-    unsigned count = field_put_names(&sql, "", columns, INFO_COUNT);
-    buf_str(&sql, " FROM dq_poller ORDER BY host, pid, token");
-    int rc = db_each(db, &sql, count, add_info, &list, err);
-    buf_done(&sql);
-    if (rc < 0) {
-        poller_store_free(list.items, list.count);
-        return rc;
-    }
-    *ret = list.items;
-    *ret_count = list.count;
-    return 0;
+    return field_list(db, &table, "FROM dq_poller ORDER BY host, pid, token", ret, ret_count, err);
 }
 
 bool poller_store_is_between(const struct poller_info *p)
@@ -273,8 +244,5 @@ bool poller_store_is_silent(const struct poller_info *p)
 
 void poller_store_free(struct poller_info *p, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(p[i].host), free(p[i].mode), free(p[i].version), free(p[i].handlers_file),
-            free(p[i].tags);
-    free(p);
+    field_free(&table, p, count);
 }

@@ -3,50 +3,61 @@
  */
 #include "store/fleet/tag_pause.h"
 #include "base/when.h"
-#include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <stdlib.h>
 #include <sys/param.h>
 
-/* paused_until of a tag that is paused until it is resumed. */
-#define FOR_EVER_AT WHEN_AT_MAX
+#define COLUMN_ROW(sql, name, type, field, ...)                                                    \
+    COLUMN_UNSHOWN(tag_pause, sql, name, type, info.field, __VA_ARGS__),
+static const struct column columns[] = {
+    COLUMN(tag_pause, "UTC_TIMESTAMP(3)", NULL, TIME, now_at, 0, 0, NULL, ""),
+    TAG_INFO_COLUMNS(COLUMN_ROW)};
+static const struct field_table table = FIELD_TABLE(tag_pause, columns);
 
-#define COLUMNS(X) TAG_PAUSE_COLUMNS(X, "")
-enum { COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
-
-void tag_pause_take(const struct db_rows *r, unsigned first, struct tag_pause *ret)
+/* Returns at least one row, which has the clock. */
+int tag_pause_list(struct db *db, const char *tag, struct tag_pause **ret, size_t *ret_count,
+                   struct err *err)
 {
-    int64_t until_at = db_time(r, first);
+    struct buf tail = BUF_INIT;
 
-    ret->until_at = until_at >= FOR_EVER_AT ? INT64_MAX : until_at;
-    ret->by = sql_dup(r, first + 1, NULL);
-    ret->reason = sql_dup(r, first + 2, NULL);
+    buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_tag g ON " SQL_PAUSED("g."));
+    if (tag) {
+        buf_str(&tail, " AND g.tag = ");
+        sql_put_tag(&tail, tag);
+    }
+    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
+    buf_done(&tail);
+    return rc;
 }
 
-static void take(const struct db_rows *r, void *arg)
+void tag_pause_free(struct tag_pause *p, size_t count)
 {
-    tag_pause_take(r, TAG_PAUSE_UNTIL, arg);
+    field_free(&table, p, count);
 }
 
-int tag_pause_read(struct db *db, const char *tag, struct tag_pause *ret, struct err *err)
+int tag_pause_read(struct db *db, const char *tag, struct tag_info *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    struct tag_pause *rows = NULL;
+    size_t count = 0;
+    int rc = tag_pause_list(db, tag, &rows, &count, err);
 
-    *ret = (struct tag_pause){.until_at = TASK_TIME_NONE};
-    buf_printf(&sql, "SELECT %s FROM dq_tag WHERE tag = ", COLUMNS_SELECT(COLUMNS));
-    sql_put_tag(&sql, tag);
-    buf_str(&sql, " AND " SQL_PAUSED(""));
-    int rc = db_first(db, &sql, COLUMN_COUNT, take, ret, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
+    *ret = (struct tag_info){TAG_INFO_NONE};
+    if (count) {
+        *ret = rows[0].info;
+        rows[0].info = (struct tag_info){.tag = NULL};
+    }
+    tag_pause_free(rows, count);
+    return rc;
 }
 
-void tag_pause_done(struct tag_pause *p)
+void tag_pause_done(struct tag_info *t)
 {
-    free(p->by);
-    free(p->reason);
+    free(t->tag);
+    free(t->paused_by);
+    free(t->pause_reason);
 }
 
 /* The statement and its event, in one transaction. */
@@ -83,7 +94,7 @@ int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int6
     if (until_at == TASK_TIME_NONE)
         sql_put_from_now(&sql, for_ms);
     else
-        db_put_time(&sql, MIN(until_at, FOR_EVER_AT));
+        db_put_time(&sql, MIN(until_at, WHEN_AT_MAX));
     buf_chr(&sql, ',');
     db_put_text(&sql, act->actor);
     buf_chr(&sql, ',');

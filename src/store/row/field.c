@@ -4,9 +4,11 @@
 #include "store/row/field.h"
 #include "base/mem.h"
 #include "base/task.h"
+#include "base/when.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 unsigned field_put_names(struct buf *sql, const char *alias, const struct column *c, size_t count)
@@ -73,6 +75,9 @@ void field_read(const struct db_rows *r, unsigned col, const struct column *c, v
     case COLUMN_TIME:
         *(int64_t *)to = db_time(r, col);
         break;
+    case COLUMN_UNTIL:
+        *(int64_t *)to = db_time(r, col) >= WHEN_AT_MAX ? INT64_MAX : db_time(r, col);
+        break;
     case COLUMN_DUE:
         *(int64_t *)to = sql_due(r, col);
         break;
@@ -84,6 +89,9 @@ void field_read(const struct db_rows *r, unsigned col, const struct column *c, v
         break;
     case COLUMN_TAG:
         *(char **)to = sql_dup_tag(r, col);
+        break;
+    case COLUMN_TAGS:
+        *(char **)to = db_is_null(r, col) ? NULL : sql_dup_tag(r, col);
         break;
     case COLUMN_KEY:
         *(char **)to = sql_dup_key(r, col);
@@ -115,6 +123,60 @@ void field_read_all(const struct db_rows *r, const struct column *c, size_t coun
             field_read(r, col++, &c[i], row);
 }
 
+struct listing {
+    const struct field_table *of;
+    char *rows;
+    size_t count, cap;
+};
+
+static int take_row(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct listing *l = arg;
+
+    (void)err;
+    l->rows = mem_room(l->rows, l->count, &l->cap, l->of->size);
+    char *row = l->rows + l->count++ * l->of->size;
+    memset(row, 0, l->of->size);
+    field_read_all(r, l->of->columns, l->of->count, row);
+    return 0;
+}
+
+int field_list(struct db *db, const struct field_table *t, const char *tail, void *ret,
+               size_t *ret_count, struct err *err)
+{
+    struct listing l = {.of = t};
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT ");
+    unsigned columns = field_put_names(&sql, "", t->columns, t->count);
+    buf_chr(&sql, ' ');
+    buf_str(&sql, tail);
+    int rc = db_each_streamed(db, &sql, columns, take_row, &l, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        field_free(t, l.rows, l.count);
+        return rc;
+    }
+    memcpy(ret, &l.rows, sizeof l.rows);
+    *ret_count = l.count;
+    return 0;
+}
+
+void field_done(const struct field_table *t, void *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < t->count; k++)
+            if (t->columns[k].sql && t->columns[k].type >= COLUMN_TEXT &&
+                t->columns[k].type <= COLUMN_BYTES)
+                free(*(void **)(void *)((char *)rows + i * t->size + t->columns[k].offset));
+}
+
+void field_free(const struct field_table *t, void *rows, size_t count)
+{
+    field_done(t, rows, count);
+    free(rows);
+}
+
 static void put_value(struct db_statement *st, const struct column *c, const void *row)
 {
     const void *p = (const char *)row + c->offset;
@@ -129,6 +191,7 @@ static void put_value(struct db_statement *st, const struct column *c, const voi
     case COLUMN_TEXT:
     case COLUMN_NAME:
     case COLUMN_TAG:
+    case COLUMN_TAGS:
     case COLUMN_KEY:
         db_put_text(&st->sql, *(char *const *)p);
         break;

@@ -8,6 +8,24 @@
 #include "store/db/db.h"
 #include "store/db/db_statement.h"
 
+/* The columns of a result, and the struct that holds a row of it. */
+struct field_table {
+    const struct column *columns;
+    size_t count, size;
+};
+#define FIELD_TABLE(of, columns)                                                                   \
+    {                                                                                              \
+        columns, sizeof(columns) / sizeof(columns)[0], sizeof(struct of)                           \
+    }
+
+/* Reads `SELECT columns` and `tail`, which begins with FROM, into an array of rows. *ret, a pointer
+ * to them, and *ret_count are set; free them with field_free. Blocks on the database. */
+int field_list(struct db *db, const struct field_table *t, const char *tail, void *ret,
+               size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+/* Frees what the fields of rows point to. field_free: and the array. */
+void field_done(const struct field_table *t, void *rows, size_t count);
+void field_free(const struct field_table *t, void *rows, size_t count);
+
 /* Of these functions, those for many columns leave out the ones that are not read. */
 
 /* Appends `t.id, t.tag, ...` (alias: "t."), and returns how many. */

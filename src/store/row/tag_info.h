@@ -4,6 +4,7 @@
 #ifndef DQ_STORE_ROW_TAG_INFO_H
 #define DQ_STORE_ROW_TAG_INFO_H
 
+#include "base/column.h"
 #include "base/task.h"
 
 struct tag_info {
@@ -21,5 +22,47 @@ struct tag_info {
     int64_t paused_until_at;        /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
     char *paused_by, *pause_reason; /* NULL: none */
 };
+
+/* clang-format off */
+/* Its columns, as TASK_COLUMNS in base/task.h: the counts, and all. X(in dq_tag, name, type, field,
+ * cut at, flags, get, help). get is in src/cli/show/tag_columns.c and src/cli/verb/cmd_tags.c. */
+#define TAG_INFO_COUNTS(X)                                                                                \
+    X(NULL, "pending", U64, count, 0, 0, tag_get_pending, "")                                             \
+    X(NULL, "running", U64, count, 0, 0, tag_get_running, "")                                             \
+    X(NULL, "done", U64, count, 0, 0, tag_get_done, "")                                                   \
+    X(NULL, "failed", U64, count, 0, 0, tag_get_failed, "")                                               \
+    X(NULL, "cancelled", U64, count, 0, 0, tag_get_cancelled, "")                                         \
+    X(NULL, "due", U64, due, 0, 0, tag_get_due, "")                                                       \
+    X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "")                                             \
+    X(NULL, "sampled", BOOL, sampled, 0, 0, tag_get_sampled, "")
+#define TAG_INFO_COLUMNS(X)                                                                               \
+    X("g.tag", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "")                                              \
+    TAG_INFO_COUNTS(X)                                                                                    \
+    X(NULL, "next", TIME, next_at, 0, 0, get_next, "")                                                    \
+    X(NULL, "paused", BOOL, paused_until_at, 0, 0, get_paused, "")                                        \
+    X("g.paused_until", "paused_until", UNTIL, paused_until_at, 0, 0, NULL, "")                           \
+    X(NULL, "handler", TEXT, tag, COLUMN_NARROW, 0, get_handler, "")                                      \
+    X(NULL, "handled", BOOL, tag, 0, 0, get_handled, "")                                                  \
+    X("g.paused_by", "paused_by", TEXT, paused_by, 0, 0, NULL, "")                                        \
+    X("g.pause_reason", "pause_reason", TEXT, pause_reason, 60, 0, NULL, "")
+/* clang-format on */
+
+/* One of which nothing is known yet. */
+#define TAG_INFO_NONE                                                                              \
+    .late_from_at = TASK_TIME_NONE, .next_at = TASK_TIME_NONE, .paused_until_at = TASK_TIME_NONE
+
+/* No dqd starts its tasks. */
+static inline bool tag_info_paused(const struct tag_info *t)
+{
+    return t->paused_until_at != TASK_TIME_NONE;
+}
+
+/* How late its latest task is; -1: none is due. */
+static inline int64_t tag_info_late_ms(const struct tag_info *t, int64_t now_at)
+{
+    return t->late_from_at == TASK_TIME_NONE ? -1
+           : now_at < t->late_from_at        ? 0
+                                             : now_at - t->late_from_at;
+}
 
 #endif
