@@ -313,3 +313,30 @@ END
     [ "$(sql 'SELECT MIN(expected_time), MAX(expected_time), COUNT(DISTINCT expected_time) FROM dq_task')" = \
         $'2031-01-02 03:04:05.000\t2031-01-02 03:53:05.000\t50' ]
 }
+
+@test 'a chunk that meets a deadlock is sent five times, by add --from and by import' {
+    printf '%s\n' t >lines.tsv
+    dq -q add t >id
+    dq -q export >lines.ndjson
+    # A table without transactions counts what is rolled back.
+    sql $'CREATE TABLE try (n int AUTO_INCREMENT PRIMARY KEY) ENGINE=MyISAM;
+        CREATE TABLE lucky (n int PRIMARY KEY);
+        DELIMITER //
+        CREATE TRIGGER unlucky BEFORE INSERT ON dq_task FOR EACH ROW BEGIN
+            INSERT INTO try () VALUES ();
+            IF LAST_INSERT_ID() < (SELECT n FROM lucky) THEN
+                SIGNAL SQLSTATE \'40001\' SET MYSQL_ERRNO = 1213;
+            END IF;
+        END//'
+    for lucky in 5 6; do
+        for command in 'add --from lines.tsv' 'import lines.ndjson'; do
+            sql "TRUNCATE try; DELETE FROM lucky; INSERT INTO lucky VALUES ($lucky); DELETE FROM dq_task"
+            # shellcheck disable=SC2086 # words
+            try dq -q $command
+            [ "$rc" -eq $((lucky == 5 ? 0 : 75)) ]
+            [ "$(count)" -eq $((lucky == 5)) ]
+            [ "$(sql 'SELECT COUNT(*) FROM try')" -eq 5 ]
+        done
+    done
+    sql 'DROP TRIGGER unlucky; DROP TABLE try, lucky'
+}

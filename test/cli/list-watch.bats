@@ -117,12 +117,12 @@ fill()
 
 @test 'the list waits for a database that is away' {
     fill
-    watch_start 100 24
+    watch_start 100 24 --status all
     "$DQ_TOP/bin/dq-sandbox" stop >/dev/null 2>&1 3>&-
     sees '^database away, retrying .*localhost/dq'
     sees 'slow.export'
     "$DQ_TOP/bin/dq-sandbox" start >/dev/null 2>&1 3>&-
-    sees '^dq list --watch'
+    sees '^dq list --status all --watch'
     sees 'slow.export'
     keys q
     left_clean 0

@@ -156,6 +156,31 @@ static void a_session_waits_as_long_as_its_owner_says(void **state)
     db_free(d);
 }
 
+/* On the same connection: a session that cannot be set back is closed. */
+static void a_session_that_has_not_waited_waits_again(void **state)
+{
+    static const struct db_session patient = {7, 9, 3600};
+    struct db *d = db_new(harness_conf);
+    (void)state;
+    db_session_set(d, &patient);
+    ok(db_connect(d, &err));
+    int64_t session = number(d, "SELECT CONNECTION_ID()");
+    ok(db_session_wait_not(d, &err));
+    assert_int_equal(number(d, "SELECT @@innodb_lock_wait_timeout"), db_is_mariadb(d) ? 0 : 7);
+    db_session_wait(d);
+    assert_true(db_connected(d));
+    assert_int_equal(number(d, "SELECT @@innodb_lock_wait_timeout"), 7);
+    db_session_brief(d, true);
+    assert_int_equal(number(d, "SELECT @@lock_wait_timeout"), 1);
+    db_session_brief(d, false);
+    assert_int_equal(number(d, "SELECT @@lock_wait_timeout"), 9);
+    assert_int_equal(number(d, "SELECT CONNECTION_ID()"), session);
+    run(db, "KILL %" PRId64, session);
+    db_session_wait(d);
+    assert_int_equal(db_connected(d), !db_is_mariadb(d));
+    db_free(d);
+}
+
 static void an_option_file_does_not_change_the_character_set(void **state)
 {
     char path[] = "/tmp/dq-cnf.XXXXXX";
@@ -297,6 +322,7 @@ int main(void)
         cmocka_unit_test_setup(a_session_is_as_the_store_expects, harness_setup),
         cmocka_unit_test_setup(init_command_does_not_change_what_the_store_expects, harness_setup),
         cmocka_unit_test_setup(a_session_waits_as_long_as_its_owner_says, harness_setup),
+        cmocka_unit_test_setup(a_session_that_has_not_waited_waits_again, harness_setup),
         cmocka_unit_test_setup(an_option_file_does_not_change_the_character_set, harness_setup),
         cmocka_unit_test_setup(literals_hold_any_bytes, harness_setup),
         cmocka_unit_test_setup(a_wrong_init_command_is_a_fault_of_the_settings, harness_setup),

@@ -1,6 +1,7 @@
 /* What the live dqds serve: rows that dqds share, rests, and what is deleted when nobody refers to
  * it any more. */
 #include "harness.h"
+#include "store/fleet/event_store.h"
 #include "store/fleet/handler_store.h"
 #include "store/fleet/poller_store.h"
 
@@ -183,6 +184,28 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 0);
 }
 
+/* Those of procedures have an age of their own. */
+static void old_events_are_deleted_in_steps_the_oldest_first(void **state)
+{
+    size_t deleted = 9;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_event (token, event_time, actor, verb, by_procedure)"
+        " SELECT UNHEX(LPAD(seq, 32, '0')), UTC_TIMESTAMP(3) - INTERVAL IF(seq > 3, 40, 60 + seq) DAY, 'a', 'v', seq = 1"
+        " FROM %s",
+        numbers(5));
+    ok(event_store_expire(db, false, INT64_C(50) * 86400000, 1, &deleted, &err));
+    assert_int_equal(deleted, 1);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_event WHERE token = UNHEX(LPAD(3, 32, '0'))"), 0);
+    ok(event_store_expire(db, false, INT64_C(50) * 86400000, 9, &deleted, &err));
+    assert_int_equal(deleted, 1);
+    ok(event_store_expire(db, false, INT64_C(50) * 86400000, 9, &deleted, &err));
+    assert_int_equal(deleted, 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 3);
+    run(db, "DELETE FROM dq_event");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +213,7 @@ int main(void)
                                harness_setup),
         cmocka_unit_test_setup(thousands_of_handlers_are_all_there_or_none, harness_setup),
         cmocka_unit_test_setup(rests_are_replaced_and_go_with_their_dqd, harness_setup),
+        cmocka_unit_test_setup(old_events_are_deleted_in_steps_the_oldest_first, harness_setup),
         cmocka_unit_test_setup(a_pass_that_has_ended_counts_until_the_next_one, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

@@ -179,6 +179,20 @@ END
     grep -rnE '\b(MD5|RANDOM_BYTES)\(|\bseq_[0-9]' src/store sql test/cli test/daemon test/db test/lib | none
 }
 
+# Numbers that only one of the servers has are not in the other one's headers.
+@test 'each error has the number that the headers of the client library give to its name' {
+    awk '!/, MySQL/ && match($0, / (ER|CR|WARN)_[A-Z0-9_]+/) { name = substr($0, RSTART + 1, RLENGTH - 1) }
+        match($0, /^    \{[0-9]+/) { print substr($0, 6, RLENGTH - 5), name; name = "" }' \
+        src/store/db/db_error.c | sort -n >"$BATS_TEST_TMPDIR/ours"
+    # shellcheck disable=SC2046 # words
+    gcc -E -dM $(pkg-config --cflags libmariadb 2>/dev/null || pkg-config --cflags mysqlclient) \
+        -include mysqld_error.h -include errmsg.h - </dev/null |
+        awk 'NR == FNR { number[$2] = $3; next } $2 in number { seen++ }
+            $2 in number && number[$2] != $1 { print $2 " is " number[$2] ", not " $1 }
+            $1 <= last { print $1 " stands behind " last } { last = $1 }
+            END { if (seen < 80) print "only " seen + 0 " were found" }' - "$BATS_TEST_TMPDIR/ours" | none
+}
+
 @test 'no file is longer than 550 lines' {
     wc -l configure.ac $(c_files) $(scripts) $(find test -name '*.[ch]' -o -name '*.ba*') |
         awk '$2 != "total" && $1 > 550 { print $2 ": " $1 " lines" }' | none
@@ -278,7 +292,8 @@ END
     grep -nE '(^|;|\b(do|then|else))[[:space:]]+! +[^-]' $(find test -name '*.ba*') | none
 }
 
-# A poll between two looks, and what a wait asks for twice, are no guesses.
+# A poll between two looks, what a wait asks for twice, and a sleep that is itself measured, are no guesses.
 @test 'no bats test sleeps: tests wait for conditions' {
-    grep -nE "^ *sleep [0-9]|'run [s]leep" $(find test -name '*.bats') | grep -v '# between two looks$' | none
+    grep -nE "^ *sleep [0-9]|'run [s]leep" $(find test -name '*.bats') | grep -vE '# (between two looks|the measure)$' |
+        none
 }

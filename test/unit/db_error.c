@@ -44,6 +44,26 @@ static void a_text_without_its_end_shows_nothing_of_a_value(void **state)
     assert_string_equal(err.text, "here: unexpected error 1064: near '...'");
 }
 
+static void a_connection_that_broke_is_not_used_again(void **state)
+{
+    size_t broken = 0;
+
+    (void)state;
+    for (unsigned number = 1000; number < 7000; number++) {
+        struct err err;
+        bool drop;
+        int rc = db_error_set(&err, number, "", "here", &drop);
+
+        assert_int_equal(err.code, rc);
+        if (strstr(err.text, "broke"))
+            assert_int_equal(rc, ERR_LOST);
+        if (rc == ERR_LOST)
+            assert_true(drop);
+        broken += rc == ERR_LOST;
+    }
+    assert_in_range(broken, 20, 40);
+}
+
 static bool check_connect(char **cell, const char *where)
 {
     static const struct {
@@ -74,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_shown_and_values_withheld),
+        cmocka_unit_test(a_connection_that_broke_is_not_used_again),
         cmocka_unit_test(only_what_stays_may_end_a_dqd),
         cmocka_unit_test(a_text_without_its_end_shows_nothing_of_a_value),
     };

@@ -25,7 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
+
+#define TRANSIENT_TRIES 5
 
 /* ---- set-up ---- */
 
@@ -109,6 +112,14 @@ void cmd_wake(const struct cmd_context *c, int64_t in_ms)
 {
     if (in_ms < c->conf->dqd.poll_interval_ms)
         wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database);
+}
+
+bool cmd_again(int rc, int *tries)
+{
+    if ((rc != ERR_TRANSIENT && rc != ERR_LOCKED) || ++*tries == TRANSIENT_TRIES)
+        return false;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000L * *tries}, NULL);
+    return true;
 }
 
 /* ---- times and ids ---- */

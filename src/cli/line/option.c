@@ -445,12 +445,14 @@ int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, 
 static void put_statuses(struct buf *b, unsigned mask)
 {
     const char *separator = "";
-    for (int s = 0; s <= TASK_STATUS_UNKNOWN; s++) {
+    for (int s = 0; s < TASK_STATUS_COUNT && mask != TASK_ANY; s++) {
         if (!(mask & TASK_BIT(s)))
             continue;
         buf_printf(b, "%s%s", separator, task_status_name(s));
         separator = ",";
     }
+    if (mask == TASK_ANY)
+        buf_str(b, "all");
 }
 
 /* Of an option that is set; nothing for a flag. */

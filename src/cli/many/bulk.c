@@ -26,13 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHUNK_BYTES (1u << 20)
 #define TAGS_MOST 1000 /* that are looked up among those that are served */
 #define TAGS_NAMED 10  /* that no dqd serves */
-#define TRANSIENT_TRIES 5
 
 struct chunk {
     struct buf arena; /* its texts */
@@ -107,14 +105,11 @@ static void *send_chunk(void *arg)
 {
     struct bulk *b = arg;
     struct chunk *k = b->sending;
-    /* a deadlock was rolled back whole: once more */
-    for (int try = 1; try <= TRANSIENT_TRIES; try++) {
+    int tries = 0;
+    do
         k->rc = task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept,
                               &k->bad, &k->err);
-        if (k->rc != ERR_TRANSIENT && k->rc != ERR_LOCKED)
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
-    }
+    while (cmd_again(k->rc, &tries));
     if (k->rc == 0 && k->kept < k->count)
         cmd_wake(b->c, k->in_ms);
     return NULL;

@@ -18,12 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <time.h>
 
 #define CHUNK_TASKS 500
 #define LINE_MOST ((uint64_t)8 << 30)
 #define CHUNK_BYTES ((uint64_t)1 << 20)
-#define TRANSIENT_TRIES 5
 /* Programs that read JSON round greater numbers; the tasks added later get greater ids yet. */
 #define KEPT_ID_MOST ((UINT64_C(1) << 53) - 1)
 
@@ -55,25 +53,12 @@ static bool is_due(const struct import *m, const struct task *t)
     return t->status == TASK_PENDING && t->expected_at <= m->now_at;
 }
 
-/* A deadlock or a lock was rolled back whole: once more. */
-static int store(struct import *m, struct err *err)
-{
-    int rc = 0;
-
-    for (int try = 1; try <= TRANSIENT_TRIES; try++) {
-        rc = import_store_add(m->c->db, m->items, m->count, m->v->keep_ids, &m->act.event, err);
-        if (rc != ERR_TRANSIENT && rc != ERR_LOCKED)
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = 20000000L * try}, NULL);
-    }
-    return rc;
-}
-
 /* last_line: of the chunk. */
 static int flush(struct import *m, uint64_t last_line, struct err *err)
 {
     size_t bad = SIZE_MAX;
     uint64_t due = 0;
+    int tries = 0;
 
     if (m->count == 0)
         return 0;
@@ -81,7 +66,9 @@ static int flush(struct import *m, uint64_t last_line, struct err *err)
     if (rc == ERR_DUPLICATE)
         return err_prefix(err, "%s:%" PRIu64, m->file.name, m->items[bad].line);
     if (rc == 0 && !m->v->dry_run)
-        rc = store(m, err);
+        do
+            rc = import_store_add(m->c->db, m->items, m->count, m->v->keep_ids, &m->act.event, err);
+        while (cmd_again(rc, &tries));
     if (rc < 0)
         return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, m->file.name, m->done_line + 1,
                           last_line);
