@@ -7,7 +7,7 @@ teardown_file() { :; }
 setup()
 {
     cd "$BATS_TEST_TMPDIR"
-    unset DQ_SANDBOX
+    unset DQ_SANDBOX DQ_SANDBOX_TEMPLATE
     sandbox=$DQ_TOP/bin/dq-sandbox
 }
 
@@ -75,6 +75,21 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
     start box
     run "$sandbox" sql box -- -N -B -e 'SHOW TABLES'
     [ "$output" = kept ]
+}
+
+@test 'the data of a template are those of a new server, and belong to the sandbox' {
+    export DQ_SANDBOX_TEMPLATE=$PWD/template
+    for box in one two; do
+        start $box
+        "$sandbox" sql $box -- -e 'SHOW TABLES FROM mysql; SHOW DATABASES; SELECT user, host FROM mysql.user' >$box.has
+        "$sandbox" sql $box -- -e 'CREATE TABLE own (a int)'
+        [ "$(stat -c %u:%g $box/server/data/ibdata1)" = "$(stat -L -c %u:%g $box/server)" ]
+    done
+    diff one.has two.has
+    [ -e one/install.log ]
+    [ ! -e two/install.log ]
+    [ "$(ls template | wc -l)" -eq 1 ]
+    [ "$(stat -c %a template)" = 700 ]
 }
 
 @test 'a killed server is noticed and started again' {
