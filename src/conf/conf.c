@@ -75,6 +75,7 @@ const struct conf_key conf_keys[] = {
     WORD(dq, output, "table", output_names, "format of listings: table, json, ndjson, tsv or id"),
     ENUM(dq, color, "auto", 0, conf_color_names, false, "colours in tables: auto, always or never"),
     WORD(dq, time_zone, "local", zone_names, "zone of times in tables: local or utc"),
+    SPAN(dq, retry_for, "10s", 0, WHEN_HOUR, false, "without a terminal, how long to try again while no server is available"),
 };
 /* clang-format on */
 #define KEY_COUNT (sizeof conf_keys / sizeof conf_keys[0])

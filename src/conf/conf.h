@@ -74,10 +74,11 @@ struct conf_retention { /* 0: kept for ever */
 };
 
 struct conf_dq {
-    char *name;      /* of this installation, for prompts; empty: none */
-    char *output;    /* default of -o: table, json, ndjson, tsv, id */
-    int color;       /* enum conf_color; --color goes before it */
-    char *time_zone; /* "local" or "utc": how tables show times */
+    char *name;           /* of this installation, for prompts; empty: none */
+    char *output;         /* default of -o: table, json, ndjson, tsv, id */
+    int color;            /* enum conf_color; --color goes before it */
+    char *time_zone;      /* "local" or "utc": how tables show times */
+    int64_t retry_for_ms; /* how long producers try again while no server is available */
 };
 
 struct conf {

@@ -136,7 +136,46 @@ setup() { sandbox_clear; }
     sql 'SELECT 1' >/dev/null
 }
 
+@test 'add, cancel and wait try again for --retry-for while the server is away, and store once' {
+    id=$(dq -q add t)
+    "$DQ_TOP/bin/dq-sandbox" stop
+    cd "$BATS_TEST_TMPDIR"
+    printf '{"tag":"t","body":"lines"}\n' >lines.ndjson
+    dq -v add t one --retry-for 5m 2>one.err 3>&- & pids=$!
+    dq -v add --from lines.ndjson --retry-for 5m >many 2>many.err 3>&- & pids+=" $!"
+    dq -v cancel "$id" --retry-for 5m >cancel 2>cancel.err 3>&- & pids+=" $!"
+    dq -v wait "$id" --retry-for 5m -o tsv >wait 2>wait.err 3>&- & pids+=" $!"
+    for err in one many cancel wait; do wait_until grep -q '; trying again$' $err.err; done
+    "$DQ_TOP/bin/dq-sandbox" start --no-schema 3>&-
+    rc=0
+    for pid in $pids; do wait "$pid" || rc+=,$?; done
+    [ "$rc" = 0,1 ] # a cancelled task
+    is "message_body IN ('one', 'lines')" 2
+    is "id = $id AND status = 4 AND version = 1" 1
+    grep -c 'trying again' one.err many.err cancel.err wait.err | refute grep -v ':1$'
+}
+
+@test 'without a terminal, retry_for counts; on one, only --retry-for does' {
+    ini=$BATS_TEST_TMPDIR/dq.ini
+    printf '[mysql]\nsocket = /nonexistent/socket\n[dq]\nretry_for = 200ms\n' >"$ini"
+    chmod 600 "$ini"
+    try dq --config "$ini" add t; [ "$rc" -eq 69 ]
+    [[ $err == *'check host, port and socket in [mysql]; tried for 200ms' ]]
+    for verb in 'add t --retry-for 0s' 'list' 'check'; do
+        try dq --config "$ini" $verb; [ "$rc" -eq 69 ] || [ "$verb" = check ]
+        [[ $err != *'tried for'* ]]
+    done
+    rc=0
+    "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --config "$ini" add t </dev/null >shown || rc=$?
+    [ "$rc" -eq 69 ]
+    refute grep 'tried for' shown
+    "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --config "$ini" add t --retry-for 30ms </dev/null >shown || rc=$?
+    grep 'socket.*; trying again' shown
+    grep 'tried for 30ms' shown
+}
+
 @test 'a missing server, account, database or schema, an older or a newer schema: each has its message and status' {
+    export DQ_DQ_RETRY_FOR=0s
     ini=$BATS_TEST_TMPDIR/dq.ini
     socket=$(sed -n 's/^socket = //p' "$DQ_CONFIG")
     printf '[mysql]\nsocket = %s\nuser = dq\ndatabase = dq\n' /nonexistent/socket >"$ini"

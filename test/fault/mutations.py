@@ -44,6 +44,8 @@ MUTATIONS = [
      "if (!db->identity || db->identity != db->orphan_identity)", "if (db->orphan_since < 0)"),
     ("another-server", "what another server does not have counts as not stored", "src/store/row/add_token.c",
      "db_connect_left(db) != t->left", "db_connect_left(db) > t->left + 9"),
+    ("outage-beneath-adds", "no other try is made", "src/store/db/db_connect.c",
+     "|| !db->patience_ms)", "|| db->patience_ms)"),
     ("add-trigger", "a connection that is not shown as ours is taken for gone", "src/store/db/db_connect.c",
      "if (seen == ORPHAN_IDLE)", "if (seen != ORPHAN_OURS)"),
     ("add-error-after", "an error of the commit counts as a refusal", "src/store/db/db_error.c",

@@ -69,6 +69,26 @@ static int choose_format(struct cmd_context *c, struct err *err)
     return 0;
 }
 
+static void say_away(const struct err *why, void *arg)
+{
+    cmd_note(arg, "%s; trying again", why->text);
+}
+
+/* If the verb has --retry-for. A person decides on that: on a terminal, only what is given counts.
+ */
+static void be_patient(struct cmd_context *c)
+{
+    for (size_t i = 0; i < c->cmd->option_count; i++) {
+        const struct cmd_option *o = &c->cmd->options[i];
+        if (strcmp(o->name, "retry-for") != 0)
+            continue;
+        int64_t given_ms = *(const int64_t *)((const char *)c->values + o->offset);
+        bool person = isatty(STDERR_FILENO);
+        int64_t ms = given_ms >= 0 ? given_ms : person ? 0 : c->conf->dq.retry_for_ms;
+        db_connect_patiently(c->db, ms, person || c->verbose ? say_away : NULL, c);
+    }
+}
+
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
 {
     int rc = 0;
@@ -80,6 +100,7 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
         c->db = db_new(&c->conf->mysql);
         if (c->cmd->reads_only)
             db_connect_for_reading(c->db);
+        be_patient(c);
     }
     if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
         rc = db_connect(c->db, err);

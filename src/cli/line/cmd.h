@@ -44,6 +44,11 @@ struct cmd_option {
     const char *const *choices; /* NULL-terminated */
     int64_t min;
 };
+/* clang-format off */
+#define CMD_RETRY_FOR(offset)                                                               \
+    {"retry-for", 0, CMD_DURATION, offset, "D", "while no server is available, try again; " \
+     "default: 0s on a terminal, else retry_for of dq.ini", NULL, 0}
+/* clang-format on */
 #define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
 
 /* A time on the command line. If its meaning depends on the current time, the database is asked for

@@ -11,7 +11,7 @@ struct task_change;
 
 struct change_values {
     struct select_values select;
-    int64_t limit, over_ms;
+    int64_t limit, over_ms, retry_for_ms;
     bool dry_run, ask, yes;
 };
 /* clang-format off */
@@ -19,6 +19,7 @@ struct change_values {
     SELECT_OPTIONS(type, prefix select.),                                                                                     \
     {"limit", 'n', CMD_COUNT, offsetof(type, prefix limit), "N", "at most N of the tasks that match, those due first", NULL, 1}, \
     {"dry-run", 0, CMD_FLAG, offsetof(type, prefix dry_run), NULL, "show what would be changed, and change nothing", NULL, 0},                          \
+    CMD_RETRY_FOR(offsetof(type, prefix retry_for_ms)),                                                                        \
     {"ask", 0, CMD_FLAG, offsetof(type, prefix ask), NULL, "ask for confirmation, also for one task", NULL, 0},                 \
     {"yes", 'y', CMD_FLAG, offsetof(type, prefix yes), NULL, "do not ask for confirmation", NULL, 0}
 /* For verbs that give tasks a time. */

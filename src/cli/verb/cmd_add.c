@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 struct add_values {
-    int64_t in_ms, max_attempts, attempted, skip, over_ms;
+    int64_t in_ms, max_attempts, attempted, skip, over_ms, retry_for_ms;
     struct cmd_when at;
     const char *key, *from;
     int on_conflict, format;
@@ -263,6 +263,7 @@ static const struct cmd_option options[] = {
      bulk_line_format_names, 0},
     {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
     {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks of FILE evenly over D", NULL, 0},
+    CMD_RETRY_FOR(FIELD(retry_for_ms)),
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; for a task, show when it would be due",
      NULL, 0},
     {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},

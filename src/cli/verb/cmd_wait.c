@@ -9,6 +9,7 @@
 #include "cli/line/verbs.h"
 #include "cli/show/task_columns.h"
 #include "store/ask/task_list.h"
+#include "store/db/db_connect.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -27,7 +28,7 @@
 
 struct wait_values {
     const char *key, *tag;
-    int64_t timeout_ms;
+    int64_t timeout_ms, retry_for_ms;
 };
 
 struct waiting {
@@ -125,6 +126,8 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
             return rc;
         if (rc < 0 && !away)
             cmd_note(w->c, "%s; still waiting", err->text);
+        if (rc == 0) /* from now on, it waits for the server, too */
+            db_connect_patiently(w->c->db, 0, NULL, NULL);
         away = rc < 0;
         looked = true;
         if (w->count == 0)
@@ -170,6 +173,7 @@ static const struct cmd_option options[] = {
     NAMED_TAG(offsetof(struct wait_values, tag)),
     {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D",
      "stop waiting after D, with exit status " TEXT_OF(EXIT_TIMEOUT), NULL, 0},
+    CMD_RETRY_FOR(offsetof(struct wait_values, retry_for_ms)),
 };
 
 const struct cmd cmd_wait = {

@@ -111,6 +111,8 @@ static int exec_insert(struct db *db, const struct db_statement *st, const struc
     *ret = (struct task_added){
         .id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
     rc = read_added(db, ret->id, ret, err);
+    if (rc == ERR_UNAVAILABLE)
+        rc = err_set(err, ERR_LOST, "%s", err->text); /* it is stored */
     return rc < 0 && rc != ERR_DENIED ? rc : 1;
 }
 
@@ -271,8 +273,8 @@ static int give_up(enum key_conflict on_conflict, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 
-int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
-             struct task_added *ret, struct err *err)
+static int add_tried(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
+                     struct task_added *ret, struct err *err)
 {
     struct add_token token;
     struct task_added added = {0};
@@ -293,6 +295,18 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
         }
     }
     return give_up(on_conflict, err);
+}
+
+/* ERR_UNAVAILABLE: nothing was stored. */
+int task_add(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
+             struct task_added *ret, struct err *err)
+{
+    int rc;
+
+    do
+        rc = add_tried(db, t, on_conflict, ret, err);
+    while (rc == ERR_UNAVAILABLE && db_connect_again(db, rc, err));
+    return rc;
 }
 
 /* Adds row by row after a statement for all of them was refused, to find the row at fault; or
@@ -386,8 +400,9 @@ out:
     return rc;
 }
 
-int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
-                  size_t *ret_kept, size_t *ret_bad, struct err *err)
+static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
+                          enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad,
+                          struct err *err)
 {
     struct add_token token;
     struct task_added any;
@@ -406,4 +421,15 @@ int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_co
             return rc < 0 ? rc : 0;
     }
     return give_up(on_conflict, err);
+}
+
+int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
+                  size_t *ret_kept, size_t *ret_bad, struct err *err)
+{
+    int rc;
+
+    do
+        rc = add_many_tried(db, t, n, on_conflict, ret_kept, ret_bad, err);
+    while (rc == ERR_UNAVAILABLE && db_connect_again(db, rc, err));
+    return rc;
 }

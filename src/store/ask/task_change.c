@@ -8,6 +8,7 @@
 #include "store/ask/task_change.h"
 #include "base/order.h"
 #include "store/db/columns.h"
+#include "store/db/db_connect.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
 #include "store/fleet/attempt_store.h"
@@ -206,7 +207,9 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
     for (int tries = 0; tries < TARGETS_TRIES; tries++) {
         rc = change_together(w, &part, false, &step, err);
         lost |= rc == ERR_LOST;
-        if (rc != ERR_LOST && rc != ERR_TRANSIENT)
+        if (rc == ERR_UNAVAILABLE && db_connect_again(w->db, rc, err))
+            tries--;
+        else if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
     }
     if (rc == 0 && lost)

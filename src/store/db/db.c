@@ -1,8 +1,8 @@
 /*
  * db.c - statements, results and transactions on one connection to the server.
  *
- * Invariant: a statement is sent at most once, and within a transaction only on the connection that
- * began it.
+ * Invariant: a statement that changes something is sent at most once, and within a transaction only
+ * on the connection that began it.
  */
 #include "store/db/db.h"
 #include "base/mem.h"
@@ -140,8 +140,8 @@ uint64_t db_duplicates(const struct db *db)
     return db->duplicates;
 }
 
-int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream,
-             struct db_rows **ret, struct err *err)
+static int query_once(struct db *db, const struct buf *sql, unsigned columns, bool stream,
+                      struct db_rows **ret, struct err *err)
 {
     int rc = send_statement(db, sql, err);
     if (rc < 0)
@@ -158,6 +158,20 @@ int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream
     r->res = res;
     *ret = r;
     return 0;
+}
+
+int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream,
+             struct db_rows **ret, struct err *err)
+{
+    static const char select[] = "SELECT ";
+    const bool again = !db->in_tx && !db->latest && sql->len >= strlen(select) &&
+                       !memcmp(sql->data, select, strlen(select));
+    int rc;
+
+    do
+        rc = query_once(db, sql, columns, stream, ret, err);
+    while (rc < 0 && again && db_connect_again(db, rc, err));
+    return rc;
 }
 
 int db_rows_next(struct db_rows *r, struct err *err)
@@ -315,6 +329,8 @@ static int commit(struct db *db, struct err *err)
                  ? db_handle_run(db, "COMMIT", err)
                  : err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
     db->in_tx = false;
+    if (rc == 0)
+        db->patience_end = 0;
     return rc;
 }
 

@@ -3,8 +3,9 @@
  *
  * The client library is known to db*.c only, which also map its error numbers and the server's to
  * enum err_code. db_connect.h makes the connection: the functions below call it if there is none,
- * or if it broke earlier. A statement is sent at most once. If its connection breaks, that is
- * ERR_LOST, and the outcome is unknown until the caller has looked it up.
+ * or if it broke earlier. A statement is sent at most once, but for a SELECT of
+ * a patient handle (db_connect_patiently). If its connection breaks, that is ERR_LOST, and the
+ * outcome is unknown until the caller has looked it up.
  */
 #ifndef DQ_STORE_DB_DB_H
 #define DQ_STORE_DB_DB_H

@@ -6,6 +6,7 @@
  */
 #include "store/db/db_connect.h"
 #include "base/buf.h"
+#include "base/interrupt.h"
 #include "base/when.h"
 #include "conf/conf_file.h"
 #include "store/db/db_error.h"
@@ -19,10 +20,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ORPHAN_WAIT_MS 3000
+#define PATIENT_NAP_MS 50
+#define PATIENT_NAP_MOST_MS 1000
 
 /* The client library always begins by looking up the port of the service "mysql", even if it does
  * not need it. Limiting the look-up to /etc/services, whatever nsswitch.conf says, saves each dq
@@ -447,13 +451,53 @@ bool db_connect_is_read_only(const struct db *db)
     return db->my && db->read_only;
 }
 
+void db_connect_patiently(struct db *db, int64_t ms, void (*away)(const struct err *why, void *arg),
+                          void *arg)
+{
+    db->patience_ms = ms;
+    db->patience_end = 0;
+    db->away = away;
+    db->away_arg = arg;
+}
+
+bool db_connect_again(struct db *db, int rc, struct err *err)
+{
+    char text[WHEN_TEXT_SIZE];
+    int64_t now = when_steady(), nap_ms;
+
+    if ((rc != ERR_UNAVAILABLE && rc != ERR_LOST) || !db->patience_ms)
+        return false;
+    if (!db->patience_end) {
+        db->patience_end = now + db->patience_ms;
+        db->nap_ms = PATIENT_NAP_MS;
+        if (db->away)
+            db->away(err, db->away_arg);
+    } else if (now >= db->patience_end || interrupt_asked()) {
+        err_set(err, rc, "%s; tried for %s", err->text,
+                when_format_duration(text, db->patience_ms));
+        db->patience_ms = 0;
+        return false;
+    }
+    /* spread: many producers may have lost the server at the same instant */
+    nap_ms = db->nap_ms / 2 + (now * getpid()) % db->nap_ms;
+    nap_ms = MIN(nap_ms, db->patience_end - now);
+    nanosleep(&(struct timespec){nap_ms / 1000, nap_ms % 1000 * 1000000}, NULL);
+    db->nap_ms = MIN(2 * db->nap_ms, PATIENT_NAP_MOST_MS);
+    return true;
+}
+
 int db_connect(struct db *db, struct err *err)
 {
+    int rc;
+
     if (db->my)
         return 0;
     if (db->in_tx) /* its rest must not run on a new connection */
         return err_set(err, ERR_LOST, "%s: the connection broke within a transaction", db->at);
-    return connect_any(db, conf_or_null(db->conf->database), err);
+    do
+        rc = connect_any(db, conf_or_null(db->conf->database), err);
+    while (rc < 0 && db_connect_again(db, rc, err));
+    return rc;
 }
 
 int db_connect_create(struct db *db, struct err *err)

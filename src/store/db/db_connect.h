@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct db;
 
@@ -37,6 +38,15 @@ void db_connect_for_reading(struct db *db);
 /* Whether the server in use is read-only; always false without several hosts and
  * db_connect_for_reading. */
 bool db_connect_is_read_only(const struct db *db);
+
+/* From now on, connecting, and SELECT outside of a transaction, are tried again while no server is
+ * available: for ms at most, with growing pauses, counted from the beginning of an outage. away is
+ * called when one begins. */
+void db_connect_patiently(struct db *db, int64_t ms, void (*away)(const struct err *why, void *arg),
+                          void *arg);
+/* After a failure that changed nothing: pauses and returns true if it was ERR_UNAVAILABLE or
+ * ERR_LOST and this patience is not used up. If it is, the text says so. */
+bool db_connect_again(struct db *db, int rc, struct err *err);
 
 /* How many statements, whose connections broke, were left to themselves, because the next
  * connection of this handle led to another server: they may still be running. */

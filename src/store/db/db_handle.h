@@ -43,6 +43,12 @@ struct db {
     unsigned left; /* how many of them were, because the next connection led to another server */
     char stalled_at[DB_HANDLE_AT_SIZE]; /* the server on which a statement last timed out, or "" */
     bool reader, read_only;
+    bool latest; /* between db_latest_begin and db_latest_end */
+    /* See db_connect_patiently; the steady times of the end of an outage's patience (0: there is
+     * no outage), and of the pause before the last try. */
+    int64_t patience_ms, patience_end, nap_ms;
+    void (*away)(const struct err *why, void *arg);
+    void *away_arg;
 };
 
 /* Closes the connection, but remembers an open transaction: the rest of it must not run on a new

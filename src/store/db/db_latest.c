@@ -58,6 +58,7 @@ int db_latest_begin(struct db *db, struct err *err)
     char sql[200];
     int rc = db_connect(db, err);
 
+    db->latest = true;
     if (rc == 0 && db->cluster == DB_CLUSTER_UNKNOWN)
         rc = look_for_cluster(db, err);
     if (rc < 0 || db->cluster < DB_CLUSTER_GALERA)
@@ -82,6 +83,7 @@ void db_latest_end(struct db *db)
 {
     char sql[80];
 
+    db->latest = false;
     if (!db->my || db->cluster < DB_CLUSTER_GALERA)
         goto out;
     snprintf(sql, sizeof sql, "SET SESSION %s = @dq_latest", waitings[db->cluster].variable);

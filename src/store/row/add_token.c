@@ -70,7 +70,7 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
                          "%s is another server than the one that was asked, and has no such row",
                          db_server(db));
         db_latest_end(db);
-        if (!err_may_pass(rc) || when_steady() >= deadline)
+        if (!err_may_pass(rc) || (when_steady() >= deadline && !db_connect_again(db, rc, err)))
             break;
         nanosleep(&again, NULL);
     }

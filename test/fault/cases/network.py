@@ -8,6 +8,7 @@ from harness.haproxy import HAPROXY, HAProxy
 from harness.oracle import CANCELLED, DONE, Oracle
 from harness.proxy import Rule
 from harness.server import Server
+from harness.trial import Failed
 
 CUTS = ("cut-before", "cut-after", "cut-late")
 
@@ -324,6 +325,55 @@ def another_server(t):
         way.stop()
         there.close()
         other.destroy()
+
+
+@case("outage-beneath-adds", 20)
+def outage_beneath_adds(t):
+    """The server dies beneath eight loops of dq add, single and from a file, and of dq cancel, and is back after some
+    seconds (20 in the long run). With --retry-for, none of them fails, and each task is stored, or cancelled, once."""
+    again, counts, failures, end = ("--retry-for", "2m"), [0] * 8, [], threading.Event()
+
+    def loop(n):
+        try:
+            while not end.is_set() and not failures:
+                body = f"{n}.{counts[n]}"
+                lines = "".join(f'{{"tag": "t", "in": "1h", "body": "{body}.{i}"}}\n' for i in range(5)).encode()
+                if n < 6:
+                    task = t.dq("add", "t", body, "--in", "1h", *again).stdout.decode().strip()
+                else:
+                    t.dq("add", "--from", "-", *again, body=lines)
+                if n < 2:
+                    t.dq("cancel", task, *again)
+                counts[n] += 1
+        except Failed as e:
+            failures.append(str(e))
+
+    loops = [threading.Thread(target=loop, args=(n,)) for n in range(8)]
+    for thread in loops:
+        thread.start()
+    try:
+        for _ in range(2):
+            before = list(counts)
+            t.wait(lambda: failures or all(c > b + 1 for c, b in zip(counts, before)), "each loop adds")
+            entry = t.faults.add("kill-database")
+            t.server.kill()
+            t.sleep(20 if t.full else 2)
+            t.server.start()
+            entry["until"] = time.monotonic()
+            t.wait(lambda: t.one("SELECT 1"), "the server is back")
+        before = list(counts)
+        t.wait(lambda: failures or all(c > b for c, b in zip(counts, before)), "each loop adds again")
+    finally:
+        end.set()
+        for thread in loops:
+            thread.join()
+    t.expect(not failures, "; ".join(failures))
+    rows = t.one("SELECT COUNT(DISTINCT message_body) FROM dq_task")
+    wanted = sum(counts[:6]) + 5 * sum(counts[6:])
+    t.expect(rows == t.count() == wanted, f"{t.count()} rows of {rows} tasks are stored, {wanted} were acknowledged")
+    cancelled = t.count(f"status = {CANCELLED} AND version = 1")
+    t.expect(cancelled == sum(counts[:2]), f"{cancelled} of {sum(counts[:2])} are cancelled once")
+    t.note(f"{wanted} tasks in {sum(counts)} rounds")
 
 
 @case("cut-add-import", 10, tls="full")

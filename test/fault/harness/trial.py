@@ -110,6 +110,7 @@ class Trial:
                 **dqd_keys,
             },
             "retention": {"done": "never", "failed": "never", "cancelled": "never"},
+            "dq": {"retry_for": "0s"},
         }
         path = path or self.ini
         with open(path, "w", encoding="utf-8") as f:
