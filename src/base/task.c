@@ -40,6 +40,7 @@ static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
     [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL},
     [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS},
     [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS},
+    [TASK_AGAIN] = {TASK_AGAIN, RUNNING, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN},
     [TASK_GIVE_BACK] = {TASK_GIVE_BACK, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,
                       .history = HISTORY_IF_ERROR},
     [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS},
@@ -102,6 +103,7 @@ void task_init(struct task *t)
         .exit_code = -1,
         .create_at = TASK_TIME_NONE,
         .update_at = TASK_TIME_NONE,
+        .again_at = TASK_TIME_NONE,
         .late_from_at = TASK_TIME_NONE,
     };
 }
@@ -122,6 +124,7 @@ void task_done(struct task *t)
     free(t->host);
     free(t->error);
     free(t->output);
+    free(t->again_body);
     task_init(t);
 }
 

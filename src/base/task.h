@@ -55,7 +55,9 @@ enum task_event {
     TASK_SUCCEED, /* running -> done */
     /* running -> pending at a later time: the attempt failed and others are left */
     TASK_TRY_LATER,
-    TASK_GIVE_UP,   /* running -> failed: exhausted, or a permanent failure */
+    TASK_GIVE_UP, /* running -> failed: exhausted, or a permanent failure */
+    /* running -> pending, in place of the two ways to end: it was added again while it ran */
+    TASK_AGAIN,
     TASK_GIVE_BACK, /* running -> pending, the attempt given back: it was never started */
     /* running -> pending, due at once or soon: the owner is gone (lease expired, runner died); the
      * attempt counts */
@@ -124,6 +126,11 @@ struct task {
     void *output;         /* tail of the last attempt's output; NULL: none or not loaded */
     size_t output_size;
     int64_t create_at, update_at;
+    /* it was added again while it runs: when it is due afterwards, TASK_TIME_NONE: it was not; and
+     * its body then, NULL: not loaded */
+    int64_t again_at;
+    void *again_body;
+    size_t again_size;
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
     uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
@@ -153,12 +160,14 @@ struct task {
     X(HOST, "host", "host", TEXT, host, COLUMN_NARROW, COLUMN_MOVES, NULL, "host of the last owner")                                 \
     X(PID, "pid", "pid", SOME, pid, 0, COLUMN_MOVES, NULL, "process id of dqd on that host")                                         \
     X(LEASE_UNTIL, "lease_until", "lease_until", TIME, lease_until_at, 0, 0, NULL, "running tasks: when another dqd may take it over") \
+    X(AGAIN, "again_time", "again", TIME, again_at, 0, 0, NULL, "tasks added again while they run: when they are due afterwards")      \
     X(EXIT_CODE, "exit_code", "exit", EXIT, exit_code, 0, COLUMN_MOVES, NULL, "exit status of the last attempt")                     \
     X(SIGNAL, "`signal`", "signal", SIGNAL, signal, 0, COLUMN_MOVES, NULL, "signal that ended the last attempt")                     \
     X(ERROR, "error_stack", "error", TEXT, error, 60, COLUMN_MOVES, NULL, "why the last attempt failed")                             \
     X(VERSION, "version", "version", U64, version, 0, COLUMN_MOVES, NULL, "number of state changes")                                 \
     X(BODY_SIZE, "body_size", "size", SIZE, body_size, 0, 0, NULL, "bytes of the body")                                              \
     X(BODY, "message_body", "body", BYTES, body, 60, COLUMN_MOVES, NULL, "the body")                                                 \
+    X(AGAIN_BODY, "again_body", "again_body", BYTES, again_body, 0, 0, NULL, "its body then")                                        \
     X(OUTPUT, "output", "output", BYTES, output, 0, COLUMN_MOVES, NULL, "the end of the output of the last attempt")                 \
     X(TOKEN, "claim_token", "claim", TOKEN, claim_token, 0, COLUMN_MOVES, NULL, "the last owner")
 /* clang-format on */

@@ -80,6 +80,8 @@ static int settle(struct duties *d, struct err *err)
     if (rc < 0)
         return rc;
     look_settled(&d->look, back, flight_count(&d->flight) == 0);
+    if (rc > 0)
+        wakeup_ring(&d->wakeup);
     return settle_flush_outputs(&d->results, err);
 }
 

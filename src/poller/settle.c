@@ -301,7 +301,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
         hold(q, when_steady_us());
     else if (kept)
         q->held_us = 0;
-    *ret_back = back;
+    *ret_back = back || rc > 0;
 out:
     rows_faults_done(&faults);
     return rc;

@@ -78,7 +78,8 @@ struct settle_load {
 /* When results are to be recorded: the sooner, the less else there is to do. */
 int64_t settle_next(const struct settle_results *q, const struct settle_load *load);
 /* Records the results whose time has come, at most one statement's worth. *ret_back: some of the
- * tasks became pending again. Asks the database. 0 or a negative code with err: all stay queued. */
+ * tasks became pending again. Asks the database. 1: some of these were added again, and may be
+ * due; 0; or a negative code with err: all stay queued. */
 int settle_flush(struct settle_results *q, bool *ret_back, struct err *err);
 
 /* Stores the queued outputs. Asks the database if there are some. 0, or a negative code with err if

@@ -52,7 +52,7 @@ int wakeup_fd(const struct wakeup *w)
 
 void wakeup_ring(struct wakeup *w)
 {
-    w->rung = true;
+    w->rung = !w->off;
 }
 
 int64_t wakeup_next(const struct wakeup *w)
@@ -66,7 +66,8 @@ void wakeup_take(struct wakeup *w, struct look *look)
 
     if (!w->rung || now_us < w->next_us)
         return;
-    wake_listen_take(w->listener);
+    if (w->listener)
+        wake_listen_take(w->listener);
     w->rung = false;
     w->next_us = look_woken(look, now_us);
 }

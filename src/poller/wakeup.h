@@ -27,6 +27,7 @@ void wakeup_end(struct wakeup *w);
 
 /* For poll(2): once it is readable, wakeup_ring is to be called. -1: not at the moment. */
 int wakeup_fd(const struct wakeup *w);
+/* A wake-up has come, or a task has become due here that no look is planned for. */
 void wakeup_ring(struct wakeup *w);
 /* When wakeup_take has something to do. */
 int64_t wakeup_next(const struct wakeup *w);

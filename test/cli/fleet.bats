@@ -154,7 +154,7 @@ unlimited_dqd()
          FROM dq_handler;
          INSERT INTO dq_poller
          SELECT REPEAT('e', 16), 'web2', pid, mode, slots, running, start_time, last_seen, stale_after, lease,
-                version, 2, handlers_file, tags, next_pass, clock_ahead FROM dq_poller"
+                version, knows, 2, handlers_file, tags, next_pass, clock_ahead FROM dq_poller"
 }
 
 # limits_are N M: global_max_running on vm and on web2. What doctor and tags say of it is in checked and noted.

@@ -61,6 +61,8 @@ unmoved()
     cat <<'END'
 dq_task.add_token belongs to the statement that stored the row
 dq_task.lease_until no dqd owns an imported task
+dq_task.again_time empty unless it is running
+dq_task.again_body exported as the body
 END
 }
 

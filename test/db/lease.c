@@ -183,6 +183,44 @@ static void expired_leases_are_taken_back(void **state)
     task_array_done(&expired);
 }
 
+/* The next attempt, or the next run if there is none, begins after the add, and has its body. */
+static void what_was_added_again_survives_its_dqd(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, 3), expired = {0};
+    enum lease_end ends[3] = {LEASE_TAKE_BACK};
+    bool taken[3];
+    (void)state;
+    run(db, "UPDATE dq_task SET task_key = CONCAT('key ', id), live = 1,"
+            " lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    run(db,
+        "UPDATE dq_task SET again_body = 'again', again_time = '2031-01-02 03:04:05.678'"
+        " WHERE id <> %" PRIu64,
+        won.items[2].id);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        ends[i] = expired.items[i].id == won.items[0].id ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
+    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    assert_true(taken[0] && taken[1] && taken[2]);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND live = 1 AND"
+                                " again_time IS NULL AND again_body IS NULL AND claim_token IS NULL"
+                                " AND version = 2 AND body_size = LENGTH(message_body)"),
+                     3);
+    static const char is[] = "SELECT %s FROM dq_task WHERE id = %" PRIu64;
+    assert_int_equal(number(db, is,
+                            "message_body = 'again' AND attempt = 0"
+                            " AND expected_time = '2031-01-02 03:04:05.678'",
+                            won.items[0].id),
+                     1);
+    assert_int_equal(number(db, is, "message_body = 'again' AND attempt = 1", won.items[1].id), 1);
+    assert_int_equal(number(db, is, "message_body <> 'again' AND attempt = 1", won.items[2].id), 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'lease-expired'"),
+                     3);
+    task_array_done(&won);
+    task_array_done(&expired);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
         cmocka_unit_test_setup(a_lease_that_is_too_far_ahead_is_cut, harness_setup),
         cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
+        cmocka_unit_test_setup(what_was_added_again_survives_its_dqd, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -279,6 +279,111 @@ static void history_of_all_attempts_on_request(void **state)
     task_array_done(&won);
 }
 
+/* Marks them as task_add does with KEY_AGAIN. */
+static void mark(const char *where)
+{
+    run(db,
+        "UPDATE dq_task SET again_body = CONCAT('again ', id), again_time = '2031-01-02 03:04:05.678'"
+        " WHERE %s",
+        where);
+}
+
+/* Whatever comes of the run, and whichever others are settled with it. */
+static void a_task_that_was_added_again_runs_again(void **state)
+{
+    static const struct {
+        enum task_event event;
+        enum task_outcome outcome;
+        int attempt;
+        bool its_time; /* that of the mark */
+    } cases[] = {{TASK_SUCCEED, OUTCOME_DONE, 0, true},
+                 {TASK_GIVE_UP, OUTCOME_EXIT, 0, true},
+                 {TASK_TRY_LATER, OUTCOME_EXIT, 1, false},
+                 {TASK_GIVE_BACK, OUTCOME_RELEASED, 0, false},
+                 {TASK_TAKE_BACK, OUTCOME_RUNNER_DIED, 1, false}};
+    enum { KINDS = sizeof cases / sizeof *cases, N = 4 * KINDS };
+    struct claim_owner a = owner('a');
+    struct task_array won;
+    struct settlement s[N];
+    bool applied[N];
+    char text[40];
+    (void)state;
+    for (int i = 0; i < N; i++)
+        add("t", NULL, -1000);
+    won = claim(db, &a, "t", N);
+    run(db, "UPDATE dq_task SET task_key = CONCAT('key ', id), live = 1");
+    mark("id % 2 = 0");
+    for (int i = 0; i < N; i++) {
+        s[i] = result(&won.items[i], cases[i / 4].event, cases[i / 4].outcome);
+        s[i].retry_delay_ms = 5000;
+    }
+    assert_int_equal(settle_store_settle(db, &a, s, N, false, false, applied, NULL, &err), 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE again_time IS NULL"
+                                " AND again_body IS NULL AND version = 2"),
+                     N);
+    for (int i = 0; i < N; i++) {
+        const enum task_status to = task_transition(cases[i / 4].event)->to;
+        bool again = s[i].id % 2 == 0;
+        struct task t;
+        assert_true(applied[i]);
+        ok(task_get(db, s[i].id, &t, &err));
+        snprintf(text, sizeof text, "again %" PRIu64, s[i].id);
+        assert_int_equal(t.status, again ? TASK_PENDING : to);
+        assert_int_equal(t.body_size, again ? strlen(text) : won.items[i].body_size);
+        assert_memory_equal(t.body, again ? text : won.items[i].body, t.body_size);
+        if (again) {
+            assert_int_equal(t.attempt, cases[i / 4].attempt);
+            assert_true(t.finish_at == TASK_TIME_NONE && t.lease_until_at == TASK_TIME_NONE);
+            assert_int_equal(t.expected_at == INT64_C(1925089445678), cases[i / 4].its_time);
+        }
+        task_done(&t);
+    }
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE live IS NULL AND status IN (1, 2)"), 4);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE live = 1 AND status = 0"),
+                     N - 4);
+    task_array_done(&won);
+}
+
+/* The settling statement is cut before or behind the server: it is repeated, and the task becomes
+ * pending once. Without such tasks there is one statement. */
+static void a_lost_answer_adds_nothing_again(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, 2);
+    struct settlement s[2];
+    bool applied[2];
+    (void)state;
+    mark("id % 2 = 0");
+    for (int i = 0; i < 2; i++)
+        s[i] = result(&won.items[i], TASK_SUCCEED, OUTCOME_DONE);
+    for (int deliver = 0; deliver < 2; deliver++) {
+        struct proxy *p = proxy_new();
+        proxy_cut(p, "again_time IS NOT NULL", deliver == 1);
+        assert_int_equal(
+            settle_store_settle(proxy_db(p), &a, s, 2, false, false, applied, NULL, &err),
+            ERR_LOST);
+        assert_int_equal(
+            number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND version = 2"), deliver);
+        proxy_free(p);
+    }
+    ok(settle_store_settle(db, &a, s, 2, false, false, applied, NULL, &err));
+    assert_true(applied[0] && applied[1]);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE version = 2"), 2);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_task WHERE message_body = CONCAT('again ', id)"), 1);
+    task_array_done(&won);
+    won = claimed(&a, 60);
+    struct settlement many[60];
+    bool done[60];
+    for (int i = 0; i < 60; i++)
+        many[i] = result(&won.items[i], TASK_SUCCEED, OUTCOME_DONE);
+    int64_t before = session_status(db, "= 'Com_update'");
+    assert_int_equal(settle_store_settle(db, &a, many, 60, false, false, done, NULL, &err), 0);
+    assert_int_equal(session_status(db, "= 'Com_update'"), before + 1);
+    task_array_done(&won);
+}
+
 static void a_finished_task_frees_its_key(void **state)
 {
     struct claim_owner a = owner('a');
@@ -332,6 +437,8 @@ int main(void)
         cmocka_unit_test_setup(a_locked_table_is_tried_once, harness_setup),
         cmocka_unit_test_setup(a_trigger_that_fails_for_a_row_costs_that_row, harness_setup),
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
+        cmocka_unit_test_setup(a_task_that_was_added_again_runs_again, harness_setup),
+        cmocka_unit_test_setup(a_lost_answer_adds_nothing_again, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,
                                harness_setup),

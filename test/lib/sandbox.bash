@@ -99,9 +99,9 @@ fake_dqd()
         number=$((number + 1))
     done
     sql "$sql INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after,
-         lease, version, handlers, handlers_file)
+         lease, version, knows, handlers, handlers_file)
          VALUES (REPEAT('f', 16), 'vm', 1, 'resident', 32, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 3600000,
-                 60000, '0.1.0', 1, '/etc/dq/handlers.yaml')"
+                 60000, '0.1.0', 255, 1, '/etc/dq/handlers.yaml')"
 }
 
 own_ini()

@@ -29,6 +29,7 @@ static void every_event_has_its_row(void **state)
          HISTORY_ALWAYS},
         {TASK_GIVE_UP, TASK_BIT(TASK_RUNNING), TASK_FAILED, 0, false, false, DUE_KEPT,
          HISTORY_ALWAYS},
+        {TASK_AGAIN, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, true, false, DUE_GIVEN, HISTORY_NONE},
         {TASK_GIVE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, true, DUE_KEPT,
          HISTORY_IF_ERROR},
         {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_APART,

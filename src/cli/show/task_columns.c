@@ -57,4 +57,4 @@ OUT_GETTER(took)
 #define COLUMN_NUMBER(name, ...) NUMBER_##name,
 enum { TASK_COLUMNS(COLUMN_NUMBER) NUMBERS };
 const struct column task_columns[] = {TASK_COLUMNS(COLUMN_ROW)};
-const size_t task_column_count = NUMBER_OUTPUT, task_column_total = NUMBERS;
+const size_t task_column_count = NUMBER_AGAIN_BODY, task_column_total = NUMBERS;

@@ -12,7 +12,8 @@ struct task_columns_arg {
     bool paused; /* the tag of the pending task is */
 };
 /* Rows are struct task. The last one that is counted is `body`: it is set only if bodies were
- * loaded. Behind it are `output`, and others that are only exported; total: with these. */
+ * loaded. Behind it are `again_body`, `output`, and others that are only exported; total: with
+ * these. */
 extern const struct column task_columns[];
 extern const size_t task_column_count, task_column_total;
 

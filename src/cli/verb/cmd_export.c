@@ -107,9 +107,13 @@ static int flush(struct export *x)
 }
 
 /* Where it is imported, no dqd has a running task: there it is pending, and the attempt does not
- * count. */
+ * count. As whenever it becomes pending, it gets the body with which it was added again. */
 static void give_back(struct task *t)
 {
+    if (t->again_body) {
+        t->body = t->again_body;
+        t->body_size = t->again_size;
+    }
     t->status = TASK_PENDING;
     t->attempt -= t->attempt > 0;
     t->execution_at = TASK_TIME_NONE;

@@ -44,8 +44,10 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
                       struct task *ret, size_t *ret_count, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct reading read = {ret, 0, n,
-                           TASK_READ_SHORT | (bodies ? TASK_READ_BIT(TASK_READ_BODY) : 0)};
+    struct reading read = {
+        ret, 0, n,
+        TASK_READ_SHORT |
+            (bodies ? TASK_READ_BIT(TASK_READ_BODY) | TASK_READ_BIT(TASK_READ_AGAIN_BODY) : 0)};
 
     buf_str(&sql, "SELECT ");
     unsigned count = task_read_put_columns(&sql, "t.", read.columns);

@@ -39,8 +39,8 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
 
     buf_str(
         &sql,
-        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, tags,"
-        " handlers, handlers_file, clock_ahead) VALUES (");
+        "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, knows,"
+        " tags, handlers, handlers_file, clock_ahead) VALUES (");
     sql_put_token(&sql, owner->token);
     buf_chr(&sql, ',');
     db_put_text(&sql, owner->host);
@@ -49,7 +49,7 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
     buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",%" PRId64 ",",
                say->slots, say->running, say->stale_after_ms, say->lease_ms);
     db_put_text(&sql, PACKAGE_VERSION);
-    buf_chr(&sql, ',');
+    buf_printf(&sql, ",%d,", POLLER_KNOWS);
     db_put_text(&sql, say->tags);
     buf_printf(&sql, ",%" PRIu64 ",", say->handlers);
     db_put_text(&sql, say->handlers_file);
@@ -230,6 +230,32 @@ static const struct field_table table = FIELD_TABLE(poller_info, columns);
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
 {
     return field_list(db, &table, "FROM dq_poller ORDER BY host, pid, token", ret, ret_count, err);
+}
+
+/* clang-format off */
+#define OLD_COLUMNS(X)      \
+    X(OLD_HOST, "host")     \
+    X(OLD_PID, "pid")       \
+    X(OLD_VERSION, "version")
+/* clang-format on */
+enum { OLD_COLUMNS(COLUMNS_NAME) OLD_COUNT };
+
+static void take_old(const struct db_rows *r, void *arg)
+{
+    err_set(arg, ERR_CONFIG,
+            "dqd %s/%" PRIu64 " of version %s is too old for that: replace it first",
+            db_string(r, OLD_HOST), db_u64(r, OLD_PID), db_string(r, OLD_VERSION));
+}
+
+int poller_store_check_knows(struct db *db, int what, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_poller WHERE knows < %d AND (" LIVES ") LIMIT 1",
+               COLUMNS_SELECT(OLD_COLUMNS), what);
+    int rc = db_first(db, &sql, OLD_COUNT, take_old, err, err);
+    buf_done(&sql);
+    return rc == 1 ? ERR_CONFIG : rc;
 }
 
 bool poller_store_is_between(const struct poller_info *p)

@@ -12,6 +12,9 @@
 
 #define POLLER_CLOCK_NONE INT64_MIN
 
+/* What this dqd knows of rows of dq_task that an older one would not heed. */
+enum { POLLER_KNOWS_AGAIN = 1, POLLER_KNOWS = POLLER_KNOWS_AGAIN };
+
 struct poller_info {
     unsigned char token[TASK_TOKEN_SIZE];
     bool has_token; /* it always has */
@@ -91,6 +94,9 @@ struct poller_share {
  * server's clock was ahead when a poller was last seen, which then counts as seen now. */
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* ERR_CONFIG, which names it, if a live dqd does not know this. */
+int poller_store_check_knows(struct db *db, int what, struct err *err)
     __attribute__((warn_unused_result));
 /* Removes this poller, and pollers that have been silent for a day. Two statements. */
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)

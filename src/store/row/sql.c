@@ -250,4 +250,24 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
         buf_printf(sql, ", %sfinish_time = NULL", alias);
     if (t->to != TASK_RUNNING)
         buf_printf(sql, ", %slease_until = NULL", alias);
+    if (t->to == TASK_CANCELLED)
+        buf_printf(sql, ", %sagain_time = NULL, %sagain_body = NULL", alias, alias);
+}
+
+/* Assignments are made from left to right. */
+void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish)
+{
+    bool ends = TASK_BIT(task_transition(event)->to) & TASK_FINISHED;
+
+    sql_put_transition(sql, "", again && ends ? TASK_AGAIN : event, finish);
+    if (again)
+        buf_printf(sql,
+                   "%s, message_body = again_body, body_size = OCTET_LENGTH(again_body),"
+                   " again_time = NULL, again_body = NULL",
+                   ends ? ", expected_time = again_time" : "");
+}
+
+void sql_put_again(struct buf *sql, bool again)
+{
+    buf_printf(sql, " AND again_time IS %sNULL", again ? "NOT " : "");
 }

@@ -98,5 +98,10 @@ void sql_put_from_now(struct buf *sql, int64_t ms);
 void sql_put_from(struct buf *sql, const char *alias, enum task_event event);
 void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
                         const char *finish);
+/* The same for an event that ends a run, in a statement for rows that were added again meanwhile,
+ * or for those that were not: sql_put_again appends which. The former take the body that was added,
+ * and become pending instead of finished. */
+void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish);
+void sql_put_again(struct buf *sql, bool again); /* ` AND again_time IS [NOT] NULL` */
 
 #endif

@@ -29,6 +29,10 @@ enum key_conflict {
     /* a pending task gets the new body, time and limits (same id, version + 1); if it is running,
        ERR_DUPLICATE */
     KEY_REPLACE,
+    /* a pending task gets the new body and limits, and keeps the earlier of the two times; a
+       running one is marked: it becomes pending once its run has ended, whatever comes of that */
+    KEY_AGAIN,
+    KEY_DEBOUNCE, /* the same, but the later of the two times */
 };
 
 /* The rest is private to src/store. */

@@ -13,11 +13,12 @@
 enum task_read_column { TASK_COLUMNS(TASK_READ_NUMBER) TASK_READ_COUNT };
 extern const struct column task_read_columns[TASK_READ_COUNT];
 
-/* Sets of them. Body and output can be long. */
+/* Sets of them. Bodies and output can be long. */
 #define TASK_READ_BIT(column) (1u << (column))
 #define TASK_READ_ALL (TASK_READ_BIT(TASK_READ_COUNT) - 1)
 #define TASK_READ_SHORT                                                                            \
-    (TASK_READ_ALL & ~(TASK_READ_BIT(TASK_READ_BODY) | TASK_READ_BIT(TASK_READ_OUTPUT)))
+    (TASK_READ_ALL & ~(TASK_READ_BIT(TASK_READ_BODY) | TASK_READ_BIT(TASK_READ_OUTPUT) |           \
+                       TASK_READ_BIT(TASK_READ_AGAIN_BODY)))
 
 /* Appends the columns of a set, `t.id, t.tag, ...` (alias: "t."), and returns how many. */
 unsigned task_read_put_columns(struct buf *sql, const char *alias, unsigned set);

@@ -186,19 +186,20 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
 /* claim_token is cleared, so that the former owner does not mistake this for a result of its own.
  */
 static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n,
-                      struct err *err)
+                      bool again, uint64_t *ret_rows, struct err *err)
 {
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, "", event, NULL);
+    sql_put_end_of_run(&sql, event, again, NULL);
     buf_printf(
         &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
         "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");
     sql_put_from(&sql, "", event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
     claim_ref_put(&sql, "", refs, n);
-    int rc = db_exec(db, &sql, NULL, err);
+    sql_put_again(&sql, again);
+    int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
     return rc;
 }
@@ -211,6 +212,7 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
 {
     struct buf sql = BUF_INIT;
     size_t count = 0;
+    uint64_t rows = 0;
 
     int rc = db_begin(db, err);
     if (rc < 0)
@@ -227,7 +229,9 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     if (rc == 0 && count)
         rc = attempt_store_add_running(db, taken, count, OUTCOME_LEASE_EXPIRED, err);
     if (rc == 0 && count)
-        rc = take_event(db, event, taken, count, err);
+        rc = take_event(db, event, taken, count, false, &rows, err);
+    if (rc == 0 && rows < count)
+        rc = take_event(db, event, taken, count, true, &rows, err);
     rc = db_end(db, rc, err);
     if (rc == 0)
         *ret_taken = count;

@@ -218,41 +218,56 @@ static bool is_recorded(const struct settlement *s, int history_all)
                                          : history == HISTORY_ALWAYS;
 }
 
-/* Runs one UPDATE for the results with this event. */
-static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all,
-                        enum task_event event, uint64_t *ret_rows, struct err *err)
+/* One UPDATE for results with this event, of tasks that were added again, or of those that were
+ * not: an expression for both would write each body again. */
+static int settle_some(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                       enum task_event event, bool again, uint64_t *ret_rows, struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT, finish = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
-    struct batch b;
 
-    *ret_rows = 0;
-    batch_pick(&b, all, is_event, (int)event);
-    if (!b.count)
-        return 0;
-    put_value(&finish, &b, put_finish);
+    put_value(&finish, b, put_finish);
     buf_str(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(sql, "", event, finish.sql.data);
+    sql_put_end_of_run(sql, event, again, finish.sql.data);
     buf_str(sql, ", execution_time = ");
-    put_value(&st, &b, put_start);
+    put_value(&st, b, put_start);
     buf_str(sql, ", exit_code = ");
-    put_value(&st, &b, put_exit_code);
+    put_value(&st, b, put_exit_code);
     buf_str(sql, ", `signal` = ");
-    put_value(&st, &b, put_signal);
+    put_value(&st, b, put_signal);
     buf_str(sql, ", error_stack = ");
-    put_value(&st, &b, put_error);
+    put_value(&st, b, put_error);
     buf_str(sql, ", output = ");
-    put_value(&st, &b, put_output);
+    put_value(&st, b, put_output);
     if (task_transition(event)->due == DUE_RETRIED) {
         buf_str(sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
-        put_value(&st, &b, put_delay);
+        put_value(&st, b, put_delay);
         buf_str(sql, ") MICROSECOND");
     }
     buf_str(sql, " WHERE ");
-    put_batch(sql, owner, &b);
+    put_batch(sql, owner, b);
+    sql_put_again(sql, again);
     int rc = db_statement_exec(db, &st, ret_rows, err);
     db_statement_done(&finish);
     db_statement_done(&st);
+    return rc;
+}
+
+/* Runs one UPDATE for the results with this event, and another if that has left some out. *again:
+ * some tasks were added again, and are pending. */
+static int settle_event(struct db *db, const struct claim_owner *owner, const struct batch *all,
+                        enum task_event event, uint64_t *ret_rows, bool *again, struct err *err)
+{
+    struct batch b;
+    uint64_t rows = 0;
+
+    *ret_rows = 0;
+    batch_pick(&b, all, is_event, (int)event);
+    int rc = b.count ? settle_some(db, owner, &b, event, false, ret_rows, err) : 0;
+    if (rc == 0 && *ret_rows < b.count)
+        rc = settle_some(db, owner, &b, event, true, &rows, err);
+    *ret_rows += rows;
+    *again |= rows > 0;
     return rc;
 }
 
@@ -296,6 +311,14 @@ struct applying {
     bool *applied;
 };
 
+/* A task that was added again is pending instead of finished. */
+static bool led_to(enum task_event event, int status)
+{
+    enum task_status to = task_transition(event)->to;
+
+    return status == (int)to || (status == TASK_PENDING && TASK_BIT(to) & TASK_FINISHED);
+}
+
 static int see_applied(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct applying *w = arg;
@@ -303,7 +326,7 @@ static int see_applied(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     for (size_t i = 0; i < w->b->count; i++)
         if (w->b->rows[i]->id == db_u64(r, APPLIED_ID) &&
-            (int)task_transition(w->b->rows[i]->event)->to == sql_status(r, APPLIED_STATUS))
+            led_to(w->b->rows[i]->event, sql_status(r, APPLIED_STATUS)))
             w->applied[w->b->rows[i] - w->s] = true;
     return 0;
 }
@@ -331,11 +354,11 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
 }
 
 static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b,
-                            const struct settlement *s, bool *applied, struct err *err)
+                            const struct settlement *s, bool *applied, bool *again, struct err *err)
 {
     uint64_t rows;
 
-    int rc = settle_event(db, owner, b, TASK_SUCCEED, &rows, err);
+    int rc = settle_event(db, owner, b, TASK_SUCCEED, &rows, again, err);
     if (rc < 0)
         return rc;
     if (rows < b->count)
@@ -348,7 +371,7 @@ static int settle_successes(struct db *db, const struct claim_owner *owner, cons
 /* Locks the rows first, so that exactly the rows that are recorded are changed. */
 static int settle_recorded(struct db *db, const struct claim_owner *owner, const struct batch *b,
                            bool history_all, bool drop_stale, const struct settlement *s,
-                           bool *applied, struct err *err)
+                           bool *applied, bool *again, struct err *err)
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ours[ROWS_STEP];
@@ -367,7 +390,7 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     if (rc == 0 && count)
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
     for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
-        rc = settle_event(db, owner, b, (enum task_event)event, &rows, err);
+        rc = settle_event(db, owner, b, (enum task_event)event, &rows, again, err);
     rc = db_end(db, rc, err);
     if (rc < 0)
         return rc;
@@ -385,6 +408,7 @@ struct settling {
     const struct settlement *s;
     bool *applied;
     bool recorded, history_all;
+    bool again; /* tasks are pending because they were added again */
 };
 
 static uint64_t settling_id(const void *arg, size_t i)
@@ -400,11 +424,12 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
     for (size_t i = 0; i < n; i++)
         b.rows[i] = w->all->rows[at[i]];
     if (!w->recorded)
-        return settle_successes(w->db, w->owner, &b, w->s, w->applied, err);
-    int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied, err);
-    return rc == ERR_DUPLICATE
-               ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s, w->applied, err)
-               : rc;
+        return settle_successes(w->db, w->owner, &b, w->s, w->applied, &w->again, err);
+    int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied,
+                             &w->again, err);
+    return rc == ERR_DUPLICATE ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s,
+                                                 w->applied, &w->again, err)
+                               : rc;
 }
 
 static int attempts_locked(void *arg, struct err *err)
@@ -425,11 +450,12 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
                       struct rows_faults *faults, struct err *err)
 {
     struct batch b;
+    bool again = false;
     int rc = 0;
 
     for (int recorded = 0; recorded <= 1; recorded++) {
         for (size_t at = 0; rc == 0 && at < count;) {
-            struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all};
+            struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all, false};
             size_t before = faults ? faults->count : 0;
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
             if (b.count)
@@ -438,9 +464,10 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
                     careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
+            again |= w.again;
         }
     }
-    return rc;
+    return rc < 0 ? rc : again;
 }
 
 int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,

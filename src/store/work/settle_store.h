@@ -22,6 +22,10 @@
  * place says so. A row of dq_attempt that already exists for that task and version dates from
  * before a TRUNCATE or a partial restore, and is replaced.
  *
+ * A task that was added again while it ran (again_time) gets the body that was added, and becomes
+ * pending instead of done or failed: then 1 is returned, otherwise 0. A task without costs nothing;
+ * those with are settled by a statement of their own.
+ *
  * faults, careful: as rows_run. Those in *faults are not applied. */
 int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,
                         size_t count, bool history_all, bool careful, bool *applied,
