@@ -10,10 +10,10 @@ SET @dq_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_
 
 -- A session that is not strict and has another character set than utf8mb4 turns a character of four bytes into ????: two keys would be
 -- one, and the second task would not be stored. What character set a caller has is not known in here.
--- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace.
+-- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace, again, debounce.
 -- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there. Hence those of
 -- them that are invisible are found by their bytes.
--- One statement finds out whether a live task has the key, locks it and replaces it. In LAST_INSERT_ID, which every session has
+-- One statement finds out whether a live task has the key, locks it, and replaces it or, if it runs, marks it. In LAST_INSERT_ID, which every session has
 -- for itself, the update leaves the id of that task, with a bit for "there was one" and a bit for "it is not pending".
 CREATE PROCEDURE dq_add_task(
   p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -33,7 +33,9 @@ BEGIN
   DECLARE v_had bigint unsigned DEFAULT 4611686018427387904;
   DECLARE v_running bigint unsigned DEFAULT 2305843009213693952;
   DECLARE v_callers_id, v_id bigint unsigned;
-  DECLARE v_replace bool DEFAULT p_conflict = 'replace';
+  DECLARE v_replace bool DEFAULT p_conflict IN ('replace', 'again', 'debounce');
+  DECLARE v_again bool DEFAULT p_conflict IN ('again', 'debounce');
+  DECLARE v_time datetime(3);
 
   SET p_id = NULL;
   IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
@@ -56,6 +58,11 @@ BEGIN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
 
+  IF v_again THEN
+    SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > UTC_TIMESTAMP(3)
+                              OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND));
+    SET v_time = IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND);
+  END IF;
   SET v_callers_id = LAST_INSERT_ID();
   INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time)
   VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
@@ -67,21 +74,31 @@ BEGIN
     message_body = IF(v_replace AND status = 0, p_body, message_body),
     body_size = IF(v_replace AND status = 0, OCTET_LENGTH(p_body), body_size),
     delay_time = IF(v_replace AND status = 0, p_delay_ms, delay_time),
-    max_attempts = IF(v_replace AND status = 0, p_max_attempts, max_attempts),
+    max_attempts = IF(v_replace AND status = 0, p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
     expected_time = IF(v_replace AND status = 0,
-                       IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), expected_time),
-    update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time);
+                       CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
+                                       WHEN 'debounce' THEN GREATEST(expected_time, v_time)
+                       ELSE IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
+    update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time),
+    again_body = IF(v_again AND status = 3, p_body, again_body),
+    again_time = IF(v_again AND status = 3,
+                    IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
+                       GREATEST(IFNULL(again_time, v_time), v_time)), again_time);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);
 
   SET p_id = v_id & (v_running - 1);
-  IF v_id >= v_had AND (p_conflict = 'error' OR v_replace AND v_id & v_running) THEN
+  IF v_id >= v_had AND (p_conflict = 'error' OR p_conflict = 'replace' AND v_id & v_running) THEN
     SET v_error = CONCAT('dq: task_key: task ', p_id, ' has it and is ', IF(v_id & v_running, 'running', 'pending'));
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error, MYSQL_ERRNO = 1062;
+  ELSEIF v_id >= v_had AND v_id & v_running AND v_replace AND NOT v_again THEN
+    SET v_error = CONCAT('dq: task_key: task ', p_id, ' is running, and a live dqd is too old for "again": dq pollers lists them');
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
   IF v_id >= v_had AND v_replace THEN
     INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, task_id, tasks)
-    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'replace', 'CALL dq_add_options', p_tag, p_id, 1);
+    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), IF(p_conflict = 'replace', 'replace', 'again'),
+            'CALL dq_add_options', p_tag, p_id, 1);
   END IF;
 END
 //
@@ -97,6 +114,20 @@ MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a live task with that key is kept'
 BEGIN
   CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, 'keep', p_id);
+END
+//
+
+CREATE PROCEDURE dq_add_again(
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_delay_ms bigint,
+  OUT p_id bigint unsigned)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: adds a task that is due in delay_ms; a pending task with that key is replaced, a running one runs again'
+BEGIN
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, 'again', p_id);
 END
 //
 
@@ -146,10 +177,10 @@ CREATE PROCEDURE dq_add_options(
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
 MODIFIES SQL DATA
-COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, key_conflict'
+COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, key_conflict, debounce'
 BEGIN
   DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
-  DECLARE v_type, v_delay, v_max, v_attempted, v_utc, v_conflict varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_type, v_delay, v_max, v_attempted, v_utc, v_conflict, v_debounce varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_time datetime(3);
 
   SET p_options = IFNULL(p_options, '{}');
@@ -158,19 +189,21 @@ BEGIN
   END IF;
   IF v_type IS NULL OR v_type <> 'OBJECT' THEN
     SET v_error = 'dq: options: a JSON object such as {"delay_ms": 60000, "key_conflict": "replace"}';
-  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.key_conflict')) > 0 THEN
-    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted and key_conflict; there is another one';
+  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.key_conflict', '$.debounce')) > 0 THEN
+    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted, key_conflict and debounce; there is another one';
   ELSE
     SET v_delay = LEFT(JSON_EXTRACT(p_options, '$.delay_ms'), 64);
     SET v_utc = LEFT(JSON_EXTRACT(p_options, '$.utc'), 64);
     SET v_max = LEFT(JSON_EXTRACT(p_options, '$.max_attempts'), 64);
     SET v_attempted = LEFT(JSON_EXTRACT(p_options, '$.attempted'), 64);
     SET v_conflict = LEFT(JSON_EXTRACT(p_options, '$.key_conflict'), 64);
+    SET v_debounce = LEFT(JSON_EXTRACT(p_options, '$.debounce'), 64);
     SET v_delay = NULLIF(v_delay, 'null');
     SET v_utc = NULLIF(v_utc, 'null');
     SET v_max = NULLIF(v_max, 'null');
     SET v_attempted = NULLIF(v_attempted, 'null');
     SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
+    SET v_debounce = IFNULL(NULLIF(v_debounce, 'null'), 'false');
     IF v_delay NOT REGEXP '^[0-9]{1,15}$' THEN
       SET v_error = 'dq: options: delay_ms: milliseconds from 0 to 316224000000 (3660 days)';
     ELSEIF v_utc IS NOT NULL AND v_delay <> '0' THEN
@@ -181,8 +214,10 @@ BEGIN
       SET v_error = 'dq: options: attempted: a number from 1 to max_attempts - 1; without max_attempts, to 64';
     ELSEIF v_attempted IS NOT NULL AND v_delay IS NULL AND v_utc IS NULL THEN
       SET v_error = 'dq: options: attempted: give delay_ms or utc, too: the next wait of the retry list';
-    ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"') THEN
-      SET v_error = 'dq: options: key_conflict: keep, error or replace';
+    ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"', '"again"') THEN
+      SET v_error = 'dq: options: key_conflict: keep, error, replace or again';
+    ELSEIF v_debounce NOT IN ('true', 'false') OR v_debounce = 'true' AND v_conflict <> '"again"' THEN
+      SET v_error = 'dq: options: debounce: true or false; true only with "key_conflict": "again"';
     END IF;
   END IF;
   IF v_error IS NOT NULL THEN
@@ -191,7 +226,8 @@ BEGIN
   IF v_utc IS NOT NULL THEN
     CALL dq_read_utc(TRIM(BOTH '"' FROM v_utc), v_time);
   END IF;
-  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0), TRIM(BOTH '"' FROM v_conflict), p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0),
+                   IF(v_debounce = 'true', 'debounce', TRIM(BOTH '"' FROM v_conflict)), p_id);
 END
 //
 
@@ -223,7 +259,8 @@ BEGIN
   DO LAST_INSERT_ID(0);
   UPDATE dq_task FORCE INDEX (live_key) SET
     finish_time = IF(LAST_INSERT_ID(id + IF(status = 3, v_running, 0)), UTC_TIMESTAMP(3), NULL),
-    status = 4, version = version + 1, update_time = UTC_TIMESTAMP(3), live = NULL, lease_until = NULL
+    status = 4, version = version + 1, update_time = UTC_TIMESTAMP(3), live = NULL, lease_until = NULL, again_time = NULL,
+    again_body = NULL
   WHERE task_key = p_key AND LENGTH(task_key) = LENGTH(p_key) AND tag = p_tag AND live = 1 AND status IN (0, 3);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);

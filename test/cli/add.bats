@@ -77,7 +77,7 @@ setup() { sandbox_clear; }
     try dq add t second --key k
     [ "$rc" -eq 0 ]
     [ "$out" = "$id" ]
-    [[ $err == *'has this key and is not finished; it is kept unchanged' ]]
+    [[ $err == *"task $id has this key and is pending; it is kept unchanged" ]]
     try dq add t second --key k --key-conflict error
     [ "$rc" -eq 65 ]
     [ -z "$out" ]
@@ -89,6 +89,9 @@ setup() { sandbox_clear; }
     sql "UPDATE dq_task SET status = 3 WHERE id = $id"
     try dq add t fourth --key k --key-conflict replace
     [ "$rc" -eq 65 ]
+    try dq add t fourth --key k
+    [ "$rc" -eq 0 ]
+    [[ $err == *"task $id has this key and is running; it is kept unchanged, and does not see what you add: "* ]]
     dq -q cancel "$id"
     [ "$(dq -q add t fifth --key k)" != "$id" ]
 }

@@ -58,7 +58,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--output: "xml" is not one of table, json, ndjson, tsv, id' list -o xml
     refused 64 '--status: unknown status "pendign": did you mean pending?' list -s done,pendign
     refused 64 '--sort: "age" is not one of expected, -expected, id, -id' list --sort age
-    refused 64 '--key-conflict: "drop" is not one of keep, error, replace' add t --key k --key-conflict drop
+    refused 64 '--key-conflict: "drop" is not one of keep, error, replace, again' add t --key k --key-conflict drop
 }
 
 @test 'an error in a duration or time is reported with its position' {

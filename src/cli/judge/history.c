@@ -51,9 +51,9 @@ void history_done(struct history *h)
 
 /* The first ones are no acts. */
 static const char *const names[] = {
-    "started",  "done",     "failed", "added", "cancelled",  "dqd-start", "dqd-end",
-    "dqd-lost", "dqd-back", "cancel", "retry", "reschedule", "run-now",   "delete",
-    "purge",    "replace",  "import", "pause", "resume",     "init",
+    "started",  "done",     "failed", "added",  "cancelled",  "dqd-start", "dqd-end",
+    "dqd-lost", "dqd-back", "cancel", "retry",  "reschedule", "run-now",   "delete",
+    "purge",    "replace",  "again",  "import", "pause",      "resume",    "init",
 };
 #define NAME_COUNT (sizeof names / sizeof names[0])
 #define FIRST_ACT 9

@@ -17,8 +17,8 @@ struct survey_tag {
 struct survey { /* initialize with {0}, free with survey_done */
     struct survey_tag *tags;
     size_t count, cap;
-    struct index index; /* of the tags */
-    uint64_t tasks, running;
+    struct index index;               /* of the tags */
+    uint64_t tasks, running, again;   /* again: of the running ones, were added again meanwhile */
     uint64_t samples[SURVEY_SAMPLES]; /* ids of the first ones */
     size_t sample_count;
 };

@@ -145,7 +145,8 @@ static void running(const struct why_facts *f, struct why *w)
                   NULL);
         if (f->ran_ms >= 0) {
             char *time = run_time(f, f->ran_ms, f->timeout_ms);
-            l->detail = mem_printf("it has run for %s", time);
+            l->detail = mem_printf("it has run for %s%s", time,
+                                   f->again ? "; it was added again, and runs again then" : "");
             free(time);
         }
         help(w, mem_printf("dq logs -f %" PRIu64, f->id));

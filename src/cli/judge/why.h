@@ -45,6 +45,7 @@ struct why_facts {
     int64_t lease_ms;   /* until the lease of a running task ends */
     bool lease_ahead;   /* it was made while the server's clock was ahead */
     bool owner_alive;   /* of a running task */
+    bool again;         /* a running task was added again meanwhile */
     int64_t ran_ms;     /* how long a running task has run; -1: not known */
     int64_t timeout_ms; /* of its handler; 0: not known */
     struct limit limit; /* of its tag; why_fleet_see sets what runs */

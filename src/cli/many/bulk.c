@@ -436,9 +436,9 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     if (o->dry_run)
         /* nothing is stored: no database is needed to check a relative time */
         c->now_at = when_host_wall();
-    if (o->on_conflict == KEY_REPLACE && !o->dry_run && !o->sql) {
+    if (o->on_conflict >= KEY_REPLACE && !o->dry_run && !o->sql) {
         act_init(&b.act, c, NULL, 0);
-        b.act.event.verb = "replace";
+        b.act.event.verb = o->on_conflict == KEY_REPLACE ? "replace" : "again";
     }
     interrupt_catch();
     rc = read_all(&b, err);

@@ -219,13 +219,26 @@ static void put_running(struct buf *b, uint64_t count, uint64_t running, bool dr
         buf_str(b, running == 1 ? ": its handler is killed" : ": their handlers are killed");
 }
 
+/* They will not run again either. */
+static void put_again(struct buf *b, uint64_t count, uint64_t again, bool dry_run)
+{
+    if (again && count == 1)
+        buf_printf(b, "; it was added again meanwhile, which %s, too",
+                   dry_run ? "would be cancelled" : "is cancelled");
+    else if (again)
+        buf_printf(b, "; %" PRIu64 " of them %s added again meanwhile, which %s, too", again,
+                   again == 1 ? "was" : "were", dry_run ? "would be cancelled" : "is cancelled");
+}
+
 static void put_line(struct buf *b, const struct change *ch, uint64_t count, uint64_t running)
 {
     bool dry_run = ch->values->dry_run;
     buf_printf(b, "%" PRIu64 " task%s %s%s", count, count == 1 ? "" : "s",
                dry_run ? "would be " : "", ch->request->past);
-    if (!ch->c->quiet)
+    if (!ch->c->quiet && running) {
         put_running(b, count, running, dry_run);
+        put_again(b, count, ch->survey.again, dry_run);
+    }
     buf_chr(b, '\n');
 }
 

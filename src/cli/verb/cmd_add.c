@@ -23,11 +23,14 @@ struct add_values {
     struct cmd_when at;
     const char *key, *from;
     int on_conflict, format;
-    bool dry_run, sql;
+    bool debounce, dry_run, sql;
 };
 
-static const char *const conflict_names[] = {
-    [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace", NULL};
+static const char *const conflict_names[] = {[KEY_KEEP] = "keep",
+                                             [KEY_ERROR] = "error",
+                                             [KEY_REPLACE] = "replace",
+                                             [KEY_AGAIN] = "again",
+                                             [KEY_DEBOUNCE] = NULL};
 
 /* What was stored, and what became of the key. */
 struct added {
@@ -42,13 +45,14 @@ static const struct column columns[] = {
     OUT_FIELD(added, "result", TEXT, result, 0),
 };
 
-/* The time until it is due. An account that may only insert does not learn the database's clock:
- * the instant of an --in and the distance of an --at are then unknown. */
+/* The time until it is due; of a task that was there already, it may not be what was asked for. An
+ * account that may only insert does not learn the database's clock: the instant of an --in and the
+ * distance of an --at are then unknown. */
 static int64_t distance(const struct task_new *new, const struct task_added *t)
 {
-    return new->expected_at != TASK_TIME_NONE && t->now_at != TASK_TIME_NONE
-               ? t->expected_at - t->now_at
-               : new->delay_ms;
+    bool given = new->expected_at == TASK_TIME_NONE && !t->replaced && !t->again;
+
+    return given || t->now_at == TASK_TIME_NONE ? new->delay_ms : t->expected_at - t->now_at;
 }
 
 static void say_when(struct cmd_context *c, const struct task_new *new, const struct task_added *t)
@@ -137,10 +141,17 @@ static int report(struct cmd_context *c, const struct task_new *t, const struct 
         err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
     if (rc < 0)
         return rc;
-    if (added->kept)
-        cmd_note(c, "task %" PRIu64 " has this key and is not finished; it is kept unchanged",
+    if (added->kept && added->task.status == TASK_PENDING)
+        cmd_note(c, "task %" PRIu64 " has this key and is pending; it is kept unchanged",
                  added->task.id);
-    else
+    else if (added->kept)
+        cmd_note(c,
+                 "task %" PRIu64 " has this key and is running; it is kept unchanged, and does not"
+                 " see what you add: see --key-conflict again",
+                 added->task.id);
+    if (added->task.again)
+        cmd_note(c, "task %" PRIu64 " is running; it runs again afterwards", added->task.id);
+    if (!added->kept)
         say_when(c, t, &added->task);
     /* for people: a script that adds many tasks does not pay for it */
     if (c->verbose || isatty(STDERR_FILENO))
@@ -165,14 +176,20 @@ static int report_dry_run(struct cmd_context *c, const struct task_new *t, struc
     return rc;
 }
 
+static enum key_conflict conflict_of(const struct add_values *v)
+{
+    return v->debounce           ? KEY_DEBOUNCE
+           : v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict
+                                 : KEY_KEEP;
+}
+
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
     struct task_new t;
     struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
     struct act act = {.actor = NULL};
-    enum key_conflict on_conflict =
-        v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP;
+    const enum key_conflict on_conflict = conflict_of(v);
     int rc = make_task(c, v, &body, &t, err);
 
     if (rc == 0 && v->sql) {
@@ -185,9 +202,9 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     }
     if (rc < 0)
         goto out;
-    if (on_conflict == KEY_REPLACE) {
+    if (on_conflict >= KEY_REPLACE) {
         act_init(&act, c, NULL, 0);
-        act.event.verb = "replace";
+        act.event.verb = on_conflict == KEY_REPLACE ? "replace" : "again";
         act.event.tag = t.tag;
         t.act = &act.event;
     }
@@ -196,10 +213,10 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
         goto out;
-    added.kept = rc == 0 && !added.task.replaced;
+    added.kept = rc == 0 && !added.task.replaced && !added.task.again;
     if (rc == 0)
-        added.result = added.kept ? "kept" : "replaced";
-    if (!added.kept)
+        added.result = added.kept ? "kept" : added.task.again ? "again" : "replaced";
+    if (!added.kept && !added.task.again) /* the dqd that runs it knows when that has ended */
         cmd_wake(c, distance(&t, &added.task));
     rc = report(c, &t, &added, err);
 out:
@@ -216,6 +233,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
+    if (v->debounce && v->on_conflict != KEY_AGAIN)
+        return err_set(err, ERR_USAGE, "--debounce needs --key-conflict again");
     if (!v->from) {
         if (c->operand_count == 0)
             return err_set(err, ERR_USAGE,
@@ -234,7 +253,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct bulk_options o = {
         .from = v->from,
         .format = v->format,
-        .on_conflict = v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict : KEY_KEEP,
+        .on_conflict = conflict_of(v),
         .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
         .over_ms = v->over_ms > 0 ? v->over_ms : 0,
         .dry_run = v->dry_run,
@@ -253,7 +272,9 @@ static const struct cmd_option options[] = {
     {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "make the task unique: at most one pending or running task of a tag has this key",
      NULL, 0},
     {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
-     "if there is such a task: keep it and print its id (default), error, or replace its body and time", conflict_names, 0},
+     "if there is such a task: keep it and print its id (default), error, replace its body and time, or again: run it after this",
+     conflict_names, 0},
+    {"debounce", 0, CMD_FLAG, FIELD(debounce), NULL, "with --key-conflict again: of two times, the later one counts", NULL, 0},
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
      "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
     {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", "you have tried N times already: go on with the next wait of the retry list",
@@ -294,6 +315,7 @@ const struct cmd cmd_add = {
     .formats = OUT_ANY,
     .examples = "dq add mail.welcome \"user 17\" --in 10m\n"
                 "dq add report.daily --at \"tomorrow 06:00\"\n"
+                "dq add stock.index 4711 --key item-4711 --key-conflict again\n"
                 "echo \"$body\" | dq add order.paid - --key order-4711\n"
                 "dq add --from orders.csv --dry-run",
     .run = run,

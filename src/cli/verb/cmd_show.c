@@ -147,7 +147,7 @@ static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b
     struct cell until = {.kind = CELL_NULL};
     const struct cell_style *style = &c->style.cell;
     buf_chr(b, '{');
-    out_put_members(b, style, task_columns, task_column_count + 1, &s->task, NULL);
+    out_put_members(b, style, task_columns, task_column_count + 2, &s->task, NULL);
     if (s->task.status == TASK_PENDING) {
         struct cell handler = {.kind = CELL_NULL};
         cell_set_text(&handler, s->handler);
@@ -252,6 +252,8 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
         put_line("waits         ", s->pause_text);
     put_cancelled(c, s);
     put_block("body", t->body, t->body_size, full);
+    if (t->again_body)
+        put_block("body when it runs again", t->again_body, t->again_size, full);
     if (t->output_size > 0)
         put_block("output of the last attempt", t->output, t->output_size, full);
     return s->attempt_count > 0 ? put_attempts(c, s, full, err) : 0;

@@ -47,6 +47,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         .version = t->version,
         .attempt = t->attempt,
         .error = t->error,
+        .again = t->again_at != TASK_TIME_NONE,
         .host = t->host,
         .pid = t->pid,
         .lease_ms = MAX(t->lease_until_at, now_at) - now_at,

@@ -11,6 +11,7 @@
 #include "store/db/db_connect.h"
 #include "store/db/db_put.h"
 #include "store/fleet/event_store.h"
+#include "store/fleet/poller_store.h"
 #include "store/row/add_token.h"
 #include "store/row/claim_ref.h"
 #include "store/row/sql.h"
@@ -22,6 +23,7 @@
 
 #define STATEMENT_ROWS 2000
 #define ADD_TRIES 3
+#define LIVE_TRIES 10 /* the task with the key may begin, end or appear each time */
 
 /* not id = id: MySQL 9.7 has error 1869 for that */
 #define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live"
@@ -64,9 +66,9 @@ static int find_live(struct db *db, const struct task_new *t, struct live *ret, 
 }
 
 /* clang-format off */
-#define ADDED_COLUMNS(X)               \
-    X(ADDED_ID, "id")                  \
-    X(ADDED_EXPECTED, "expected_time") \
+#define ADDED_COLUMNS(X)                                     \
+    X(ADDED_ID, "id")                                        \
+    X(ADDED_EXPECTED, "COALESCE(again_time, expected_time)") \
     X(ADDED_NOW, "UTC_TIMESTAMP(3)")
 /* clang-format on */
 enum { ADDED_COLUMNS(COLUMNS_NAME) ADDED_COUNT };
@@ -161,9 +163,25 @@ out:
     return rc;
 }
 
-/* 1: replaced, 0: it has changed since, or is gone. */
+/* Its new time, or the earlier or later one of it and that in the column. */
+static void put_time(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict,
+                     const char *column)
+{
+    if (on_conflict == KEY_REPLACE) {
+        task_new_put_expected(sql, t);
+        return;
+    }
+    buf_printf(sql, "COALESCE(%s(%s, ", on_conflict == KEY_AGAIN ? "LEAST" : "GREATEST", column);
+    task_new_put_expected(sql, t);
+    buf_str(sql, "), ");
+    task_new_put_expected(sql, t);
+    buf_chr(sql, ')');
+}
+
+/* 1: replaced, 0: it has changed since, or is gone. What is added again replaces whatever is
+ * pending. */
 static int replace_row(struct db *db, const struct task_new *t, const struct claim_ref *old,
-                       struct err *err)
+                       enum key_conflict on_conflict, struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
@@ -177,10 +195,12 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
                t->delay_ms);
     task_new_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
-    task_new_put_expected(sql, t);
+    put_time(sql, t, on_conflict, "expected_time");
     buf_str(sql, " WHERE ");
     sql_put_from(sql, "", TASK_RESCHEDULE);
-    buf_printf(sql, " AND id = %" PRIu64 " AND version = %" PRIu64, old->id, old->version);
+    buf_printf(sql, " AND id = %" PRIu64, old->id);
+    if (on_conflict == KEY_REPLACE)
+        buf_printf(sql, " AND version = %" PRIu64, old->version);
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = db_statement_exec(db, &st, &rows, err);
@@ -188,30 +208,73 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     return rc < 0 ? rc : rows > 0;
 }
 
-/* The same, with the record of the act. */
-static int replace(struct db *db, const struct task_new *t, const struct claim_ref *old,
-                   struct err *err)
+/* 1: marked, 0: it does not run any more. The version stays: the dqd that runs it checks it. */
+static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
+                    enum key_conflict on_conflict, struct err *err)
 {
-    struct event_act act = *t->act;
-    int rc = db_begin(db, err);
-    bool replaced = rc == 0 && (rc = replace_row(db, t, old, err)) == 1;
+    struct db_statement st = DB_STATEMENT_INIT;
+    struct buf *sql = &st.sql;
+    uint64_t rows = 0;
 
-    act.task_id = old->id;
-    if (replaced)
-        rc = event_store_add(db, &act, NULL, 1, err);
-    rc = db_end(db, rc, err);
-    return rc < 0 ? rc : replaced;
+    int rc = poller_store_check_knows(db, POLLER_KNOWS_AGAIN, err);
+    if (rc < 0)
+        return err_prefix(err, "tag %s, key %s: task %" PRIu64 " is running", t->tag, t->key, id);
+    buf_str(sql, "UPDATE dq_task SET again_time = ");
+    put_time(sql, t, on_conflict, "again_time");
+    buf_str(sql, ", again_body = ");
+    db_statement_put(&st, t->body ? t->body : "", t->body_size);
+    if (t->max_attempts)
+        buf_printf(sql, ", max_attempts = %" PRIu32, t->max_attempts);
+    buf_str(sql, " WHERE ");
+    sql_put_from(sql, "", TASK_AGAIN);
+    buf_printf(sql, " AND id = %" PRIu64, id);
+    rc = task_new_check_packet(db, &st, t, err);
+    if (rc == 0)
+        rc = db_statement_exec(db, &st, &rows, err);
+    db_statement_done(&st);
+    return rc < 0 ? rc : rows > 0;
 }
 
-/* 1: added, 0: kept or replaced. alone: in no transaction. Other sessions may add, claim or finish
- * a task with that key between our statements; after a few rounds it is an error. */
+/* What is to be done to the task that has the key; alone: with the record of the act. */
+static int change_live(struct db *db, const struct task_new *t, const struct live *old,
+                       enum key_conflict on_conflict, bool alone, struct err *err)
+{
+    bool record = alone && t->act;
+    int rc = record ? db_begin(db, err) : 0;
+    bool changed = rc == 0 && (rc = old->status == TASK_PENDING
+                                        ? replace_row(db, t, &old->ref, on_conflict, err)
+                                        : mark_row(db, t, old->ref.id, on_conflict, err)) == 1;
+
+    if (!record)
+        return rc;
+    struct event_act act = *t->act;
+    act.task_id = old->ref.id;
+    if (changed)
+        rc = event_store_add(db, &act, NULL, 1, err);
+    rc = db_end(db, rc, err);
+    return rc < 0 ? rc : changed;
+}
+
+static int read_changed(struct db *db, const struct live *old, struct task_added *ret,
+                        struct err *err)
+{
+    int rc = read_added(db, old->ref.id, ret, err);
+
+    ret->again = old->status != TASK_PENDING;
+    ret->replaced = !ret->again;
+    return rc < 0 ? rc : 0;
+}
+
+/* 1: added, 0: kept, replaced or added again. alone: in no transaction. Other sessions may add,
+ * claim or finish a task with that key between our statements; after a few rounds it is an error.
+ */
 static int add_once(struct db *db, const struct task_new *t,
                     const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                     bool alone, struct task_added *ret, struct err *err)
 {
     struct live old = {{0, 0}, 0, 0};
 
-    for (int tries = 0; tries < ADD_TRIES; tries++) {
+    for (int tries = 0; tries < LIVE_TRIES; tries++) {
         int rc = insert_one(db, t, token, ret, err);
         if (rc != ERR_DUPLICATE)
             return rc;
@@ -225,20 +288,19 @@ static int add_once(struct db *db, const struct task_new *t,
             return rc;
         if (rc == 0)
             continue;
-        *ret = (struct task_added){
-            .id = old.ref.id, .expected_at = old.expected_at, .now_at = TASK_TIME_NONE};
+        *ret = (struct task_added){.id = old.ref.id,
+                                   .expected_at = old.expected_at,
+                                   .now_at = TASK_TIME_NONE,
+                                   .status = old.status};
         if (on_conflict == KEY_KEEP)
             return 0;
-        if (on_conflict == KEY_ERROR || old.status != TASK_PENDING)
+        if (on_conflict == KEY_ERROR || (on_conflict == KEY_REPLACE && old.status != TASK_PENDING))
             return err_set(err, ERR_DUPLICATE,
                            "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag,
                            t->key, old.ref.id, task_status_name(old.status));
-        rc = alone && t->act ? replace(db, t, &old.ref, err) : replace_row(db, t, &old.ref, err);
-        if (rc == 1) {
-            ret->replaced = true;
-            rc = read_added(db, old.ref.id, ret, err);
-            return rc < 0 ? rc : 0;
-        }
+        rc = change_live(db, t, &old, on_conflict, alone, err);
+        if (rc == 1)
+            return read_changed(db, &old, ret, err);
         if (rc < 0)
             return rc;
     }
@@ -263,10 +325,10 @@ static int find_added(struct db *db, const struct add_token *token, struct task_
     return rc;
 }
 
-/* A replacement carries no token. */
+/* A replacement carries no token, nor does what is added again: that is done once more. */
 static int give_up(enum key_conflict on_conflict, struct err *err)
 {
-    if (on_conflict == KEY_REPLACE)
+    if (on_conflict >= KEY_REPLACE)
         return err_set(
             err, ERR_LOST,
             "the connection broke at every try; it is not known whether a task was replaced");
@@ -310,7 +372,7 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
 }
 
 /* Adds row by row after a statement for all of them was refused, to find the row at fault; or
- * replaces one, and appends it to *replaced. */
+ * replaces one, or adds it again, and appends it to *replaced. */
 static int blame(struct db *db, const struct task_new *t, size_t n,
                  const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
                  struct claim_ref **replaced, size_t *ret_bad, struct err *err)
@@ -323,7 +385,7 @@ static int blame(struct db *db, const struct task_new *t, size_t n,
             *ret_bad = i;
             return rc;
         }
-        if (rc == 0 && added.replaced && replaced)
+        if (rc == 0 && (added.replaced || added.again) && replaced)
             *(*replaced)++ = (struct claim_ref){.id = added.id};
     }
     return 0;
@@ -373,8 +435,8 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
                    size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     size_t at = 0, rows = 0, bad = 0, most = 0;
-    struct claim_ref *replaced = on_conflict == KEY_REPLACE ? mem_zero(n, sizeof *replaced) : NULL,
-                     *end = replaced;
+    bool singly = on_conflict >= KEY_REPLACE;
+    struct claim_ref *replaced = singly ? mem_zero(n, sizeof *replaced) : NULL, *end = replaced;
 
     *ret_kept = 0;
     *ret_bad = SIZE_MAX;
@@ -385,7 +447,7 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
         goto out;
     most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
-        rows = on_conflict == KEY_REPLACE ? 1 : 0;
+        rows = singly ? 1 : 0;
         rc = rows ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
                   : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad,
                                 err);

@@ -358,8 +358,13 @@ void routines_put_script(struct buf *sql)
     buf_str(sql, from);
 }
 
-static void put_options(struct buf *sql, const struct task_new *t, const char *conflict)
+static void put_options(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
 {
+    static const char *const conflicts[] = {[KEY_KEEP] = "keep",
+                                            [KEY_ERROR] = "error",
+                                            [KEY_REPLACE] = "replace",
+                                            [KEY_AGAIN] = "again",
+                                            [KEY_DEBOUNCE] = "again"};
     struct buf json = BUF_INIT;
     const char *separator = "";
 
@@ -382,7 +387,8 @@ static void put_options(struct buf *sql, const struct task_new *t, const char *c
         buf_printf(&json, "%s\"attempted\": %" PRIu32, separator, t->attempt);
         separator = ", ";
     }
-    buf_printf(&json, "%s\"key_conflict\": \"%s\"}", separator, conflict);
+    buf_printf(&json, "%s\"key_conflict\": \"%s\"%s}", separator, conflicts[on_conflict],
+               on_conflict == KEY_DEBOUNCE ? ", \"debounce\": true" : "");
     db_put_text(sql, json.data);
     buf_done(&json);
 }
@@ -445,11 +451,11 @@ static void put_key(struct buf *sql, const char *key)
 
 void routines_put_call(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
 {
-    static const char *const conflicts[] = {
-        [KEY_KEEP] = "keep", [KEY_ERROR] = "error", [KEY_REPLACE] = "replace"};
-    bool options = t->max_attempts || t->attempt || on_conflict != KEY_KEEP;
+    bool again = on_conflict == KEY_AGAIN && t->expected_at == TASK_TIME_NONE;
+    bool options = t->max_attempts || t->attempt || (on_conflict != KEY_KEEP && !again);
 
     buf_str(sql, options                            ? "CALL dq_add_options("
+                 : again                            ? "CALL dq_add_again("
                  : t->expected_at != TASK_TIME_NONE ? "CALL dq_add_at("
                                                     : "CALL dq_add(");
     db_put_text(sql, t->tag);
@@ -459,7 +465,7 @@ void routines_put_call(struct buf *sql, const struct task_new *t, enum key_confl
     put_body(sql, t->body ? t->body : "", t->body_size);
     buf_str(sql, ", ");
     if (options)
-        put_options(sql, t, conflicts[on_conflict]);
+        put_options(sql, t, on_conflict);
     else if (t->expected_at != TASK_TIME_NONE)
         db_put_time(sql, t->expected_at);
     else
