@@ -400,4 +400,6 @@ MUTATIONS += [
      "    return db_handle_run(db, sql, err);", "    return 0;"),
     ("group-look-up-lags", "only a server that can be written is asked", "src/store/row/add_token.c",
      "rc = db_latest_begin_anywhere(db, err);", "rc = db_latest_begin(db, err);"),
+    ("add-again", "a result finishes a task also if it was added again meanwhile", "src/store/row/sql.c",
+     'buf_printf(sql, " AND again_time IS %sNULL", again ? "NOT " : "");', "(void)sql;\n    (void)again;"),
 ]
